@@ -1,0 +1,58 @@
+"""Arrow strings as flat buffers, so that kernels read bytes and never Python strings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Texts = Sequence[str] | pa.Array | pa.ChunkedArray
+
+
+class TextBuffers(NamedTuple):
+    """UTF-8 texts laid end to end: text i is `data[offsets[i]:offsets[i + 1]]`.
+
+    A null text is empty.
+    """
+
+    offsets: npt.NDArray[np.int64]  # [n + 1]
+    data: npt.NDArray[np.uint8]  # [bytes]
+
+    def __len__(self) -> int:  # type: ignore[override]
+        return len(self.offsets) - 1
+
+
+def large_strings(texts: Texts) -> pa.Array:
+    """One contiguous large_string array from Python strings or any Arrow string array."""
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+        if isinstance(texts, pa.ChunkedArray):  # zero chunks or still several
+            texts = pa.concat_arrays(texts.chunks) if texts.num_chunks else pa.array([], pa.string())
+    if isinstance(texts, pa.Array):
+        return texts if texts.type == pa.large_string() else texts.cast(pa.large_string())
+    return pa.array(list(texts), pa.large_string())
+
+
+def text_buffers(texts: Texts) -> TextBuffers:
+    """View texts as offsets and bytes without copying (nulls and slices are handled)."""
+    array = large_strings(texts)
+    if array.null_count:
+        array = array.fill_null("")
+    _, offsets_buffer, data_buffer = array.buffers()
+    if offsets_buffer is None:
+        return TextBuffers(np.zeros(1, np.int64), np.zeros(0, np.uint8))
+    offsets = np.frombuffer(offsets_buffer, np.int64)[array.offset : array.offset + len(array) + 1]
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.zeros(0, np.uint8)
+    return TextBuffers(offsets, data)
+
+
+def from_buffers(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> pa.Array:
+    """large_string array over the given buffers; `data` must be valid UTF-8 at every offset."""
+    offsets = np.ascontiguousarray(offsets, np.int64)
+    data = np.ascontiguousarray(data, np.uint8)
+    return pa.LargeStringArray.from_buffers(
+        len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)
+    )

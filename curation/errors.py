@@ -1,0 +1,26 @@
+"""Errors that reach a user. Each carries one clear line; the command line prints only that line."""
+
+from __future__ import annotations
+
+
+class CurationError(Exception):
+    """A run failed. The command line exits with `exit_code` and prints the message."""
+
+    exit_code = 1
+
+
+class ConfigError(CurationError):
+    """A recipe, an option or a command line is wrong; nothing has been started."""
+
+    exit_code = 2
+
+
+class InputError(CurationError):
+    """An input can't be used as a whole (absent, unreadable, of an unknown format).
+
+    Damage inside a readable input never raises: it is set aside with its place and reason.
+    """
+
+
+class WorkerError(CurationError):
+    """A worker process died or a step failed inside it."""

@@ -1,0 +1,93 @@
+"""Hashes of byte spans inside Arrow buffers, and mixing of 64-bit integers, compiled.
+
+XXH64 follows the public specification of xxHash; tests hold it against the xxhash package.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+_P1 = np.uint64(0x9E3779B185EBCA87)
+_P2 = np.uint64(0xC2B2AE3D27D4EB4F)
+_P3 = np.uint64(0x165667B19E3779F9)
+_P4 = np.uint64(0x85EBCA77C2B2AE63)
+_P5 = np.uint64(0x27D4EB2F165667C5)
+
+
+@numba.njit(inline="always")
+def _rotl(x, r):  # type: ignore[no-untyped-def]
+    return (x << np.uint64(r)) | (x >> np.uint64(64 - r))
+
+
+@numba.njit(inline="always")
+def _word(data, i, size):  # type: ignore[no-untyped-def]
+    """Little-endian integer of `size` bytes at data[i]."""
+    x = np.uint64(0)
+    for k in range(size):
+        x |= np.uint64(data[i + k]) << np.uint64(8 * k)
+    return x
+
+
+@numba.njit(inline="always")
+def _round(acc, lane):  # type: ignore[no-untyped-def]
+    return _rotl(acc + lane * _P2, 31) * _P1
+
+
+@numba.njit(inline="always")
+def _merge(acc, lane):  # type: ignore[no-untyped-def]
+    return (acc ^ _round(np.uint64(0), lane)) * _P1 + _P4
+
+
+@numba.njit(cache=True, nogil=True)
+def xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
+    """XXH64 of data[start:end] (uint8 array); `seed` is a uint64. Callable from other kernels."""
+    i = start
+    if end - start >= 32:
+        a = seed + _P1 + _P2
+        b = seed + _P2
+        c = seed
+        d = seed - _P1
+        while i + 32 <= end:
+            a = _round(a, _word(data, i, 8))
+            b = _round(b, _word(data, i + 8, 8))
+            c = _round(c, _word(data, i + 16, 8))
+            d = _round(d, _word(data, i + 24, 8))
+            i += 32
+        h = _rotl(a, 1) + _rotl(b, 7) + _rotl(c, 12) + _rotl(d, 18)
+        h = _merge(_merge(_merge(_merge(h, a), b), c), d)
+    else:
+        h = seed + _P5
+    h += np.uint64(end - start)
+    while i + 8 <= end:
+        h = _rotl(h ^ _round(np.uint64(0), _word(data, i, 8)), 27) * _P1 + _P4
+        i += 8
+    if i + 4 <= end:
+        h = _rotl(h ^ (_word(data, i, 4) * _P1), 23) * _P2 + _P3
+        i += 4
+    while i < end:
+        h = _rotl(h ^ (np.uint64(data[i]) * _P5), 11) * _P1
+        i += 1
+    h = (h ^ (h >> np.uint64(33))) * _P2
+    h = (h ^ (h >> np.uint64(29))) * _P3
+    return h ^ (h >> np.uint64(32))
+
+
+@numba.njit(cache=True, nogil=True)
+def hash_spans(data, starts, ends, seed):  # type: ignore[no-untyped-def]
+    """XXH64 of every span data[starts[i]:ends[i]] -> uint64 [n]."""
+    out = np.empty(len(starts), np.uint64)
+    for i in range(len(starts)):
+        out[i] = xxh64(data, starts[i], ends[i], seed)
+    return out
+
+
+def mix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Bijective scrambling of 64-bit integers (the finaliser of SplitMix64)."""
+    x = values.astype(np.uint64, copy=True)
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
