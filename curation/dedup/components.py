@@ -1,0 +1,258 @@
+"""Connected components of the duplicate graph, on one machine or in rounds over many.
+
+Edges are uint64 arrays [m, 2] of document identifiers (doc64). The label of a component is its
+smallest identifier, so that labels depend on the graph alone: not on the order or the split of
+the edges.
+
+One machine: `connected_components`, union-find over identifiers made dense. Many: rounds of
+`large_star` and `small_star` (Kiveris et al. 2014, "Connected Components in MapReduce and Beyond")
+on edges partitioned by their first column, until no partition counts a violation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs
+from curation.hashing import mix64
+
+
+class Components(NamedTuple):
+    nodes: Ids  # [n], ascending
+    labels: Ids  # [n], smallest node of the component
+
+
+class Contraction(NamedTuple):
+    """One record per bucket, and the edges that hold for the records left out."""
+
+    buckets: Ids  # [buckets], ascending
+    doc64: Ids  # [buckets], the smallest document of each bucket
+    edges: Ids  # [m, 2], every other document of a bucket to the smallest
+
+
+def contract(bucket_hashes: Ids, doc64: Ids) -> Contraction:
+    """Leave one document per bucket, and tie the others to it by edges.
+
+    Done within a shard before records are exchanged, it keeps the components and bounds a bucket
+    by the number of shards, whatever its size.
+
+    Args:
+        bucket_hashes: [records]; doc64: [records], the document of each record.
+    """
+    buckets, documents = sort_pairs(bucket_hashes, doc64)
+    starts = run_starts(buckets)
+    smallest = documents[starts]
+    heads = np.repeat(smallest, run_lengths(starts, len(documents)))
+    edges = unique_edges(np.stack([documents, heads], axis=1))
+    return Contraction(buckets[starts], smallest, edges)
+
+
+def star_edges(bucket_hashes: Ids, doc64: Ids) -> Ids:
+    """Edges from each document of a bucket to the smallest one -> uint64 [m, 2], sorted, unique.
+
+    A bucket of n documents gives n - 1 edges in place of its n (n - 1) / 2 pairs; the components
+    are the same.
+    """
+    return contract(bucket_hashes, doc64).edges
+
+
+def unique_edges(edges: Ids) -> Ids:
+    """Sorted edges without repeats and loops."""
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    first, second = sort_pairs(edges[:, 0], edges[:, 1])
+    new = np.ones(len(first), bool)
+    new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    return np.stack([first[new], second[new]], axis=1)
+
+
+def connected_components(edges: Ids) -> Components:
+    """Components of a graph given by its edges, in any order and direction, repeats allowed.
+
+    Every node that an edge names is in the result once, loops included. Takes about 24 bytes per
+    edge and 32 per node beside the edges themselves.
+    """
+    edges = np.ascontiguousarray(edges, np.uint64)
+    bases = _shard_bases(edges)
+    if bases is None:
+        return _components_by_rank(edges)
+    parents = np.full(int(bases[-1]), -1, np.int64)
+    _unite_by_shard(edges, bases, parents)
+    _flatten(parents)
+    present = parents >= 0
+    nodes = np.flatnonzero(present)
+    shards = np.repeat(np.arange(len(bases) - 1), np.diff(bases))[nodes]
+    ids = (shards.astype(np.uint64) << np.uint64(32)) | (nodes - bases[shards]).astype(np.uint64)
+    ranks = np.cumsum(present) - 1
+    return Components(ids, ids[ranks[parents[nodes]]])
+
+
+def _components_by_rank(edges: Ids) -> Components:
+    """For identifiers of any kind: their rank among all of the graph makes them dense."""
+    ends, places = sort_pairs(edges.reshape(-1), np.arange(edges.size, dtype=np.uint64))
+    starts = run_starts(ends)
+    ranks = np.empty(edges.size, np.int64)
+    ranks[places] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(ends)))
+    parents = np.arange(len(starts))
+    _unite(ranks.reshape(-1, 2), parents)
+    _flatten(parents)
+    ids = ends[starts]
+    return Components(ids, ids[parents])
+
+
+def spanning_forest(edges: Ids) -> Ids:
+    """The fewest edges with the same components: each node to the smallest of its component.
+
+    -> uint64 [nodes - components, 2], sorted by the first column. Replaces the edges of a partition
+    before they travel.
+    """
+    nodes, labels = connected_components(edges)
+    rest = nodes != labels
+    return np.stack([nodes[rest], labels[rest]], axis=1)
+
+
+def large_star(edges: Ids) -> Ids:
+    """Tie every greater neighbour of a node to the smallest node about it.
+
+    Args:
+        edges: all edges of the nodes of this partition, each seen from both of its ends: the
+            graph's edges in both directions, those whose first column is in the partition.
+
+    Returns edges (greater, smallest), which need a new partition by their first column.
+    """
+    hub = _hubs(edges)
+    greater = hub.edges[:, 1] > hub.edges[:, 0]
+    return np.stack([hub.edges[greater, 1], hub.smallest[greater]], axis=1)
+
+
+def small_star(edges: Ids) -> Ids:
+    """Tie a node and its smaller neighbours to the smallest of them.
+
+    Args:
+        edges: all edges (greater, smaller) whose greater end is in this partition.
+
+    Returns edges (greater, smaller), sorted and unique.
+    """
+    hub = _hubs(edges)
+    own = np.stack([hub.edges[hub.starts, 0], hub.smallest[hub.starts]], axis=1)
+    others = np.stack([hub.edges[:, 1], hub.smallest], axis=1)
+    return unique_edges(np.concatenate([own, others]))
+
+
+def violations(edges: Ids) -> int:
+    """Nodes of a partition that keep the graph from being stars about its smallest nodes.
+
+    `edges` as for `large_star`. A node violates when it has several smaller neighbours, or a
+    smaller and a greater one; without violations anywhere the labels are final.
+    """
+    hub = _hubs(edges)
+    if not len(hub.edges):
+        return 0
+    smaller = np.add.reduceat((hub.edges[:, 1] < hub.edges[:, 0]).astype(np.int64), hub.starts)
+    degree = run_lengths(hub.starts, len(hub.edges))
+    return int(np.count_nonzero((smaller > 1) | ((smaller == 1) & (degree > 1))))
+
+
+def both_directions(edges: Ids) -> Ids:
+    """Every edge from both ends: what `large_star` and `violations` are fed, once partitioned."""
+    return np.concatenate([edges, edges[:, ::-1]])
+
+
+def downward(edges: Ids) -> Ids:
+    """Every edge as (greater, smaller): what `small_star` is fed, once partitioned."""
+    return np.stack([edges.max(axis=1), edges.min(axis=1)], axis=1)
+
+
+def partition(edges: Ids, partitions: int) -> npt.NDArray[np.int64]:
+    """Partition of each edge by a hash of its first column -> int64 [m]."""
+    return (mix64(edges[:, 0]) % np.uint64(partitions)).astype(np.int64)
+
+
+class _Hubs(NamedTuple):
+    edges: Ids  # sorted and unique
+    starts: npt.NDArray[np.int64]  # first edge of each node of the first column
+    smallest: Ids  # per edge, the smallest of its first node and that node's neighbours
+
+
+def _hubs(edges: Ids) -> _Hubs:
+    edges = unique_edges(edges)
+    starts = run_starts(edges[:, 0])
+    smallest = np.minimum(edges[starts, 1], edges[starts, 0])  # neighbours ascend within a node
+    return _Hubs(edges, starts, np.repeat(smallest, run_lengths(starts, len(edges))))
+
+
+def _shard_bases(edges: Ids) -> npt.NDArray[np.int64] | None:
+    """Position of row 0 of each shard when the rows of all shards are laid end to end.
+
+    doc64 is (shard << 32 | row), so that these positions are dense and in the order of the
+    identifiers, without sorting any. None where they would be far from dense.
+    """
+    if not len(edges):
+        return None
+    shards = int(edges.max() >> np.uint64(32)) + 1
+    limit = 4 * edges.size + 1024
+    if shards > limit:
+        return None
+    rows = _rows_of_shards(edges, shards)
+    bases = np.concatenate([[0], np.cumsum(rows)])
+    return bases if bases[-1] <= limit else None
+
+
+@numba.njit(cache=True, nogil=True)
+def _rows_of_shards(edges, shards):  # type: ignore[no-untyped-def]
+    rows = np.zeros(shards, np.int64)
+    for i in range(len(edges)):
+        for side in range(2):
+            shard = np.int64(edges[i, side] >> np.uint64(32))
+            row = np.int64(edges[i, side] & np.uint64(0xFFFFFFFF))
+            rows[shard] = max(rows[shard], row + 1)
+    return rows
+
+
+@numba.njit(cache=True, nogil=True)
+def _root(parents, node):  # type: ignore[no-untyped-def]
+    while parents[node] != node:
+        parents[node] = parents[parents[node]]  # path halving
+        node = parents[node]
+    return node
+
+
+@numba.njit(cache=True, nogil=True)
+def _link(parents, u, v):  # type: ignore[no-untyped-def]
+    """Unite two components under the smaller root."""
+    u = _root(parents, u)
+    v = _root(parents, v)
+    if u < v:
+        parents[v] = u
+    else:
+        parents[u] = v
+
+
+@numba.njit(cache=True, nogil=True)
+def _unite_by_shard(edges, bases, parents):  # type: ignore[no-untyped-def]
+    low = np.uint64(0xFFFFFFFF)
+    for i in range(len(edges)):
+        u = bases[np.int64(edges[i, 0] >> np.uint64(32))] + np.int64(edges[i, 0] & low)
+        v = bases[np.int64(edges[i, 1] >> np.uint64(32))] + np.int64(edges[i, 1] & low)
+        if parents[u] < 0:
+            parents[u] = u
+        if parents[v] < 0:
+            parents[v] = v
+        _link(parents, u, v)
+
+
+@numba.njit(cache=True, nogil=True)
+def _unite(edges, parents):  # type: ignore[no-untyped-def]
+    for i in range(len(edges)):
+        _link(parents, edges[i, 0], edges[i, 1])
+
+
+@numba.njit(cache=True, nogil=True)
+def _flatten(parents):  # type: ignore[no-untyped-def]
+    """Point every node at its root; roots are smaller, so that one pass upward does."""
+    for node in range(len(parents)):
+        if parents[node] >= 0:
+            parents[node] = parents[parents[node]]

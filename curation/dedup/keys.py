@@ -1,0 +1,19 @@
+"""128-bit keys of strings: equal strings have equal keys, others differ but by a 2^-128 chance."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.arrow import Texts, text_buffers
+from curation.hashing import hash_spans
+
+#: Seeds of the two XXH64 values that make a key.
+SEEDS = (np.uint64(0), np.uint64(0x9E3779B97F4A7C15))
+
+
+def string_keys(texts: Texts) -> npt.NDArray[np.uint64]:
+    """Key of the UTF-8 bytes of each text -> uint64 [n, 2]. A null has the key of ""."""
+    buffers = text_buffers(texts)
+    starts, ends = buffers.offsets[:-1], buffers.offsets[1:]
+    return np.stack([hash_spans(buffers.data, starts, ends, seed) for seed in SEEDS], axis=1)

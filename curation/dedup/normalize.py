@@ -1,0 +1,211 @@
+"""Compiled text normalization: UTF-8 bytes in, normalised UTF-8 bytes or tokens out."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from curation.arrow import TextBuffers, Texts, text_buffers
+from curation.dedup.characters import (
+    DELETE,
+    KIND,
+    MARK,
+    NUMBER,
+    SEPARATOR,
+    SINGLE,
+    SPACE,
+    WORD,
+    character_table,
+)
+from curation.dedup.settings import TextNormalization
+
+_BLANK = np.uint8(0x20)
+_ZERO = np.uint8(0x30)
+
+
+@numba.njit(inline="always")
+def _size(first):  # type: ignore[no-untyped-def]
+    """Bytes of the UTF-8 sequence with this first byte."""
+    if first < 0x80:
+        return 1
+    if first < 0xE0:
+        return 2
+    return 3 if first < 0xF0 else 4
+
+
+@numba.njit(inline="always")
+def _code_point(data, i, size):  # type: ignore[no-untyped-def]
+    if size == 1:
+        return np.int64(data[i])
+    if size == 2:
+        return np.int64(data[i] & 0x1F) << 6 | np.int64(data[i + 1] & 0x3F)
+    if size == 3:
+        return (
+            np.int64(data[i] & 0x0F) << 12
+            | np.int64(data[i + 1] & 0x3F) << 6
+            | np.int64(data[i + 2] & 0x3F)
+        )
+    return (
+        np.int64(data[i] & 0x07) << 18
+        | np.int64(data[i + 1] & 0x3F) << 12
+        | np.int64(data[i + 2] & 0x3F) << 6
+        | np.int64(data[i + 3] & 0x3F)
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _skip_digits(data, i, end, kind):  # type: ignore[no-untyped-def]
+    while i < end:
+        size = _size(data[i])
+        if kind[_code_point(data, i, size)] & KIND != NUMBER:
+            break
+        i += size
+    return i
+
+
+@numba.njit(cache=True, nogil=True)
+def _skip_number(data, i, end, kind):  # type: ignore[no-untyped-def]
+    """End of the number that starts at the digit data[i]: digits[separator digits]."""
+    i = _skip_digits(data, i, end, kind)
+    if i < end:
+        size = _size(data[i])
+        if kind[_code_point(data, i, size)] & SEPARATOR:
+            after = _skip_digits(data, i + size, end, kind)
+            if after > i + size:
+                return after
+    return i
+
+
+@numba.njit(inline="always")
+def _write(data, i, size, entry, offsets, replacements, out, o):  # type: ignore[no-untyped-def]
+    """Write a character of several bytes, or what replaces it, to out[o:]."""
+    if entry == 0:
+        for k in range(size):
+            out[o + k] = data[i + k]
+        return o + size
+    for k in range(offsets[entry], offsets[entry + 1]):
+        out[o] = replacements[k]
+        o += 1
+    return o
+
+
+@numba.njit(cache=True, nogil=True)
+def write_tokens(  # type: ignore[no-untyped-def]
+    data, start, end, kind, ascii_map, entry, offsets, replacements, out, starts
+):
+    """Write the tokens of data[start:end] to `out`, one space between two of them.
+
+    `starts` takes the position of each token in `out` and, after the last, the end plus one, so
+    that token k is out[starts[k]:starts[k + 1] - 1]. A token is a run of word characters with
+    their marks, or one letter of a script without spaces, with its marks. Returns their number.
+    """
+    o = 0
+    tokens = 0
+    before = SPACE
+    i = start
+    while i < end:
+        size = _size(data[i])
+        point = _code_point(data, i, size)
+        what = kind[point] & KIND
+        if what == SPACE or what == DELETE:
+            before = SPACE if what == SPACE else before
+            i += size
+            continue
+        opens = before == SPACE or what == SINGLE or (before == SINGLE and what != MARK)
+        if opens:
+            if tokens:
+                out[o] = _BLANK
+                o += 1
+            starts[tokens] = o
+            tokens += 1
+            before = what
+        if what == NUMBER:
+            out[o] = _ZERO
+            o += 1
+            i = _skip_number(data, i, end, kind)
+        elif size > 1:
+            o = _write(data, i, size, entry[point], offsets, replacements, out, o)
+            i += size
+        else:  # most of most texts: the rest of a word in ASCII
+            while i < end and data[i] < 0x80 and kind[data[i]] & KIND == WORD:
+                out[o] = ascii_map[data[i]]
+                o += 1
+                i += 1
+    starts[tokens] = o + 1
+    return tokens
+
+
+@numba.njit(cache=True, nogil=True)
+def write_normalized(  # type: ignore[no-untyped-def]
+    data, start, end, kind, ascii_map, entry, offsets, replacements, collapse, out
+):
+    """Write data[start:end] normalised to `out`; return the number of bytes written.
+
+    White space at both ends goes; inside, each run becomes one space where `collapse` is set and
+    stays otherwise. Punctuation that the rules turn to space counts as white space.
+    """
+    o = 0
+    last = 0  # end of what is not white space
+    i = start
+    while i < end:
+        size = _size(data[i])
+        point = _code_point(data, i, size)
+        what = kind[point] & KIND
+        if what == SPACE:
+            if o > 0 and not (collapse and o > last):
+                if collapse:
+                    out[o] = _BLANK
+                    o += 1
+                else:
+                    for k in range(size):
+                        out[o + k] = data[i + k]
+                    o += size
+            i += size
+        elif what == DELETE:
+            i += size
+        elif what == NUMBER:
+            out[o] = _ZERO
+            o += 1
+            last = o
+            i = _skip_number(data, i, end, kind)
+        elif size > 1:
+            o = _write(data, i, size, entry[point], offsets, replacements, out, o)
+            last = o
+            i += size
+        else:
+            out[o] = ascii_map[data[i]]
+            o += 1
+            last = o
+            i += 1
+    return last
+
+
+@numba.njit(cache=True, nogil=True)
+def write_characters(data, end, starts):  # type: ignore[no-untyped-def]
+    """Put the start of each code point of data[:end] into `starts`, then `end`; return how many."""
+    characters = 0
+    for i in range(end):
+        if data[i] & 0xC0 != 0x80:
+            starts[characters] = i
+            characters += 1
+    starts[characters] = end
+    return characters
+
+
+def scratch_bytes(buffers: TextBuffers, growth: int) -> int:
+    """Bytes that the longest text may take once normalised."""
+    longest = int(np.diff(buffers.offsets).max()) if len(buffers) else 0
+    return longest * growth + 1
+
+
+def normalized(texts: Texts, rules: TextNormalization) -> list[str]:
+    """Normalised texts as Python strings: what the hashes of this package see (for people)."""
+    buffers = text_buffers(texts)
+    table = character_table(rules)
+    out = np.empty(scratch_bytes(buffers, table.growth), np.uint8)
+    collapse = rules.whitespace == "collapse"
+    result = []
+    for start, end in zip(buffers.offsets[:-1], buffers.offsets[1:], strict=True):
+        written = write_normalized(buffers.data, start, end, *table[:5], collapse, out)
+        result.append(out[:written].tobytes().decode())
+    return result

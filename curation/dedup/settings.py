@@ -1,0 +1,202 @@
+"""Settings of the three deduplication stages. Defaults stand in `configs/defaults/dedup-*.yaml`."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from curation import resources
+from curation.errors import ConfigError
+
+NORMALIZATIONS = "builtin:configs/lists/normalizations.yaml"
+
+OrderRule = Literal["newest", "oldest", "longest", "shortest", "highest_quality", "id"]
+Scheme = Literal["affine32", "affine64", "legacy"]
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TextNormalization(Settings):
+    """What two texts may differ in and still count as the same.
+
+    Rules act on one code point at a time; see `curation.dedup.characters`.
+    """
+
+    fold_case: bool = Field(description="Unicode full case folding (also ß = SS, final sigma)")
+    digits: Literal["keep", "each_to_zero", "number_to_zero"] = Field(
+        description="Decimal digits: as they are, each one as 0, or a whole number such as "
+        "12,345 or 3.14 as one 0"
+    )
+    punctuation: Literal["keep", "space", "delete"] = Field(
+        description="Punctuation and symbols (Unicode categories P and S)"
+    )
+    marks: Literal["keep", "decompose", "delete"] = Field(
+        description="decompose: canonical decomposition, so that é equals e + accent; "
+        "delete: the same, then drop non-spacing marks"
+    )
+    controls: Literal["keep", "delete"] = Field(
+        description="Control and format characters (Cc and Cf) other than white space"
+    )
+    whitespace: Literal["strip", "collapse"] = Field(
+        description="strip: at both ends only; collapse: also each inner run to one space"
+    )
+    delete: str = Field(description="Further characters to delete")
+
+
+@functools.cache
+def normalizations() -> dict[str, TextNormalization]:
+    """The named normalizations that ship with the toolkit."""
+    return {
+        name: TextNormalization.model_validate(rules)
+        for name, rules in _read_yaml(NORMALIZATIONS).items()
+    }
+
+
+def _named_normalization(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    known = normalizations()
+    if value not in known:
+        raise ValueError(f"no normalization named {value!r}; known: {', '.join(sorted(known))}")
+    return known[value]
+
+
+Normalization = Annotated[TextNormalization, BeforeValidator(_named_normalization)]
+
+
+class UrlSettings(Settings):
+    """Which spellings of a URL count as the same page; one field per rule."""
+
+    drop_scheme: bool = Field(description="http://a.b/c and https://a.b/c are the same")
+    drop_www: bool = Field(description="Drop one leading 'www.' of the host")
+    drop_default_port: bool = Field(description="Drop :80 of http and :443 of https")
+    drop_user: bool = Field(description="Drop user name and password before the host")
+    fragment: Literal["drop", "keep_hashbang", "keep"] = Field(
+        description="What follows '#'; keep_hashbang keeps only '#!...', an old form of app URL"
+    )
+    tracking_parameters: str | None = Field(
+        description="File of query parameter names to drop, one per line, '*' ends a prefix"
+    )
+    session_parameters: tuple[str, ...] = Field(
+        description="Session ids: dropped from the query and, as ';name=value', from the path; "
+        "'*' ends a prefix"
+    )
+    sort_query: bool = Field(description="Sort query parameters by name and value")
+    drop_empty_query: bool = Field(description="Drop '?' with nothing after it")
+    strip_trailing_slash: bool = Field(description="Drop slashes at the end of the path")
+    normalize_percent: bool = Field(
+        description="RFC 3986, 6.2.2: capital hex digits, unreserved characters bare, "
+        "others than ASCII as percent-encoded UTF-8"
+    )
+    resolve_dot_segments: bool = Field(description="RFC 3986, 5.2.4: resolve /./ and /../")
+    idna: bool = Field(description="Host names in their ASCII form (UTS 46)")
+
+
+class SurvivorSettings(Settings):
+    """Which document of a group of duplicates stays."""
+
+    policy: tuple[OrderRule, ...] = Field(
+        min_length=1,
+        description="Rules in order of weight; a later one decides between equals of the former. "
+        "The document's id decides last, whatever the policy",
+    )
+
+
+class UrlDedupSettings(Settings):
+    canonical: UrlSettings
+    survivor: SurvivorSettings
+
+
+class ExactSettings(Settings):
+    enabled: bool = Field(description="Remove documents whose normalised text is the same")
+    normalization: Normalization
+
+
+class MinHashSettings(Settings):
+    """Signatures and bands; a pair of Jaccard similarity s meets in some band with
+    probability 1 - (1 - s^rows)^bands.
+    """
+
+    enabled: bool = Field(description="Remove near duplicates")
+    normalization: Normalization
+    unit: Literal["words", "characters"] = Field(description="What a shingle is made of")
+    ngram: int = Field(ge=1, le=64, description="Units per shingle")
+    short_documents: Literal["skip", "whole"] = Field(
+        description="Documents with fewer units than one shingle: skip gives no signature (never "
+        "a near duplicate), whole makes one shingle of all units"
+    )
+    num_perm: int = Field(ge=1, le=4096, description="Hash functions per signature")
+    seed: int = Field(ge=0, lt=2**32, description="Seed of the hash functions")
+    scheme: Scheme = Field(description="Family of hash functions, as named by datasketch 2")
+    bands: int = Field(ge=1, description="Bands of a signature")
+    rows: int = Field(ge=1, description="Hash values per band")
+
+    @model_validator(mode="after")
+    def _bands_fit(self) -> MinHashSettings:
+        if self.bands * self.rows > self.num_perm:
+            raise ValueError(
+                f"bands x rows = {self.bands} x {self.rows} = {self.bands * self.rows} "
+                f"is more than num_perm = {self.num_perm}"
+            )
+        return self
+
+
+class DocumentDedupSettings(Settings):
+    exact: ExactSettings
+    minhash: MinHashSettings
+    survivor: SurvivorSettings
+    per_language: bool = Field(description="Compare documents of one language only")
+
+
+class LineDedupSettings(Settings):
+    normalization: Normalization
+    max_occurrences: int = Field(ge=1, description="Lines seen more often than this are removed")
+    bucket_documents: int = Field(ge=1, description="Documents whose lines are counted together")
+    per_language: bool = Field(description="Count the lines of each language apart")
+    count_per_document: bool = Field(
+        description="Count a line once per document, however often it stands there"
+    )
+    keep_first: bool = Field(
+        description="Keep the line in the first document that has it; otherwise all copies go"
+    )
+    min_line_characters: int = Field(
+        ge=0,
+        description="Normalised lines shorter than this (brackets, rulers) are neither counted "
+        "nor removed. Blank lines never are",
+    )
+    min_characters: int = Field(
+        ge=0,
+        description="A document that lost lines and has fewer characters left is removed "
+        "(lines.too_short)",
+    )
+
+
+Stage = TypeVar("Stage", bound=Settings)
+
+_STAGES: dict[type[Settings], str] = {
+    UrlDedupSettings: "dedup-urls",
+    DocumentDedupSettings: "dedup-documents",
+    LineDedupSettings: "dedup-lines",
+}
+
+
+@functools.cache
+def defaults(stage: type[Stage]) -> Stage:
+    """The settings of a stage as `configs/defaults` has them."""
+    return stage.model_validate(_read_yaml(f"builtin:configs/defaults/{_STAGES[stage]}.yaml"))
+
+
+def _read_yaml(path: str) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(Path(resources.resolve(path)).read_text("utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: expected a mapping at the top")
+    return content

@@ -1,0 +1,93 @@
+"""Which document of each group of duplicates stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.dedup.settings import OrderRule
+from curation.errors import ConfigError
+
+#: Column that each rule reads, and whether its greatest value wins.
+RULES: dict[OrderRule, tuple[str, bool]] = {
+    "newest": ("date", True),
+    "oldest": ("date", False),
+    "longest": ("length", True),
+    "shortest": ("length", False),
+    "highest_quality": ("quality", True),
+    "id": ("id", False),
+}
+
+
+class Removals(NamedTuple):
+    """Documents to remove, sorted, and the document that stays in the place of each."""
+
+    removed: npt.NDArray[np.uint64]  # [removed documents]
+    kept: npt.NDArray[np.uint64]  # [removed documents]
+
+
+def choose_survivors(
+    keys: npt.NDArray[np.uint64],
+    doc64: npt.NDArray[np.uint64],
+    columns: Mapping[str, npt.NDArray[Any]],
+    policy: Sequence[OrderRule],
+) -> Removals:
+    """Keep one document per key; the result does not depend on the order of the records.
+
+    Args:
+        keys: [n] or [n, 2]; records of equal keys are one group.
+        doc64: [n] identifiers, each at most once per key.
+        columns: what the policy reads, each [n]: `date` (datetime64 or int64), `length` (int64),
+            `quality` (float), `id` (uint64 hash of the document's id). NaN and NaT lose.
+        policy: rules in order of weight. Between equals the smaller `id` stays where that column
+            is given, then the smaller doc64.
+
+    Raises ConfigError when the policy reads a column that is not given.
+    """
+    order: list[npt.NDArray[Any]] = []
+    for rule in policy:
+        name, greatest = RULES[rule]
+        if name not in columns:
+            raise ConfigError(f"survivor policy {rule!r} needs the column {name!r}")
+        order.append(_rank(columns[name], greatest))
+    if "id" in columns and "id" not in policy:
+        order.append(_rank(columns["id"], greatest=False))
+    parts = [keys] if keys.ndim == 1 else list(keys.T)
+    if not len(doc64):
+        return Removals(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+    rows = np.lexsort([doc64, *reversed(order), *parts])  # the last key of lexsort weighs most
+    differs = np.zeros(len(rows) - 1, bool)
+    for part in parts:
+        ordered = part[rows]
+        differs |= ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(np.concatenate([[True], differs]))
+    sizes = np.diff(np.append(starts, len(rows)))
+    documents = doc64[rows].astype(np.uint64)
+    survivors = np.repeat(documents[starts], sizes)
+    lost = np.ones(len(rows), bool)
+    lost[starts] = False
+    removed, kept = documents[lost], survivors[lost]
+    ascending = np.lexsort([kept, removed])
+    return Removals(removed[ascending], kept[ascending])
+
+
+def _rank(values: npt.NDArray[Any], greatest: bool) -> npt.NDArray[Any]:
+    """Keys that sort the preferred value first and an absent one last."""
+    if values.dtype.kind == "M":
+        absent = np.isnat(values)
+        values = values.astype(np.int64)
+    elif values.dtype.kind == "f":
+        absent = np.isnan(values)
+    else:
+        absent = np.zeros(len(values), bool)
+    if values.dtype.kind == "f":
+        ranked = -values if greatest else values.copy()
+        ranked[absent] = np.inf
+        return ranked
+    # The complement turns the order of integers round without overflow.
+    ranked = ~values if greatest else values.copy()
+    ranked[absent] = np.iinfo(values.dtype).max
+    return ranked
