@@ -1,0 +1,75 @@
+"""Extraction engines behind one signature, so that a recipe can name any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from curation.errors import ConfigError
+from curation.extract.settings import ExtractSettings
+
+#: HTML text and settings to main content; "" when there is none.
+Engine = Callable[[str, str | None, ExtractSettings], str]
+
+
+def _trafilatura(html: str, url: str | None, settings: ExtractSettings) -> str:
+    import trafilatura
+
+    text = trafilatura.extract(
+        html,
+        url=url,
+        favor_precision=settings.favor == "precision",
+        favor_recall=settings.favor == "recall",
+        include_comments=settings.comments,
+        include_tables=True,
+        # Its memory of paragraphs seen before would make a page's text depend on earlier pages.
+        deduplicate=False,
+        output_format="txt",
+        with_metadata=False,
+    )
+    return text or ""
+
+
+def _resiliparse(html: str, url: str | None, settings: ExtractSettings) -> str:
+    from resiliparse.extract.html2text import extract_plain_text
+
+    return str(
+        extract_plain_text(
+            html, main_content=True, alt_texts=True, comments=settings.comments, noscript=False
+        )
+    )
+
+
+def _justext(html: str, url: str | None, settings: ExtractSettings) -> str:
+    import justext
+
+    # Without a stop list jusText judges by length and links alone, which serves every language.
+    paragraphs = justext.justext(
+        html, frozenset(), stopwords_low=0.0, stopwords_high=0.0, no_headings=False
+    )
+    return "\n".join(p.text for p in paragraphs if not p.is_boilerplate)
+
+
+_ENGINES: dict[str, tuple[Engine, str]] = {
+    "trafilatura": (_trafilatura, "trafilatura"),
+    "resiliparse": (_resiliparse, "resiliparse"),
+    "justext": (_justext, "justext"),
+}
+
+
+def engine(name: str) -> Engine:
+    """The engine of that name. Raises ConfigError when its package is not installed."""
+    function, package = _ENGINES[name]
+    try:
+        __import__(package)
+    except ImportError:
+        raise ConfigError(
+            f"extract.engine: {name} is not installed (pip install 'curation[engines]')"
+        ) from None
+    return function
+
+
+def engine_packages(name: str) -> list[str]:
+    """Distributions whose version decides the engine's output."""
+    return {"justext": ["jusText", "lxml"], "trafilatura": ["trafilatura", "lxml"]}.get(
+        name, [name]
+    )

@@ -1,0 +1,15 @@
+"""What extraction returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """Main content of a page as plain text, and what the page says of itself."""
+
+    text: str
+    title: str = ""
+    language: str = ""  # as the page declares it: `<html lang>`, lower case, "" when it doesn't
+    encoding: str = ""  # WHATWG name of the encoding that was decoded; "" for a str

@@ -1,0 +1,35 @@
+"""Stage `classify`: adds `quality`, `domain` and `topic`, removes what scores too low."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from curation.classify.settings import ClassifySettings
+
+from curation.classify import Classifier, decide
+from curation.schema import with_column
+from pipelines.engine.files import Folder
+from pipelines.engine.stage import StageRun
+from pipelines.engine.transform import Outcome, run_transform
+
+
+@dataclass(frozen=True)
+class ClassifyDocuments:
+    settings: ClassifySettings
+
+    def open(self, shard: str, folder: Folder) -> ClassifyDocuments:
+        return self
+
+    def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
+        result = Classifier(self.settings).apply(batch.column("text"), batch.column("language"))
+        batch = with_column(batch, "quality", result.quality)
+        batch = with_column(batch, "domain", result.domain)
+        batch = with_column(batch, "topic", result.topic)
+        return Outcome(batch, decide(result, self.settings))
+
+
+def run(run: StageRun) -> dict[str, Any]:
+    """Score every document."""
+    return run_transform(run, ClassifyDocuments(run.settings))

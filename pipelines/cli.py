@@ -1,0 +1,259 @@
+"""The command line: `curate`. Each command is a function; errors are one line on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from curation import __version__
+from curation.errors import ConfigError, CurationError
+
+STAGE_COMMANDS = {
+    "extract": "web archives, pages and tables to documents",
+    "dedup-urls": "keep one capture of each URL",
+    "identify-language": "add each document's language",
+    "dedup-documents": "remove exact and near duplicates",
+    "dedup-lines": "remove lines that repeat across documents",
+    "filter": "measure and judge documents by heuristic rules",
+    "classify": "score quality, domain and topic",
+    "mix": "draw the training mixture",
+    "tokenize": "write token shards",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports usage errors as one line."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise ConfigError(f"{message} (see `{self.prog} --help`)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point: 0 success, 2 usage or configuration error, 1 the run failed."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    own, beam = _split(arguments)
+    debug = "--debug" in own
+    try:
+        options = build_parser().parse_args(own)
+        options.beam_args = beam
+        return int(options.command(options) or 0)
+    except CurationError as error:
+        return _fail(error, str(error), error.exit_code, debug)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except KeyboardInterrupt as error:
+        return _fail(error, "interrupted; the same command goes on from here", 130, False)
+    except Exception as error:
+        message = f"{type(error).__name__}: {error} (this is a bug; --debug shows where)"
+        return _fail(error, message, 1, debug)
+
+
+def _fail(error: BaseException, message: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    print(f"curate: error: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    if "--" in arguments:
+        at = arguments.index("--")
+        return arguments[:at], arguments[at + 1 :]
+    return arguments, []
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    parser = _Parser(
+        prog="curate",
+        description="Web crawls to clean, deduplicated, mixed and tokenised training shards.",
+        epilog="example: curate run sample --output out",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"curate {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    _add_run(commands)
+    for stage, purpose in STAGE_COMMANDS.items():
+        _add_stage(commands, stage, purpose)
+    _add_why(commands)
+    _add_report(commands)
+    _add_train(commands)
+    _add_listings(commands)
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction, name: str, purpose: str, example: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=purpose,
+        description=purpose[0].upper() + purpose[1:] + ".",
+        epilog=f"example: {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="assignments",
+        help="change a recipe value, e.g. --set dedup-documents.minhash.bands=20 (repeatable)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=_workers,
+        default=None,
+        metavar="N",
+        help="local processes (default: one per CPU; 0: run inside this process)",
+    )
+    parser.add_argument("--fresh", action="store_true", help="start over instead of resuming")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    parser.add_argument(
+        "--log-format",
+        choices=["auto", "bar", "plain", "json"],
+        default="auto",
+        help="progress as live bars, plain lines or JSON lines (default: bars on a terminal)",
+    )
+
+
+def _workers(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"expected a number of processes, got {text!r}")
+    return number
+
+
+def _add_run(commands: argparse._SubParsersAction) -> None:
+    parser = _command(
+        commands,
+        "run",
+        "run all stages of a recipe",
+        "curate run llama3 --input 'crawl/*.warc.gz' --output out\n"
+        "         curate run fineweb --input s3://bucket/*.warc.gz --output s3://bucket/out -- "
+        "--runner=FlinkRunner --flink_master=host:8081",
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help="a recipe file or a built-in name")
+    parser.add_argument(
+        "--input",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="GLOB",
+        help="files, folders, globs or URLs (repeatable)",
+    )
+    parser.add_argument("--output", default="out", metavar="DIR", help="run folder (default: out)")
+    parser.add_argument("--stages", default="", metavar="A,B", help="only these stages")
+    _add_recipe_options(parser)
+    parser.set_defaults(command=_run)
+
+
+def _add_stage(commands: argparse._SubParsersAction, stage: str, purpose: str) -> None:
+    source = "'crawl/*.warc.gz'" if stage == "extract" else "out/extract"
+    parser = _command(
+        commands, stage, purpose, f"curate {stage} --input {source} --output out --recipe llama3"
+    )
+    parser.add_argument(
+        "--input",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="PATH",
+        help="a stage folder, or files by path, glob or URL",
+    )
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help=f"run folder; the stage writes DIR/{stage}"
+    )
+    parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
+    _add_recipe_options(parser)
+    parser.set_defaults(command=_run, stages=stage)
+
+
+def _add_why(commands: argparse._SubParsersAction) -> None:
+    parser = _command(
+        commands,
+        "why",
+        "every decision taken on one document",
+        "curate why https://example.org/page --run out",
+    )
+    parser.add_argument("document", metavar="ID_OR_URL")
+    parser.add_argument("--run", required=True, metavar="DIR", help="run folder")
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+    parser.set_defaults(command=_why)
+
+
+def _add_report(commands: argparse._SubParsersAction) -> None:
+    parser = _command(
+        commands, "report", "write report.html and report.json of a run", "curate report --run out"
+    )
+    parser.add_argument("--run", required=True, metavar="DIR", help="run folder")
+    parser.set_defaults(command=_report)
+
+
+def _add_listings(commands: argparse._SubParsersAction) -> None:
+    parser = _command(commands, "recipes", "the built-in recipes", "curate recipes sample")
+    parser.add_argument("recipe", nargs="?", help="print this recipe with every value")
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+    parser.set_defaults(command=_recipes)
+    parser = _command(commands, "models", "the built-in models", "curate models --json")
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+    parser.set_defaults(command=_models)
+
+
+def _add_train(commands: argparse._SubParsersAction) -> None:
+    from pipelines.commands.train import add_train
+
+    add_train(
+        _command(
+            commands,
+            "train",
+            "train a model that the stages use",
+            "curate train quality --input labelled.jsonl.gz --output my-quality.npz",
+        )
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pipelines.commands.run import run
+
+    return run(options)
+
+
+def _why(options: argparse.Namespace) -> int:
+    from pipelines.commands.why import why
+
+    return why(options)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from pipelines.commands.report import report
+
+    return report(options)
+
+
+def _recipes(options: argparse.Namespace) -> int:
+    from pipelines.commands.listings import recipes
+
+    return recipes(options)
+
+
+def _models(options: argparse.Namespace) -> int:
+    from pipelines.commands.listings import models
+
+    return models(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

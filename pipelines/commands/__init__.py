@@ -1,0 +1,1 @@
+"""The commands of `curate`, one module each."""

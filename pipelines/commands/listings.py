@@ -1,0 +1,72 @@
+"""`curate recipes` and `curate models`: what is built in."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import yaml
+from curation.models import list_models
+from rich.console import Console
+from rich.table import Table
+
+import curation
+from curation.recipe import built_in, load
+
+
+def recipes(options: argparse.Namespace) -> int:
+    """List the built-in recipes, or print one with every value."""
+    if options.recipe:
+        content = load(options.recipe).model_dump(mode="json", by_alias=True)
+        if options.json:
+            print(json.dumps(content, indent=1, ensure_ascii=False))
+        else:
+            print(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100), end="")
+        return 0
+    loaded = [(name, load(name)) for name in built_in()]
+    if options.json:
+        rows = [
+            {
+                "name": name,
+                "version": curation.__version__,
+                "description": recipe.description,
+                "stages": list(recipe.stages),
+                "sha256": recipe.sha256,
+                "licence": "Apache-2.0",
+            }
+            for name, recipe in loaded
+        ]
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    table = Table("recipe", "version", "licence", "sha256", "stages", "description")
+    for name, recipe in loaded:
+        table.add_row(
+            name,
+            curation.__version__,
+            "Apache-2.0",
+            recipe.sha256[:12],
+            str(len(recipe.stages)),
+            recipe.description,
+        )
+    Console().print(table)
+    return 0
+
+
+def models(options: argparse.Namespace) -> int:
+    """List the built-in models with version, licence and checksum."""
+    cards = list_models()
+    if options.json:
+        print(json.dumps([c.model_dump(mode="json") for c in cards], indent=1, ensure_ascii=False))
+        return 0
+    table = Table("model", "version", "licence", "sha256", "bytes", "description")
+    for card in cards:
+        table.add_row(
+            card.name,
+            str(card.version),
+            card.licence,
+            card.sha256[:12],
+            f"{card.bytes:,}",
+            card.description,
+        )
+    Console().print(table)
+    return 0

@@ -1,0 +1,22 @@
+"""`curate report`: write report.html and report.json of a run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from rich.console import Console
+
+from pipelines.engine.files import Folder
+from pipelines.report.collect import collect
+from pipelines.report.render import write_report
+from pipelines.report.terminal import print_funnel
+
+
+def report(options: argparse.Namespace) -> int:
+    """Collect, write, show."""
+    facts = collect(options.run)
+    path = write_report(Folder(facts["run"]), facts)
+    print_funnel(facts, Console(file=sys.stdout))
+    print(f"report: {path}")
+    return 0

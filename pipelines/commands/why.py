@@ -1,0 +1,212 @@
+"""`curate why`: every decision that a run took on one document."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.errors import InputError
+from pipelines.engine.files import Folder
+from pipelines.engine.shards import read_batches
+from pipelines.engine.stage import MANIFEST
+from pipelines.run import load_run
+
+_FACTS = ("language", "language_score", "quality", "domain", "topic", "tokens", "repeats")
+
+
+def why(options: argparse.Namespace) -> int:
+    """Find the document by id or URL and print its way through the stages."""
+    folder, stages = load_run(options.run)
+    stories = [_story(folder, stages, row) for row in find(folder, stages, options.document)]
+    if not stories:
+        raise InputError(f"{options.document}: no document of {options.run} has this id or URL")
+    if options.json:
+        print(json.dumps(stories, indent=1, ensure_ascii=False, default=str))
+    else:
+        print("\n\n".join(_text(story) for story in stories))
+    return 0
+
+
+def find(folder: Folder, stages: list[str], document: str) -> list[dict[str, Any]]:
+    """Documents of the first stage with this id or URL, with the shard they are in."""
+    found: list[dict[str, Any]] = []
+    for name, kind in _files(folder, stages[0]):
+        for batch in read_batches(folder / stages[0], name, ["id", "url", "date", "source"]):
+            match = pc.or_kleene(pc.equal(batch["id"], document), pc.equal(batch["url"], document))
+            for row in batch.filter(pc.fill_null(match, False)).to_pylist():
+                found.append(row | {"shard": name.split("/", 1)[1], "kind": kind})
+    return found
+
+
+def _files(folder: Folder, stage: str) -> Iterator[tuple[str, str]]:
+    for name in sorted((folder / stage).read_json(MANIFEST)["files"]):
+        kind = name.split("/", 1)[0]
+        if kind in ("documents", "removed"):
+            yield name, kind
+
+
+def _story(folder: Folder, stages: list[str], row: dict[str, Any]) -> dict[str, Any]:
+    decisions = []
+    for stage in stages:
+        decision = _decision(folder, stage, row)
+        if decision is None:
+            break
+        decisions.append(decision)
+        if decision["decision"] == "removed":
+            break
+    return {
+        "id": row["id"],
+        "url": row["url"],
+        "date": row["date"],
+        "source": row["source"],
+        "decisions": decisions,
+    }
+
+
+def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any] | None:
+    place = folder / stage
+    removed = _row(place, f"removed/{row['shard']}", row)
+    if removed is not None:
+        decision = {"stage": stage, "decision": "removed"}
+        decision |= {
+            k: removed[k] for k in ("reason", "value", "threshold") if removed[k] is not None
+        }
+        if removed["kept_id"]:
+            decision["kept_id"] = removed["kept_id"]
+            decision |= _kept_instead(folder, stage, removed)
+        return decision | _measured(place, removed, stage)
+    kept = _row(place, f"documents/{row['shard']}", row)
+    if kept is None:
+        return _tokens(place, row) if stage == "tokenize" else None
+    decision = {"stage": stage, "decision": "kept"} | _measured(place, kept, stage)
+    if edits := _edits(place, row):
+        decision["cut"] = edits
+    return decision
+
+
+def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None:
+    if not place.exists(name):
+        return None
+    for batch in read_batches(place, name):
+        same = pc.and_(
+            pc.equal(batch["id"], row["id"]),
+            pc.equal(pc.struct_field(batch["source"], "offset"), row["source"]["offset"]),
+        )
+        found = batch.filter(same)
+        if found.num_rows:
+            return found.slice(0, 1).to_pylist()[0]  # type: ignore[no-any-return]
+    return None
+
+
+def _measured(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any]:
+    facts = {k: row[k] for k in _FACTS if row.get(k) is not None}
+    if stage == "filter" and row.get("signals"):
+        rules = place.read_json(MANIFEST)["settings"].get("rules", {})
+        facts["rules"] = list(_rules(rules, row["signals"]))
+    return facts
+
+
+def _rules(rules: dict[str, Any], signals: dict[str, float]) -> Iterator[dict[str, Any]]:
+    for family, members in rules.items():
+        for name, rule in (members or {}).items():
+            if not rule:
+                continue
+            limits = {k: rule[k] for k in ("min", "max") if rule.get(k) is not None}
+            yield {"rule": f"{family}.{name}", "value": signals.get(rule["signal"]), **limits}
+
+
+def _edits(place: Folder, row: dict[str, Any]) -> list[dict[str, Any]]:
+    name = f"edits/{row['shard']}"
+    if not place.exists(name):
+        return []
+    cuts = []
+    for batch in read_batches(place, name):
+        cuts += (
+            batch.filter(pc.equal(batch["id"], row["id"]))
+            .select(["reason", "position", "text"])
+            .to_pylist()
+        )
+    return cuts
+
+
+def _kept_instead(folder: Folder, stage: str, removed: dict[str, Any]) -> dict[str, Any]:
+    """The document kept in place of a duplicate: its URL and how the two texts differ."""
+    for name, kind in _files(folder, stage):
+        if kind != "documents":
+            continue
+        for batch in read_batches(folder / stage, name, ["id", "url", "text"]):
+            found = batch.filter(pc.equal(batch["id"], removed["kept_id"]))
+            if found.num_rows:
+                kept = found.slice(0, 1).to_pylist()[0]
+                return {
+                    "kept_url": kept["url"],
+                    "difference": _difference(removed["text"], kept["text"]),
+                }
+    return {}
+
+
+def _difference(removed: str, kept: str) -> list[str]:
+    lines = difflib.unified_diff(
+        removed.splitlines(), kept.splitlines(), "removed", "kept", n=0, lineterm=""
+    )
+    return list(lines)[:60]
+
+
+def _tokens(place: Folder, row: dict[str, Any]) -> dict[str, Any] | None:
+    """Where the document's tokens stand in the token shards."""
+    spans: list[dict[str, Any]] = []
+    for name in sorted(place.read_json(MANIFEST)["files"]):
+        if not name.endswith(".parquet"):
+            continue
+        for batch in read_batches(place, name):
+            if "id" in batch.schema.names:
+                found = batch.filter(pc.equal(batch["id"], pa.scalar(row["id"])))
+                spans += [{"file": name} | r for r in found.to_pylist()]
+    return {"stage": "tokenize", "decision": "written", "spans": spans} if spans else None
+
+
+def _text(story: dict[str, Any]) -> str:
+    source = story["source"]
+    lines = [
+        f"document {story['id']}",
+        f"  url     {story['url']}",
+        f"  date    {story['date']}",
+        f"  source  {source['file']} at offset {source['offset']}",
+    ]
+    for decision in story["decisions"]:
+        lines += _decision_text(decision)
+    return "\n".join(lines)
+
+
+def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
+    head = f"{decision['stage']}: {decision['decision']}"
+    if "reason" in decision:
+        head += f" by {decision['reason']}"
+    if "value" in decision:
+        head += f", value {decision['value']:.6g}"
+    if "threshold" in decision:
+        head += f", threshold {decision['threshold']:.6g}"
+    yield head
+    facts = [f"{k} {_short(decision[k])}" for k in _FACTS if k in decision]
+    if facts:
+        yield "    " + ", ".join(facts)
+    if "kept_id" in decision:
+        yield f"    kept in its place: {decision['kept_id']} {decision.get('kept_url', '')}"
+    yield from (f"    | {line}" for line in decision.get("difference", []))
+    for rule in decision.get("rules", []):
+        limits = ", ".join(f"{k} {rule[k]:g}" for k in ("min", "max") if k in rule)
+        yield f"    {rule['rule']:<36} {_short(rule['value']):>12}  ({limits})"
+    for cut in decision.get("cut", []):
+        yield f"    cut by {cut['reason']} at byte {cut['position']}: {cut['text'].strip()}"
+    for span in decision.get("spans", []):
+        yield "    " + ", ".join(f"{k} {v}" for k, v in span.items() if k != "id")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

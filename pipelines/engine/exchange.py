@@ -1,0 +1,115 @@
+"""The narrow exchange: fixed-width columns travel between shards as sorted files, text never does.
+
+A map task writes one run: rows sorted by a uint64 key. A reduce task reads a range of keys from
+every run. The number of ranges is free, because no result depends on it; a range bounds memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipelines.engine.files import FileRecord, Folder
+
+UInt64 = npt.NDArray[np.uint64]
+
+#: A reduce task reads about this many bytes: sorting needs a few times as much memory.
+RANGE_BYTES = 128 << 20
+
+_ROW_BITS = np.uint64(32)
+_ROW_MASK = np.uint64((1 << 32) - 1)
+
+
+def document_numbers(shard: int, rows: int, first: int = 0) -> UInt64:
+    """Numbers that name documents inside one stage: shard index above, row in the low half."""
+    start = np.uint64((shard << 32) | first)
+    return start + np.arange(rows, dtype=np.uint64)
+
+
+def shard_of(numbers: UInt64) -> npt.NDArray[np.int64]:
+    return (numbers >> _ROW_BITS).astype(np.int64)
+
+
+def row_of(numbers: UInt64) -> npt.NDArray[np.int64]:
+    return (numbers & _ROW_MASK).astype(np.int64)
+
+
+def write_columns(folder: Folder, name: str, columns: Mapping[str, Any]) -> FileRecord:
+    """Write columns (NumPy or Arrow arrays of one length) as one uncompressed Arrow batch."""
+    arrays = [c if isinstance(c, pa.Array) else pa.array(c) for c in columns.values()]
+    batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))
+    with folder.create(name) as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.record(batch.num_rows)
+
+
+def write_run(folder: Folder, name: str, key: str, columns: Mapping[str, Any]) -> FileRecord:
+    """Write columns sorted by the uint64 column `key`; rows of equal keys keep their order."""
+    order = np.argsort(np.asarray(columns[key]), kind="stable")
+    ordered = {
+        k: c.take(pa.array(order)) if isinstance(c, pa.Array) else np.asarray(c)[order]
+        for k, c in columns.items()
+    }
+    return write_columns(folder, name, ordered)
+
+
+def read_columns(folder: Folder, name: str) -> pa.RecordBatch:
+    """The batch of a file: memory-mapped on local disks, so that only what is used is read."""
+    source = (
+        pa.memory_map(folder.path(name))
+        if folder.is_local
+        else pa.BufferReader(folder.read_bytes(name))
+    )
+    return pa.ipc.open_file(source).get_batch(0)
+
+
+def key_ranges(count: int) -> list[tuple[int, int]]:
+    """Divide the uint64 keys into `count` equal ranges [low, high]; both ends inside."""
+    edges = [(i << 64) // count for i in range(count + 1)]
+    return [(edges[i], edges[i + 1] - 1) for i in range(count)]
+
+
+def read_range(
+    folder: Folder, names: Sequence[str], key: str, low: int, high: int
+) -> Iterator[pa.RecordBatch]:
+    """From every run, in the given order, the rows whose key lies in [low, high]."""
+    for name in names:
+        batch = read_columns(folder, name)
+        keys = batch.column(key).to_numpy()
+        start = int(np.searchsorted(keys, np.uint64(low), side="left"))
+        end = int(np.searchsorted(keys, np.uint64(high), side="right"))
+        if end > start:
+            yield batch.slice(start, end - start)
+
+
+def gather(
+    folder: Folder, names: Sequence[str], numbers: UInt64, columns: Sequence[str]
+) -> pa.Table:
+    """Rows of row-ordered files (one per shard) for documents given by number, in that order."""
+    shards, rows = shard_of(numbers), row_of(numbers)
+    order = np.argsort(numbers, kind="stable")
+    pieces: list[pa.Table] = []
+    cuts = np.flatnonzero(np.diff(shards[order])) + 1
+    for part in np.split(order, cuts) if len(order) else []:
+        batch = read_columns(folder, names[int(shards[part[0]])]).select(list(columns))
+        pieces.append(pa.Table.from_batches([batch.take(pa.array(rows[part]))]))
+    if not pieces:
+        return pa.table({c: pa.array([]) for c in columns})
+    inverse = np.empty(len(order), np.int64)
+    inverse[order] = np.arange(len(order))
+    return pa.concat_tables(pieces).combine_chunks().take(pa.array(inverse))
+
+
+def concatenated(
+    batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None
+) -> pa.RecordBatch:
+    """One batch from many."""
+    table = pa.Table.from_batches(list(batches), schema)
+    return pa.RecordBatch.from_arrays(
+        [c.combine_chunks() if c.num_chunks != 1 else c.chunk(0) for c in table.columns],
+        schema=table.schema,
+    )

@@ -1,0 +1,152 @@
+"""Run the pending tasks of a step, on the local pool or on the Beam runner that the user names."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from curation.errors import ConfigError, WorkerError
+from pipelines.engine.files import Folder
+from pipelines.engine.local import LocalPool
+from pipelines.engine.progress import Quiet
+from pipelines.engine.tasks import Step, Task, build, commit_name, is_committed, records_folder
+
+#: Runner names that mean this machine. Beam's DirectRunner may switch to another runner (and fetch
+#: it from the network), so it is never used under that name.
+_LOCAL = {"", "local", "directrunner", "fnapirunner"}
+
+
+@dataclass(frozen=True)
+class RunnerOptions:
+    """Where a run executes: `workers` local processes, or a Beam runner with its own options."""
+
+    runner: str = ""
+    workers: int = 0
+    beam_args: tuple[str, ...] = ()
+
+    @property
+    def is_local(self) -> bool:
+        return self.runner.lower() in _LOCAL
+
+
+def parse_beam_args(args: Sequence[str], workers: int | None) -> RunnerOptions:
+    """Read the options after `--`. The local runner takes `--direct_num_workers`; others take all.
+
+    Raises ConfigError for an option that the local runner doesn't know.
+    """
+    runner, own, rest = "", workers, []
+    items = iter(args)
+    for item in items:
+        name, _, value = item.partition("=")
+        if name == "--runner":
+            runner = value or next(items, "")
+        elif name == "--direct_num_workers":
+            own = int(value or next(items, "0")) or None
+        else:
+            rest.append(item)
+    options = RunnerOptions(runner, own if own is not None else os.cpu_count() or 1, tuple(rest))
+    if options.is_local and rest and not all(r.startswith("--direct_running_mode") for r in rest):
+        raise ConfigError(
+            f"{rest[0]}: unknown option for the local runner; name a runner first, for example "
+            "`-- --runner=FlinkRunner --flink_master=...`"
+        )
+    return options
+
+
+@dataclass
+class Executor:
+    """Runs steps for the length of a run. Use as a context manager."""
+
+    options: RunnerOptions
+    display: Quiet = field(default_factory=Quiet)
+
+    def __enter__(self) -> Executor:
+        self._pool = LocalPool(self.options.workers).__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._pool.__exit__(*exception)  # type: ignore[arg-type]
+
+    def run(
+        self,
+        stage: str,
+        step: Step,
+        folder: Folder,
+        tasks: Sequence[Task],
+        documents: int = 0,
+    ) -> int:
+        """Bring every task of a step to its commit record; return how many had to be done.
+
+        `documents` is how many documents the tasks hold in all, where known, for the display.
+        Records and outputs of tasks that are no longer planned are removed.
+        """
+        names = {t.name for t in tasks}
+        if len(names) != len(tasks):
+            raise ValueError(f"{stage}/{step.name}: two tasks share a name")
+        present = records_folder(folder, step).sizes()
+        pending = [t for t in tasks if not is_committed(folder, step, t, present)]
+        self._forget(step, folder, present, {commit_name(t) for t in tasks})
+        if not pending:
+            return 0
+        done = len(tasks) - len(pending)
+        if self.options.is_local:
+            for finished in self._pool.run(step, folder, pending):
+                done += len(finished)
+                read, kept = self._pool.counts()
+                whole = documents if documents and len(pending) == len(tasks) else 0
+                self.display.step(
+                    stage, step.name, read if whole else done, whole or len(tasks), read, kept
+                )
+        else:
+            self._run_on_beam(stage, step, folder, pending)
+        return len(pending)
+
+    def _run_on_beam(self, stage: str, step: Step, folder: Folder, pending: list[Task]) -> None:
+        options = PipelineOptions(
+            [f"--runner={self.options.runner}", *self.options.beam_args], pipeline_type_check=False
+        )
+        pipeline = beam.Pipeline(options=options)
+        build(pipeline, step, folder, pending, _no_progress)
+        finished = threading.Event()
+        watcher = threading.Thread(
+            target=self._watch, args=(stage, step, folder, len(pending), finished), daemon=True
+        )
+        watcher.start()
+        try:
+            result = pipeline.run()
+            state = result.wait_until_finish()
+        except Exception as error:
+            raise WorkerError(f"{stage}/{step.name} on {self.options.runner}: {error}") from error
+        finally:
+            finished.set()
+            watcher.join()
+        if state not in (None, "DONE"):
+            raise WorkerError(f"{stage}/{step.name} on {self.options.runner} ended as {state}")
+
+    def _watch(
+        self, stage: str, step: Step, folder: Folder, total: int, finished: threading.Event
+    ) -> None:
+        # Commit records are the progress bar of every runner.
+        records = records_folder(folder, step)
+        before = len(records.sizes())
+        while not finished.wait(2.0):
+            self.display.step(stage, step.name, len(records.sizes()) - before, total, 0, 0)
+
+    def _forget(
+        self, step: Step, folder: Folder, present: dict[str, int], wanted: set[str]
+    ) -> None:
+        records = records_folder(folder, step)
+        for name in sorted(set(present) - wanted):
+            record = records.read_json(name)
+            for file in record.get("files", {}):
+                folder.remove(file)
+            records.remove(name)
+
+
+def _no_progress(read: int, kept: int) -> None:
+    return None

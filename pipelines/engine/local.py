@@ -1,0 +1,188 @@
+"""The local runner: a pool of long-lived processes, each running in-memory Beam pipelines.
+
+Beam's own local runners start new processes for every pipeline, assign work statically and wait for
+ever when a worker dies. Here the processes live as long as the run, so that models and compiled
+kernels load once; each takes the next bundle of tasks when it is free; a dead worker ends the run
+with an error at once, and a dead driver ends its workers.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import multiprocessing.process
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait as wait_for
+from multiprocessing.sharedctypes import RawArray
+from types import TracebackType
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+from curation.errors import WorkerError
+from pipelines.engine.files import Folder
+from pipelines.engine.tasks import Progress, Step, Task, build, no_progress
+
+#: Bundles per worker: enough for balance, few enough that pipeline start-up stays small.
+_BUNDLES_PER_WORKER = 4
+#: Below this many bytes a further bundle costs more than it balances.
+_BUNDLE_BYTES = 16 << 20
+
+_counters: Any = None  # shared int64 [workers, 2]: documents read and kept since the step began
+_slot = 0
+
+
+def run_in_memory(
+    step: Step, folder: Folder, tasks: list[Task], progress: Progress = no_progress
+) -> None:
+    """Run a step's pipeline in this process. FnApiRunner is named: `DirectRunner` would switch."""
+    options = PipelineOptions(flags=[], pipeline_type_check=False)
+    with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
+        build(pipeline, step, folder, tasks, progress)
+
+
+def bundles(tasks: Sequence[Task], workers: int) -> list[list[Task]]:
+    """Divide tasks into bundles of similar size, the largest first."""
+    total = sum(t.size for t in tasks)
+    wanted = min(_BUNDLES_PER_WORKER * workers, max(workers, total // _BUNDLE_BYTES), len(tasks))
+    filled: list[list[Task]] = [[] for _ in range(wanted)]
+    sizes = [0] * wanted
+    for task in sorted(tasks, key=lambda t: (-t.size, t.name)):
+        smallest = min(range(wanted), key=lambda i: (sizes[i], i))
+        filled[smallest].append(task)
+        sizes[smallest] += task.size + 1
+    return filled
+
+
+class LocalPool:
+    """Processes that run bundles of tasks. Use as a context manager, for a whole run.
+
+    `workers=0` runs everything in the calling process (for debugging and tests).
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._executor: ProcessPoolExecutor | None = None
+        self._counters: Any = RawArray("q", 2 * max(1, workers))
+
+    def __enter__(self) -> LocalPool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._executor is None:
+            return
+        processes = list((self._executor._processes or {}).values())
+        if kind is not None:
+            for process in processes:
+                process.terminate()
+        self._executor.shutdown(wait=kind is None, cancel_futures=True)
+        self._executor = None
+
+    def counts(self) -> tuple[int, int]:
+        """Documents (read, kept) by the step under way."""
+        return sum(self._counters[::2]), sum(self._counters[1::2])
+
+    def run(self, step: Step, folder: Folder, tasks: Sequence[Task]) -> Iterator[list[str]]:
+        """Run tasks; yield the names of finished ones as bundles end.
+
+        Raises WorkerError when a process dies, or what a step raised.
+        """
+        self._counters[:] = [0] * len(self._counters)
+        if self.workers == 0:
+            for task in tasks:
+                run_in_memory(step, folder, [task], self._count_here)
+                yield [task.name]
+            return
+        executor = self._start()
+        try:
+            pending: dict[Future[None], list[Task]] = {
+                executor.submit(_run_bundle, step, folder, bundle): bundle
+                for bundle in bundles(tasks, self.workers)
+            }
+        except BrokenProcessPool as error:
+            raise self._died(step, tasks) from error
+        while pending:
+            done, _ = wait(pending, return_when=FIRST_COMPLETED, timeout=0.25)
+            if not done:
+                yield []
+            for future in done:
+                bundle = pending.pop(future)
+                try:
+                    future.result()
+                except BrokenProcessPool as error:
+                    raise self._died(
+                        step, [*bundle, *(t for b in pending.values() for t in b)]
+                    ) from error
+                yield [t.name for t in bundle]
+
+    def _died(self, step: Step, tasks: Sequence[Task]) -> WorkerError:
+        names = ", ".join(t.name for t in tasks[:3]) + (", ..." if len(tasks) > 3 else "")
+        return WorkerError(
+            f"a worker process died (killed, out of memory, or crashed in native code) during "
+            f"{step.name}, with {len(tasks)} shards unfinished: {names}. Finished shards are safe: "
+            "the same command goes on from here"
+        )
+
+    def _start(self) -> ProcessPoolExecutor:
+        if self._executor is None:
+            context = multiprocessing.get_context("spawn")
+            self._executor = ProcessPoolExecutor(
+                self.workers,
+                mp_context=context,
+                initializer=_start_worker,
+                initargs=(self._counters, context.Value("i", 0)),
+            )
+        return self._executor
+
+    def _count_here(self, read: int, kept: int) -> None:
+        self._counters[0] += read
+        self._counters[1] += kept
+
+
+def _start_worker(counters: Any, next_slot: Any) -> None:
+    global _counters, _slot
+    _counters = counters
+    with next_slot.get_lock():
+        _slot = next_slot.value
+        next_slot.value += 1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
+    logging.getLogger("apache_beam").setLevel(logging.ERROR)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.process.parent_process()
+    if parent is not None:
+        wait_for([parent.sentinel])
+        os._exit(1)
+
+
+def _count(read: int, kept: int) -> None:
+    _counters[2 * _slot] += read
+    _counters[2 * _slot + 1] += kept
+
+
+def _run_bundle(step: Step, folder: Folder, tasks: list[Task]) -> None:
+    try:
+        run_in_memory(step, folder, tasks, _count)
+    except Exception as error:
+        # Beam decorates errors of DoFns; what travels back is the one line that names the task.
+        raise WorkerError(_innermost(error)) from None
+
+
+def _innermost(error: BaseException) -> str:
+    while error.__cause__ is not None and not isinstance(error, WorkerError):
+        error = error.__cause__
+    return str(error).split(" [while running")[0]

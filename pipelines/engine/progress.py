@@ -1,0 +1,144 @@
+"""What a person, or a program, sees of a run while it goes on."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Literal, Protocol
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+Mode = Literal["auto", "bar", "plain", "json", "quiet"]
+
+
+class Display(Protocol):
+    """Receives what happens; the engine calls it, whatever the output looks like."""
+
+    def stage(self, stage: str, state: str, **facts: Any) -> None: ...
+
+    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None: ...
+
+    def message(self, text: str) -> None: ...
+
+
+class Quiet(AbstractContextManager["Quiet"]):
+    """Says nothing."""
+
+    def __exit__(self, *exception: object) -> None:
+        return None
+
+    def stage(self, stage: str, state: str, **facts: Any) -> None:
+        pass
+
+    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+        pass
+
+    def message(self, text: str) -> None:
+        pass
+
+
+class Lines(Quiet):
+    """One line per stage on stderr, as text or as JSON, for logs and machines."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._json = as_json
+
+    def stage(self, stage: str, state: str, **facts: Any) -> None:
+        if self._json:
+            event = {"event": "stage", "stage": stage, "state": state, "time": time.time(), **facts}
+            print(json.dumps(event), file=sys.stderr, flush=True)
+        elif state != "started":
+            tail = ", ".join(
+                f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in facts.items()
+            )
+            print(f"{stage}: {state}{': ' + tail if tail else ''}", file=sys.stderr, flush=True)
+
+    def message(self, text: str) -> None:
+        if self._json:
+            print(json.dumps({"event": "message", "text": text}), file=sys.stderr, flush=True)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+class _Documents(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        read, kept = task.fields["read"], task.fields["kept"]
+        if not read:
+            return Text(task.fields["note"], style="dim")
+        rate = read / task.elapsed if task.elapsed else 0.0
+        return Text(f"{read:>9,} docs {rate:>8,.0f}/s  kept {kept / read:>6.1%}", style="green")
+
+
+class Bars(Quiet):
+    """A live table of stages on a terminal: documents, rate, kept share, time left."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓"),
+            TextColumn("{task.description:<19}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.percentage:>4.0f}%"),
+            _Documents(),
+            TimeRemainingColumn(),
+            TextColumn("[dim]{task.fields[step]}"),
+            console=Console(stderr=True),
+        )
+        self._rows: dict[str, Any] = {}
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        self._progress.stop()
+
+    def _row(self, stage: str) -> Any:
+        if stage not in self._rows:
+            self._rows[stage] = self._progress.add_task(
+                stage, total=1, read=0, kept=0, step="", note=""
+            )
+        return self._rows[stage]
+
+    def stage(self, stage: str, state: str, **facts: Any) -> None:
+        row = self._row(stage)
+        if state == "started":
+            self._progress.reset(row, total=1)
+        else:
+            read, kept = facts.get("documents", 0), facts.get("kept", 0)
+            note = "already complete" if state == "complete" else ""
+            self._progress.update(row, completed=1, total=1, read=read, kept=kept, step=note)
+
+    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+        self._progress.update(
+            self._row(stage), completed=done, total=max(1, total), read=read, kept=kept, step=step
+        )
+
+    def message(self, text: str) -> None:
+        self._progress.console.print(text, highlight=False)
+
+
+def open_display(mode: Mode) -> Quiet:
+    """The display for a mode; `auto` is live bars on a terminal, else plain lines."""
+    if mode == "quiet":
+        return Quiet()
+    if mode == "auto":
+        mode = "bar" if sys.stderr.isatty() else "plain"
+    return Bars() if mode == "bar" else Lines(as_json=mode == "json")

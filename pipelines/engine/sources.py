@@ -1,0 +1,129 @@
+"""Raw input files of the first stage: fingerprints of their content, and shards made of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import fsspec
+import xxhash
+
+from curation.errors import InputError
+from pipelines.engine.files import SCRATCH, Folder
+from pipelines.engine.stage import TIMINGS
+
+_CHUNK = 4 << 20
+#: Files smaller than this share a shard; larger ones have their own.
+_GROUP_BELOW = 1 << 20
+#: One name in this many ends a group, whatever stands before it: adding a file changes one group.
+_GROUP_CUT = 256
+#: A group is also cut when it reaches this many bytes.
+_GROUP_BYTES = 32 << 20
+
+
+class InputFile(Protocol):
+    """What `curation.readers.discover` finds."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class SourceShard:
+    """Input files that become one shard, in order."""
+
+    name: str
+    files: tuple[tuple[str, str], ...]  # (path, name)
+    size: int
+
+
+def content_fingerprints(files: Sequence[InputFile], folder: Folder) -> dict[str, str]:
+    """Hash of every file's content, by name.
+
+    A local file whose size and modification time are as in an earlier run is not read again; an
+    object's entity tag stands for its content.
+    """
+    known = _known_fingerprints(folder)
+    found: dict[str, list[Any]] = {}
+
+    def one(file: InputFile) -> None:
+        if "://" in file.path:
+            fs, path = fsspec.core.url_to_fs(file.path)
+            found[file.name] = [file.size, 0, str(fs.checksum(path))]
+            return
+        modified = os.stat(file.path).st_mtime_ns
+        old = known.get(file.name)
+        if old and old[:2] == [file.size, modified]:
+            found[file.name] = old
+        else:
+            found[file.name] = [file.size, modified, _content_hash(file.path)]
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, files))
+    ordered = {name: found[name] for name in sorted(found)}
+    (folder / SCRATCH).write_json("inputs.json", ordered)
+    return {name: entry[2] for name, entry in ordered.items()}
+
+
+def _content_hash(path: str) -> str:
+    digest = xxhash.xxh3_128()
+    try:
+        with open(path, "rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    return digest.hexdigest()
+
+
+def _known_fingerprints(folder: Folder) -> dict[str, list[Any]]:
+    known: dict[str, list[Any]] = {}
+    for place, name in ((folder, TIMINGS), (folder / SCRATCH, "inputs.json")):
+        if place.exists(name):
+            try:
+                content = place.read_json(name)
+            except InputError:
+                continue
+            known |= content.get("inputs", {}) if name == TIMINGS else content
+    return known
+
+
+def source_shards(files: Sequence[InputFile]) -> list[SourceShard]:
+    """Plan shards: one per large file, groups of neighbouring small files.
+
+    Where a group ends depends on the names alone (and a size limit), so that a file that comes or
+    goes changes its own group and leaves the others as they are.
+    """
+    shards: list[SourceShard] = []
+    group: list[InputFile] = []
+
+    def close() -> None:
+        if group:
+            shards.append(_shard(group, grouped=len(group) > 1))
+            group.clear()
+
+    for file in sorted(files, key=lambda f: f.name):
+        if file.size >= _GROUP_BELOW:
+            shards.append(_shard([file], grouped=False))
+            continue
+        group.append(file)
+        ends = xxhash.xxh64_intdigest(file.name) % _GROUP_CUT == 0
+        if ends or sum(f.size for f in group) >= _GROUP_BYTES:
+            close()
+    close()
+    return sorted(shards, key=lambda s: s.name)
+
+
+def _shard(files: Sequence[InputFile], grouped: bool) -> SourceShard:
+    first = files[0].name
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "_", first.rsplit("/", 1)[-1])[:80].strip("._") or "input"
+    name = f"{stem}{'-and-more' if grouped else ''}-{xxhash.xxh32_hexdigest(first)}"
+    return SourceShard(name, tuple((f.path, f.name) for f in files), sum(f.size for f in files))

@@ -1,0 +1,208 @@
+"""A stage folder: its inputs, its completion, its manifest."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from curation.errors import ConfigError, InputError
+from pipelines.engine.execute import Executor
+from pipelines.engine.files import SCRATCH, Folder, fingerprint
+from pipelines.engine.shards import add_counts
+from pipelines.engine.tasks import Step, Task
+
+MANIFEST = "manifest.json"
+TIMINGS = "timings.json"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One input shard of a stage: a Parquet file of documents."""
+
+    name: str  # without suffix; the same through all stages
+    folder: Folder
+    file: str
+    fingerprint: str
+    rows: int
+    bytes: int
+
+
+@dataclass
+class StageRun:
+    """Everything a stage's module needs to run: what it reads, writes, and who executes it."""
+
+    stage: str
+    folder: Folder
+    settings: Any  # the stage's settings model
+    settings_key: str  # fingerprint of settings, lists, models and versions
+    executor: Executor
+    recipe: dict[str, Any]  # for the manifest: name and sha256
+    facts: dict[str, Any] = field(default_factory=dict)  # for the manifest: versions, models
+    inputs: Sequence[Shard] = ()
+
+    @property
+    def documents(self) -> int:
+        return sum(s.rows for s in self.inputs)
+
+    def run(self, step: Step, tasks: Sequence[Task]) -> int:
+        return self.executor.run(self.stage, step, self.folder, tasks, self.documents)
+
+    def key(self, inputs: Sequence[tuple[str, str]]) -> str:
+        """Fingerprint of the stage: what it reads and what decides its outputs."""
+        return fingerprint([self.stage, self.settings_key, list(inputs)])
+
+    def complete(self, inputs: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
+        """The manifest, when it matches these inputs and every file it names is there in full.
+
+        Where only other stages' part of the recipe changed, its name and hash are brought up to
+        date: the outputs do not depend on them.
+        """
+        if not self.folder.exists(MANIFEST):
+            return None
+        try:
+            manifest: dict[str, Any] = self.folder.read_json(MANIFEST)
+            files = manifest["files"]
+            if manifest["key"] != self.key(inputs):
+                return None
+        except (InputError, KeyError, TypeError):
+            return None
+        if not all(self.folder.size(n) == f["bytes"] for n, f in files.items()):
+            return None
+        if manifest["recipe"] != self.recipe:
+            manifest["recipe"] = self.recipe
+            self.folder.write_json(MANIFEST, manifest)
+        self.folder.remove(SCRATCH)
+        return manifest
+
+    def begin(self) -> None:
+        """From here to `finish` the stage does not exist for others."""
+        self.folder.remove(MANIFEST)
+        self.folder.remove(TIMINGS)
+
+    def finish(
+        self,
+        tasks: Sequence[Task],
+        inputs: Sequence[tuple[str, str]],
+        extra: dict[str, Any] | None = None,
+        files: dict[str, dict[str, Any]] | None = None,
+        timings: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Sum the commit records into the manifest, write it last, clear the scratch folder."""
+        counts: dict[str, Any] = {}
+        files = dict(files or {})
+        for task in sorted(tasks, key=lambda t: t.name):
+            record = (self.folder / "shards").read_json(f"{task.name}.json")
+            add_counts(counts, record["counts"])
+            files.update(record["files"])
+        manifest = {
+            "stage": self.stage,
+            "key": self.key(inputs),
+            "recipe": self.recipe,
+            "settings": json.loads(self.settings.model_dump_json()),
+            **self.facts,
+            "counts": counts,
+            "inputs": [{"name": n, "fingerprint": f} for n, f in inputs],
+            "bytes": sum(f["bytes"] for f in files.values()),
+            "files": files,
+            **(extra or {}),
+        }
+        self.folder.write_json(TIMINGS, self._seconds() | (timings or {}))
+        self.folder.write_json(MANIFEST, manifest)
+        self.folder.remove(SCRATCH)
+        return manifest
+
+    def _seconds(self) -> dict[str, Any]:
+        steps: dict[str, dict[str, float]] = {}
+        seconds = self.folder / SCRATCH / "seconds"
+        for name in seconds.names(".json"):
+            record = seconds.read_json(name)
+            step = steps.setdefault(name.split("~")[0], {"wall": 0.0, "cpu": 0.0, "tasks": 0})
+            step["wall"] += record["wall"]
+            step["cpu"] += record["cpu"]
+            step["tasks"] += 1
+        return {"steps": steps}
+
+
+def stage_inputs(paths: Sequence[str]) -> list[Shard]:
+    """Shards of a stage folder, or of Parquet files named by path or glob.
+
+    A stage folder without a complete manifest does not exist: InputError says so.
+    """
+    shards: list[Shard] = []
+    for path in paths:
+        folder = Folder(path.rstrip("/"))
+        if folder.exists(MANIFEST):
+            shards += _manifest_shards(folder)
+        elif folder.exists("documents") or folder.exists("shards"):
+            raise InputError(
+                f"{path}: no {MANIFEST}: the stage is not complete; run it again to finish it"
+            )
+        else:
+            shards += _loose_shards(path)
+    names = [s.name for s in shards]
+    if len(set(names)) != len(names):
+        twice = sorted({n for n in names if names.count(n) > 1})
+        raise ConfigError(f"two inputs have a shard of the same name: {', '.join(twice[:3])}")
+    return sorted(shards, key=lambda s: s.name)
+
+
+def _manifest_shards(folder: Folder) -> list[Shard]:
+    files = folder.read_json(MANIFEST)["files"]
+    return [
+        Shard(
+            name.removeprefix("documents/").removesuffix(".parquet"),
+            folder,
+            name,
+            f["sha256"],
+            f["rows"],
+            f["bytes"],
+        )
+        for name, f in files.items()
+        if name.startswith("documents/")
+    ]
+
+
+def _loose_shards(path: str) -> list[Shard]:
+    probe = Folder(path)
+    if probe.is_local:
+        found = []
+        for match in sorted(glob.glob(path, recursive=True)):
+            inside = sorted(glob.glob(f"{glob.escape(match)}/**/*.parquet", recursive=True))
+            found += inside or [match]
+    else:
+        found = sorted(probe.fs.glob(probe.path()))
+    if not found:
+        raise InputError(f"{path}: no such file or stage folder, and no file matches it as a glob")
+    shards = []
+    for file in found:
+        base, _, name = file.rpartition("/")
+        folder = Folder(base if probe.is_local else probe.fs.unstrip_protocol(base) or ".")
+        if not base:
+            folder = Folder(".")
+        if not name.endswith(".parquet"):
+            raise InputError(
+                f"{file}: this stage reads Parquet documents; `curate extract` makes them"
+            )
+        try:
+            with folder.open(name) as handle:
+                rows = pq.ParquetFile(handle).metadata.num_rows
+        except Exception as error:
+            raise InputError(f"{file}: {error}") from error
+        data = folder.read_bytes(name)
+        shards.append(
+            Shard(
+                name.removesuffix(".parquet"),
+                folder,
+                name,
+                hashlib.sha256(data).hexdigest(),
+                rows,
+                len(data),
+            )
+        )
+    return shards

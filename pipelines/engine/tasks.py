@@ -1,0 +1,130 @@
+"""A stage's work as tasks. A task's commit record, written last, says that its outputs are whole.
+
+A step is what is done (a picklable object with settings); a task is what it is done to (names and
+fingerprints, never data). The record holds the fingerprint of everything that decides the outputs:
+run again, a task whose record still matches is not redone, and any other is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import apache_beam as beam
+
+from curation.errors import CurationError, WorkerError
+from pipelines.engine.files import SCRATCH, FileRecord, Folder, fingerprint
+
+
+@dataclass(frozen=True)
+class Task:
+    """One unit of work: everything a worker needs to know besides the step."""
+
+    name: str  # names the outputs; comes from the input, never from the runner
+    inputs: tuple[tuple[str, str], ...]  # (path or name, fingerprint of its content)
+    size: int = 0  # bytes, for balance only
+    payload: Any = None  # what the step needs to find its input; never decides the output
+
+    def key(self, step_key: str) -> str:
+        return fingerprint([step_key, list(self.inputs)])
+
+
+Progress = Callable[[int, int], None]  # documents read, documents kept
+
+
+def no_progress(read: int, kept: int) -> None:
+    """Progress that nobody watches."""
+
+
+@dataclass
+class Result:
+    """What a task made: files by name relative to the stage folder, and counts for the report."""
+
+    files: dict[str, FileRecord] = field(default_factory=dict)
+    counts: dict[str, Any] = field(default_factory=dict)
+
+
+class Step(Protocol):
+    """One kind of task. Implementations are dataclasses that pickle."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def settings_key(self) -> str:
+        """Fingerprint of settings, lists, models and versions that decide the output."""
+        ...
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result: ...
+
+
+def records_folder(folder: Folder, step: Step) -> Folder:
+    """Records of a stage's last step stay; those of the steps before it are scratch."""
+    return folder / "shards" if step.name == "shards" else folder / SCRATCH / step.name
+
+
+def commit_name(task: Task) -> str:
+    return f"{task.name}.json"
+
+
+def is_committed(folder: Folder, step: Step, task: Task, present: dict[str, int]) -> bool:
+    """Whether the task's record matches and every file it names is there in full size.
+
+    `present` lists the step's records (name -> size).
+    """
+    if commit_name(task) not in present:
+        return False
+    try:
+        record = records_folder(folder, step).read_json(commit_name(task))
+    except CurationError:
+        return False
+    if record.get("key") != task.key(step.settings_key):
+        return False
+    return all(folder.size(name) == f["bytes"] for name, f in record["files"].items())
+
+
+def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
+    """Run one task and commit it."""
+    wall, cpu = time.perf_counter(), time.thread_time()
+    try:
+        result = step.run(task, folder, progress)
+    except CurationError as error:
+        error.args = (f"{step.name} {task.name}: {error}",)
+        raise
+    except Exception as error:
+        raise WorkerError(f"{step.name} {task.name}: {type(error).__name__}: {error}") from error
+    seconds = {"wall": time.perf_counter() - wall, "cpu": time.thread_time() - cpu}
+    # Seconds differ from run to run, so they live in the scratch folder, apart from the record.
+    (folder / SCRATCH / "seconds").write_json(f"{step.name}~{task.name}.json", seconds)
+    record = {
+        "task": task.name,
+        "key": task.key(step.settings_key),
+        "inputs": [{"name": n, "fingerprint": f} for n, f in task.inputs],
+        "files": {name: f.as_dict() for name, f in sorted(result.files.items())},
+        "counts": result.counts,
+    }
+    records_folder(folder, step).write_json(commit_name(task), record)
+
+
+class PerformTask(beam.DoFn):
+    """Beam's view of a step: tasks in, names of committed tasks out."""
+
+    def __init__(self, step: Step, folder: Folder, progress: Progress = no_progress) -> None:
+        self.step, self.folder, self.progress = step, folder, progress
+
+    def process(self, element: Task) -> list[str]:
+        perform(self.step, element, self.folder, self.progress)
+        return [element.name]
+
+
+def build(
+    pipeline: beam.Pipeline, step: Step, folder: Folder, tasks: list[Task], progress: Progress
+) -> Any:
+    """The pipeline of one step: only task descriptions travel, documents stay in files."""
+    return (
+        pipeline
+        | "PendingTasks" >> beam.Create(tasks)
+        | "PerformTask" >> beam.ParDo(PerformTask(step, folder, progress))
+    )

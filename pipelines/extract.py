@@ -1,0 +1,223 @@
+"""Stage `extract`: archives, pages and tables in; one Parquet shard of documents per input out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import xxhash
+
+from curation.extract import Extractor, PageTooLargeError
+from curation.extract.clean import clean
+from curation.extract.settings import ExtractSettings
+from curation.readers import Damage, Page, Skipped, discover, read
+from curation.readers.settings import ReaderSettings
+from curation.schema import DOCUMENTS, SOURCE, Verdicts
+from pipelines.engine.files import SCRATCH, Folder, fingerprint
+from pipelines.engine.shards import Tally
+from pipelines.engine.sources import SourceShard, content_fingerprints, source_shards
+from pipelines.engine.stage import StageRun
+from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.engine.transform import ShardWriter
+
+#: Records that could not be read, and pages on which the extractor failed. The file is itself a
+#: valid input of this stage, so what stands in it can be tried again.
+SET_ASIDE = pa.schema(
+    [
+        ("url", pa.string()),
+        ("date", pa.timestamp("us", tz="UTC")),
+        ("html", pa.binary()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("source", SOURCE),
+    ]
+)
+_BATCH_PAGES = 256
+_BATCH_CHARACTERS = 8 << 20
+
+
+@dataclass
+class _Batch:
+    """Rows under way, with a verdict each."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    reasons: list[str | None] = field(default_factory=list)
+    values: list[float | None] = field(default_factory=list)
+    thresholds: list[float | None] = field(default_factory=list)
+    characters: int = 0
+
+    def add(
+        self,
+        row: dict[str, Any],
+        reason: str | None,
+        value: float | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        self.rows.append(row)
+        self.reasons.append(reason)
+        self.values.append(value)
+        self.thresholds.append(threshold)
+        self.characters += len(row["text"])
+
+    @property
+    def full(self) -> bool:
+        return len(self.rows) >= _BATCH_PAGES or self.characters >= _BATCH_CHARACTERS
+
+    def verdicts(self) -> Verdicts:
+        return Verdicts(
+            pa.array(self.reasons, pa.string()),
+            pa.array(self.values, pa.float64()),
+            pa.array(self.thresholds, pa.float64()),
+            pa.nulls(len(self.rows), pa.string()),
+        )
+
+
+@dataclass(frozen=True)
+class ExtractShards:
+    """Read the input files of a shard and extract every page."""
+
+    settings_key: str
+    extract: ExtractSettings
+    readers: ReaderSettings
+
+    @property
+    def name(self) -> str:
+        return "shards"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        shard: SourceShard = task.payload
+        tally = Tally()
+        with ShardWriter(folder, shard.name, "extract", tally) as writer:
+            batch, aside = _Batch(), []
+            for name, record in self._records(shard):
+                tally.add("records")
+                if isinstance(record, Skipped):
+                    tally.add(f"skipped.{record.reason}")
+                elif isinstance(record, Damage):
+                    tally.add("set_aside")
+                    tally.add(f"set_aside.{record.reason}")
+                    aside.append(
+                        _aside(
+                            name,
+                            record.offset,
+                            record.url,
+                            None,
+                            record.raw,
+                            record.reason,
+                            record.detail,
+                        )
+                    )
+                else:
+                    self._page(name, record, batch, aside)
+                if batch.full:
+                    self._write(batch, writer, tally, progress)
+                    batch = _Batch()
+                if len(aside) >= _BATCH_PAGES:
+                    writer.write_to("set_aside", pa.RecordBatch.from_pylist(aside, SET_ASIDE))
+                    aside = []
+            self._write(batch, writer, tally, progress)
+            writer.write_to("set_aside", pa.RecordBatch.from_pylist(aside, SET_ASIDE))
+        return Result(writer.files, tally.counts())
+
+    def _records(self, shard: SourceShard) -> Iterator[tuple[str, Page | Damage | Skipped]]:
+        for path, name in shard.files:
+            for record in read(path, self.readers):
+                yield name, record
+
+    def _page(self, name: str, page: Page, batch: _Batch, aside: list[dict[str, Any]]) -> None:
+        row = _row(name, page)
+        low, high = self.extract.http_status
+        if page.status is not None and not low <= page.status <= high:
+            limit = low if page.status < low else high
+            batch.add(row, "http.status", page.status, limit)
+            return
+        try:
+            row["text"], row["title"] = self._text(page, row["title"])
+        except PageTooLargeError as error:
+            batch.add(row, error.reason, error.value, error.threshold)
+            return
+        except Exception as error:  # a page must never end a run
+            detail = f"{type(error).__name__}: {error}"
+            aside.append(
+                _aside(
+                    name, page.offset, page.url, page.date, page.content, "extract.error", detail
+                )
+            )
+            batch.add(row, "extract.error")
+            return
+        length = len(row["text"])
+        if length < max(1, self.extract.min_characters):
+            batch.add(row, "extract.empty", length, max(1, self.extract.min_characters))
+        elif length > self.extract.max_characters:
+            batch.add(row, "extract.too_long", length, self.extract.max_characters)
+        else:
+            batch.add(row, None)
+
+    def _text(self, page: Page, title: str) -> tuple[str, str]:
+        if page.kind == "text":
+            return clean(page.content.decode("utf-8", "replace")), title
+        result = Extractor(self.extract).extract(page.content, page.url, page.charset)
+        return result.text, title or result.title
+
+    def _write(self, batch: _Batch, writer: ShardWriter, tally: Tally, progress: Progress) -> None:
+        documents = pa.RecordBatch.from_pylist(batch.rows, DOCUMENTS)
+        tally.add_in(documents)
+        progress(len(batch.rows), writer.write(documents, batch.verdicts()))
+
+
+def _row(name: str, page: Page) -> dict[str, Any]:
+    fields = page.fields or {}
+    own_id = fields.get("id")
+    return {
+        "id": own_id if isinstance(own_id, str) and own_id else document_id(name, page),
+        "url": page.url,
+        "date": page.date,
+        "text": "",
+        "title": str(fields.get("title") or ""),
+        "source": {"file": name, "offset": page.offset},
+    }
+
+
+def document_id(name: str, page: Page) -> str:
+    """128-bit id in hex: of the place in the input, which is unique, and the record's own id."""
+    return xxhash.xxh3_128_hexdigest(f"{name}\0{page.offset}\0{page.record_id}".encode())
+
+
+def _aside(
+    name: str,
+    offset: int,
+    url: str | None,
+    date: datetime | None,
+    html: bytes,
+    reason: str,
+    detail: str,
+) -> dict[str, Any]:
+    return {
+        "url": url,
+        "date": date,
+        "html": html,
+        "reason": reason,
+        "detail": detail,
+        "source": {"file": name, "offset": offset},
+    }
+
+
+def run(run: StageRun, inputs: Sequence[str], readers: ReaderSettings) -> dict[str, Any]:
+    """Extract every input file that `inputs` (paths, folders, globs, URLs) names."""
+    files = discover(inputs)
+    hashes = content_fingerprints(files, run.folder)
+    shards = source_shards(files)
+    named = [(name, hashes[name]) for name in sorted(hashes)]
+    if manifest := run.complete(named):
+        return manifest
+    known = (run.folder / SCRATCH).read_json("inputs.json")
+    run.begin()
+    step = ExtractShards(fingerprint([run.settings_key]), run.settings, readers)
+    tasks = [
+        Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s) for s in shards
+    ]
+    run.run(step, tasks)
+    return run.finish(tasks, named, timings={"inputs": known})

@@ -1,0 +1,96 @@
+"""Collect what manifests, timings and removed documents say of a run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from pipelines.engine.files import Folder
+from pipelines.engine.shards import read_batches
+from pipelines.engine.stage import MANIFEST, TIMINGS
+from pipelines.run import load_run
+
+#: Removed documents shown per reason, and how much of their text.
+_EXAMPLES = 3
+_SNIPPET = 240
+#: Shards that are read for examples; more of them add nothing.
+_EXAMPLE_SHARDS = 8
+
+
+def collect(directory: str) -> dict[str, Any]:
+    """Facts of a run: `funnel` (a list of stages in order), `recipe`, and `balanced`.
+
+    Raises InputError when the folder is no run.
+    """
+    folder, stages = load_run(directory)
+    funnel = [_stage(folder, stage) for stage in stages]
+    recipe = (folder / stages[-1]).read_json(MANIFEST)["recipe"]
+    return {"run": folder.url, "recipe": recipe, "funnel": funnel, "problems": _problems(funnel)}
+
+
+def _stage(folder: Folder, stage: str) -> dict[str, Any]:
+    place = folder / stage
+    manifest = place.read_json(MANIFEST)
+    counts = manifest["counts"]
+    seconds = place.read_json(TIMINGS)["steps"] if place.exists(TIMINGS) else {}
+    other = {k: v for k, v in counts.items() if isinstance(v, int) and k not in _KNOWN}
+    return {
+        "stage": stage,
+        "documents_in": counts["documents_in"],
+        "documents": counts["documents"],
+        "documents_removed": counts["documents_removed"],
+        "characters_in": counts.get("characters_in", 0),
+        "characters": counts.get("characters", 0),
+        "tokens": counts.get("tokens"),
+        "bytes": manifest["bytes"],
+        "shards": len(manifest["files"]),
+        "removed": counts.get("removed", {}),
+        "languages": counts.get("language", {}),
+        "domains": counts.get("domain", {}),
+        "topics": counts.get("topic", {}),
+        "counters": other,
+        "notes": manifest.get("notes", {}),
+        "cpu_seconds": round(sum(s["cpu"] for s in seconds.values()), 3),
+        "steps": seconds,
+        "examples": _examples(place, manifest["files"]),
+    }
+
+
+_KNOWN = {"documents_in", "documents", "documents_removed", "characters_in", "characters", "tokens"}
+
+
+def _examples(place: Folder, files: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    names = [n for n, f in sorted(files.items()) if n.startswith("removed/") and f["rows"]]
+    columns = ["id", "url", "reason", "value", "threshold", "kept_id", "text"]
+    for name in names[:_EXAMPLE_SHARDS]:
+        for batch in read_batches(place, name, columns):
+            short = pc.utf8_slice_codeunits(batch.column("text"), 0, _SNIPPET)
+            rows = batch.set_column(batch.schema.get_field_index("text"), "text", short)
+            for row in rows.to_pylist():
+                examples = found.setdefault(row["reason"], [])
+                if len(examples) < _EXAMPLES:
+                    examples.append(row)
+            break  # the first batch of a shard is sample enough
+    return dict(sorted(found.items()))
+
+
+def _problems(funnel: Sequence[dict[str, Any]]) -> list[str]:
+    """Places where counts don't add up. Empty unless files were changed by hand."""
+    problems = []
+    for entry in funnel:
+        if entry["documents"] + entry["documents_removed"] != entry["documents_in"]:
+            problems.append(f"{entry['stage']}: kept and removed do not add up to the input")
+        removed = sum(r["documents"] for r in entry["removed"].values())
+        if removed != entry["documents_removed"]:
+            problems.append(f"{entry['stage']}: reasons do not add up to the removed documents")
+    for before, after in itertools.pairwise(funnel):
+        if before["documents"] != after["documents_in"]:
+            problems.append(
+                f"{after['stage']} read {after['documents_in']} documents, "
+                f"{before['stage']} had kept {before['documents']}"
+            )
+    return problems

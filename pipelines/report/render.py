@@ -1,0 +1,183 @@
+"""Write report.json and report.html: one file, no network, no script."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pipelines.engine.files import SCRATCH, Folder
+from pipelines.run import dumps
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --bar: #2a7f62; --lost: #b5533c; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+table { border-collapse: collapse; width: 100%; } caption { text-align: left; opacity: .7; }
+th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.bar { display: block; height: .7rem; background: var(--bar); min-width: 1px; }
+.bar.lost { background: var(--lost); }
+details { margin: .4rem 0; } summary { cursor: pointer; }
+code, .id { font-family: ui-monospace, monospace; font-size: .85em; overflow-wrap: anywhere; }
+.snippet { opacity: .8; overflow-wrap: anywhere; } .problem { color: var(--lost); }
+"""
+
+
+def write_report(folder: Folder, facts: dict[str, Any]) -> str:
+    """Write both files into the run folder; return the path of report.html."""
+    folder.write_bytes("report.json", dumps(facts).encode() + b"\n")
+    folder.write_bytes("report.html", render(facts).encode())
+    folder.remove(SCRATCH)
+    path = folder.path("report.html")
+    return os.path.relpath(path) if folder.is_local else f"{folder.url}/report.html"
+
+
+def render(facts: dict[str, Any]) -> str:
+    """The report as one HTML page."""
+    recipe = facts["recipe"]
+    parts = [
+        "<!doctype html><html lang=en><meta charset=utf-8>",
+        "<meta name=viewport content='width=device-width'>",
+        f"<title>Curation report: {_e(facts['run'])}</title><style>{_STYLE}</style>",
+        f"<h1>Curation report: {_e(facts['run'])}</h1>",
+        f"<p>Recipe <b>{_e(recipe['name'])}</b> <span class=id>{_e(recipe['sha256'])}</span></p>",
+        *(f"<p class=problem>Counts do not add up: {_e(p)}</p>" for p in facts["problems"]),
+        "<h2>Funnel</h2>",
+        _funnel(facts["funnel"]),
+    ]
+    for title, key in (("Languages", "languages"), ("Domains", "domains"), ("Topics", "topics")):
+        entry = next((e for e in reversed(facts["funnel"]) if e[key]), None)
+        if entry:
+            parts += [f"<h2>{title}</h2>", _groups(entry[key], f"kept after {entry['stage']}")]
+    parts += ["<h2>Removed, by rule</h2>", *(_removed(e) for e in facts["funnel"] if e["removed"])]
+    parts += ["<h2>Other counts</h2>", *(_counters(e) for e in facts["funnel"] if e["counters"])]
+    notes = [e for e in facts["funnel"] if e["notes"]]
+    if notes:
+        parts += ["<h2>Notes</h2>", *(_notes(e) for e in notes)]
+    parts += ["<h2>Seconds</h2>", _seconds(facts["funnel"])]
+    return "\n".join(parts) + "\n"
+
+
+def _funnel(funnel: Sequence[dict[str, Any]]) -> str:
+    widest = max([e["documents_in"] for e in funnel] or [1]) or 1
+    rows = []
+    for e in funnel:
+        kept, lost = e["documents"], e["documents_removed"]
+        bar = (
+            f"<span class=bar style='width:{100 * kept / widest:.2f}%'></span>"
+            f"<span class='bar lost' style='width:{100 * lost / widest:.2f}%'></span>"
+        )
+        tokens = "" if e["tokens"] is None else f"{e['tokens']:,}"
+        rows.append(
+            [
+                e["stage"],
+                e["documents_in"],
+                kept,
+                lost,
+                _share(kept, e["documents_in"]),
+                e["characters"],
+                tokens,
+                bar,
+            ]
+        )
+    heads = ["stage", "in", "kept", "removed", "share", "characters", "tokens", ""]
+    return _table(heads, rows, raw_last=True)
+
+
+def _groups(groups: dict[str, dict[str, int]], caption: str) -> str:
+    ranked = sorted(groups.items(), key=lambda kv: (-kv[1]["characters"], kv[0]))
+    total = sum(g["characters"] for g in groups.values()) or 1
+    rows = [
+        [
+            name,
+            g["documents"],
+            g["characters"],
+            _share(g["characters"], total),
+            f"<span class=bar style='width:{100 * g['characters'] / total:.2f}%'></span>",
+        ]
+        for name, g in ranked
+    ]
+    return _table(["", "documents", "characters", "share", ""], rows, caption, raw_last=True)
+
+
+def _removed(entry: dict[str, Any]) -> str:
+    ranked = sorted(entry["removed"].items(), key=lambda kv: (-kv[1]["documents"], kv[0]))
+    blocks = [f"<h3>{_e(entry['stage'])}</h3>"]
+    for reason, counts in ranked:
+        share = _share(counts["documents"], entry["documents_in"])
+        size = f"{counts['documents']:,} documents ({share}), {counts['characters']:,} characters"
+        head = f"<b>{_e(reason)}</b>: {size}"
+        rows = [
+            [r["url"], _number(r["value"]), _number(r["threshold"]), r["kept_id"] or "", r["text"]]
+            for r in entry["examples"].get(reason, [])
+        ]
+        table = _table(["url", "value", "threshold", "kept instead", "text"], rows) if rows else ""
+        blocks.append(f"<details><summary>{head}</summary>{table}</details>")
+    return "\n".join(blocks)
+
+
+def _counters(entry: dict[str, Any]) -> str:
+    rows = [[name, value] for name, value in sorted(entry["counters"].items())]
+    return f"<h3>{_e(entry['stage'])}</h3>" + _table(["count", "number"], rows)
+
+
+def _notes(entry: dict[str, Any]) -> str:
+    blocks = [f"<h3>{_e(entry['stage'])}</h3>"]
+    for name, value in entry["notes"].items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            heads = list(value[0])
+            blocks.append(_table(heads, [[row.get(h, "") for h in heads] for row in value], name))
+        else:
+            blocks.append(f"<p>{_e(name)}: <code>{_e(dumps(value))}</code></p>")
+    return "\n".join(blocks)
+
+
+def _seconds(funnel: Sequence[dict[str, Any]]) -> str:
+    rows = []
+    for e in funnel:
+        for step, s in sorted(e["steps"].items()):
+            rate = f"{e['documents_in'] / s['cpu']:,.0f}" if s["cpu"] else ""
+            rows.append(
+                [e["stage"], step, int(s["tasks"]), f"{s['wall']:,.2f}", f"{s['cpu']:,.2f}", rate]
+            )
+    heads = [
+        "stage",
+        "step",
+        "tasks",
+        "wall seconds, summed",
+        "CPU seconds",
+        "documents per CPU second",
+    ]
+    return _table(heads, rows)
+
+
+def _table(
+    heads: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", raw_last: bool = False
+) -> str:
+    body = []
+    for row in rows:
+        cells = []
+        for i, value in enumerate(row):
+            number = isinstance(value, int | float)
+            text = f"{value:,}" if number else str(value)
+            shown = text if raw_last and i == len(row) - 1 else _e(text)
+            cells.append(f"<td{' class=n' if number else ''}>{shown}</td>")
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    head = "".join(f"<th>{_e(h)}</th>" for h in heads)
+    label = f"<caption>{_e(caption)}</caption>" if caption else ""
+    return f"<table>{label}<tr>{head}</tr>{''.join(body)}</table>"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else ""
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def _e(text: Any) -> str:
+    return html.escape(str(text))

@@ -1,0 +1,55 @@
+"""The funnel on a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+_REASONS = 3
+
+
+def print_funnel(facts: dict[str, Any], console: Console) -> None:
+    """Stages with documents in, kept, characters, CPU seconds and the main reasons of removal."""
+    table = Table(title=f"Funnel of {facts['run']} (recipe {facts['recipe']['name']})")
+    for name in ("stage", "in", "kept", "share", "characters", "tokens", "CPU s"):
+        table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
+    table.add_column("most removed by", overflow="fold")
+    for entry in facts["funnel"]:
+        total = entry["documents_in"]
+        share = f"{entry['documents'] / total:.1%}" if total else "-"
+        tokens = f"{entry['tokens']:,}" if entry["tokens"] is not None else ""
+        table.add_row(
+            entry["stage"],
+            f"{total:,}",
+            f"{entry['documents']:,}",
+            share,
+            f"{entry['characters']:,}",
+            tokens,
+            f"{entry['cpu_seconds']:,.1f}",
+            _reasons(entry),
+        )
+    console.print(table)
+    first = facts["funnel"][0]["counters"]
+    if first.get("records"):
+        console.print(_records(first), highlight=False)
+    for problem in facts["problems"]:
+        console.print(f"[red]counts do not add up: {problem}")
+
+
+def _reasons(entry: dict[str, Any]) -> str:
+    ranked = sorted(entry["removed"].items(), key=lambda kv: (-kv[1]["documents"], kv[0]))
+    shown = [f"{reason} {counts['documents']:,}" for reason, counts in ranked[:_REASONS]]
+    if len(ranked) > _REASONS:
+        shown.append(f"+{len(ranked) - _REASONS} more")
+    return ", ".join(shown)
+
+
+def _records(counters: dict[str, int]) -> str:
+    skipped = sum(v for k, v in counters.items() if k.startswith("skipped."))
+    aside = counters.get("set_aside", 0)
+    return (
+        f"{counters['records']:,} records read: {skipped:,} are no documents, "
+        f"{aside:,} could not be read and were set aside"
+    )

@@ -1,0 +1,176 @@
+"""Run the stages of a recipe, one after the other, in one run folder."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from curation.errors import ConfigError, InputError
+from curation.recipe import STAGES, Recipe, check_order
+from pipelines.engine.execute import Executor
+from pipelines.engine.files import Folder, fingerprint
+from pipelines.engine.stage import MANIFEST, Shard, StageRun, stage_inputs
+from pipelines.facts import stage_facts
+
+#: The resolved recipe beside the stage folders; `curate report` and `why` read the stages from it.
+RECIPE_FILE = "recipe.yaml"
+_LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run, on what, where to."""
+
+    recipe: Recipe
+    stages: tuple[str, ...]
+    inputs: tuple[str, ...]
+    output: Folder
+
+
+def plan(
+    recipe: Recipe, output: str, inputs: Sequence[str] = (), stages: Sequence[str] = ()
+) -> Plan:
+    """Decide stages and inputs. Raises ConfigError when they don't fit together."""
+    chosen = tuple(stages) or recipe.stages
+    check_order(chosen)
+    folder = Folder(output.rstrip("/") or "/")
+    given = tuple(inputs)
+    if not given and chosen[0] == "extract":
+        given = recipe.inputs
+        if not given:
+            raise ConfigError("no input: name files with --input, or in the recipe as inputs:")
+    if not given:
+        given = (_complete_before(chosen[0], recipe, folder),)
+    return Plan(recipe, chosen, given, folder)
+
+
+def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
+    order = recipe.stages if stage in recipe.stages else STAGES
+    for earlier in reversed(order[: order.index(stage)]):
+        if (folder / earlier).exists(MANIFEST):
+            return (folder / earlier).url
+    raise ConfigError(
+        f"{stage} needs documents: name a stage folder with --input; "
+        f"{folder.url} holds no complete earlier stage"
+    )
+
+
+def run_plan(work: Plan, executor: Executor, fresh: bool = False) -> dict[str, dict[str, Any]]:
+    """Run every stage of a plan that is not complete; return the manifests by stage."""
+    manifests: dict[str, dict[str, Any]] = {}
+    with _locked(work.output):
+        if fresh:
+            for stage in work.stages:
+                work.output.remove(stage)
+        _write_recipe(work)
+        inputs = work.inputs
+        for stage in work.stages:
+            manifests[stage] = run_stage(stage, work, inputs, executor)
+            inputs = ((work.output / stage).url,)
+    return manifests
+
+
+def run_stage(stage: str, work: Plan, inputs: Sequence[str], executor: Executor) -> dict[str, Any]:
+    """Run one stage; a complete one costs a look at its manifest."""
+    settings = work.recipe.settings(stage)
+    facts = stage_facts(stage, settings)
+    key: Any = [settings.model_dump(mode="json"), facts]
+    if stage == "extract":
+        key.append(work.recipe.readers.model_dump(mode="json"))
+    recipe = {"name": work.recipe.name, "sha256": work.recipe.sha256, "stages": list(work.stages)}
+    shards: list[Shard] = [] if stage == "extract" else stage_inputs(inputs)
+    run = StageRun(
+        stage, work.output / stage, settings, fingerprint(key), executor, recipe, facts, shards
+    )
+    executor.display.stage(stage, "started")
+    before, started = _manifest_key(run), time.perf_counter()
+    module = importlib.import_module(f"pipelines.{stage.replace('-', '_')}")
+    if stage == "extract":
+        manifest = module.run(run, inputs, work.recipe.readers)
+    else:
+        manifest = module.run(run)
+    counts = manifest["counts"]
+    executor.display.stage(
+        stage,
+        "complete" if before == manifest["key"] else "done",
+        documents=counts["documents_in"],
+        kept=counts["documents"],
+        removed=counts["documents_removed"],
+        seconds=round(time.perf_counter() - started, 1),
+    )
+    return manifest  # type: ignore[no-any-return]
+
+
+def _manifest_key(run: StageRun) -> str | None:
+    try:
+        return str(run.folder.read_json(MANIFEST)["key"])
+    except (InputError, KeyError, TypeError):
+        return None
+
+
+def _write_recipe(work: Plan) -> None:
+    content = work.recipe.model_dump(mode="json", by_alias=True, exclude={"inputs"})
+    content["inputs"] = []
+    content["stages"] = list(work.stages)
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+    data = text.encode()
+    if not work.output.exists(RECIPE_FILE) or work.output.read_bytes(RECIPE_FILE) != data:
+        if work.output.is_local:
+            os.makedirs(work.output.path(), exist_ok=True)
+        work.output.write_bytes(RECIPE_FILE, data)
+        work.output.remove(".work")
+
+
+@contextlib.contextmanager
+def _locked(folder: Folder) -> Iterator[None]:
+    """One run at a time in a local run folder; the lock goes with the process that holds it."""
+    if not folder.is_local:
+        yield
+        return
+    os.makedirs(folder.path(), exist_ok=True)
+    path = folder.path(_LOCK)
+    with open(path, "a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise ConfigError(
+                f"{folder.url}: another run (process {holder}) is at work in this folder"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        try:
+            yield
+        finally:
+            os.unlink(path)
+
+
+def load_run(directory: str) -> tuple[Folder, list[str]]:
+    """A run folder and its complete stages in order. Raises InputError when it is none."""
+    folder = Folder(directory.rstrip("/"))
+    if not folder.exists():
+        raise InputError(f"{directory}: no such run folder")
+    order: Sequence[str] = STAGES
+    if folder.exists(RECIPE_FILE):
+        order = yaml.safe_load(folder.read_bytes(RECIPE_FILE))["stages"]
+    stages = [s for s in order if (folder / s).exists(MANIFEST)]
+    stages += [s for s in STAGES if s not in stages and (folder / s).exists(MANIFEST)]
+    if not stages:
+        raise InputError(f"{directory}: holds no complete stage")
+    return folder, stages
+
+
+def dumps(value: Any) -> str:
+    """JSON for people and machines."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
