@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
-from curation.hashing import hash_spans
+from curation.hashing import hash_spans, mix64
 
 #: Seeds of the two XXH64 values that make a key.
 SEEDS = (np.uint64(0), np.uint64(0x9E3779B97F4A7C15))
@@ -17,3 +17,21 @@ def string_keys(texts: Texts) -> npt.NDArray[np.uint64]:
     buffers = text_buffers(texts)
     starts, ends = buffers.offsets[:-1], buffers.offsets[1:]
     return np.stack([hash_spans(buffers.data, starts, ends, seed) for seed in SEEDS], axis=1)
+
+
+def language_scopes(languages: Texts) -> npt.NDArray[np.uint64]:
+    """Scope of each document that is compared within its language only -> uint64 [n]."""
+    buffers = text_buffers(languages)
+    return hash_spans(buffers.data, buffers.offsets[:-1], buffers.offsets[1:], SEEDS[0])
+
+
+def within(
+    hashes: npt.NDArray[np.uint64], scopes: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.uint64]:
+    """Hashes [n, ...] that are equal where both the hash and its scope [n] are.
+
+    For any hashes of this package (keys, bands, lines): what is to be compared within languages
+    or buckets then needs no grouping by these.
+    """
+    salt = mix64(scopes).reshape(-1, *[1] * (hashes.ndim - 1))
+    return mix64(hashes ^ salt)

@@ -107,7 +107,7 @@ def write_tokens(  # type: ignore[no-untyped-def]
         size = _size(data[i])
         point = _code_point(data, i, size)
         what = kind[point] & KIND
-        if what == SPACE or what == DELETE:
+        if what in (SPACE, DELETE):
             before = SPACE if what == SPACE else before
             i += size
             continue

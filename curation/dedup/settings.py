@@ -84,10 +84,16 @@ class UrlSettings(Settings):
         description="File of query parameter names to drop, one per line, '*' ends a prefix"
     )
     session_parameters: tuple[str, ...] = Field(
-        description="Session ids: dropped from the query and, as ';name=value', from the path; "
+        description="Session ids to drop from the query; '*' ends a prefix"
+    )
+    session_path_parameters: tuple[str, ...] = Field(
+        description="Session ids to drop from the path, where they stand as ';name=value'; "
         "'*' ends a prefix"
     )
-    sort_query: bool = Field(description="Sort query parameters by name and value")
+    sort_query: bool = Field(
+        description="Sort query parameters by name (equal names keep their order) and drop empty "
+        "ones; parameters are what '&' separates"
+    )
     drop_empty_query: bool = Field(description="Drop '?' with nothing after it")
     strip_trailing_slash: bool = Field(description="Drop slashes at the end of the path")
     normalize_percent: bool = Field(

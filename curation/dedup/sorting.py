@@ -50,9 +50,9 @@ def _sort_pairs(first, second):  # type: ignore[no-untyped-def]
             places[value] = places[value - 1] + counts[digit, value - 1]
         for i in range(n):
             key = b[i] if digit < 8 else a[i]
-            value = np.int64((key >> shift) & np.uint64(255))
-            at = places[value]
-            places[value] = at + 1
+            slot = np.int64((key >> shift) & np.uint64(255))
+            at = places[slot]
+            places[slot] = at + 1
             c[at] = a[i]
             d[at] = b[i]
         a, b, c, d = c, d, a, b

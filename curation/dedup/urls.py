@@ -1,0 +1,191 @@
+"""Canonical URLs: equal for the spellings of a URL that lead to the same page.
+
+Rules are those of RFC 3986, section 6.2, and habits of the web (tracking parameters, session ids,
+`www.`); `UrlSettings` has one field per rule. Scheme and host are lower-cased under all settings.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import idna
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation import resources
+from curation.arrow import Texts, large_strings
+from curation.dedup.settings import UrlSettings
+from curation.errors import ConfigError
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]+)([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+# What may not stand bare in a path, a query or a fragment, and '%' itself.
+_ENCODABLE = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?\[\]]")
+
+# URLs that few rules touch, for RE2: a lower-case host alone, segments that are not empty and do
+# not start with a dot, nothing after the path.
+_PLAIN_HOST = r"^https?://[a-z0-9][a-z0-9.-]*"
+_PLAIN_SEGMENT = r"/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*"
+
+
+def canonical_url(url: str, settings: UrlSettings) -> str:
+    """Canonical form of one URL; text that is no URL with a host comes back stripped only."""
+    return _canonicalizer(settings)(url)
+
+
+def canonical_urls(urls: Texts, settings: UrlSettings) -> pa.Array:
+    """Canonical form of each URL -> large_string array; null for null and for white space.
+
+    Plain URLs take a vectorised route with the same result as `canonical_url`.
+    """
+    array = large_strings(urls)
+    if settings.strip_trailing_slash:
+        pattern = rf"{_PLAIN_HOST}(?:{_PLAIN_SEGMENT})*/?$"
+    else:  # the other route adds the path "/" where there is none
+        pattern = rf"{_PLAIN_HOST}(?:(?:{_PLAIN_SEGMENT})+/?|/)$"
+    plain = pc.fill_null(pc.match_substring_regex(array, pattern), False)
+    rest = pc.invert(plain)
+    canonical = _canonicalizer(settings)
+    others = [(canonical(url) or None) if url else None for url in array.filter(rest).to_pylist()]
+    quick = _canonical_plain(array, settings)
+    return pc.replace_with_mask(quick, rest, pa.array(others, pa.large_string()))
+
+
+def _canonical_plain(urls: pa.Array, settings: UrlSettings) -> pa.Array:
+    scheme = "https?://" if settings.drop_scheme else "(https?://)"
+    host = r"(?:www\.([^/]*\.))?" if settings.drop_www else "()"
+    groups = r"\1" if settings.drop_scheme else r"\1\2"
+    result = pc.replace_substring_regex(urls, f"^{scheme}{host}", groups, max_replacements=1)
+    return pc.ascii_rtrim(result, "/") if settings.strip_trailing_slash else result
+
+
+@functools.lru_cache(maxsize=8)
+def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
+    """One function with the rules of `settings` looked up beforehand."""
+    authority = functools.lru_cache(maxsize=1 << 16)(
+        functools.partial(_canonical_authority, settings)
+    )
+    in_path = "|".join(map(_name_pattern, settings.session_path_parameters))
+    session_in_path = re.compile(rf";(?:{in_path})=[^/;]*" if in_path else r"(?!)", re.IGNORECASE)
+    names = list(settings.session_parameters)
+    if settings.tracking_parameters is not None:
+        names += _read_names(settings.tracking_parameters)
+    exact = frozenset(name.lower() for name in names if not name.endswith("*"))
+    prefixes = tuple(name[:-1].lower() for name in names if name.endswith("*"))
+
+    def canonical(url: str) -> str:
+        url = url.strip()
+        match = _URL.fullmatch(url)
+        if match is None:
+            return url
+        scheme, host, path, query, fragment = match.groups("")
+        scheme = scheme.lower()
+        if settings.normalize_percent:
+            path, query = _normal_percent(path), query and "?" + _normal_percent(query[1:])
+            fragment = fragment and "#" + _normal_percent(fragment[1:])
+        path = session_in_path.sub("", path)
+        if settings.resolve_dot_segments and "/." in path:
+            path = _without_dot_segments(path)
+        if settings.strip_trailing_slash:
+            path = path.rstrip("/")
+        elif not path:
+            path = "/"
+        if query:
+            query = _canonical_query(query[1:], exact, prefixes, settings)
+        if fragment and (
+            settings.fragment == "drop"
+            or (settings.fragment == "keep_hashbang" and not fragment.startswith("#!"))
+        ):
+            fragment = ""
+        start = "" if settings.drop_scheme else f"{scheme}://"
+        return f"{start}{authority(scheme, host)}{path}{query}{fragment}"
+
+    return canonical
+
+
+def _name_pattern(name: str) -> str:
+    return re.escape(name[:-1]) + "[^=/;]*" if name.endswith("*") else re.escape(name)
+
+
+def _read_names(path: str) -> list[str]:
+    try:
+        lines = Path(resources.resolve(path)).read_text("utf-8").splitlines()
+    except OSError as error:
+        raise ConfigError(f"{path}: can't read the parameter list: {error.strerror}") from error
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def _canonical_authority(settings: UrlSettings, scheme: str, authority: str) -> str:
+    user, at, rest = authority.rpartition("@")
+    colon = rest.rfind(":")
+    host, port = rest, ""
+    if colon > rest.rfind("]"):  # not a colon inside the brackets of an IPv6 address
+        host, port = rest[:colon], rest[colon + 1 :]
+    host = host.lower()
+    if settings.idna and not host.isascii():
+        host = _ascii_host(host)
+    if settings.drop_www and host.startswith("www.") and "." in host[4:]:
+        host = host[4:]
+    if not port or (settings.drop_default_port and port == _DEFAULT_PORTS.get(scheme)):
+        colon_port = ""
+    else:
+        colon_port = f":{port}"
+    return f"{'' if settings.drop_user else user + at}{host}{colon_port}"
+
+
+def _ascii_host(host: str) -> str:
+    try:
+        return idna.encode(host, uts46=True).decode("ascii")
+    except idna.IDNAError:
+        return host  # no valid name: nothing better is known than its own spelling
+
+
+def _normal_percent(text: str) -> str:
+    return _ENCODABLE.sub(_normal_character, text)
+
+
+def _normal_character(match: re.Match[str]) -> str:
+    found = match.group()
+    if found == "%":
+        return "%25"
+    if found[0] != "%":
+        return "".join(f"%{byte:02X}" for byte in found.encode())
+    char = chr(int(found[1:], 16))
+    return char if char in _UNRESERVED else found.upper()
+
+
+def _without_dot_segments(path: str) -> str:
+    segments: list[str] = []
+    parts = path.split("/")
+    for position, segment in enumerate(parts):
+        last = position == len(parts) - 1
+        if segment == "..":
+            if len(segments) > 1:  # the first is the empty one before the leading slash
+                segments.pop()
+        elif segment != ".":
+            segments.append(segment)
+            continue
+        if last:
+            segments.append("")
+    return "/".join(segments)
+
+
+def _canonical_query(
+    query: str, exact: frozenset[str], prefixes: tuple[str, ...], settings: UrlSettings
+) -> str:
+    kept = []
+    for part in query.split("&"):
+        name = part.partition("=")[0].lower()
+        if name in exact or name.startswith(prefixes):
+            continue
+        if part or not settings.sort_query:
+            kept.append(part)
+    if settings.sort_query and len(kept) > 1:
+        kept.sort(key=lambda part: part.partition("=")[0])
+    joined = "&".join(kept)
+    return f"?{joined}" if joined or not settings.drop_empty_query else ""
