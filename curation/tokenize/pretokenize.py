@@ -1,0 +1,186 @@
+"""Split text into the pieces inside which byte pairs merge, straight over UTF-8 bytes.
+
+The kernel is the regular expression of `PATTERNS[name].expression`, written out by hand; tests hold
+it against tiktoken and Hugging Face tokenizers running the expression itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.errors import ConfigError
+from curation.tokenize.unicode import LETTER, NEWLINE, NUMBER, OTHER, SPACE, character_classes
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """How text divides into pieces: an expression for other libraries and its character table."""
+
+    name: str
+    expression: str
+    marks_are_letters: bool
+
+    @property
+    def classes(self) -> npt.NDArray[np.uint8]:
+        return character_classes(self.marks_are_letters)
+
+
+def _expression(letter: str) -> str:
+    """The cl100k expression with `letter` for its letters.
+
+    Contractions are spelled out: `(?i:s)` also means U+017F, on which libraries disagree.
+    """
+    return (
+        r"'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])"
+        rf"|[^\r\n{letter}\p{{N}}]?[{letter}]+"
+        r"|\p{N}{1,3}"
+        rf"| ?[^\s{letter}\p{{N}}]+[\r\n]*"
+        r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+
+
+PATTERNS = {
+    # As tiktoken's cl100k_base.
+    "cl100k": Pattern("cl100k", _expression(r"\p{L}"), False),
+    # Marks belong to their word, so that Indic, Thai, Khmer... words stay whole; text without marks
+    # divides exactly as under cl100k.
+    "marks": Pattern("marks", _expression(r"\p{L}\p{M}"), True),
+}
+
+
+def pattern(name: str) -> Pattern:
+    """The pattern of that name. Raises ConfigError on an unknown one."""
+    if name not in PATTERNS:
+        raise ConfigError(f"unknown pre-tokenisation pattern {name!r}: one of {sorted(PATTERNS)}")
+    return PATTERNS[name]
+
+
+@numba.njit(inline="always")
+def _tail(data, i, end):  # type: ignore[no-untyped-def]
+    """Six bits of a continuation byte at i, or -1."""
+    if i >= end or (data[i] & 0xC0) != 0x80:
+        return np.int64(-1)
+    return np.int64(data[i] & 0x3F)
+
+
+@numba.njit(cache=True, nogil=True)
+def _wide_class(data, i, end, classes):  # type: ignore[no-untyped-def]
+    """Class and bytes of the non-ASCII character at i; a stray byte is OTHER of one byte."""
+    b = np.int64(data[i])
+    one = _tail(data, i + 1, end)
+    if one < 0:
+        return np.int64(OTHER), np.int64(1)
+    if 0xC2 <= b < 0xE0:
+        return np.int64(classes[(b & 0x1F) << 6 | one]), np.int64(2)
+    two = _tail(data, i + 2, end)
+    if two < 0:
+        return np.int64(OTHER), np.int64(1)
+    if 0xE0 <= b < 0xF0:
+        return np.int64(classes[(b & 0x0F) << 12 | one << 6 | two]), np.int64(3)
+    three = _tail(data, i + 3, end)
+    code = (b & 0x07) << 18 | one << 12 | two << 6 | three
+    if three < 0 or b < 0xF0 or code >= 0x110000:
+        return np.int64(OTHER), np.int64(1)
+    return np.int64(classes[code]), np.int64(4)
+
+
+@numba.njit(inline="always")
+def _class(data, i, end, classes):  # type: ignore[no-untyped-def]
+    if data[i] < 0x80:
+        return np.int64(classes[data[i]]), np.int64(1)
+    return _wide_class(data, i, end, classes)
+
+
+@numba.njit(inline="always")
+def _run(data, i, end, classes, wanted):  # type: ignore[no-untyped-def]
+    """End of the run of characters of one class that starts at i."""
+    while i < end:
+        kind, size = _class(data, i, end, classes)
+        if kind != wanted:
+            break
+        i += size
+    return i
+
+
+@numba.njit(inline="always")
+def _contraction(data, i, end):  # type: ignore[no-untyped-def]
+    """Bytes of a contraction ('s, 'll...) at i, or 0."""
+    if data[i] != 0x27 or i + 1 >= end:
+        return 0
+    a = data[i + 1] | 0x20
+    if (data[i + 1] & 0xC0) != 0x40:
+        return 0
+    if a == 0x73 or a == 0x64 or a == 0x6D or a == 0x74:  # s d m t
+        return 2
+    if i + 2 >= end or (data[i + 2] & 0xC0) != 0x40:
+        return 0
+    b = data[i + 2] | 0x20
+    if (a == 0x6C and b == 0x6C) or ((a == 0x76 or a == 0x72) and b == 0x65):  # ll, ve, re
+        return 3
+    return 0
+
+
+@numba.njit(cache=True, nogil=True)
+def piece_end(data, i, end, classes):  # type: ignore[no-untyped-def]
+    """End of the piece that starts at byte i of data[:end]; i < end. Callable from kernels."""
+    kind, size = _class(data, i, end, classes)
+    after = i + size
+    if kind == LETTER:
+        return _run(data, after, end, classes, LETTER)
+    if kind == NUMBER:
+        for _ in range(2):
+            if after >= end:
+                break
+            kind, size = _class(data, after, end, classes)
+            if kind != NUMBER:
+                break
+            after += size
+        return after
+    if kind in (OTHER, SPACE):
+        short = _contraction(data, i, end)
+        if short > 0:
+            return i + short
+        if after < end:
+            follows, _ = _class(data, after, end, classes)
+            if follows == LETTER:
+                return _run(data, after, end, classes, LETTER)
+            if follows == OTHER and data[i] == 0x20:
+                kind = np.int64(OTHER)
+        if kind == OTHER:
+            after = _run(data, after, end, classes, OTHER)
+            while after < end and (data[after] == 0x0A or data[after] == 0x0D):
+                after += 1
+            return after
+    # White space: up to its last line end; else all but the last character, unless text ends here.
+    line = i
+    last = i
+    j = i
+    while j < end:
+        kind, size = _class(data, j, end, classes)
+        if kind != SPACE and kind != NEWLINE:
+            break
+        last = j
+        j += size
+        if kind == NEWLINE:
+            line = j
+    if line > i:
+        return line
+    if j < end and last > i:
+        return last
+    return j
+
+
+@numba.njit(cache=True, nogil=True)
+def piece_ends(data, start, end, classes):  # type: ignore[no-untyped-def]
+    """Ends of all pieces of the text data[start:end] -> int64 [pieces]."""
+    out = np.empty(end - start, np.int64)
+    n = 0
+    while start < end:
+        start = piece_end(data, start, end, classes)
+        out[n] = start
+        n += 1
+    return out[:n]

@@ -1,0 +1,165 @@
+"""Read packed shards for training: shuffled, divided among ranks, resumable at the exact sample."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.errors import ConfigError, InputError
+from curation.hashing import mix64
+from curation.tokenize.megatron import read_index
+from curation.tokenize.order import permute
+
+
+class TokenShards:
+    """Iterates batches of sequences from the `.bin`/`.idx` shards of a folder.
+
+    Samples form one endless stream: epoch after epoch, each a permutation of all sequences that
+    depends on seed and epoch (or file order without `shuffle`). A step takes the next
+    `world_size * batch_size` samples of the stream, of which rank r gets the r-th run of
+    `batch_size`; a batch is always full and may span two epochs. With `epochs` given the stream
+    ends there, and the samples left after the last full step are left out, so that all ranks take
+    equally many steps; `__len__` counts them.
+
+    `state_dict()` is the number of samples that all ranks together have taken, so a run may go on
+    with another world size or batch size, with no sample lost or repeated.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        batch_size: int,
+        rank: int = 0,
+        world_size: int = 1,
+        seed: int = 0,
+        shuffle: bool = True,
+        epochs: int | None = None,
+        torch: bool = False,
+    ) -> None:
+        """`path` is a folder with `*.bin` and `*.idx`, taken in order of name.
+
+        With `torch`, batches are int64 torch tensors. Raises ConfigError on an impossible rank or
+        size, InputError on shards that are missing, damaged or of unequal sequence length.
+        """
+        if batch_size < 1 or world_size < 1 or not 0 <= rank < world_size:
+            raise ConfigError(
+                f"batch_size {batch_size}, rank {rank}, world_size {world_size}: sizes must be at "
+                "least 1 and the rank below world_size"
+            )
+        if epochs is not None and epochs < 1:
+            raise ConfigError(f"epochs is {epochs}: give at least 1, or none for an endless stream")
+        self.batch_size, self.rank, self.world_size = batch_size, rank, world_size
+        self.seed, self.shuffle, self.epochs = seed, shuffle, epochs
+        self._torch = torch
+        self._position = 0
+        self._shards = _open_shards(Path(path))
+        self._firsts = np.cumsum([0, *(len(rows) for rows in self._shards)])
+
+    @property
+    def samples(self) -> int:
+        """Sequences of all shards: samples of one epoch."""
+        return int(self._firsts[-1])
+
+    @property
+    def context_length(self) -> int:
+        """Tokens of a sequence."""
+        return int(self._shards[0].shape[1])
+
+    @property
+    def epoch(self) -> int:
+        """Epoch of the next sample, from 0."""
+        return self._position // self.samples
+
+    def __len__(self) -> int:
+        """Steps from the first sample on. Raises TypeError for an endless stream."""
+        if self.epochs is None:
+            raise TypeError("an endless stream has no length: give `epochs`")
+        return self.epochs * self.samples // (self.batch_size * self.world_size)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Batches [batch_size, context_length] from the current sample on."""
+        step = self.batch_size * self.world_size
+        while self.epochs is None or self._position + step <= self.epochs * self.samples:
+            first = self._position + self.rank * self.batch_size
+            batch = self.take(self.sequence_numbers(first, self.batch_size))
+            # Advance first: a state saved while the batch is in use must not give it again.
+            self._position += step
+            yield self._as_torch(batch) if self._torch else batch
+
+    def sequence_numbers(self, first: int, count: int) -> npt.NDArray[np.int64]:
+        """Sequence numbers over all shards of `count` samples of the stream from `first` on."""
+        stream = np.arange(first, first + count, dtype=np.int64)
+        epochs, places = np.divmod(stream, self.samples)
+        if not self.shuffle:
+            return places
+        out = np.empty(count, np.int64)
+        for epoch in range(int(epochs[0]), int(epochs[-1]) + 1):
+            inside = epochs == epoch
+            salt = mix64(np.array([self.seed, epoch], np.uint64))
+            key = int(mix64(salt[:1] + np.uint64(1) + salt[1:])[0])
+            out[inside] = permute(places[inside], self.samples, key)
+        return out
+
+    def take(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray:
+        """Rows of the given sequence numbers: [n, context_length], a copy."""
+        out = np.empty((len(numbers), self.context_length), self._shards[0].dtype)
+        shards = np.searchsorted(self._firsts, numbers, side="right") - 1
+        rows = numbers - self._firsts[shards]
+        for k, (shard, row) in enumerate(zip(shards.tolist(), rows.tolist(), strict=True)):
+            out[k] = self._shards[shard][row]
+        return out
+
+    def state_dict(self) -> dict[str, int | bool]:
+        """Where the stream stands, the same on every rank."""
+        return {
+            "position": self._position,
+            "samples": self.samples,
+            "seed": self.seed,
+            "shuffle": self.shuffle,
+        }
+
+    def load_state_dict(self, state: dict[str, int | bool]) -> None:
+        """Go on where the state was saved. Raises ConfigError if the data or order differ."""
+        own = self.state_dict()
+        wrong = [k for k in ("samples", "seed", "shuffle") if state.get(k) != own[k]]
+        if wrong or not isinstance(state.get("position"), int):
+            told = ", ".join(f"{k} {state.get(k)} is not {own[k]}" for k in wrong)
+            raise ConfigError(f"the saved state is of another stream: {told or 'no position'}")
+        self._position = int(state["position"])
+
+    @staticmethod
+    def _as_torch(batch: npt.NDArray) -> Any:
+        import torch
+
+        return torch.from_numpy(batch.astype(np.int64))
+
+
+def _open_shards(folder: Path) -> list[npt.NDArray]:
+    """Rows [sequences, context_length] of every shard, memory-mapped."""
+    shards: list[npt.NDArray] = []
+    for path in sorted(folder.glob("*.bin")):
+        index = read_index(path.with_suffix(".idx"))
+        if not len(index.lengths):
+            continue
+        length = int(index.lengths[0])
+        expected = np.arange(len(index.lengths)) * length * index.dtype.itemsize
+        if (index.lengths != length).any() or (index.pointers != expected).any():
+            raise InputError(f"{path}: sequences are not all of one length, end to end")
+        size = len(index.lengths) * length * index.dtype.itemsize
+        if path.stat().st_size != size:
+            raise InputError(f"{path}: {path.stat().st_size} bytes, but its index says {size}")
+        if shards and (shards[0].shape[1] != length or shards[0].dtype != index.dtype):
+            raise InputError(
+                f"{path}: sequences of {length} {index.dtype} tokens, in other shards "
+                f"{shards[0].shape[1]} {shards[0].dtype}"
+            )
+        rows = np.memmap(path, index.dtype, "r", shape=(len(index.lengths), length))
+        shards.append(np.asarray(rows))
+    if not shards:
+        raise InputError(f"{folder}: no shards (*.bin with sequences) here")
+    return shards

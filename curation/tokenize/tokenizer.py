@@ -1,0 +1,275 @@
+"""Encode and decode with a byte-level BPE vocabulary in tiktoken's format."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import yaml
+
+from curation.arrow import TextBuffers, Texts, text_buffers
+from curation.errors import ConfigError, InputError
+from curation.resources import resolve
+from curation.tokenize import bpe
+from curation.tokenize.pretokenize import Pattern, pattern
+from curation.tokenize.vocabulary import parse_ranks, tables
+
+if TYPE_CHECKING:
+    import tiktoken
+
+Ids = npt.NDArray[np.uint32]
+Offsets = npt.NDArray[np.int64]
+
+#: Vocabularies that ship with the toolkit, by name.
+BUILTIN = {"curation-128k": "builtin:models/tokenizer/curation-128k.tiktoken"}
+
+#: Special tokens follow the ranks; Llama 3 reserves as many (arXiv 2407.21783, section 3.2).
+SPECIAL_TOKENS = 256
+BOS, EOS, PAD = "<|begin_of_text|>", "<|end_of_text|>", "<|pad|>"
+
+CARD = "card.yaml"
+_CHUNK_BYTES = 4 << 20  # text per kernel call; bounds the room for ids at four times that
+
+
+def special_tokens(count: int) -> list[str]:
+    """Names of that many special tokens in order of id: begin, end, pad, then reserved ones."""
+    if count < 3:
+        raise ConfigError(f"special_tokens is {count}: begin, end and pad need 3")
+    return [BOS, EOS, PAD, *(f"<|reserved_{k}|>" for k in range(count - 3))]
+
+
+class Tokenizer:
+    """A vocabulary with its pattern and special tokens.
+
+    Ids are ranks; special tokens take the ids after the ranks and are never made from text.
+    Instances are safe to share between threads.
+    """
+
+    def __init__(
+        self, name: str, tokens: list[bytes], split: Pattern, specials: Sequence[str]
+    ) -> None:
+        """`tokens` by rank; `specials` must hold the names of begin, end and pad tokens."""
+        self.name = name
+        self.tokens = tokens
+        self.pattern = split
+        self.special_tokens = {text: len(tokens) + k for k, text in enumerate(specials)}
+        missing = [text for text in (BOS, EOS, PAD) if text not in self.special_tokens]
+        if missing:
+            raise ConfigError(f"tokenizer {name}: special tokens lack {missing}")
+        self._tables = tables(tokens)
+        self._caches: list[npt.NDArray[np.uint64]] = []  # idle ones; list operations are atomic
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tokenizer, (self.name, self.tokens, self.pattern, tuple(self.special_tokens))
+
+    @property
+    def vocab_size(self) -> int:
+        """Ranks and special tokens together."""
+        return len(self.tokens) + len(self.special_tokens)
+
+    @property
+    def bos(self) -> int:
+        return self.special_tokens[BOS]
+
+    @property
+    def eos(self) -> int:
+        return self.special_tokens[EOS]
+
+    @property
+    def pad(self) -> int:
+        return self.special_tokens[PAD]
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Identity of the vocabulary: SHA-256 over pattern, specials, and tokens with lengths."""
+        digest = hashlib.sha256()
+        digest.update("\0".join([self.pattern.expression, *self.special_tokens]).encode())
+        for token in self.tokens:
+            digest.update(len(token).to_bytes(4, "little") + token)
+        return digest.hexdigest()
+
+    def encode_batch(self, texts: Texts, threads: int = 1) -> tuple[Ids, Offsets]:
+        """Ids of all texts end to end (uint32) and their bounds (int64 [n + 1]).
+
+        Nulls are empty. Lone surrogates in Python strings become U+FFFD as in tiktoken.
+        `threads` changes the time only.
+        """
+        buffers = text_buffers(_well_formed(texts))
+        ranges = _ranges(buffers.offsets, _CHUNK_BYTES)
+        if threads > 1 and len(ranges) > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                parts = list(pool.map(lambda r: self._encode_range(buffers, *r), ranges))
+        else:
+            parts = [self._encode_range(buffers, *r) for r in ranges]
+        offsets = np.zeros(len(buffers) + 1, np.int64)
+        if not parts:
+            return np.zeros(0, np.uint32), offsets
+        base = 0
+        for (first, last), (ids, bounds) in zip(ranges, parts, strict=True):
+            offsets[first + 1 : last + 1] = bounds[1:] + base
+            base += len(ids)
+        return np.concatenate([ids for ids, _ in parts]), offsets
+
+    def _encode_range(self, buffers: TextBuffers, first: int, last: int) -> tuple[Ids, Offsets]:
+        try:
+            cache = self._caches.pop()
+        except IndexError:
+            cache = bpe.new_cache()
+        offsets = buffers.offsets[first : last + 1]
+        out = np.empty(offsets[-1] - offsets[0], np.uint32)
+        bounds = np.empty(len(offsets), np.int64)
+        t = self._tables
+        n = bpe.encode_texts(
+            buffers.data,
+            offsets,
+            self.pattern.classes,
+            t.blob,
+            t.offsets,
+            t.slots,
+            t.pair_keys,
+            t.pair_ids,
+            t.byte_ids,
+            cache,
+            out,
+            bounds,
+        )
+        self._caches.append(cache)
+        return out[:n].copy(), bounds
+
+    def encode_words(self, data: npt.NDArray[np.uint8], offsets: Offsets) -> tuple[Ids, Offsets]:
+        """As `encode_batch`, over bytes laid end to end, which need not be UTF-8."""
+        return self._encode_range(TextBuffers(offsets, data), 0, len(offsets) - 1)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of one text, no special tokens."""
+        return self.encode_batch([text])[0].tolist()
+
+    def decode_bytes(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> bytes:
+        """Bytes of the ids; special tokens give their names. Raises InputError on an unknown id."""
+        names = self._special_names
+        pieces = []
+        for i in np.asarray(ids, np.int64).tolist():
+            if not 0 <= i < self.vocab_size:
+                raise InputError(f"tokenizer {self.name} has no id {i} (0..{self.vocab_size - 1})")
+            pieces.append(self.tokens[i] if i < len(self.tokens) else names[i])
+        return b"".join(pieces)
+
+    def decode(self, ids: Sequence[int] | npt.NDArray[np.integer]) -> str:
+        """Text of the ids; bytes that are no UTF-8 become U+FFFD."""
+        return self.decode_bytes(ids).decode("utf-8", errors="replace")
+
+    @functools.cached_property
+    def _special_names(self) -> dict[int, bytes]:
+        return {i: text.encode() for text, i in self.special_tokens.items()}
+
+    def to_tiktoken(self) -> tiktoken.Encoding:
+        """The same vocabulary as a tiktoken encoding; use `encode_ordinary` on documents."""
+        import tiktoken
+
+        return tiktoken.Encoding(
+            self.name,
+            pat_str=self.pattern.expression,
+            mergeable_ranks={token: rank for rank, token in enumerate(self.tokens)},
+            special_tokens=self.special_tokens,
+        )
+
+    def save_hf(self, folder: str | Path) -> None:
+        """Write `tokenizer.json` and `tokenizer_config.json` for Hugging Face libraries.
+
+        The names of special tokens in a document stay text; to have them parsed (chat templates),
+        give them to `add_special_tokens`, which keeps their ids.
+        """
+        from curation.tokenize.hf import write_files
+
+        write_files(self, Path(folder))
+
+
+def _well_formed(texts: Texts) -> Texts:
+    """The same texts with lone surrogates in Python strings replaced."""
+    if isinstance(texts, pa.Array | pa.ChunkedArray):
+        return texts
+    try:
+        return pa.array(list(texts), pa.large_string())
+    except UnicodeEncodeError:
+        mended = [
+            t and t.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for t in texts
+        ]
+        return pa.array(mended, pa.large_string())
+
+
+def _ranges(offsets: Offsets, size: int) -> list[tuple[int, int]]:
+    """Divide texts into runs [first, last) of about `size` bytes, at least one text each."""
+    ranges = []
+    first, texts = 0, len(offsets) - 1
+    while first < texts:
+        last = int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1
+        last = min(max(last, first + 1), texts)
+        ranges.append((first, last))
+        first = last
+    return ranges
+
+
+def read_card(path: Path) -> dict[str, Any]:
+    """The tokenizer card at `path`. Raises ConfigError unless it is a mapping."""
+    try:
+        card = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot read the tokenizer card: {error}") from None
+    if not isinstance(card, dict):
+        raise ConfigError(f"{path}: a tokenizer card is a mapping of keys")
+    return card
+
+
+def from_file(path: Path) -> Tokenizer:
+    """A tokenizer from a `.tiktoken` file, or a folder with `card.yaml` that names one.
+
+    The card beside the file, if it names it, gives pattern, special tokens and checksum; without a
+    card the file is read as tiktoken's cl100k_base would be, with the usual 256 special tokens.
+    """
+    card_path = (path if path.is_dir() else path.parent) / CARD
+    card = read_card(card_path) if path.is_dir() or card_path.exists() else {}
+    if path.is_dir():
+        if "file" not in card:
+            raise ConfigError(f"{card_path}: no `file` key naming the vocabulary")
+        path = path / str(card["file"])
+    elif card.get("file") != path.name:
+        card = {}
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the vocabulary: {error.strerror}") from None
+    expected = card.get("sha256")
+    if expected and hashlib.sha256(content).hexdigest() != expected:
+        raise InputError(f"{path}: SHA-256 is not the one in {card_path.name}: file damaged?")
+    count = int(card.get("special_tokens", SPECIAL_TOKENS))
+    name = str(card.get("name", path.stem))
+    split = pattern(str(card.get("pattern", "cl100k")))
+    return Tokenizer(name, parse_ranks(content, str(path)), split, special_tokens(count))
+
+
+@functools.lru_cache(maxsize=4)
+def load_tokenizer(name_or_path: str | os.PathLike[str]) -> Tokenizer:
+    """The tokenizer of that name or at that path; repeated calls share one instance.
+
+    A built-in name (`curation-128k`), `cl100k_base` (through tiktoken, which may download it), a
+    `.tiktoken` file, or a folder that `train_tokenizer` wrote. Raises ConfigError or InputError.
+    """
+    name = os.fspath(name_or_path)
+    path = Path(resolve(BUILTIN.get(name, name)))
+    if path.exists():
+        return from_file(path)
+    if name == "cl100k_base":
+        import tiktoken
+
+        ranks = tiktoken.get_encoding(name)._mergeable_ranks
+        tokens = sorted(ranks, key=ranks.__getitem__)
+        return Tokenizer(name, tokens, pattern("cl100k"), special_tokens(SPECIAL_TOKENS))
+    raise ConfigError(f"no tokenizer {name!r}: neither a file nor one of {sorted(BUILTIN)}")

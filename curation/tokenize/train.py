@@ -1,0 +1,214 @@
+"""Train a vocabulary: from scratch, or by continuing one whose ranks stay as they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation.arrow import Texts
+from curation.errors import ConfigError, InputError
+from curation.tokenize.corpus import Group, read_corpus
+from curation.tokenize.merges import initial_state, learn
+from curation.tokenize.pretokenize import Pattern, pattern
+from curation.tokenize.tokenizer import CARD, Tokenizer, special_tokens
+from curation.tokenize.vocabulary import (
+    add_bytes,
+    empty_slots,
+    flatten,
+    format_ranks,
+    read_ranks,
+)
+from curation.tokenize.words import WordCounts
+
+_SCALE = 1 << 44  # weight of the whole corpus: fixed-point, so that sums don't depend on order
+
+
+class TokenizerTraining(BaseModel):
+    """How a vocabulary is trained. Defaults: `configs/defaults/tokenizer_training.yaml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    size: int = Field(ge=256, le=1 << 24, description="Tokens, special tokens not counted")
+    pattern: str = Field(description="How text divides into pieces: `cl100k` or `marks`")
+    special_tokens: int = Field(ge=3, le=1 << 16, description="Special tokens after the ranks")
+    balance: float = Field(
+        ge=0,
+        le=1,
+        description="Weight of a language is its bytes to this power (1: as they come, 0: all "
+        "equal); the same among the sources of a language",
+    )
+    longest_token: int = Field(ge=2, le=256, description="Bytes of the longest new token")
+    longest_piece: int = Field(
+        ge=2, le=1 << 16, description="Bytes of the longest piece to learn from"
+    )
+    min_count: int = Field(ge=1, description="Pieces seen less often in a language are left out")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained vocabulary: tokens by rank, and the bytes of text seen per language."""
+
+    tokens: list[bytes]
+    bytes_seen: dict[str, int]
+    words: int
+
+
+def group_weights(sizes: Mapping[Group, int], balance: float) -> dict[Group, float]:
+    """Weight of one byte of each group (language, source), such that all bytes weigh 1 together.
+
+    A language's share is proportional to its bytes to the power `balance`, as in multilingual
+    language models (Conneau et al. 2020, arXiv 1911.02116); so is a source's within its language.
+    """
+    languages: dict[str, int] = {}
+    for (language, _), size in sizes.items():
+        languages[language] = languages.get(language, 0) + size
+    total = sum(size**balance for size in languages.values() if size)
+    inner: dict[str, float] = {}
+    for (language, _), size in sizes.items():
+        inner[language] = inner.get(language, 0.0) + (size**balance if size else 0.0)
+    weights = {}
+    for (language, source), size in sizes.items():
+        if size:
+            share = languages[language] ** balance / total * size**balance / inner[language]
+            weights[language, source] = share / size
+    return weights
+
+
+def count_words(
+    corpus: Iterable[tuple[Group, Texts]], split: Pattern, settings: TokenizerTraining
+) -> dict[Group, WordCounts]:
+    """Distinct pieces of every group, in order of first appearance."""
+    counts: dict[Group, WordCounts] = {}
+    for group, texts in corpus:
+        counts.setdefault(group, WordCounts()).count(texts, split, settings.longest_piece)
+    return counts
+
+
+def _joined(counts: Mapping[Group, WordCounts], settings: TokenizerTraining) -> WordCounts:
+    """All groups' words with balanced weights."""
+    weights = group_weights({g: c.bytes_seen for g, c in counts.items()}, settings.balance)
+    joined = WordCounts()
+    for group in sorted(weights):
+        words = counts[group]
+        weight = np.rint(words.counts * (weights[group] * _SCALE)).astype(np.int64)
+        weight[words.counts < settings.min_count] = 0
+        joined.add(words, weight)
+    return joined
+
+
+def train(
+    corpus: Iterable[tuple[Group, Texts]],
+    settings: TokenizerTraining,
+    base: list[bytes] | None = None,
+) -> Trained:
+    """Learn merges until there are `size` tokens, from texts with their (language, source).
+
+    `base` holds tokens by rank that stay as they are; without it training starts from the 256
+    bytes. Ties go to the lower ids. Raises ConfigError when `base` is larger than `size`, and
+    InputError when the corpus holds too little text for so many tokens.
+    """
+    tokens = list(base) if base is not None else [bytes([b]) for b in range(256)]
+    if len(tokens) > settings.size:
+        raise ConfigError(f"size {settings.size} is below the base's {len(tokens)} tokens")
+    split = pattern(settings.pattern)
+    counts = count_words(corpus, split, settings)
+    seen: dict[str, int] = {}
+    for (language, _), words in counts.items():
+        seen[language] = seen.get(language, 0) + words.bytes_seen
+    joined = _joined(counts, settings)
+    counts.clear()
+    learned = _learn(joined, tokens, split, settings)
+    if len(learned) < settings.size:
+        raise InputError(
+            f"the corpus ({sum(seen.values())} bytes, {len(joined)} distinct pieces) supports "
+            f"{len(learned)} tokens, not {settings.size}: give more text or a smaller size"
+        )
+    return Trained(learned, dict(sorted(seen.items())), len(joined))
+
+
+def _learn(
+    words: WordCounts, tokens: list[bytes], split: Pattern, settings: TokenizerTraining
+) -> list[bytes]:
+    """Tokens by rank after learning, the given ones first."""
+    encoder = Tokenizer("base", tokens, split, special_tokens(3))
+    ids, bounds = encoder.encode_words(words.data, words.offsets)
+    weights = words.counts.copy()
+    # Words of one symbol or no weight have no pairs to give.
+    use = (np.diff(bounds) > 1) & (weights > 0)
+    symbols, offsets = _take(ids.astype(np.int32), bounds, use)
+    blob, ends, slots = _with_room(tokens, settings)
+    state = initial_state(symbols, offsets, weights[use])
+    count = learn(state, blob, ends, slots, len(tokens), settings.size, settings.longest_token)
+    data = blob.tobytes()
+    return [data[ends[k] : ends[k + 1]] for k in range(count)]
+
+
+def _take(
+    symbols: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], use: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    lengths = np.diff(offsets)
+    kept = np.zeros(int(use.sum()) + 1, np.int64)
+    np.cumsum(lengths[use], out=kept[1:])
+    return symbols[np.repeat(use, lengths)], kept
+
+
+def _with_room(
+    tokens: list[bytes], settings: TokenizerTraining
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Blob, offsets and slots of the tokens, with room for `settings.size` of them."""
+    blob, offsets = flatten(tokens)
+    more = settings.size - len(tokens)
+    blob = np.concatenate([blob, np.zeros((more + 1) * settings.longest_token, np.uint8)])
+    offsets = np.concatenate([offsets, np.zeros(more + 1, np.int64)])
+    slots = empty_slots(settings.size)
+    for token in range(len(tokens)):
+        add_bytes(token, blob, offsets, slots)
+    return blob, offsets, slots
+
+
+def train_tokenizer(
+    corpus: Iterable[str],
+    out: str | Path,
+    settings: TokenizerTraining,
+    base: str | Path | None = None,
+    name: str = "tokenizer",
+) -> dict[str, Any]:
+    """Train from files and write `<name>.tiktoken` and `card.yaml` into the folder `out`.
+
+    Files: Parquet or JSON lines (`.jsonl`, `.jsonl.gz`) with `text` and, if balancing is wanted,
+    `language` and `source`; or `.txt`, whose name is the language. `base` is a `.tiktoken` file.
+    Returns the card; `load_tokenizer(out)` reads the result.
+    """
+    files = sorted(corpus)
+    trained = train(read_corpus(files), settings, read_ranks(base) if base else None)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    content = format_ranks(trained.tokens)
+    card: dict[str, Any] = {
+        "name": name,
+        "file": f"{name}.tiktoken",
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "pattern": settings.pattern,
+        "special_tokens": settings.special_tokens,
+        "tokens": len(trained.tokens),
+        "base": None
+        if base is None
+        else {
+            "file": Path(base).name,
+            "sha256": hashlib.sha256(Path(base).read_bytes()).hexdigest(),
+        },
+        "settings": settings.model_dump(),
+        "bytes_by_language": trained.bytes_seen,
+        "distinct_pieces": trained.words,
+    }
+    (folder / card["file"]).write_bytes(content)
+    (folder / CARD).write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
+    return card

@@ -1,0 +1,209 @@
+"""A byte-pair vocabulary: token bytes by rank, and the tables that kernels look ids up in.
+
+File format: tiktoken's, one line `base64(bytes) rank` per token, ranks 0..n-1 in merge order.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from pathlib import Path
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.errors import InputError
+from curation.hashing import xxh64
+
+_SEED = np.uint64(0)
+
+
+class Tables(NamedTuple):
+    """Flat arrays over a vocabulary of n tokens; slots are open-addressed, sizes powers of two."""
+
+    blob: npt.NDArray[np.uint8]  # bytes of all tokens end to end
+    offsets: npt.NDArray[np.int64]  # [n + 1] into blob
+    slots: npt.NDArray[np.int32]  # token by hash of its bytes, -1 where empty
+    pair_keys: npt.NDArray[np.uint64]  # left id << 32 | right id, all ones where empty
+    pair_ids: npt.NDArray[np.int32]  # token that the pair makes
+    byte_ids: npt.NDArray[np.int32]  # [256] id of each single byte
+
+
+@numba.njit(inline="always")
+def scramble(x):  # type: ignore[no-untyped-def]
+    """Spread a 64-bit key over the low bits (finaliser of SplitMix64)."""
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@numba.njit(inline="always")
+def pair_key(left, right):  # type: ignore[no-untyped-def]
+    return np.uint64(left) << np.uint64(32) | np.uint64(right)
+
+
+@numba.njit(cache=True, nogil=True)
+def find_bytes(data, start, end, blob, offsets, slots):  # type: ignore[no-untyped-def]
+    """Id of the token whose bytes are data[start:end], or -1."""
+    mask = np.uint64(len(slots) - 1)
+    slot = xxh64(data, start, end, _SEED) & mask
+    while True:
+        token = slots[slot]
+        if token < 0:
+            return np.int64(-1)
+        begin = offsets[token]
+        if offsets[token + 1] - begin == end - start:
+            same = True
+            for k in range(end - start):
+                if blob[begin + k] != data[start + k]:
+                    same = False
+                    break
+            if same:
+                return np.int64(token)
+        slot = (slot + np.uint64(1)) & mask
+
+
+@numba.njit(cache=True, nogil=True)
+def add_bytes(token, blob, offsets, slots):  # type: ignore[no-untyped-def]
+    """Enter a token into the table of bytes (it must not be there)."""
+    mask = np.uint64(len(slots) - 1)
+    slot = xxh64(blob, offsets[token], offsets[token + 1], _SEED) & mask
+    while slots[slot] >= 0:
+        slot = (slot + np.uint64(1)) & mask
+    slots[slot] = token
+
+
+@numba.njit(inline="always")
+def find_pair(left, right, pair_keys, pair_ids):  # type: ignore[no-untyped-def]
+    """Id of the token that the pair makes, or -1."""
+    mask = np.uint64(len(pair_keys) - 1)
+    key = pair_key(left, right)
+    slot = scramble(key) & mask
+    while True:
+        if pair_keys[slot] == key:
+            return np.int64(pair_ids[slot])
+        if pair_keys[slot] == np.uint64(0xFFFFFFFFFFFFFFFF):
+            return np.int64(-1)
+        slot = (slot + np.uint64(1)) & mask
+
+
+@numba.njit(cache=True, nogil=True)
+def _byte_slots(blob, offsets, slots):  # type: ignore[no-untyped-def]
+    for token in range(len(offsets) - 1):
+        add_bytes(token, blob, offsets, slots)
+
+
+@numba.njit(cache=True, nogil=True)
+def _pairs(blob, offsets, slots):  # type: ignore[no-untyped-def]
+    """Every (left, right, token) with token = left + right, in order of token, then split."""
+    out = np.empty((len(blob), 3), np.int64)
+    n = 0
+    for token in range(len(offsets) - 1):
+        start, end = offsets[token], offsets[token + 1]
+        for middle in range(start + 1, end):
+            left = find_bytes(blob, start, middle, blob, offsets, slots)
+            if left >= 0:
+                right = find_bytes(blob, middle, end, blob, offsets, slots)
+                if right >= 0:
+                    out[n, 0] = left
+                    out[n, 1] = right
+                    out[n, 2] = token
+                    n += 1
+    return out[:n]
+
+
+@numba.njit(cache=True, nogil=True)
+def _pair_table(pairs, keys, ids):  # type: ignore[no-untyped-def]
+    mask = np.uint64(len(keys) - 1)
+    for k in range(len(pairs)):
+        key = pair_key(pairs[k, 0], pairs[k, 1])
+        slot = scramble(key) & mask
+        while keys[slot] != np.uint64(0xFFFFFFFFFFFFFFFF):
+            slot = (slot + np.uint64(1)) & mask
+        keys[slot] = key
+        ids[slot] = pairs[k, 2]
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(4, (least - 1).bit_length())
+
+
+def empty_slots(tokens: int) -> npt.NDArray[np.int32]:
+    """Table of bytes with room for that many tokens."""
+    return np.full(_power_of_two(3 * tokens), -1, np.int32)
+
+
+def flatten(tokens: list[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Token bytes laid end to end, and their offsets [n + 1]."""
+    offsets = np.zeros(len(tokens) + 1, np.int64)
+    np.cumsum([len(token) for token in tokens], out=offsets[1:])
+    return np.frombuffer(b"".join(tokens), np.uint8).copy(), offsets
+
+
+def splits(tokens: list[bytes]) -> npt.NDArray[np.int64]:
+    """Every (left, right, token) of ids with bytes(token) = bytes(left) + bytes(right): [m, 3]."""
+    blob, offsets = flatten(tokens)
+    slots = empty_slots(len(tokens))
+    _byte_slots(blob, offsets, slots)
+    return _pairs(blob, offsets, slots)
+
+
+def tables(tokens: list[bytes]) -> Tables:
+    """Look-up tables of a vocabulary (tokens by rank; all 256 single bytes among them)."""
+    blob, offsets = flatten(tokens)
+    slots = empty_slots(len(tokens))
+    _byte_slots(blob, offsets, slots)
+    pairs = _pairs(blob, offsets, slots)
+    keys = np.full(_power_of_two(2 * len(pairs)), np.uint64(0xFFFFFFFFFFFFFFFF))
+    ids = np.full(len(keys), -1, np.int32)
+    _pair_table(pairs, keys, ids)
+    index = {token: rank for rank, token in enumerate(tokens) if len(token) == 1}
+    byte_ids = np.array([index[bytes([b])] for b in range(256)], np.int32)
+    return Tables(blob, offsets, slots, keys, ids, byte_ids)
+
+
+def parse_ranks(content: bytes, name: str) -> list[bytes]:
+    """Tokens by rank from the bytes of a `.tiktoken` file.
+
+    Raises InputError, naming file and line, on a bad line, a gap or a repeat in the ranks, a
+    repeated token, or a vocabulary without all 256 bytes.
+    """
+    ranks: dict[bytes, int] = {}
+    for number, line in enumerate(content.splitlines(), 1):
+        if not line:
+            continue
+        try:
+            encoded, rank = line.split()
+            token = base64.b64decode(encoded, validate=True)
+            value = int(rank)
+        except (ValueError, binascii.Error) as error:
+            raise InputError(f"{name}: line {number}: not `base64 rank`: {error}") from None
+        if token in ranks or not token:
+            raise InputError(f"{name}: line {number}: token {token!r} is empty or repeated")
+        ranks[token] = value
+    tokens = sorted(ranks, key=ranks.__getitem__)
+    for expected, token in enumerate(tokens):
+        if ranks[token] != expected:
+            raise InputError(f"{name}: no token has rank {expected}")
+    missing = [b for b in range(256) if bytes([b]) not in ranks]
+    if missing:
+        raise InputError(f"{name}: no token for the single bytes {missing[:8]}")
+    return tokens
+
+
+def read_ranks(path: str | Path) -> list[bytes]:
+    """Tokens by rank from a `.tiktoken` file (see `parse_ranks`)."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the vocabulary: {error.strerror}") from None
+    return parse_ranks(content, str(path))
+
+
+def format_ranks(tokens: list[bytes]) -> bytes:
+    """The bytes of a `.tiktoken` file."""
+    return b"".join(b"%s %d\n" % (base64.b64encode(t), rank) for rank, t in enumerate(tokens))
