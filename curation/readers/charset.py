@@ -1,0 +1,206 @@
+"""From bytes to text, in the order of the HTML standard, with detection at its end.
+
+Order (HTML standard 13.2.3.2, "Determining the character encoding"): byte order mark, charset of
+the HTTP header, `<meta>` or XML declaration near the beginning, detection, windows-1252. Labels
+mean what the Encoding standard says (`latin1` is windows-1252, `gb2312` is GB18030).
+
+Two departures, because wrong labels are common:
+
+- Bytes beyond ASCII that are valid UTF-8 are UTF-8 even where a header or a `<meta>` names another
+  encoding. Text in a legacy encoding is valid UTF-8 by chance only when it is very short.
+- A UTF-8 label is not believed when at least half of the characters beyond ASCII would be broken;
+  the next source decides.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+import chardet
+import webencodings
+from chardet import EncodingEra
+
+# Python's codec for each encoding of the Encoding standard where the plain name would be narrower.
+_CODECS = {
+    "big5": "big5hkscs",
+    "euc-kr": "cp949",
+    "gbk": "gb18030",
+    "iso-8859-8-i": "iso-8859-8",
+    "macintosh": "mac-roman",
+    "shift_jis": "cp932",
+    "windows-874": "cp874",
+    "x-mac-cyrillic": "mac-cyrillic",
+    "iso-2022-jp": "iso2022_jp_ext",
+}
+_NARROW = {  # what detection may answer where the wider encoding decodes the same and more
+    "ascii": "windows-1252",
+    "iso-8859-1": "windows-1252",
+    "iso-8859-9": "windows-1254",
+    "iso-8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc-kr": "cp949",
+    "big5": "big5hkscs",
+    "iso-2022-jp": "iso2022_jp_ext",
+}
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # not in the standard, which would see UTF-16 and NULs
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_PRESCAN = 1024  # bytes; HTML standard
+_PRESCAN_MORE = 1 << 16  # bytes; browsers start again when a `<meta>` comes later
+_DETECTED = 1 << 16  # bytes that detection looks at
+_ERAS = (
+    EncodingEra.MODERN_WEB
+    | EncodingEra.LEGACY_ISO
+    | EncodingEra.LEGACY_MAC
+    | EncodingEra.LEGACY_REGIONAL
+    | EncodingEra.DOS
+)
+
+# The standard's prescan as one scanner: comments and other tags are passed over, so that a <meta>
+# inside them doesn't count.
+_TOKEN = re.compile(
+    rb"<!--.*?-->|<!-->|<meta[\s/](?P<meta>(?:[^>\"']|\"[^\"]*\"|'[^']*')*)"
+    rb"|</?[a-z](?:[^>\"']|\"[^\"]*\"|'[^']*')*>|<[!/?][^>]*>",
+    re.IGNORECASE | re.DOTALL,
+)
+_ATTRIBUTE = re.compile(
+    rb"([^\s/>=\"'][^\s/>=]*)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>\"'][^\s>]*)))?"
+)
+_CONTENT_CHARSET = re.compile(rb"charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;\"']+))", re.I)
+_XML_ENCODING = re.compile(
+    rb"\s*<\?xml[^>]*?\sencoding\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)')", re.IGNORECASE
+)
+# Bytes that ASCII-compatible text doesn't have but UTF-16 (NUL) and ISO-2022 or HZ (escapes) do.
+_HIGH_BYTES = bytes(range(128, 256))
+_ODD_ASCII = re.compile(rb"[\x00\x1b]|~\{")
+_ESCAPE = re.compile(rb"\x1b[$(]|~\{")
+
+
+def encoding_of_label(label: str | None) -> str | None:
+    """Python codec for a label of the Encoding standard; None for an unknown one."""
+    if not label:
+        return None
+    encoding = webencodings.lookup(label.strip())
+    if encoding is None or encoding.name in ("replacement", "x-user-defined"):
+        return None
+    return _CODECS.get(encoding.name, encoding.name)
+
+
+def declared_encoding(content: bytes) -> str | None:
+    """Codec named by `<meta>` or an XML declaration; a UTF-16 label means UTF-8 there."""
+    encoding = _prescan(content[:_PRESCAN]) or _prescan(content[:_PRESCAN_MORE])
+    if encoding is None:
+        found = _XML_ENCODING.match(content[:_PRESCAN])
+        encoding = encoding_of_label(_first(found).decode("latin-1")) if found else None
+    if encoding and encoding.startswith("utf-16"):
+        return "utf-8"
+    return encoding
+
+
+def _first(found: re.Match[bytes]) -> bytes:
+    return next((group for group in found.groups() if group is not None), b"")
+
+
+def _prescan(head: bytes) -> str | None:
+    for token in _TOKEN.finditer(head):
+        attributes = token["meta"]
+        if attributes is None:
+            continue
+        values: dict[bytes, bytes] = {}
+        for name, *quoted in _ATTRIBUTE.findall(attributes):
+            values.setdefault(name.lower(), b"".join(quoted))
+        label = values.get(b"charset")
+        if label is None and values.get(b"http-equiv", b"").strip().lower() == b"content-type":
+            found = _CONTENT_CHARSET.search(values.get(b"content", b""))
+            label = _first(found) if found else None
+        if label:
+            encoding = encoding_of_label(label.decode("latin-1"))
+            if encoding:
+                return encoding
+    return None
+
+
+def detect_encoding(content: bytes) -> str:
+    """Codec that fits best by the statistics of the bytes (chardet); windows-1252 if none does."""
+    found = chardet.detect(content, encoding_era=_ERAS, max_bytes=_DETECTED, compat_names=True)
+    name = (found["encoding"] or "windows-1252").lower()
+    name = _NARROW.get(name, name)
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        return "windows-1252"
+    return name
+
+
+def _utf16_without_mark(content: bytes) -> str | None:
+    """UTF-16 or UTF-32 without a mark, when most bytes of one phase are NUL."""
+    head = content[:_PRESCAN]
+    head = head[: len(head) // 4 * 4]
+    if not head or head.count(0) * 4 < len(head):
+        return None
+    nulls = [head[phase::4].count(0) * 4 / len(head) for phase in range(4)]
+    high = [share > 0.5 for share in nulls]
+    patterns = {
+        (False, True, True, True): "utf-32-le",
+        (True, True, True, False): "utf-32-be",
+        (False, True, False, True): "utf-16-le",
+        (True, False, True, False): "utf-16-be",
+    }
+    return patterns.get((high[0], high[1], high[2], high[3]))
+
+
+def decode_html(content: bytes, http_charset: str | None) -> tuple[str, str]:
+    """Text of an HTML page and the Python codec it was read with.
+
+    Bytes that the encoding doesn't have become U+FFFD; nothing raises.
+    """
+    return _decode(content, http_charset, html=True)
+
+
+def decode_text(content: bytes, http_charset: str | None) -> tuple[str, str]:
+    """The same for plain text, where no `<meta>` counts."""
+    return _decode(content, http_charset, html=False)
+
+
+def _decode(content: bytes, http_charset: str | None, html: bool) -> tuple[str, str]:
+    for mark, encoding in _BOMS:
+        if content.startswith(mark):
+            return content[len(mark) :].decode(encoding, "replace"), encoding
+    odd = _ODD_ASCII.search(content) is not None
+    wide = _utf16_without_mark(content) if odd else None
+    if not wide and not (odd and content.isascii()):
+        try:
+            return content.decode("utf-8"), "utf-8"
+        except UnicodeDecodeError:
+            pass
+    broken = _broken_utf8(content)
+    for named in (encoding_of_label(http_charset), wide, html and declared_encoding(content)):
+        if named and (named != "utf-8" or broken is not None):
+            encoding = named
+            break
+    else:
+        escapes = odd and content.isascii() and _ESCAPE.search(content)
+        sound = broken is not None and not escapes
+        encoding = "utf-8" if sound else detect_encoding(content)
+    if encoding == "utf-8" and broken is not None:
+        return broken, encoding
+    return content.decode(encoding, "replace"), encoding
+
+
+def _broken_utf8(content: bytes) -> str | None:
+    """Text of mostly valid UTF-8, or None where the bytes are something else.
+
+    It is UTF-8 if more characters beyond ASCII are sound than broken, whatever the page is about.
+    """
+    text = content.decode("utf-8", "replace")
+    ascii_bytes = len(content.translate(None, _HIGH_BYTES))
+    broken = text.count("\ufffd")
+    return text if broken == 0 or len(text) - ascii_bytes > 2 * broken else None

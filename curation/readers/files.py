@@ -1,0 +1,64 @@
+"""One HTML or text file as one page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from curation.readers.charset import decode_text
+from curation.readers.records import Damage, Event, Page
+from curation.readers.settings import ReaderSettings
+from curation.readers.stream import Stream
+
+_HEAD = 1 << 16  # bytes in which a page names its own address
+_LINK = re.compile(rb"<link\s[^>]*>", re.IGNORECASE)
+_CANONICAL = re.compile(rb"\srel\s*=\s*[\"']?canonical[\"'\s/>]", re.IGNORECASE)
+_ADDRESS = re.compile(rb"\shref\s*=\s*(?:\"(https?://[^\"]+)\"|'(https?://[^']+)')", re.IGNORECASE)
+
+
+def canonical_url(content: bytes) -> str:
+    """The absolute address that an HTML page gives for itself, or empty."""
+    for link in _LINK.findall(content[:_HEAD]):
+        if _CANONICAL.search(link):
+            address = _ADDRESS.search(link)
+            if address:
+                return (address[1] or address[2]).decode("utf-8", "replace").strip()
+    return ""
+
+
+def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -> Iterator[Event]:
+    """The file as a page whose address is the one it names, or `file:` and its relative name.
+
+    The modification time is no date: it changes when files are copied.
+    """
+    reached = stream.fill(settings.max_record_bytes + 1)
+    content = bytes(stream.buffer[: reached - stream.base])
+    if len(content) > settings.max_record_bytes:
+        raw = content[: settings.keep_raw_bytes]
+        detail = f"over {settings.max_record_bytes} bytes"
+        yield Damage(0, "record.too_large", detail, None, raw)
+        return
+    mended = ""
+    if stream.breaks:
+        broken = stream.breaks[0][1]
+        mended = broken.reason
+        if not (settings.keep_truncated and content):
+            raw = content[: settings.keep_raw_bytes]
+            yield Damage(0, broken.reason, broken.detail, None, raw)
+            return
+    if not html:
+        content = decode_text(content, None)[0].encode("utf-8", "replace")
+    yield Page(
+        url=(html and canonical_url(content)) or "file:" + quote(name),
+        date=None,
+        record_id="",
+        offset=0,
+        content=content,
+        kind="html" if html else "text",
+        charset=None if html else "utf-8",
+        mime="text/html" if html else "text/plain",
+        status=None,
+        fields=None,
+        mended=mended,
+    )

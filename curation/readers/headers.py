@@ -1,0 +1,131 @@
+"""Headers of archive records: WARC (ISO 28500) 0.17 to 1.1, and ARC 1.0 and 2.0."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import NamedTuple
+
+from curation.readers.http import parse_fields
+
+#: A WARC record begins, or an ARC record of usual form: what reading resumes at after damage.
+RECORD_LINE = re.compile(
+    rb"\n(?=WARC/[01]\.\d+[ \t]*\r?\n[A-Za-z-]+[ \t]*:"
+    rb"|[A-Za-z][A-Za-z0-9+.-]*:[^\n]{1,8192}? [0-9]{1,3}(?:\.[0-9]{1,3}){3} [0-9]{12,17} "
+    rb"[^\n]{0,8192}?[0-9]+\r?\n)"
+)
+_WARC = re.compile(rb"WARC(?:/|-[A-Za-z-]+[ \t]*:)")
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+# URL IP date MIME length; version 2 has status, checksum, location, offset and file name between.
+_ARC = re.compile(
+    rb"(?P<url>[A-Za-z][A-Za-z0-9+.-]*:[^\n]*?) "
+    rb"(?P<ip>[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*|-) "
+    rb"(?P<date>[0-9]{4,18}|null|-)[ ](?P<rest>[^\n]*?)(?P<length>[^\s]+)[ \t]*\r?\n"
+)
+_DATE = re.compile(
+    r"(\d{4})(?:-?(\d\d)(?:-?(\d\d)(?:[T ]?(\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?)?)?)?"
+    r"\s*(Z|[+-]\d\d:?\d\d)?"
+)
+
+
+class RecordHead(NamedTuple):
+    """What a record's header says; `size` is the header's own length in bytes."""
+
+    size: int
+    archive: str  # "warc" or "arc"
+    type: str  # WARC-Type in lower case; ARC: "response" or "warcinfo"
+    url: str
+    date: str
+    record_id: str
+    length: int | None  # of the block, None where it is missing or no number
+    mime: str  # content type of the block (WARC) or of the body (ARC), with parameters
+    payload_mime: str  # WARC-Identified-Payload-Type
+    truncated: str  # WARC-Truncated, or "segment" for the first of several
+
+
+def may_begin_warc(data: bytes | bytearray, at: int) -> bool:
+    return _WARC.match(data, at) is not None
+
+
+def parse_warc(data: bytes | bytearray, at: int, end: int) -> RecordHead | None:
+    """WARC header at `at`; None when it has no end before `end`."""
+    found = _HEAD_END.search(data, at, end)
+    if not found:
+        return None
+    block = bytes(data[at : found.start() + 1])
+    fields = parse_fields(block if block[:5] != b"WARC/" else block.partition(b"\n")[2])
+    length = fields.get("content-length", "").strip()
+    truncated = fields.get("warc-truncated", "")
+    if not truncated and fields.get("warc-segment-number", "1") == "1":
+        truncated = "segment" if "warc-segment-number" in fields else ""
+    return RecordHead(
+        found.end() - at,
+        "warc",
+        fields.get("warc-type", "unknown").lower(),
+        clean_url(fields.get("warc-target-uri", "")),
+        fields.get("warc-date", ""),
+        fields.get("warc-record-id", "").strip(),
+        int(length) if length.isdecimal() and length.isascii() and len(length) < 19 else None,
+        fields.get("content-type", ""),
+        fields.get("warc-identified-payload-type", ""),
+        truncated,
+    )
+
+
+def parse_arc(data: bytes | bytearray, at: int, end: int) -> RecordHead | None:
+    """ARC header line at `at`; None when there is none before `end`."""
+    found = _ARC.match(data, at, end)
+    if not found:
+        return None
+    url = found["url"].decode("utf-8", "replace")
+    length = found["length"]
+    mime = found["rest"].decode("latin-1").strip().split(" ")[0]
+    return RecordHead(
+        found.end() - at,
+        "arc",
+        "warcinfo" if url.startswith("filedesc:") else "response",
+        clean_url(url),
+        found["date"].decode(),
+        "",
+        int(length) if length.isdigit() and len(length) < 19 else None,
+        mime,
+        "",
+        "",
+    )
+
+
+def clean_url(url: str) -> str:
+    """URL without the angle brackets some writers add, and with spaces escaped."""
+    url = url.strip()
+    if url.startswith("<") and url.endswith(">"):
+        url = url[1:-1]
+    return url.replace(" ", "%20")
+
+
+def parse_date(value: str) -> datetime | None:
+    """Date of a WARC (ISO 8601, any precision) or ARC (14 digits) header, in UTC.
+
+    What is missing counts as the earliest; more digits than microseconds are cut. None where the
+    value is no date.
+    """
+    found = _DATE.match(value.strip())
+    if not found:
+        return None
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    try:
+        date = datetime(
+            int(year),
+            int(month or 1),
+            int(day or 1),
+            int(hour or 0),
+            int(minute or 0),
+            min(int(second or 0), 59),  # leap seconds
+            int((fraction or "")[:6].ljust(6, "0")),
+            tzinfo=UTC,
+        )
+        if zone and zone != "Z":
+            shift = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+            date = date.replace(tzinfo=timezone(shift if zone[0] == "+" else -shift))
+        return date.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

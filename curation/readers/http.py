@@ -1,0 +1,260 @@
+"""HTTP responses inside archive records: head, transfer codings, content codings.
+
+RFC 9110 and 9112, read leniently: crawlers store what servers sent, and some undo a coding but keep
+its header. A body that visibly lacks its declared coding is taken as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import brotli
+import zstandard
+
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_FIELD = re.compile(r"^([!-9;-~]+)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_FOLD = re.compile(rb"\r?\n[ \t]+")
+_STATUS = re.compile(rb"[A-Za-z]+(?:/\S*)?[ \t]+(\d{3})(?!\d)")
+_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
+_CHUNK_END = re.compile(rb"\r?\n")
+_HTML_START = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*|<\?xml.*?\?>\s*)*"
+    rb"<(?:!doctype html|html|head|body|script|style|title|meta|link|iframe|table|div|font|h[1-6]|"
+    rb"br|p|a|b|center)[\s>/]",
+    re.IGNORECASE | re.DOTALL,
+)
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_STEP = 1 << 18
+_FINE_STEP = 1 << 8
+_SNIFFED = 1024  # bytes that tell what a body is, as in the MIME Sniffing standard (1445 there)
+
+
+class Head(NamedTuple):
+    """Status and fields (names in lower case, repeated fields joined) of a response."""
+
+    status: int | None
+    fields: dict[str, str]
+    body: int  # index of the body in the buffer
+    ended: bool  # whether the head ends with an empty line
+
+
+class Body(NamedTuple):
+    """What decoding gave; `problem` is empty for a sound body."""
+
+    content: bytes
+    problem: str
+    complete: bool  # whether its framing says that nothing is missing
+    too_large: bool = False
+
+
+def parse_fields(head: bytes) -> dict[str, str]:
+    """Fields of a header block without its first line; repeated ones are joined by commas."""
+    if b"\n " in head or b"\n\t" in head:
+        head = _FOLD.sub(b" ", head)
+    try:
+        text = head.decode()
+    except UnicodeDecodeError:
+        text = head.decode("latin-1")
+    fields: dict[str, str] = {}
+    for name, value in _FIELD.findall(text.replace("\r", "")):
+        name = name.lower()
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    return fields
+
+
+def parse_head(buffer: bytes | bytearray, begin: int, end: int) -> Head | None:
+    """Head of the response in buffer[begin:end], or None where there is no HTTP response."""
+    if bytes(buffer[begin : begin + 5]).upper() not in (b"HTTP/", b"ICY 2"):
+        return None
+    found = _HEAD_END.search(buffer, begin, end)
+    head = bytes(buffer[begin : found.start() if found else end])
+    line, _, rest = head.partition(b"\n")
+    status = _STATUS.match(line)
+    return Head(
+        int(status[1]) if status else None,
+        parse_fields(rest),
+        found.end() if found else end,
+        found is not None,
+    )
+
+
+def media_type(value: str) -> tuple[str, str | None]:
+    """MIME type in lower case, and the charset parameter if there is one."""
+    mime, _, rest = value.partition(";")
+    charset = None
+    if rest:
+        found = re.search(r"charset\s*=\s*[\"']?([^\s\"';,]+)", rest, re.IGNORECASE)
+        charset = found[1] if found else None
+    return mime.split(",")[0].strip().lower(), charset
+
+
+def looks_like_html(body: bytes) -> bool:
+    """Whether a body without a MIME type begins as HTML does."""
+    return _HTML_START.match(body[:_SNIFFED]) is not None
+
+
+def _looks_like_text(body: bytes) -> bool:
+    return _BINARY.search(body[:_SNIFFED]) is None
+
+
+def decode_body(
+    body: bytes, fields: dict[str, str], max_bytes: int, obey_length: bool = False
+) -> Body:
+    """Undo all transfer and content codings of a body, the last applied first.
+
+    `obey_length` cuts what lies behind the Content-Length. Without it the longer body counts, as
+    crawlers that undo a coding often keep the length of the coded body.
+
+    A body that breaks in the middle gives what came before and the name of the problem
+    (`http.bad_chunk`, `http.bad_gzip`, `http.bad_deflate`, `http.bad_br`, `http.bad_zstd`,
+    `http.unknown_coding`); one that grows beyond `max_bytes` gives nothing.
+    """
+    transfer = _codings(fields.get("transfer-encoding", ""))
+    content = _codings(fields.get("content-encoding", ""))
+    complete = False
+    problem = ""
+    if not transfer:
+        length = fields.get("content-length", "").split(",")[0]
+        if length.isdecimal() and len(length) < 16:
+            complete = len(body) >= int(length)
+            if obey_length and complete:
+                body = body[: int(length)]
+    for coding in reversed(content + transfer):
+        name = coding.removeprefix("x-")
+        if name == "chunked":
+            step = _unchunk(body)
+            complete = step.complete
+        elif name in _DECODERS:
+            step = _decompress(body, name, max_bytes)
+        elif _looks_like_text(body):
+            continue  # a charset or another word that is no coding
+        else:
+            return Body(b"", "http.unknown_coding", False)
+        if step.too_large:
+            return step
+        body = step.content
+        problem = step.problem or problem
+        if step.problem:
+            complete = False
+    return Body(body, problem, complete)
+
+
+def _codings(value: str) -> list[str]:
+    names = (name.strip().lower() for name in value.split(","))
+    return [name for name in names if name and name not in ("identity", "none", "binary")]
+
+
+def _unchunk(body: bytes) -> Body:
+    parts: list[bytes] = []
+    at = 0
+    while True:
+        size = _CHUNK_SIZE.match(body, at)
+        if not size:
+            if not parts:  # the crawler undid the coding and kept the header
+                return Body(body, "", False)
+            return Body(b"".join(parts), "http.bad_chunk", False)
+        length = int(size[1], 16)
+        at = size.end()
+        if not length:
+            return Body(b"".join(parts), "", True)
+        behind = _CHUNK_END.match(body, at + length)
+        if not behind:
+            if not parts and at + length < len(body):
+                return Body(body, "", False)
+            parts.append(body[at : at + length])
+            return Body(b"".join(parts), "http.bad_chunk", False)
+        parts.append(body[at : at + length])
+        at = behind.end()
+
+
+def _inflate(body: bytes, step: int, window: int) -> Iterator[bytes]:
+    """Output of all zlib streams of one kind that follow each other in `body`."""
+    while body:
+        decoder = zlib.decompressobj(window)
+        while not decoder.eof:
+            out = decoder.decompress(body, step)
+            body = decoder.unconsumed_tail
+            if out:
+                yield out
+            elif not body:
+                break
+        if not decoder.eof:
+            raise zlib.error("the body ends inside the stream")
+        body = decoder.unused_data if window > 15 else b""
+        if not body.startswith(b"\x1f\x8b"):
+            return
+
+
+def _gzip(body: bytes, step: int) -> Iterator[bytes]:
+    if body.startswith(b"\x1f\x8b"):
+        return _inflate(body, step, 31)
+    return _deflate(body, step)
+
+
+def _deflate(body: bytes, step: int) -> Iterator[bytes]:
+    """RFC 9110 says zlib, some servers send raw deflate, some gzip."""
+    if body.startswith(b"\x1f\x8b"):
+        return _inflate(body, step, 31)
+    if len(body) > 1 and body[0] & 15 == 8 and (body[0] << 8 | body[1]) % 31 == 0:
+        return _inflate(body, step, 15)
+    return _inflate(body, step, -15)
+
+
+def _brotli(body: bytes, step: int) -> Iterator[bytes]:
+    decoder = brotli.Decompressor()
+    out = decoder.process(body, output_buffer_limit=step)
+    while out or not decoder.can_accept_more_data():
+        if out:
+            yield out
+        if decoder.is_finished():
+            return
+        out = decoder.process(b"", output_buffer_limit=step)
+    if not decoder.is_finished():
+        raise brotli.error("the body ends inside the stream")
+
+
+def _zstd(body: bytes, step: int) -> Iterator[bytes]:
+    reader = zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True)
+    while out := reader.read(step):
+        yield out
+
+
+_DECODERS: dict[str, Callable[[bytes, int], Iterator[bytes]]] = {
+    "gzip": _gzip,
+    "deflate": _deflate,
+    "br": _brotli,
+    "zstd": _zstd,
+}
+_ERRORS = (zlib.error, brotli.error, zstandard.ZstdError)
+
+
+def _decompress(body: bytes, name: str, max_bytes: int) -> Body:
+    if not body:
+        return Body(b"", "", True)
+    content, failed, too_large = _collect(body, name, max_bytes, _STEP)
+    if too_large:
+        return Body(b"", "record.too_large", False, too_large=True)
+    if not failed:
+        return Body(content, "", True)
+    if looks_like_html(body) or (not content and _looks_like_text(body)):
+        return Body(body, "", False)  # the crawler undid the coding and kept the header
+    content, _, _ = _collect(body, name, max_bytes, _FINE_STEP)
+    return Body(content, f"http.bad_{name}", False)
+
+
+def _collect(body: bytes, name: str, max_bytes: int, step: int) -> tuple[bytes, bool, bool]:
+    """(output, whether decoding failed, whether it grew too large)."""
+    parts: list[bytes] = []
+    total = 0
+    try:
+        for part in _DECODERS[name](body, step):
+            parts.append(part)
+            total += len(part)
+            if total > max_bytes:
+                return b"", False, True
+    except _ERRORS:
+        return b"".join(parts), True, False
+    return b"".join(parts), False, False

@@ -1,0 +1,148 @@
+"""From an archive record to a page, or to the reason why it is none."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from curation.readers import http
+from curation.readers.charset import decode_text
+from curation.readers.headers import RecordHead, parse_date
+from curation.readers.records import Damage, Event, Page, Skipped
+from curation.readers.settings import ReaderSettings
+
+_TOKEN = re.compile(r"[a-z0-9!#$&^_.+*-]{1,64}/[a-z0-9!#$&^_.+*-]{1,64}")
+
+
+class Problem(NamedTuple):
+    """What is wrong with a record: `cut` if its end is missing, `longer` if it may have too much."""
+
+    reason: str
+    detail: str
+    cut: bool
+    longer: bool = False
+
+
+class _Kind(NamedTuple):
+    kind: str  # "html", "text" or "" for what is no document
+    mime: str
+    charset: str | None
+    head: http.Head | None
+    body: int
+
+
+def skip_reason(
+    head: RecordHead, buffer: bytes | bytearray, begin: int, end: int, settings: ReaderSettings
+) -> str:
+    """Why the record whose block begins in buffer[begin:end] is no document; empty if it may be."""
+    return _skip_reason(head, _kind(head, buffer, begin, end, settings), settings)
+
+
+def _skip_reason(head: RecordHead, kind: _Kind, settings: ReaderSettings) -> str:
+    if head.type not in settings.record_types:
+        return f"type:{head.type if _TOKEN.fullmatch('type/' + head.type) else 'unknown'}"
+    return "" if kind.kind else f"mime:{kind.mime}"
+
+
+def _kind(
+    head: RecordHead, buffer: bytes | bytearray, begin: int, end: int, settings: ReaderSettings
+) -> _Kind:
+    response = None
+    declared = head.mime
+    body = begin
+    if head.type not in settings.record_types:
+        return _Kind("", "", None, None, begin)
+    if head.type == "response" or head.mime.startswith("application/http"):
+        response = http.parse_head(buffer, begin, end)
+        if response:
+            declared = response.fields.get("content-type", "")
+            body = response.body
+        elif head.archive == "warc":
+            declared = ""
+    mime, charset = http.media_type(declared)
+    if "/" not in mime or mime == "application/octet-stream":
+        guess = head.payload_mime.strip().lower()
+        if guess:
+            mime = guess
+        elif http.looks_like_html(bytes(buffer[body : min(end, body + 2048)])):
+            mime = settings.html_types[0] if settings.html_types else mime
+    if mime in settings.html_types:
+        kind = "html"
+    else:
+        kind = "text" if mime in settings.text_types else ""
+        if not _TOKEN.fullmatch(mime):
+            mime = "unknown"
+    return _Kind(kind, mime, charset, response, body)
+
+
+def to_event(
+    head: RecordHead,
+    buffer: bytes | bytearray,
+    begin: int,
+    end: int,
+    offset: int,
+    problem: Problem | None,
+    settings: ReaderSettings,
+) -> Event:
+    """The record whose block is buffer[begin:end] as a page, skipped record or damage."""
+    kind = _kind(head, buffer, begin, end, settings)
+    reason = _skip_reason(head, kind, settings)
+    if reason:
+        if problem and problem.cut:
+            return _damage(head, buffer, begin, end, offset, problem, settings)
+        return Skipped(reason)
+    body = bytes(memoryview(buffer)[kind.body : end])
+    if kind.head:
+        if not kind.head.ended and problem is None:
+            problem = Problem("http.bad_head", "the HTTP head has no end", True)
+        decoded = http.decode_body(
+            body,
+            kind.head.fields,
+            settings.max_record_bytes,
+            obey_length=problem is not None and problem.longer,
+        )
+        if decoded.too_large:
+            problem = Problem(
+                "record.too_large", f"the body decodes to over {settings.max_record_bytes}", True
+            )
+            return _damage(head, buffer, begin, end, offset, problem, settings)
+        body = decoded.content
+        if problem and problem.cut and decoded.complete:
+            problem = problem._replace(cut=False)
+        elif decoded.problem and not (problem and problem.cut):
+            problem = Problem(decoded.problem, "the body breaks off", True)
+    if problem is None and head.truncated:
+        problem = Problem("warc.truncated", f"WARC-Truncated: {head.truncated}", True)
+    if problem and problem.cut and not (settings.keep_truncated and body):
+        return _damage(head, buffer, begin, end, offset, problem, settings)
+    charset = kind.charset
+    if kind.kind == "text":
+        text, _ = decode_text(body, charset or ("utf-8" if head.type == "conversion" else None))
+        body = text.encode("utf-8", "replace")
+        charset = "utf-8"
+    return Page(
+        url=head.url,
+        date=parse_date(head.date),
+        record_id=head.record_id,
+        offset=offset,
+        content=body,
+        kind=kind.kind,
+        charset=charset,
+        mime=kind.mime,
+        status=kind.head.status if kind.head else None,
+        fields=None,
+        mended=problem.reason if problem else "",
+    )
+
+
+def _damage(
+    head: RecordHead,
+    buffer: bytes | bytearray,
+    begin: int,
+    end: int,
+    offset: int,
+    problem: Problem,
+    settings: ReaderSettings,
+) -> Damage:
+    raw = bytes(buffer[max(0, begin - head.size) : end][: settings.keep_raw_bytes])
+    return Damage(offset, problem.reason, problem.detail, head.url or None, raw)

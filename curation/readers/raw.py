@@ -1,0 +1,65 @@
+"""Bytes of one input file, by offset, wherever the file lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import fsspec
+
+from curation.errors import InputError
+from curation.resources import resolve
+
+
+class RawFile:
+    """Random access to a file that is mostly read forwards: seeks only when it has to.
+
+    Raises InputError when the file can't be opened or read.
+    """
+
+    def __init__(self, handle: IO[bytes] | Any, name: str) -> None:
+        self.name = name
+        self.handle = handle
+        self._at = 0
+
+    @classmethod
+    def open(cls, path: str) -> RawFile:
+        """Open a local path, a `builtin:` path or any URL that fsspec knows."""
+        local = resolve(path)
+        try:
+            if "://" not in local and "::" not in local:
+                return cls(Path(local).open("rb", buffering=0), path)
+            return cls(fsspec.open(local, "rb").open(), path)
+        except (OSError, ValueError, ImportError) as error:
+            raise InputError(f"{path}: can't be opened: {error}") from error
+
+    def fetch(self, offset: int, size: int) -> bytes:
+        """`size` bytes at `offset`, fewer only at the end of the file."""
+        try:
+            if offset != self._at:
+                self.handle.seek(offset)
+                self._at = offset
+            parts = []
+            while size > 0:
+                part = self.handle.read(size)
+                if not part:
+                    break
+                parts.append(part)
+                size -= len(part)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"{self.name}: can't be read at byte {offset}: {error}") from error
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._at += len(data)
+        return data
+
+    def __enter__(self) -> RawFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.handle.close()

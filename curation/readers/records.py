@@ -1,0 +1,57 @@
+"""What a reader yields: pages, places that could not be read, and records that are no documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One document candidate.
+
+    `offset` is unique within its file and leads `read_at` back to the page:
+
+    - WARC, ARC, JSONL: the byte offset in the file of the record or line; in a compressed file, of
+      the compressed member it is the first record of.
+    - A record further inside a member: minus its offset in the decompressed file.
+    - WACZ: such an offset within one archive of the package, see `wacz.pack`.
+    - Parquet: the row number. HTML and text files: 0.
+
+    `mended` names the damage when the record was broken and `content` is what could be saved of it
+    (`warc.bad_length`, `http.bad_gzip`, ...); it is empty for a sound record.
+    """
+
+    url: str
+    date: datetime | None  # UTC
+    record_id: str  # WARC-Record-ID, or empty
+    offset: int
+    content: bytes  # body without transfer and content codings; UTF-8 for text from text records
+    kind: str  # "html" or "text"
+    charset: str | None  # from the HTTP header
+    mime: str
+    status: int | None  # of HTTP
+    fields: dict[str, Any] | None  # other columns of a Parquet row or JSONL object
+    mended: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A place that could not be read. Its offset follows the same rules as that of a page."""
+
+    offset: int
+    reason: str  # stable id
+    detail: str
+    url: str | None
+    raw: bytes  # first bytes of the place, at most `keep_raw_bytes`
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A sound record that is no document: `type:request`, `mime:image/png`."""
+
+    reason: str
+
+
+Event = Page | Damage | Skipped

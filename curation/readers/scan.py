@@ -1,0 +1,288 @@
+"""Records of a WARC or ARC file, sound or broken, one after the other.
+
+A record is taken at its word as long as something plausible follows it: blank lines, another
+record, a new compressed member, the end. Where its length can't be true, its end is where the next
+record begins. Where no record begins, reading goes on at the next place where one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from curation.readers.headers import RECORD_LINE, RecordHead, may_begin_warc, parse_arc, parse_warc
+from curation.readers.members import RECORD, Break
+from curation.readers.pages import Problem, skip_reason, to_event
+from curation.readers.records import Damage, Event, Skipped
+from curation.readers.settings import ReaderSettings
+from curation.readers.stream import Mark, Stream
+
+_STEP = 1 << 20  # bytes between looks for the next record
+_OVERLAP = 1 << 15  # bytes looked at twice, in which a record's first lines fit
+_NEAR = 1 << 12  # bytes that a record's header usually fits in
+_BLANK = b"\r\n\0"
+
+
+class _Extent(NamedTuple):
+    end: int  # of the block
+    next: int  # where reading goes on
+    problem: Problem | None
+    at_break: bool = False  # whether the problem is the next break of the stream
+
+
+def scan(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
+    """All records from the stream's position on, in order, damage included.
+
+    Memory is bounded by `max_record_bytes` and what one step of decoding gives.
+    """
+    return _Scanner(stream, settings).run()
+
+
+class _Scanner:
+    def __init__(self, stream: Stream, settings: ReaderSettings) -> None:
+        self.stream = stream
+        self.settings = settings
+
+    def run(self) -> Iterator[Event]:
+        stream = self.stream
+        position = stream.base
+        while True:
+            position = self._skip_blank(position)
+            stream.drop(position)
+            if stream.breaks and stream.breaks[0][0] <= position:
+                yield self._break_damage(*stream.breaks.popleft())
+            elif position >= stream.end and stream.ended:
+                return
+            else:
+                event, position = self._record(position)
+                yield event
+
+    def _skip_blank(self, position: int) -> int:
+        """First position from here on that is no line end or padding, or a break or the end."""
+        stream = self.stream
+        while True:
+            reached = stream.fill(position + 1)
+            if reached <= position:
+                return position
+            data = stream.buffer
+            at = position - stream.base
+            end = reached - stream.base
+            while at < end and data[at] in _BLANK:
+                at += 1
+            position = stream.base + at
+            if at < end:
+                return position
+            stream.drop(position)
+
+    def _break_damage(self, position: int, broken: Break) -> Damage:
+        """Damage that no record was read from."""
+        offset = self.stream.offset_of_break(position, broken)
+        return Damage(offset, broken.reason, broken.detail, None, b"")
+
+    def _record(self, position: int) -> tuple[Event, int]:
+        stream = self.stream
+        head = self._head(position)
+        if head is None:
+            return self._garbage(position)
+        offset = stream.claim(position)
+        body = position + head.size
+        if head.length is not None and head.length > self.settings.max_record_bytes:
+            reached = stream.fill(body + self.settings.max_record_bytes)
+            if reached >= body + self.settings.max_record_bytes:
+                return self._giant(head, position, offset)
+        extent = self._extent(head, body)
+        event = to_event(
+            head,
+            stream.buffer,
+            body - stream.base,
+            extent.end - stream.base,
+            offset,
+            extent.problem,
+            self.settings,
+        )
+        if extent.at_break and not isinstance(event, Skipped):
+            stream.breaks.popleft()  # reported with the record
+        return event, extent.next
+
+    def _head(self, position: int) -> RecordHead | None:
+        """Header at `position`, or None where no record begins or its header has no end."""
+        stream = self.stream
+        longest = position + self.settings.max_header_bytes
+        want = position + _NEAR
+        while True:
+            reached = stream.fill(min(want, longest))
+            at = position - stream.base
+            end = min(reached, longest) - stream.base
+            head: RecordHead | None
+            if may_begin_warc(stream.buffer, at):
+                head = parse_warc(stream.buffer, at, end)
+                if head and stream.buffer.find(b"\nWARC/", at, at + head.size) >= 0:
+                    return None  # the next record begins before this header ends
+            else:
+                head = parse_arc(stream.buffer, at, end)
+                if not head and stream.buffer.find(b"\n", at, end) >= 0:
+                    return None
+            if head or reached < want or want >= longest:
+                return head
+            want += want - position
+
+    def _extent(self, head: RecordHead, body: int) -> _Extent:
+        """Where the record's block ends and what is wrong with that."""
+        stream = self.stream
+        want = body + (head.length or 0)
+        reached = stream.fill(want + 5)  # the blank lines, and whether the member is sound
+        if reached >= want and self._plausible(head, want):
+            problem = None
+            if head.length is None:
+                problem = Problem(f"{head.archive}.bad_length", "the length is missing", False)
+            extent = _Extent(want, want, problem)
+        else:
+            extent = self._mend(head, body, want)
+        if stream.breaks and stream.breaks[0][0] <= self._behind_blank(extent.next):
+            broken = stream.breaks[0][1]
+            cut = extent.problem.cut if extent.problem else False
+            problem = Problem(broken.reason, broken.detail, cut)
+            return extent._replace(problem=problem, at_break=True)
+        return extent
+
+    def _behind_blank(self, position: int) -> int:
+        data = self.stream.buffer
+        at = position - self.stream.base
+        while at < len(data) and data[at] in _BLANK:
+            at += 1
+        return self.stream.base + at
+
+    def _plausible(self, head: RecordHead, want: int) -> bool:
+        """Whether a record can end at `want`, which has been read."""
+        stream = self.stream
+        at = want - stream.base
+        if head.archive == "warc" and stream.buffer.startswith(b"\r\n\r\n", at):
+            return True
+        reached = stream.fill(want + _NEAR)
+        behind = self._behind_blank(want)
+        if behind >= reached or any(want <= p <= behind for p in stream.member_starts(want, behind + 1)):
+            return True
+        at = behind - stream.base
+        return may_begin_warc(stream.buffer, at) or (
+            parse_arc(stream.buffer, at, reached - stream.base) is not None
+        )
+
+    def _mend(self, head: RecordHead, body: int, want: int) -> _Extent:
+        """The extent of a record whose length is wrong or whose end is missing."""
+        stream = self.stream
+        reached = stream.fill(want)
+        length = f"{head.archive}.bad_length"
+        found = self._find_record(body - 1, min(want, reached))
+        if found is not None:
+            problem = Problem(length, "the next record begins before this one's end", True)
+            return _Extent(self._without_blank(body, found), found, problem)
+        if reached < want:
+            broken = stream.breaks[0][1] if stream.breaks else None
+            problem = Problem(
+                broken.reason if broken else f"{head.archive}.truncated",
+                broken.detail if broken else f"{reached - body} of {want - body} bytes are there",
+                True,
+            )
+            return _Extent(reached, reached, problem)
+        longest = body + self.settings.max_record_bytes
+        problem = Problem(length, "the record goes on behind its end", False, longer=True)
+        looked = want - 1
+        while True:
+            reached = min(stream.fill(looked + _STEP), longest)
+            found = self._find_record(looked, reached)
+            if found is not None:
+                return _Extent(self._without_blank(want, found), found, problem)
+            if stream.fill(looked + _STEP) < looked + _STEP:
+                return _Extent(self._without_blank(want, reached), reached, problem)
+            if reached >= longest:
+                return _Extent(want, want, problem)
+            looked = max(looked, reached - _OVERLAP)
+
+    def _without_blank(self, begin: int, end: int) -> int:
+        """`end` moved before the two line ends that close a record."""
+        data = self.stream.buffer
+        base = self.stream.base
+        for line_end in (b"\n", b"\r", b"\n", b"\r"):
+            if end - 1 >= begin and data[end - 1 - base : end - base] == line_end:
+                end -= 1
+        return end
+
+    def _find_record(self, begin: int, end: int) -> int | None:
+        """First position in (begin, end) where a record begins at a line or member start."""
+        stream = self.stream
+        reached = stream.fill(end + _NEAR)  # the lines that prove a record may lie behind `end`
+        places = [
+            start
+            for start in stream.member_starts(begin + 1, end)
+            if RECORD.match(stream.buffer, start - stream.base)
+        ][:1]
+        found = RECORD_LINE.search(
+            stream.buffer, max(0, begin - stream.base), max(0, reached - stream.base)
+        )
+        if found and stream.base + found.end() < end:
+            places.append(stream.base + found.end())
+        return min(places, default=None)
+
+    def _garbage(self, position: int) -> tuple[Event, int]:
+        """Bytes that begin no record, up to the next that do, a break or the end."""
+        stream = self.stream
+        offset = stream.claim(position)
+        begin = position - stream.base
+        raw = bytes(stream.buffer[begin : begin + self.settings.keep_raw_bytes])
+        warc = may_begin_warc(stream.buffer, begin)
+        looked = position
+        while True:
+            reached = stream.fill(looked + _STEP)
+            found = self._find_record(looked, reached)
+            if found is not None or reached < looked + _STEP:
+                break
+            looked = reached - _OVERLAP
+            stream.drop(looked)
+        end = reached if found is None else found
+        reason, detail = "warc.garbage", f"{end - position} bytes that belong to no record"
+        if warc:
+            reason, detail = "warc.bad_header", "a header that doesn't end"
+            if found is None and stream.breaks:
+                _, broken = stream.breaks.popleft()
+                reason, detail = broken.reason, broken.detail
+            elif found is None and end - position <= self.settings.max_header_bytes:
+                reason, detail = "warc.truncated", "the file ends inside a header"
+        return Damage(offset, reason, detail, None, raw), end
+
+    def _giant(self, head: RecordHead, position: int, offset: int) -> tuple[Event, int]:
+        """A record above the limit: passed over, unless its length swallows others."""
+        stream = self.stream
+        settings = self.settings
+        body = position + head.size
+        want = body + (head.length or 0)
+        begin = body - stream.base
+        raw = bytes(stream.buffer[begin - head.size : begin - head.size + settings.keep_raw_bytes])
+        skip = skip_reason(
+            head, stream.buffer, begin, min(len(stream.buffer), begin + _STEP), settings
+        )
+        inside: Mark | None = None
+        looked = body - 1
+        while True:
+            reached = stream.fill(min(want, looked + _STEP))
+            if inside is None:
+                found = self._find_record(looked, min(reached, want))
+                inside = None if found is None else stream.mark(found)
+            if reached >= want or reached < looked + _STEP:
+                break
+            looked = reached - _OVERLAP
+            stream.drop(looked)
+        if reached >= want:
+            stream.fill(want + 5)
+            if self._plausible(head, want):
+                if skip:
+                    return Skipped(skip), want
+                detail = f"{head.length} bytes, over {settings.max_record_bytes}"
+                return Damage(offset, "record.too_large", detail, head.url or None, raw), want
+        if inside is not None:
+            stream.restart(inside)
+            detail = "the next record begins before this one's end"
+            reason, following = f"{head.archive}.bad_length", inside.position
+        else:
+            detail = f"{head.length} bytes, over {settings.max_record_bytes}"
+            reason, following = "record.too_large", min(reached, want)
+        return Damage(offset, reason, detail, head.url or None, raw), following

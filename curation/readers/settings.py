@@ -1,0 +1,42 @@
+"""Settings of the readers."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class ReaderSettings(BaseModel):
+    """What is read and how much of it; the defaults stand in `configs/defaults/readers.yaml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_types: tuple[str, ...] = Field(
+        description="WARC record types that may hold a document; ARC records count as `response`"
+    )
+    html_types: tuple[str, ...] = Field(description="MIME types read as HTML, in lower case")
+    text_types: tuple[str, ...] = Field(description="MIME types read as plain text, in lower case")
+    max_record_bytes: int = Field(
+        ge=1024, description="larger records, lines and decoded bodies are set aside, in bytes"
+    )
+    max_header_bytes: int = Field(
+        ge=256, description="longest header block of a WARC record, or ARC header line, in bytes"
+    )
+    max_window_bytes: int = Field(
+        ge=1024, description="largest window a zstd file may ask for, in bytes"
+    )
+    keep_raw_bytes: int = Field(ge=0, description="bytes kept of each damaged place")
+    keep_truncated: bool = Field(
+        description="give what could be read of a cut record as a page, else as damage"
+    )
+    text_columns: tuple[str, ...] = Field(
+        description="Parquet and JSONL: the first of these that a row has is its text"
+    )
+    html_columns: tuple[str, ...] = Field(
+        description="Parquet and JSONL: the first of these that a row has is its HTML, if no text"
+    )
+    url_columns: tuple[str, ...] = Field(
+        description="Parquet and JSONL: the first of these that a row has is its URL"
+    )
+    date_columns: tuple[str, ...] = Field(
+        description="Parquet and JSONL: the first of these that a row has is its date"
+    )

@@ -1,0 +1,122 @@
+"""The content of a file as one run of bytes with positions, of which only a window is in memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from curation.readers.members import Break, Piece, Start
+
+
+class Mark(NamedTuple):
+    """A position and the member it lies in, from which `Stream.restart` can go back to it."""
+
+    position: int
+    member_position: int
+    member_offset: int
+
+
+class Stream:
+    """Content from the members of a file.
+
+    Positions count the bytes of the content from the beginning of the file; in a file that is not
+    compressed they are file offsets. `buffer` holds the bytes from position `base` on. `breaks`
+    holds the interruptions seen so far and not yet taken.
+    """
+
+    def __init__(
+        self, pieces: Callable[[int], Iterator[Piece]], compressed: bool, offset: int = 0
+    ) -> None:
+        self._pieces_from = pieces
+        self._compressed = compressed
+        self._pieces = pieces(offset)
+        self.buffer = bytearray()
+        self.base = 0 if compressed else offset
+        self.end = self.base  # position behind the buffer
+        self.ended = False
+        self.breaks: deque[tuple[int, Break]] = deque()
+        self._starts: deque[tuple[int, int]] = deque()  # position, file offset
+        self._claimed = -1  # file offset of the last member that gave an event its name
+
+    def fill(self, upto: int) -> int:
+        """Read until position `upto`, a break or the end; return the position that is reached.
+
+        Nothing at or behind the returned position follows the bytes before it without a gap.
+        """
+        while self.end < upto and not self.ended and not self.breaks:
+            self._step()
+        return self.breaks[0][0] if self.breaks else self.end
+
+    def _step(self) -> None:
+        piece = next(self._pieces, None)
+        if piece is None:
+            self.ended = True
+        elif isinstance(piece, bytes):
+            self.buffer += piece
+            self.end += len(piece)
+        elif isinstance(piece, Start):
+            self._starts.append((self.end, piece.offset))
+        else:
+            self.breaks.append((self.end, piece))
+
+    def drop(self, position: int) -> None:
+        """Forget the bytes before `position`."""
+        if position > self.base:
+            del self.buffer[: position - self.base]
+            self.base = min(position, self.end)
+
+    def skip_to(self, position: int) -> int:
+        """Read on to `position`, a break or the end without keeping the bytes."""
+        reached = self.fill(self.base)
+        while reached < position and not self.ended and not self.breaks:
+            self.drop(reached)
+            reached = self.fill(min(position, reached + 1))
+        reached = min(reached, position)
+        self.drop(reached)
+        return reached
+
+    def is_member_start(self, position: int) -> bool:
+        return any(start == position for start, _ in self._starts)
+
+    def member_starts(self, begin: int, end: int) -> list[int]:
+        """Positions in [begin, end) where members start."""
+        return [start for start, _ in self._starts if begin <= start < end]
+
+    def _member(self, position: int) -> tuple[int, int]:
+        starts = self._starts
+        while len(starts) > 1 and starts[1][0] <= position:
+            starts.popleft()
+        return starts[0] if starts else (0, 0)
+
+    def claim(self, position: int) -> int:
+        """Offset under which the event that begins at `position` is found again; call in order."""
+        if not self._compressed:
+            return position
+        _, offset = self._member(position)
+        if offset == self._claimed:
+            return -position
+        self._claimed = offset
+        return offset
+
+    def offset_of_break(self, position: int, broken: Break) -> int:
+        """Offset under which damage is reported that belongs to no record."""
+        if broken.offset == self._claimed:
+            return -position
+        self._claimed = broken.offset
+        return broken.offset
+
+    def mark(self, position: int) -> Mark:
+        if not self._compressed:
+            return Mark(position, position, position)
+        return Mark(position, *self._member(position))
+
+    def restart(self, mark: Mark) -> None:
+        """Go back to a mark; the bytes between its member's start and it are decoded again."""
+        self._pieces = self._pieces_from(mark.member_offset)
+        self.buffer.clear()
+        self._starts.clear()
+        self.breaks.clear()
+        self.ended = False
+        self.base = self.end = mark.member_position
+        self.skip_to(mark.position)

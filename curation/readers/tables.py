@@ -1,0 +1,210 @@
+"""Documents in JSON lines and Parquet files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from curation.errors import InputError
+from curation.readers.headers import clean_url, parse_date
+from curation.readers.raw import RawFile
+from curation.readers.records import Damage, Event, Page
+from curation.readers.settings import ReaderSettings
+from curation.readers.stream import Stream
+
+_ROWS = 256  # rows of a Parquet file turned to pages at once
+_SECONDS_LIMIT = 1e11  # larger timestamps are in milliseconds
+
+
+def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
+    """One page per line. Empty lines are passed over; a line that is no object is damage."""
+    position = stream.base
+    while True:
+        if stream.breaks and stream.breaks[0][0] <= position:
+            where, broken = stream.breaks.popleft()
+            offset = stream.offset_of_break(where, broken)
+            yield Damage(offset, broken.reason, broken.detail, None, b"")
+            continue
+        end = _line_end(stream, position, settings.max_record_bytes)
+        if end is None:
+            offset = stream.claim(position)
+            raw = bytes(stream.buffer[: settings.keep_raw_bytes])
+            detail = f"a line of over {settings.max_record_bytes} bytes"
+            yield Damage(offset, "record.too_large", detail, None, raw)
+            position = _skip_line(stream, position)
+            continue
+        if end == position:
+            if stream.ended:
+                return
+            continue
+        line = bytes(stream.buffer[position - stream.base : end - stream.base]).strip()
+        cut = bool(stream.breaks) and stream.breaks[0][0] <= end
+        if line.strip(b"\0"):
+            event = _line_event(line, stream.claim(position), settings)
+            if cut and isinstance(event, Damage):
+                broken = stream.breaks.popleft()[1]
+                event = Damage(event.offset, broken.reason, broken.detail, None, event.raw)
+            yield event
+        position = end
+        stream.drop(position)
+
+
+def _line_end(stream: Stream, position: int, longest: int) -> int | None:
+    """Position behind the line that begins at `position`; None when it is too long."""
+    looked = position
+    want = position + (1 << 16)
+    while True:
+        reached = stream.fill(min(want, position + longest))
+        found = stream.buffer.find(b"\n", looked - stream.base, reached - stream.base)
+        if found >= 0:
+            return stream.base + found + 1
+        if reached < min(want, position + longest):
+            return reached
+        if want >= position + longest:
+            return None
+        looked = reached
+        want += want - position
+
+
+def _skip_line(stream: Stream, position: int) -> int:
+    while True:
+        reached = stream.fill(position + 1)
+        found = stream.buffer.find(b"\n", position - stream.base, reached - stream.base)
+        position = reached if found < 0 else stream.base + found + 1
+        if found >= 0 or stream.fill(position + 1) <= position:
+            stream.drop(position)
+            return position
+        stream.drop(position)
+
+
+def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
+    mended = ""
+    try:
+        try:
+            text = line.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = line.decode("utf-8-sig", "replace")
+            mended = "jsonl.bad_utf8"
+        row = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Damage(
+            offset, "jsonl.bad_json", str(error), None, line[: settings.keep_raw_bytes]
+        )
+    if not isinstance(row, dict):
+        return Damage(
+            offset, "jsonl.bad_json", "not an object", None, line[: settings.keep_raw_bytes]
+        )
+    event = row_event(row, offset, settings, "jsonl", mended)
+    if isinstance(event, Damage):
+        return Damage(offset, event.reason, event.detail, event.url, line[: settings.keep_raw_bytes])
+    return event
+
+
+def row_event(
+    row: dict[str, Any], offset: int, settings: ReaderSettings, table: str, mended: str = ""
+) -> Page | Damage:
+    """A row as a page; damage `<table>.no_text` when none of the text columns holds a string."""
+    url_column = _first(row, settings.url_columns)
+    date_column = _first(row, settings.date_columns)
+    url = row.get(url_column)
+    url = clean_url(url) if isinstance(url, str) else ""
+    for columns, kind in ((settings.text_columns, "text"), (settings.html_columns, "html")):
+        column = _first(row, columns)
+        value = row.get(column)
+        if isinstance(value, str):
+            content = value.encode("utf-8", "replace")
+        elif isinstance(value, bytes):
+            content = value
+        else:
+            continue
+        used = {column, url_column, date_column}
+        return Page(
+            url=url,
+            date=_date(row.get(date_column)),
+            record_id="",
+            offset=offset,
+            content=content,
+            kind=kind,
+            charset="utf-8" if isinstance(value, str) else None,
+            mime="text/html" if kind == "html" else "text/plain",
+            status=None,
+            fields={name: value for name, value in row.items() if name not in used},
+            mended=mended,
+        )
+    wanted = ", ".join((*settings.text_columns, *settings.html_columns))
+    return Damage(offset, f"{table}.no_text", f"no text in any of: {wanted}", url or None, b"")
+
+
+def _first(row: dict[str, Any], columns: tuple[str, ...]) -> str:
+    return next((name for name in columns if row.get(name) is not None), "")
+
+
+def _date(value: Any) -> datetime | None:
+    """Dates as the field's files hold them: ISO 8601 text, timestamps, seconds, milliseconds."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if isinstance(value, str):
+        return parse_date(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = value / 1000 if abs(value) > _SECONDS_LIMIT else value
+        try:
+            return datetime.fromtimestamp(seconds, UTC)
+        except (ValueError, OverflowError, OSError):
+            return None
+    return None
+
+
+def _open_parquet(raw: RawFile) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
+
+
+def read_parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
+    """One page per row, by row group; a row group that can't be read is damage at its first row.
+
+    Raises InputError when the file has none of the text columns.
+    """
+    try:
+        file = _open_parquet(raw)
+    except (pa.ArrowException, OSError) as error:
+        yield Damage(0, "parquet.corrupt", str(error), None, raw.fetch(0, settings.keep_raw_bytes))
+        return
+    names = file.schema_arrow.names
+    wanted = (*settings.text_columns, *settings.html_columns)
+    if not set(names) & set(wanted):
+        raise InputError(
+            f"{raw.name}: has none of the columns {', '.join(wanted)} (text_columns and "
+            f"html_columns of the readers' settings), but {', '.join(names)}"
+        )
+    first = 0
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        row = first
+        try:
+            for batch in file.iter_batches(batch_size=_ROWS, row_groups=[group]):
+                for values in batch.to_pylist():
+                    yield row_event(values, row, settings, "parquet")
+                    row += 1
+        except (pa.ArrowException, OSError, ValueError) as error:
+            detail = f"rows {row} to {first + rows - 1}: {error}"
+            yield Damage(row, "parquet.corrupt", detail, None, b"")
+        first += rows
+
+
+def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | None:
+    """The page of one row; None behind the last."""
+    file = _open_parquet(raw)
+    first = 0
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        if row < first + rows:
+            values = file.read_row_group(group).slice(row - first, 1).to_pylist()[0]
+            return row_event(values, row, settings, "parquet")
+        first += rows
+    return None
