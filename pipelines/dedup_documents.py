@@ -24,7 +24,7 @@ from curation.dedup.components import (
     unique_edges,
 )
 from curation.dedup.exact import exact_keys
-from curation.dedup.keys import string_keys
+from curation.dedup.keys import language_scopes, string_keys, within
 from curation.dedup.lsh import band_hashes, band_threshold, bucket_records
 from curation.dedup.minhash import signatures
 from curation.dedup.settings import DocumentDedupSettings
@@ -87,7 +87,6 @@ class Sign:
         self, batch: pa.RecordBatch, numbers: UInt64
     ) -> tuple[pa.RecordBatch, list[tuple[UInt64, UInt64]]]:
         texts, settings = batch.column("text"), self.settings
-        salt = self._language_salt(batch)
         exact = exact_keys(texts, settings.exact.normalization)
         facts: dict[str, Any] = {
             "id": batch.column("id"),
@@ -101,22 +100,21 @@ class Sign:
             facts["quality"] = batch.column("quality").cast(pa.float64())
         found = []
         if settings.exact.enabled:
-            # Both halves make the bucket: equal texts meet, others but by a chance of 2^-64.
-            same = (exact.keys[:, 0] ^ salt)[exact.lengths > 0]
-            found.append((same, numbers[exact.lengths > 0]))
+            same = self._scoped(batch, exact.keys[:, 0])
+            found.append((same[exact.lengths > 0], numbers[exact.lengths > 0]))
         if settings.minhash.enabled:
             minhash = settings.minhash
             signed = signatures(texts, minhash)
-            hashes = band_hashes(signed.values, minhash.bands, minhash.rows) ^ salt[:, None]
-            found.append(bucket_records(hashes, numbers, signed.shingles))
+            hashes = band_hashes(signed.values, minhash.bands, minhash.rows)
+            found.append(bucket_records(self._scoped(batch, hashes), numbers, signed.shingles))
             facts["signature"] = _binary_rows(signed.values)
         return pa.RecordBatch.from_pydict(facts), found
 
-    def _language_salt(self, batch: pa.RecordBatch) -> UInt64:
-        """Mixed into buckets, so that documents of different languages never meet."""
+    def _scoped(self, batch: pa.RecordBatch, hashes: UInt64) -> UInt64:
+        """Hashes that meet only within a language, where the recipe says so."""
         if not self.settings.per_language:
-            return np.zeros(batch.num_rows, np.uint64)
-        return string_keys(batch.column("language").fill_null(""))[:, 1]
+            return hashes
+        return within(hashes, language_scopes(batch.column("language").fill_null("")))
 
     def _write(
         self,

@@ -111,7 +111,7 @@ class Executor:
             [f"--runner={self.options.runner}", *self.options.beam_args], pipeline_type_check=False
         )
         pipeline = beam.Pipeline(options=options)
-        build(pipeline, step, folder, pending, _no_progress)
+        build(pipeline, step, folder, pending)
         finished = threading.Event()
         watcher = threading.Thread(
             target=self._watch, args=(stage, step, folder, len(pending), finished), daemon=True
@@ -146,7 +146,3 @@ class Executor:
             for file in record.get("files", {}):
                 folder.remove(file)
             records.remove(name)
-
-
-def _no_progress(read: int, kept: int) -> None:
-    return None

@@ -28,7 +28,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from curation.errors import WorkerError
 from pipelines.engine.files import Folder
-from pipelines.engine.tasks import Progress, Step, Task, build, no_progress
+from pipelines.engine.tasks import Step, Task, build, set_progress
 
 #: Bundles per worker: enough for balance, few enough that pipeline start-up stays small.
 _BUNDLES_PER_WORKER = 4
@@ -39,13 +39,11 @@ _counters: Any = None  # shared int64 [workers, 2]: documents read and kept sinc
 _slot = 0
 
 
-def run_in_memory(
-    step: Step, folder: Folder, tasks: list[Task], progress: Progress = no_progress
-) -> None:
+def run_in_memory(step: Step, folder: Folder, tasks: list[Task]) -> None:
     """Run a step's pipeline in this process. FnApiRunner is named: `DirectRunner` would switch."""
     options = PipelineOptions(flags=[], pipeline_type_check=False)
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
-        build(pipeline, step, folder, tasks, progress)
+        build(pipeline, step, folder, tasks)
 
 
 def bundles(tasks: Sequence[Task], workers: int) -> list[list[Task]]:
@@ -101,8 +99,9 @@ class LocalPool:
         """
         self._counters[:] = [0] * len(self._counters)
         if self.workers == 0:
+            set_progress(self._count_here)
             for task in tasks:
-                run_in_memory(step, folder, [task], self._count_here)
+                _run_bundle(step, folder, [task])
                 yield [task.name]
             return
         executor = self._start()
@@ -157,6 +156,7 @@ def _start_worker(counters: Any, next_slot: Any) -> None:
     with next_slot.get_lock():
         _slot = next_slot.value
         next_slot.value += 1
+    set_progress(_count)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
     logging.getLogger("apache_beam").setLevel(logging.ERROR)
     threading.Thread(target=_die_with_parent, daemon=True).start()
@@ -176,7 +176,7 @@ def _count(read: int, kept: int) -> None:
 
 def _run_bundle(step: Step, folder: Folder, tasks: list[Task]) -> None:
     try:
-        run_in_memory(step, folder, tasks, _count)
+        run_in_memory(step, folder, tasks)
     except Exception as error:
         # Beam decorates errors of DoFns; what travels back is the one line that names the task.
         raise WorkerError(_innermost(error)) from None

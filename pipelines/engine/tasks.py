@@ -108,23 +108,31 @@ def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
     records_folder(folder, step).write_json(commit_name(task), record)
 
 
+#: Where this process reports its progress; the local runner sets it, others watch the records.
+_progress: Progress = no_progress
+
+
+def set_progress(progress: Progress) -> None:
+    """Say who hears of documents read and kept in this process."""
+    global _progress
+    _progress = progress
+
+
 class PerformTask(beam.DoFn):
     """Beam's view of a step: tasks in, names of committed tasks out."""
 
-    def __init__(self, step: Step, folder: Folder, progress: Progress = no_progress) -> None:
-        self.step, self.folder, self.progress = step, folder, progress
+    def __init__(self, step: Step, folder: Folder) -> None:
+        self.step, self.folder = step, folder
 
     def process(self, element: Task) -> list[str]:
-        perform(self.step, element, self.folder, self.progress)
+        perform(self.step, element, self.folder, _progress)
         return [element.name]
 
 
-def build(
-    pipeline: beam.Pipeline, step: Step, folder: Folder, tasks: list[Task], progress: Progress
-) -> Any:
+def build(pipeline: beam.Pipeline, step: Step, folder: Folder, tasks: list[Task]) -> Any:
     """The pipeline of one step: only task descriptions travel, documents stay in files."""
     return (
         pipeline
         | "PendingTasks" >> beam.Create(tasks)
-        | "PerformTask" >> beam.ParDo(PerformTask(step, folder, progress))
+        | "PerformTask" >> beam.ParDo(PerformTask(step, folder))
     )

@@ -1,0 +1,102 @@
+"""Tasks, commit records and runners."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from curation.errors import ConfigError, WorkerError
+from pipelines.engine.execute import Executor, parse_beam_args
+from pipelines.engine.files import Folder
+from pipelines.engine.local import bundles
+from pipelines.engine.tasks import Task
+from tests.engine.toys import Die, Fail, WriteName
+
+TASKS = [Task(n, (("input", n),), size=1) for n in "abcd"]
+
+
+def folder_in(tmp_path: Path) -> Folder:
+    tmp_path.joinpath("stage").mkdir()
+    return Folder(str(tmp_path / "stage"))
+
+
+def runs(folder: Folder) -> list[str]:
+    return sorted(folder.read_bytes("log.txt").decode().split()) if folder.exists("log.txt") else []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_task_runs_once_and_is_not_redone(tmp_path: Path, workers: int) -> None:
+    folder = folder_in(tmp_path)
+    with Executor(parse_beam_args([], workers)) as executor:
+        assert executor.run("stage", WriteName(), folder, TASKS) == 4
+        assert runs(folder) == ["a", "b", "c", "d"]
+        assert executor.run("stage", WriteName(), folder, TASKS) == 0
+    assert runs(folder) == ["a", "b", "c", "d"]
+
+
+def test_what_changed_is_redone_and_nothing_else(tmp_path: Path) -> None:
+    folder = folder_in(tmp_path)
+    with Executor(parse_beam_args([], 0)) as executor:
+        executor.run("stage", WriteName(), folder, TASKS)
+        changed = [*TASKS[:3], Task("d", (("input", "new"),))]
+        assert executor.run("stage", WriteName(), folder, changed) == 1
+        assert runs(folder) == ["a", "b", "c", "d", "d"]
+        Path(folder.path("documents/b.txt")).write_bytes(b"cut short by a full disk")
+        assert executor.run("stage", WriteName(), folder, changed) == 1
+        assert executor.run("stage", WriteName(settings_key="2"), folder, changed) == 4
+
+
+def test_outputs_of_tasks_that_are_gone_go_too(tmp_path: Path) -> None:
+    folder = folder_in(tmp_path)
+    with Executor(parse_beam_args([], 0)) as executor:
+        executor.run("stage", WriteName(), folder, TASKS)
+        executor.run("stage", WriteName(), folder, TASKS[:2])
+    assert sorted((folder / "documents").sizes()) == ["a.txt", "b.txt"]
+    assert sorted((folder / "shards").sizes()) == ["a.json", "b.json"]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_error_names_step_shard_and_reason(tmp_path: Path, workers: int) -> None:
+    with (
+        Executor(parse_beam_args([], workers)) as executor,
+        pytest.raises(WorkerError, match=r"shards a: ValueError: the reason"),
+    ):
+        executor.run("stage", Fail(), folder_in(tmp_path), TASKS[:1])
+
+
+def test_a_dead_worker_ends_the_run(tmp_path: Path) -> None:
+    with (
+        Executor(parse_beam_args([], 2)) as executor,
+        pytest.raises(WorkerError, match="a worker process died"),
+    ):
+        executor.run("stage", Die(), folder_in(tmp_path), TASKS)
+
+
+def test_bundles_hold_every_task_once() -> None:
+    tasks = [Task(str(i), (), size=i * 3_000_000) for i in range(50)]
+    for workers in (1, 2, 4):
+        parts = bundles(tasks, workers)
+        assert sorted(t.name for p in parts for t in p) == sorted(t.name for t in tasks)
+        sizes = [sum(t.size for t in p) for p in parts]
+        assert max(sizes) - min(sizes) <= max(t.size for t in tasks)
+
+
+def test_beam_arguments() -> None:
+    assert parse_beam_args([], 3).workers == 3
+    assert parse_beam_args(["--runner=DirectRunner", "--direct_num_workers=5"], None).workers == 5
+    flink = parse_beam_args(["--runner", "FlinkRunner", "--flink_master=h:1"], None)
+    assert (flink.is_local, flink.beam_args) == (False, ("--flink_master=h:1",))
+    with pytest.raises(ConfigError, match="--flink_master"):
+        parse_beam_args(["--flink_master=h:1"], None)
+
+
+def test_files_are_whole_or_absent(tmp_path: Path) -> None:
+    folder = folder_in(tmp_path)
+    with pytest.raises(RuntimeError), folder.create("x.bin") as sink:
+        sink.write(b"half")
+        raise RuntimeError
+    assert not folder.exists("x.bin")
+    assert (folder / ".work").sizes() == {}
+    record = folder.write_bytes("x.bin", b"whole")
+    assert folder.size("x.bin") == record.bytes == 5

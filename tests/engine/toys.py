@@ -1,0 +1,47 @@
+"""Small steps for tests of the engine; in a module, so that worker processes can import them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+
+from pipelines.engine.files import Folder
+from pipelines.engine.tasks import Progress, Result, Task
+
+
+@dataclass(frozen=True)
+class WriteName:
+    """Writes the task's name into a file and counts its runs in a log."""
+
+    settings_key: str = "1"
+    name: str = "shards"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        with open(folder.path("log.txt"), "a") as log:
+            log.write(task.name + "\n")
+        record = folder.write_bytes(f"documents/{task.name}.txt", task.name.encode())
+        progress(2, 1)
+        return Result({f"documents/{task.name}.txt": record}, {"documents_in": 2})
+
+
+@dataclass(frozen=True)
+class Fail:
+    settings_key: str = "1"
+    name: str = "shards"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        raise ValueError("the reason")
+
+
+@dataclass(frozen=True)
+class Die:
+    """Kills its own process, as the kernel does to one that takes too much memory."""
+
+    settings_key: str = "1"
+    name: str = "shards"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        if task.name == "b":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Result()
