@@ -18,7 +18,7 @@ import codecs
 import re
 
 import chardet
-import webencodings
+import webencodings  # type: ignore[import-untyped]
 from chardet import EncodingEra
 
 # Python's codec for each encoding of the Encoding standard where the plain name would be narrower.

@@ -54,8 +54,9 @@ def _match(pattern: str) -> list[InputFile]:
     remote = "://" in local or "::" in local
     try:
         system, path = fsspec.core.url_to_fs(local if remote else str(Path(local).absolute()))
-        if _GLOB.search(path):
-            base = path[: _GLOB.search(path).start()].rpartition("/")[0]  # type: ignore[union-attr]
+        wild = _GLOB.search(path)
+        if wild:
+            base = path[: wild.start()].rpartition("/")[0]
             infos = system.glob(path, detail=True).values()
         elif system.isdir(path):
             base = path.rstrip("/")
@@ -87,23 +88,19 @@ def _input_file(info: dict[str, Any], system: Any, base: str, url: str) -> Input
 
 def _distinct(files: list[InputFile]) -> list[InputFile]:
     """Names made different by parent folders."""
-    depth = 0
     while True:
-        by_name: defaultdict[str, list[InputFile]] = defaultdict(list)
+        by_name: defaultdict[str, int] = defaultdict(int)
         for file in files:
-            by_name[file.name].append(file)
-        clashing = {name for name, same in by_name.items() if len(same) > 1}
-        if not clashing:
+            by_name[file.name] += 1
+        if len(by_name) == len(files):
             return files
-        depth += 1
         files = [
-            InputFile(file.path, _longer(file, 1), file.size) if file.name in clashing else file
+            InputFile(file.path, _longer(file), file.size) if by_name[file.name] > 1 else file
             for file in files
         ]
 
 
-def _longer(file: InputFile, levels: int) -> str:
-    """The name with further parent folders before it."""
+def _longer(file: InputFile) -> str:
+    """The name with one more parent folder before it."""
     parts = file.path.split("/")
-    known = file.name.count("/") + 1
-    return "/".join(parts[-(known + levels) :])
+    return "/".join(parts[-(file.name.count("/") + 2) :])

@@ -6,21 +6,32 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from typing import NamedTuple
 
-from curation.readers.http import parse_fields
+from curation.readers.http import field_pattern, parse_fields
 
-#: A WARC record begins, or an ARC record of usual form: what reading resumes at after damage.
+#: Where a record begins in the middle of damage. No line end before it: that may be broken too.
 RECORD_LINE = re.compile(
-    rb"\n(?=WARC/[01]\.\d+[ \t]*\r?\n[A-Za-z-]+[ \t]*:"
-    rb"|[A-Za-z][A-Za-z0-9+.-]*:[^\n]{1,8192}? [0-9]{1,3}(?:\.[0-9]{1,3}){3} [0-9]{12,17} "
-    rb"[^\n]{0,8192}?[0-9]+\r?\n)"
+    rb"WARC/[01]\.\d+[ \t]*\r*\n(?:WARC|Content)-[A-Za-z-]+[ \t]*:"
+    rb"|(?:https?|ftp|dns|filedesc):[^\s][^\n]{0,8192}? [0-9]{1,3}(?:\.[0-9]{1,3}){3} "
+    rb"(?:[0-9]{8,18}|null) [^\n]{0,8192}?[^\s]+\r?\n"
 )
 _WARC = re.compile(rb"WARC(?:/|-[A-Za-z-]+[ \t]*:)")
-_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_HEAD_END = re.compile(rb"\r*\n\r*\n")
 # URL IP date MIME length; version 2 has status, checksum, location, offset and file name between.
 _ARC = re.compile(
     rb"(?P<url>[A-Za-z][A-Za-z0-9+.-]*:[^\n]*?) "
     rb"(?P<ip>[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*|-) "
     rb"(?P<date>[0-9]{4,18}|null|-)[ ](?P<rest>[^\n]*?)(?P<length>[^\s]+)[ \t]*\r?\n"
+)
+_FIELDS = field_pattern(
+    "WARC-Type",
+    "WARC-Target-URI",
+    "WARC-Date",
+    "WARC-Record-ID",
+    "WARC-Identified-Payload-Type",
+    "WARC-Truncated",
+    "WARC-Segment-Number",
+    "Content-Length",
+    "Content-Type",
 )
 _DATE = re.compile(
     r"(\d{4})(?:-?(\d\d)(?:-?(\d\d)(?:[T ]?(\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?)?)?)?"
@@ -53,8 +64,8 @@ def parse_warc(data: bytes | bytearray, at: int, end: int) -> RecordHead | None:
     if not found:
         return None
     block = bytes(data[at : found.start() + 1])
-    fields = parse_fields(block if block[:5] != b"WARC/" else block.partition(b"\n")[2])
-    length = fields.get("content-length", "").strip()
+    fields = parse_fields(block, _FIELDS)
+    length = fields.get("content-length", "").partition(",")[0].strip()
     truncated = fields.get("warc-truncated", "")
     if not truncated and fields.get("warc-segment-number", "1") == "1":
         truncated = "segment" if "warc-segment-number" in fields else ""

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import brotli
 import zstandard
 
-_HEAD_END = re.compile(rb"\r?\n\r?\n")
-_FIELD = re.compile(r"^([!-9;-~]+)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_HEAD_END = re.compile(rb"\r*\n\r*\n")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 _STATUS = re.compile(rb"[A-Za-z]+(?:/\S*)?[ \t]+(\d{3})(?!\d)")
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
@@ -33,7 +32,7 @@ _SNIFFED = 1024  # bytes that tell what a body is, as in the MIME Sniffing stand
 
 
 class Head(NamedTuple):
-    """Status and fields (names in lower case, repeated fields joined) of a response."""
+    """Status of a response, and the fields that say how to read its body."""
 
     status: int | None
     fields: dict[str, str]
@@ -50,17 +49,26 @@ class Body(NamedTuple):
     too_large: bool = False
 
 
-def parse_fields(head: bytes) -> dict[str, str]:
-    """Fields of a header block without its first line; repeated ones are joined by commas."""
+def field_pattern(*names: str) -> re.Pattern[bytes]:
+    """Pattern for `parse_fields` that finds the fields of these names only."""
+    either = "|".join(re.escape(name) for name in names).encode()
+    return re.compile(rb"^(" + either + rb")[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+
+
+_FIELDS = field_pattern("Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding")
+
+
+def parse_fields(head: bytes, pattern: re.Pattern[bytes]) -> dict[str, str]:
+    """Fields of a header block, names in lower case; repeated ones are joined by commas."""
     if b"\n " in head or b"\n\t" in head:
         head = _FOLD.sub(b" ", head)
-    try:
-        text = head.decode()
-    except UnicodeDecodeError:
-        text = head.decode("latin-1")
     fields: dict[str, str] = {}
-    for name, value in _FIELD.findall(text.replace("\r", "")):
-        name = name.lower()
+    for field, raw in pattern.findall(head):
+        name = field.decode().lower()
+        try:
+            value = raw.decode().rstrip()
+        except UnicodeDecodeError:
+            value = raw.decode("latin-1").rstrip()
         fields[name] = f"{fields[name]}, {value}" if name in fields else value
     return fields
 
@@ -75,7 +83,7 @@ def parse_head(buffer: bytes | bytearray, begin: int, end: int) -> Head | None:
     status = _STATUS.match(line)
     return Head(
         int(status[1]) if status else None,
-        parse_fields(rest),
+        parse_fields(rest, _FIELDS),
         found.end() if found else end,
         found is not None,
     )

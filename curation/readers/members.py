@@ -108,7 +108,7 @@ _DICTIONARY = b"\x5d\x2a\x4d\x18"
 
 
 def is_zstd(head: bytes) -> bool:
-    return head.startswith(ZSTD_MAGIC) or head.startswith(_DICTIONARY)
+    return head.startswith((ZSTD_MAGIC, _DICTIONARY))
 
 
 def plain_pieces(raw: RawFile, offset: int = 0) -> Iterator[Piece]:
@@ -180,7 +180,7 @@ def _trial_of(raw: RawFile, codec: Codec) -> Callable[[int], bytes | None]:
 
 
 def _salvage(raw: RawFile, codec: Codec, start: int, given: int) -> Iterator[bytes]:
-    """What a broken member holds beyond the first `given` bytes, to the last byte before its damage.
+    """What a broken member holds beyond its first `given` bytes, to the last before the damage.
 
     Decoders lose the output of the call that fails, so the member is decoded again in smaller and
     smaller steps.

@@ -15,7 +15,7 @@ _TOKEN = re.compile(r"[a-z0-9!#$&^_.+*-]{1,64}/[a-z0-9!#$&^_.+*-]{1,64}")
 
 
 class Problem(NamedTuple):
-    """What is wrong with a record: `cut` if its end is missing, `longer` if it may have too much."""
+    """What is wrong with a record: its end is missing (`cut`), or it has too much (`longer`)."""
 
     reason: str
     detail: str
@@ -41,6 +41,9 @@ def skip_reason(
 def _skip_reason(head: RecordHead, kind: _Kind, settings: ReaderSettings) -> str:
     if head.type not in settings.record_types:
         return f"type:{head.type if _TOKEN.fullmatch('type/' + head.type) else 'unknown'}"
+    scheme = head.url.partition(":")[0].lower() if ":" in head.url else ""
+    if scheme and scheme not in settings.url_schemes:
+        return f"scheme:{scheme if _TOKEN.fullmatch('scheme/' + scheme) else 'unknown'}"
     return "" if kind.kind else f"mime:{kind.mime}"
 
 
@@ -57,7 +60,7 @@ def _kind(
         if response:
             declared = response.fields.get("content-type", "")
             body = response.body
-        elif head.archive == "warc":
+        elif head.mime.startswith("application/http"):
             declared = ""
     mime, charset = http.media_type(declared)
     if "/" not in mime or mime == "application/octet-stream":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
@@ -148,9 +147,7 @@ def _stream(raw: RawFile, compression: str, settings: ReaderSettings, offset: in
         pieces = functools.partial(members.plain_pieces, raw)
     elif compression == "zstd":
         dictionary = members.zstd_dictionary(raw, settings.max_record_bytes)
-        pieces = functools.partial(
-            members.zstd_pieces, raw, settings.max_window_bytes, dictionary
-        )
+        pieces = functools.partial(members.zstd_pieces, raw, settings.max_window_bytes, dictionary)
     else:
         codec = next(c for c in members.STREAM_CODECS if c.name == compression)
         pieces = functools.partial(members.stream_pieces, raw, codec)
@@ -185,8 +182,3 @@ def _reader(stream: Stream, settings: ReaderSettings, name: str) -> _Reader | No
 
 def _file(name: str, html: bool, stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
     return read_file(stream, name, html, settings)
-
-
-def first(events: Iterator[Event], count: int) -> list[Event]:
-    """The first events, for looking into a file."""
-    return list(itertools.islice(events, count))

@@ -20,7 +20,8 @@ from curation.readers.stream import Mark, Stream
 _STEP = 1 << 20  # bytes between looks for the next record
 _OVERLAP = 1 << 15  # bytes looked at twice, in which a record's first lines fit
 _NEAR = 1 << 12  # bytes that a record's header usually fits in
-_BLANK = b"\r\n\0"
+_LINE_ENDS = b"\r\n"
+_PADDING = b"\r\n\0"
 
 
 class _Extent(NamedTuple):
@@ -67,7 +68,7 @@ class _Scanner:
             data = stream.buffer
             at = position - stream.base
             end = reached - stream.base
-            while at < end and data[at] in _BLANK:
+            while at < end and data[at] in _PADDING:
                 at += 1
             position = stream.base + at
             if at < end:
@@ -148,7 +149,7 @@ class _Scanner:
     def _behind_blank(self, position: int) -> int:
         data = self.stream.buffer
         at = position - self.stream.base
-        while at < len(data) and data[at] in _BLANK:
+        while at < len(data) and data[at] in _LINE_ENDS:
             at += 1
         return self.stream.base + at
 
@@ -160,7 +161,9 @@ class _Scanner:
             return True
         reached = stream.fill(want + _NEAR)
         behind = self._behind_blank(want)
-        if behind >= reached or any(want <= p <= behind for p in stream.member_starts(want, behind + 1)):
+        if behind >= reached or any(
+            want <= p <= behind for p in stream.member_starts(want, behind + 1)
+        ):
             return True
         at = behind - stream.base
         return may_begin_warc(stream.buffer, at) or (
@@ -202,13 +205,13 @@ class _Scanner:
         """`end` moved before the two line ends that close a record."""
         data = self.stream.buffer
         base = self.stream.base
-        for line_end in (b"\n", b"\r", b"\n", b"\r"):
-            if end - 1 >= begin and data[end - 1 - base : end - base] == line_end:
+        for line_end in b"\n\r\n\r":
+            if end > begin and data[end - 1 - base] == line_end:
                 end -= 1
         return end
 
     def _find_record(self, begin: int, end: int) -> int | None:
-        """First position in (begin, end) where a record begins at a line or member start."""
+        """First position in (begin, end) where a record begins."""
         stream = self.stream
         reached = stream.fill(end + _NEAR)  # the lines that prove a record may lie behind `end`
         places = [
@@ -217,10 +220,10 @@ class _Scanner:
             if RECORD.match(stream.buffer, start - stream.base)
         ][:1]
         found = RECORD_LINE.search(
-            stream.buffer, max(0, begin - stream.base), max(0, reached - stream.base)
+            stream.buffer, max(0, begin + 1 - stream.base), max(0, reached - stream.base)
         )
-        if found and stream.base + found.end() < end:
-            places.append(stream.base + found.end())
+        if found and stream.base + found.start() < end:
+            places.append(stream.base + found.start())
         return min(places, default=None)
 
     def _garbage(self, position: int) -> tuple[Event, int]:

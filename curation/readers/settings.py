@@ -13,6 +13,9 @@ class ReaderSettings(BaseModel):
     record_types: tuple[str, ...] = Field(
         description="WARC record types that may hold a document; ARC records count as `response`"
     )
+    url_schemes: tuple[str, ...] = Field(
+        description="schemes of the addresses of documents; a record without address may be one"
+    )
     html_types: tuple[str, ...] = Field(description="MIME types read as HTML, in lower case")
     text_types: tuple[str, ...] = Field(description="MIME types read as plain text, in lower case")
     max_record_bytes: int = Field(

@@ -92,16 +92,16 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
             mended = "jsonl.bad_utf8"
         row = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Damage(
-            offset, "jsonl.bad_json", str(error), None, line[: settings.keep_raw_bytes]
-        )
+        return Damage(offset, "jsonl.bad_json", str(error), None, line[: settings.keep_raw_bytes])
     if not isinstance(row, dict):
         return Damage(
             offset, "jsonl.bad_json", "not an object", None, line[: settings.keep_raw_bytes]
         )
     event = row_event(row, offset, settings, "jsonl", mended)
     if isinstance(event, Damage):
-        return Damage(offset, event.reason, event.detail, event.url, line[: settings.keep_raw_bytes])
+        return Damage(
+            offset, event.reason, event.detail, event.url, line[: settings.keep_raw_bytes]
+        )
     return event
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterator
 from typing import IO
 
 from curation.readers.raw import RawFile
@@ -37,10 +36,6 @@ def archives(raw: RawFile) -> list[zipfile.ZipInfo]:
 
 def open_archive(raw: RawFile, info: zipfile.ZipInfo) -> RawFile:
     """One archive as a file of its own. Raises one of ERRORS."""
-    handle: IO[bytes] = zipfile.ZipFile(raw.handle).open(info)
+    package = zipfile.ZipFile(raw.handle)
+    handle: IO[bytes] = package.open(info)
     return RawFile(handle, f"{raw.name}#{info.filename}")
-
-
-def numbered(raw: RawFile) -> Iterator[tuple[int, zipfile.ZipInfo]]:
-    """Archives with their numbers, as `pack` takes them."""
-    yield from enumerate(archives(raw))
