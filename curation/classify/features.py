@@ -1,0 +1,325 @@
+"""What the linear classifiers see of a text: hashed words and word pairs, and its shape.
+
+One pass over the UTF-8 bytes gives, per text,
+
+* a sparse vector in a space of `2 ** BITS` buckets: every token and every pair of neighbouring
+  tokens, hashed ("feature hashing", Weinberger et al. 2009), with value 1 + ln(count), scaled to
+  unit length;
+* a dense vector of `SHAPE` numbers that no bag of words knows: lengths, line ends, capitals ...
+
+Tokens: runs of letters, marks and digits, lower-cased, every digit read as 0; letters of unspaced
+scripts one by one; every other visible character by itself; a run of line feeds. Only the first
+`max_bytes` of a text are read.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.arrow import Texts
+from curation.text import characters as ch
+from curation.text.buffers import read_only
+from curation.text.words import code_point
+
+#: Size of the hashed space: 2 ** BITS buckets.
+BITS = 18
+
+#: Names of the dense features, in order.
+SHAPE = (
+    "log_characters",
+    "log_lines",
+    "log_words",
+    "log_line_length",
+    "log_longest_line",
+    "line_length_deviation",
+    "word_length",
+    "vocabulary",
+    "lines_ended",
+    "lines_short",
+    "lines_bullet",
+    "lines_indented",
+    "characters_in_long_lines",
+    "upper",
+    "digits",
+    "spaces",
+    "symbols",
+    "exclamations",
+    "questions",
+    "commas",
+    "full_stops",
+    "quotes",
+    "brackets",
+    "bars",
+    "code_signs",
+    "math_signs",
+    "not_ascii",
+    "unspaced",
+    "words_capitalised",
+    "words_upper",
+    "words_long",
+    "pairs_repeated",
+)
+
+_WORD, _SPACE, _SINGLE = ch.WORD, ch.SPACE, ch.SINGLE
+_UPPER, _NUMBER, _IGNORE, _TERMINAL = ch.UPPER, ch.NUMBER, ch.IGNORE, ch.TERMINAL
+_CLOSE, _MATH = ch.CLOSE, ch.MATH
+
+# FNV-1a (its published offset and prime) over code points, finished by a multiply and shift.
+_SEED = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x100000001B3)
+_PAIR = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xFF51AFD7ED558CCD)
+
+_LINE_FEED = np.uint64(10)
+# Which counter an ASCII sign belongs to: index into the per-text counts, 0 for none.
+_GROUPS = {"!": 1, "?": 2, ",": 3, ".": 4}
+_GROUPS |= dict.fromkeys("\"'", 5)
+_GROUPS |= dict.fromkeys("()[]", 6)
+_GROUPS |= {"|": 7}
+_GROUPS |= dict.fromkeys("{};=<>_", 8)
+_GROUPS |= dict.fromkeys("\\^+*/$", 9)
+_SIGNS = np.zeros(128, np.uint8)
+for _sign, _group in _GROUPS.items():
+    _SIGNS[ord(_sign)] = _group
+_GROUP_COUNT = 10
+_MATH_GROUP = 9
+
+# Scales that bring counts per character near 1; the models standardise once more.
+_PERCENT = 100.0
+_LONG_LINE = 200
+_SHORT_LINE = 30
+_LONG_WORD = 8
+
+
+class Features(NamedTuple):
+    """Features of a batch; the buckets of text i are `ids[starts[i]:starts[i + 1]]`, ascending."""
+
+    starts: npt.NDArray[np.int64]  # [texts + 1]
+    ids: npt.NDArray[np.int32]  # [entries], each below 2 ** BITS
+    values: npt.NDArray[np.float32]  # [entries], unit length per text
+    shape: npt.NDArray[np.float32]  # [texts, len(SHAPE)]
+
+    def __len__(self) -> int:  # type: ignore[override]
+        return len(self.starts) - 1
+
+
+def measure(texts: Texts, max_bytes: int) -> Features:
+    """Features of every text, from its first `max_bytes` bytes (cut between characters)."""
+    offsets, data = read_only(texts)
+    lengths = np.minimum(np.diff(offsets), max_bytes)
+    bound = 2 * int(lengths.sum()) + 1
+    starts = np.zeros(len(offsets), np.int64)
+    ids = np.empty(bound, np.int32)
+    values = np.empty(bound, np.float32)
+    shape = np.zeros((len(offsets) - 1, len(SHAPE)), np.float32)
+    counts = np.zeros(1 << BITS, np.int32)
+    longest = int(lengths.max()) if len(lengths) else 0
+    logs = 1.0 + np.log(np.maximum(np.arange(2 * longest + 2), 1))
+    _measure(
+        offsets, data, max_bytes, ch.properties(), ch.lower_case(), _SIGNS, logs,
+        counts, starts, ids, values, shape,
+    )  # fmt: skip
+    entries = int(starts[-1])
+    return Features(starts, ids[:entries].copy(), values[:entries].copy(), shape)
+
+
+@numba.njit(inline="always")
+def _bucket(h):  # type: ignore[no-untyped-def]
+    h = (h ^ (h >> np.uint64(32))) * _MIX
+    return np.int64(h >> np.uint64(64 - BITS))
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(counts, bucket, ids, n):  # type: ignore[no-untyped-def]
+    """Count one occurrence; a bucket new to this text is appended to `ids`."""
+    if counts[bucket] == 0:
+        ids[n] = bucket
+        n += 1
+    counts[bucket] += 1
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure(  # type: ignore[no-untyped-def]
+    offsets, data, max_bytes, properties, lower, signs, logs, counts, starts, ids, values, shape
+):
+    n = 0
+    for doc in range(len(offsets) - 1):
+        begin = offsets[doc]
+        end = offsets[doc + 1]
+        if end - begin > max_bytes:
+            end = begin + max_bytes
+            while end > begin and data[end] & 0xC0 == 0x80:
+                end -= 1
+        first = n
+        n = _document(
+            data, begin, end, offsets[doc + 1], properties, lower, signs, counts, ids, n, shape[doc]
+        )
+        ids[first:n].sort()
+        square = 0.0
+        for k in range(first, n):
+            value = logs[counts[ids[k]]]
+            square += value * value
+        norm = np.sqrt(square) if square > 0 else 1.0
+        for k in range(first, n):
+            values[k] = logs[counts[ids[k]]] / norm
+            counts[ids[k]] = 0
+        starts[doc + 1] = n
+
+
+@numba.njit(cache=True, nogil=True)
+def _document(  # type: ignore[no-untyped-def]
+    data, begin, end, whole_end, properties, lower, signs, counts, ids, n, shape
+):
+    """Count the buckets of data[begin:end] and fill its row of `shape`."""
+    groups = np.zeros(_GROUP_COUNT, np.int64)
+    chars = upper = digits = spaces = symbols = not_ascii = unspaced = 0
+    words = word_chars = capitalised = capitals = long_words = 0
+    tokens = pairs = vocabulary = new_pairs = 0
+    lines = line_square = longest = ended = short = bullets = indented = in_long = 0
+    line_chars = 0  # characters of the current line without leading white space
+    lead = 0  # white space before them
+    bullet = False
+    closed = False  # the last visible character ends a sentence, closing quotes aside
+    previous = np.uint64(0)
+    i = begin
+    while i < end:
+        c, size = code_point(data, i)
+        p = np.int64(properties[c])
+        if c == 10:
+            spaces += 1
+            chars += 1
+            if line_chars:
+                lines += 1
+                line_square += line_chars * line_chars
+                longest = max(longest, line_chars)
+                ended += closed
+                short += line_chars < _SHORT_LINE
+                bullets += bullet
+                indented += lead > 0
+                if line_chars > _LONG_LINE:
+                    in_long += line_chars
+            line_chars = lead = 0
+            bullet = closed = False
+            i += 1
+            if i < end and data[i] == 10:
+                continue
+            token = _LINE_FEED
+            word = False
+        elif p & (_SPACE | _IGNORE):
+            spaces += (p & _SPACE) != 0
+            chars += 1
+            if line_chars:
+                line_chars += 1
+            else:
+                lead += 1
+            i += size
+            continue
+        else:
+            token = _SEED
+            length = uppers = 0
+            starts_upper = False
+            word = (p & _WORD) != 0
+            alone = not word or (p & _SINGLE) != 0
+            while True:
+                chars += 1
+                length += 1
+                if p & _UPPER:
+                    uppers += 1
+                    starts_upper = starts_upper or length == 1
+                folded = np.uint64(lower[c])
+                if p & _NUMBER:
+                    digits += 1
+                    folded = np.uint64(48)
+                token = (token ^ folded) * _PRIME
+                not_ascii += c > 127
+                i += size
+                if alone or i >= end:
+                    break
+                c_next, size = code_point(data, i)
+                p = np.int64(properties[c_next])
+                if not p & _WORD or p & _SINGLE:
+                    break
+                c = c_next
+            if word:
+                words += 1
+                word_chars += length
+                upper += uppers
+                capitalised += starts_upper
+                capitals += uppers == length and length > 1
+                long_words += length >= _LONG_WORD
+                unspaced += alone
+                closed = False
+            else:
+                symbols += 1
+                if c < 128:
+                    groups[signs[c]] += 1
+                elif p & _MATH:
+                    groups[_MATH_GROUP] += 1
+                if p & _TERMINAL:
+                    closed = True
+                elif not p & _CLOSE:
+                    closed = False
+                if line_chars == 0:
+                    bullet = c == 42 or c == 45 or c == 0x2022 or c == 0xB7 or c == 0x2013
+            line_chars += length
+        tokens += 1
+        before = n
+        n = _count(counts, _bucket(token), ids, n)
+        vocabulary += n - before
+        if previous:
+            pairs += 1
+            before = n
+            n = _count(counts, _bucket(previous * _PAIR + token), ids, n)
+            new_pairs += n - before
+        previous = token
+    if line_chars:
+        lines += 1
+        line_square += line_chars * line_chars
+        longest = max(longest, line_chars)
+        ended += closed
+        short += line_chars < _SHORT_LINE
+        bullets += bullet
+        indented += lead > 0
+        if line_chars > _LONG_LINE:
+            in_long += line_chars
+    if tokens == 0:
+        return n
+
+    every = chars
+    for k in range(end, whole_end):
+        every += (data[k] & 0xC0) != 0x80
+    text = np.float64(chars)
+    visible = max(text - spaces, 1.0)
+    mean = visible / max(lines, 1)
+    deviation = np.sqrt(max(line_square / max(lines, 1) - mean * mean, 0.0))
+    shape[0] = np.log(1.0 + every)
+    shape[1] = np.log(1.0 + lines)
+    shape[2] = np.log(1.0 + words)
+    shape[3] = np.log(1.0 + mean)
+    shape[4] = np.log(1.0 + longest)
+    shape[5] = deviation / (mean + 1.0)
+    shape[6] = word_chars / max(words, 1)
+    shape[7] = np.log(1.0 + vocabulary) / np.log(2.0 + tokens)
+    shape[8] = ended / max(lines, 1)
+    shape[9] = short / max(lines, 1)
+    shape[10] = bullets / max(lines, 1)
+    shape[11] = indented / max(lines, 1)
+    shape[12] = in_long / text
+    shape[13] = _PERCENT * upper / text
+    shape[14] = _PERCENT * digits / text
+    shape[15] = _PERCENT * spaces / text
+    shape[16] = _PERCENT * symbols / text
+    for group in range(1, _GROUP_COUNT):
+        shape[16 + group] = np.log(1.0 + 1000.0 * groups[group] / text)
+    shape[26] = not_ascii / text
+    shape[27] = unspaced / max(words, 1)
+    shape[28] = capitalised / max(words, 1)
+    shape[29] = capitals / max(words, 1)
+    shape[30] = long_words / max(words, 1)
+    shape[31] = 1.0 - new_pairs / max(pairs, 1)
+    return n

@@ -1,0 +1,39 @@
+"""Which documents stay, by language."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from curation.language.settings import LanguageSettings
+from curation.schema import Verdicts
+
+NOT_SELECTED = "language.not_selected"
+LOW_SCORE = "language.low_score"
+
+_DEFAULT = "default"
+
+
+def decide(labels: pa.Array, scores: pa.Array, settings: LanguageSettings) -> Verdicts:
+    """Remove other languages than the selected, and scores below the language's threshold.
+
+    A low score is looked at first, so that `not_selected` means a language known with confidence.
+    """
+    encoded = labels.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    default = settings.thresholds.get(_DEFAULT, 0.0)
+    thresholds = np.array([settings.thresholds.get(n, default) for n in names] or [0.0])[codes]
+    # compared as they are written: a score of 0.65 passes a threshold of 0.65
+    values = scores.to_numpy(zero_copy_only=False)
+    low = values < thresholds.astype(np.float32)
+    verdicts = Verdicts(
+        pa.array(np.full(len(low), LOW_SCORE, object), pa.string(), mask=~low),
+        pa.array(values.astype(np.float64), mask=~low),
+        pa.array(thresholds.astype(np.float64), mask=~low),
+        pa.nulls(len(low), pa.string()),
+    )
+    if settings.languages is None:
+        return verdicts
+    selected = np.array([n in settings.languages for n in names] or [True], bool)[codes]
+    return verdicts.otherwise(Verdicts.where(~selected, NOT_SELECTED))

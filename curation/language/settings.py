@@ -1,0 +1,47 @@
+"""Settings of language identification; defaults in configs/defaults/identify-language.yaml."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation import resources
+from curation.models import ModelFile
+
+Score = Annotated[float, Field(ge=0, le=1)]
+
+
+class LanguageSettings(BaseModel):
+    """How languages are identified and which documents stay."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: ModelFile = Field(description="any supervised fastText model (.bin or .ftz)")
+    windows: int = Field(ge=1, description="parts of a long document that are looked at")
+    characters: int = Field(ge=20, description="length of one part")
+    candidates: int = Field(
+        ge=1, description="labels per part, whose probabilities are averaged over the parts"
+    )
+    unknown_below: Score = Field(description="below this score the language is `und`")
+    languages: tuple[str, ...] | None = Field(description="languages to keep; null keeps all")
+    thresholds: dict[str, Score] = Field(
+        description="score below which a document is removed, by language; `default` holds for "
+        "languages that have none, and without it those are kept"
+    )
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
+    def models(self) -> dict[str, ModelFile]:
+        """The models these settings name."""
+        return {"language": self.model}
+
+
+@functools.cache
+def default_settings() -> LanguageSettings:
+    """The settings of configs/defaults/identify-language.yaml."""
+    path = resources.root() / "configs" / "defaults" / "identify-language.yaml"
+    return LanguageSettings.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))

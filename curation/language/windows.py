@@ -1,0 +1,101 @@
+"""Parts of documents on which a language is identified, cut and cleaned on UTF-8 buffers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.arrow import Texts, from_buffers
+from curation.text import characters as ch
+from curation.text.buffers import read_only
+from curation.text.words import code_point
+
+_BLANK = ch.SPACE | ch.IGNORE
+_ALPHA = ch.ALPHA
+_MAX_CODE_POINT_BYTES = 4
+
+
+class Windows(NamedTuple):
+    """Windows of a batch; those of document i are `windows[firsts[i]:firsts[i + 1]]`.
+
+    A document without any letter has none.
+    """
+
+    texts: pa.Array  # large_string [windows], one line each
+    letters: npt.NDArray[np.int64]  # [windows] letters in each, at least 1
+    firsts: npt.NDArray[np.int64]  # [documents + 1]
+
+
+def cut(texts: Texts, windows: int, characters: int) -> Windows:
+    """Up to `windows` evenly spaced windows of `characters` code points per document.
+
+    A document no longer than all windows together is one window. White space, controls and line
+    breaks become single spaces, so that fastText sees one line.
+    """
+    offsets, data = read_only(texts)
+    documents = len(offsets) - 1
+    widest = np.minimum(np.diff(offsets), windows * characters * _MAX_CODE_POINT_BYTES)
+    out = np.empty(int(widest.sum()), np.uint8)
+    out_offsets = np.zeros(documents * windows + 1, np.int64)
+    letters = np.zeros(documents * windows, np.int64)
+    firsts = np.zeros(documents + 1, np.int64)
+    _cut(offsets, data, windows, characters, ch.properties(), out, out_offsets, letters, firsts)
+    count = int(firsts[-1])
+    strings = from_buffers(out_offsets[: count + 1], out[: out_offsets[count]])
+    return Windows(strings, letters[:count], firsts)
+
+
+@numba.njit(cache=True, nogil=True)
+def _cut(  # type: ignore[no-untyped-def]
+    offsets, data, windows, characters, properties, out, out_offsets, letters, firsts
+):
+    n = 0
+    for doc in range(len(offsets) - 1):
+        begin = offsets[doc]
+        end = offsets[doc + 1]
+        length = 0
+        for i in range(begin, end):
+            length += (data[i] & 0xC0) != 0x80
+        parts = windows if length > windows * characters else 1
+        i = begin
+        at = 0  # code points before byte i
+        for part in range(parts):
+            if parts == 1:
+                first = 0
+                last = min(length, windows * characters)
+            else:
+                first = (length - characters) * part // (parts - 1)
+                last = first + characters
+            while at < first:
+                i += 1
+                while data[i] & 0xC0 == 0x80:
+                    i += 1
+                at += 1
+            size = out_offsets[n]
+            blank = True
+            alphabetic = 0
+            while at < last:
+                c, width = code_point(data, i)
+                p = np.int64(properties[c])
+                if p & _BLANK:
+                    if not blank:
+                        out[size] = 32
+                        size += 1
+                    blank = True
+                else:
+                    for k in range(width):
+                        out[size + k] = data[i + k]
+                    size += width
+                    blank = False
+                    alphabetic += (p & _ALPHA) != 0
+                i += width
+                at += 1
+            if alphabetic:
+                letters[n] = alphabetic
+                n += 1
+                out_offsets[n] = size
+        firsts[doc + 1] = n

@@ -1,0 +1,148 @@
+"""The models that stages load: where they lie, what they are, and that they are the right file.
+
+A model is named by path: `builtin:models/...`, a local file, or any URL fsspec reads. A built-in
+model has a card, `models/<name>/card.yaml`, whose checksum the file must have.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Protocol
+
+import fsspec
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from curation import resources
+from curation.errors import ConfigError
+
+_CARD = "card.yaml"
+_BLOCK = 1 << 20
+
+
+class ModelFile(BaseModel):
+    """Which model file a stage uses."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str = Field(
+        min_length=1, description="builtin:models/..., a local path, or a URL that fsspec reads"
+    )
+    sha256: str | None = Field(
+        pattern=r"^[0-9a-f]{64}$",
+        description="what the file must hash to; null: the card's for a built-in model, unchecked "
+        "for a local file (manifests state it all the same); a URL needs it",
+    )
+
+
+class ModelCard(BaseModel):
+    """What a model is, where it comes from and how good it is."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+    version: str | int | float = ""
+    task: str = ""
+    file: str = Field("", description="file beside the card")
+    sha256: str | dict[str, str] = Field("", description="of the file, or of each file by name")
+    licence: str
+    source: str = ""
+    data: Any = Field(None, description="what it was trained on")
+    command: str | None = Field(None, description="what retrains it, bit for bit")
+    metrics: dict[str, Any] = Field(default_factory=dict)
+
+
+class UsesModels(Protocol):
+    """Settings that name models."""
+
+    def models(self) -> dict[str, ModelFile]: ...
+
+
+def list_models() -> list[ModelCard]:
+    """Cards of the built-in models, by name. Raises ConfigError on a card that is not valid."""
+    folder = resources.root() / "models"
+    return [read_card(path.parent) for path in sorted(folder.glob(f"*/{_CARD}"))]
+
+
+def read_card(folder: Path) -> ModelCard:
+    """The card in a model's folder. Raises ConfigError when it is absent or not valid."""
+    path = folder / _CARD
+    try:
+        return ModelCard.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{path}: not a valid model card: {reason}") from None
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@functools.cache
+def locate(model: ModelFile) -> tuple[Path, str]:
+    """Local path of a model file and its checksum, verified once per process.
+
+    Raises ConfigError, in one line, when the file is absent or is another one than expected.
+    """
+    path = Path(_download(model) if "://" in model.path else resources.resolve(model.path))
+    if not path.is_file():
+        raise ConfigError(f"{model.path}: no such model file")
+    found = sha256_of(path)
+    expected = model.sha256 or _card_sha256(model.path, path)
+    if expected is not None and found != expected:
+        raise ConfigError(f"{model.path}: wrong model file: sha256 {found}, expected {expected}")
+    return path, found
+
+
+def model_checksums(settings: UsesModels) -> dict[str, str]:
+    """Checksum of every model that the settings name, e.g. {"language": "8f34..."}."""
+    return {name: locate(model)[1] for name, model in sorted(settings.models().items())}
+
+
+def _card_sha256(name: str, path: Path) -> str | None:
+    if not name.startswith(resources.PREFIX):
+        return None
+    card = read_card(path.parent)
+    expected = card.sha256 if isinstance(card.sha256, str) else card.sha256.get(path.name)
+    if not expected:
+        raise ConfigError(f"{name}: the model card gives no checksum for it")
+    return expected
+
+
+def _download(model: ModelFile) -> str:
+    """Copy of a remote model in the user's cache, named by its checksum."""
+    if model.sha256 is None:
+        raise ConfigError(f"{model.path}: a model from a URL needs its sha256")
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    suffix = Path(model.path.partition("?")[0]).suffix
+    target = Path(home) / "curation" / "models" / f"{model.sha256}{suffix}"
+    if target.is_file():
+        return str(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=target.parent)
+    try:
+        with fsspec.open(model.path, "rb") as source, os.fdopen(handle, "wb") as file:
+            while block := source.read(_BLOCK):
+                file.write(block)
+        if (found := sha256_of(Path(part))) != model.sha256:
+            raise ConfigError(
+                f"{model.path}: wrong model file: sha256 {found}, expected {model.sha256}"
+            )
+        Path(part).replace(target)
+    except ConfigError:
+        raise
+    except Exception as error:  # every file system has its own exceptions
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ConfigError(f"{model.path}: the model can't be read: {reason}") from None
+    finally:
+        Path(part).unlink(missing_ok=True)
+    return str(target)
