@@ -39,7 +39,7 @@ _UNSPACED_SCRIPTS = [
 ]
 
 # Where Unicode has assigned characters that are not private: the rest stands as it is.
-_ASSIGNED = ((0, 0xD800), (0xE000, 0xE001), (0xF900, 0x32400), (0xE0000, 0xE01F0))
+_ASSIGNED = ((0, 0xD800), (0xE000, 0xE001), (0xF900, 0x34000), (0xE0000, 0xE01F0))
 
 
 class CharacterTable(NamedTuple):

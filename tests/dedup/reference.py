@@ -1,0 +1,93 @@
+"""Plain Python counterparts of the compiled kernels, by whole-string operations."""
+
+import re
+import unicodedata
+from collections import Counter
+
+import xxhash
+
+from curation.dedup.characters import _unspaced
+from curation.dedup.normalize import normalized
+from curation.dedup.settings import LineDedupSettings
+
+NUMBER = re.compile(r"\d+(?:[.,،٫⎖⎗⎘]\d+)?")
+_SINGLE = {chr(point) for point in _unspaced().tolist()}
+
+
+def fineweb(text: str) -> str:
+    """The `fineweb` normalization."""
+    text = "".join(c for c in text if unicodedata.category(c) != "Mn")
+    text = NUMBER.sub("0", text)
+    text = "".join(map(_without_punctuation, text))
+    text = unicodedata.normalize("NFD", text.casefold())
+    text = "".join(c for c in text if unicodedata.category(c) != "Mn")
+    return " ".join(text.split())
+
+
+def _without_punctuation(char: str) -> str:
+    category = unicodedata.category(char)
+    if char.isspace() or category[0] in "ZPS":
+        return " "
+    return "" if category in ("Cc", "Cf") else char
+
+
+def tokens(text: str) -> list[str]:
+    """Tokens of a normalised text."""
+    found: list[str] = []
+    for word in text.split(" "):
+        fresh = True
+        for char in word:
+            mark = unicodedata.category(char)[0] == "M"
+            after_single = not fresh and found[-1][0] in _SINGLE
+            if fresh or char in _SINGLE or (after_single and not mark):
+                found.append(char)
+            else:
+                found[-1] += char
+            fresh = False
+    return found
+
+
+def shingle_bytes(words: list[str], n: int) -> list[bytes]:
+    return [" ".join(words[i : i + n]).encode() for i in range(len(words) - n + 1)]
+
+
+def components(edges: list[tuple[int, int]]) -> dict[int, int]:
+    """Smallest node of the component of each node, by repeated relaxation."""
+    labels = {node: node for edge in edges for node in edge}
+    changed = True
+    while changed:
+        changed = False
+        for a, b in edges:
+            least = min(labels[a], labels[b])
+            changed |= labels[a] != least or labels[b] != least
+            labels[a] = labels[b] = least
+    return labels
+
+
+def line_key(line: str, settings: LineDedupSettings) -> int | None:
+    """Hash of a line, None for one that is neither counted nor removed."""
+    text = normalized([line], settings.normalization)[0]
+    if not text or len(text) < settings.min_line_characters:
+        return None
+    return xxhash.xxh64_intdigest(text.encode())
+
+
+def without_lines(texts: list[str], settings: LineDedupSettings) -> list[str]:
+    """Texts of one scope once frequent lines are gone; document i has identifier i."""
+    counts: Counter[int | None] = Counter()
+    for text in texts:
+        keys = [line_key(line, settings) for line in text.split("\n")]
+        counts.update(set(keys) if settings.count_per_document else keys)
+    seen: set[int] = set()
+    result = []
+    for text in texts:
+        kept = []
+        for line in text.split("\n"):
+            key = line_key(line, settings)
+            if key is not None and counts[key] > settings.max_occurrences:
+                if not settings.keep_first or key in seen:
+                    continue
+                seen.add(key)
+            kept.append(line)
+        result.append("\n".join(kept))
+    return result

@@ -1,0 +1,123 @@
+import json
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+from datasketch import MinHash, MinHashLSH
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from curation.dedup import (
+    band_hashes,
+    bucket_records,
+    candidate_probability,
+    hash_function,
+    minhash_signatures,
+    optimal_bands,
+    signatures,
+)
+from curation.dedup.lsh import band_threshold
+from curation.dedup.minhash import DTYPES, has_signature
+from curation.dedup.settings import DocumentDedupSettings, Scheme, defaults
+from curation.errors import ConfigError
+from tests.dedup import reference
+
+MINHASH = defaults(DocumentDedupSettings).minhash
+SCHEMES: tuple[Scheme, ...] = ("affine32", "affine64", "legacy")
+WORDS = st.lists(st.sampled_from(["alpha", "beta", "gamma", "日", "本", "12", "ü"]), max_size=40)
+NEARDUP = Path(__file__).resolve().parents[3] / "shared/data/neardup"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(words=WORDS, seed=st.integers(0, 50), num_perm=st.integers(1, 40))
+@settings(max_examples=30, deadline=None)
+def test_signatures_are_datasketch_hash_values(
+    scheme: Scheme, words: list[str], seed: int, num_perm: int
+) -> None:
+    expected = MinHash(num_perm=num_perm, seed=seed, scheme=scheme, hashfunc=hash_function(scheme))
+    tokens = reference.tokens(reference.fineweb(" ".join(words)))
+    for shingle in reference.shingle_bytes(tokens, 3):
+        expected.update(shingle)
+    found = minhash_signatures(
+        [" ".join(words)], num_perm=num_perm, seed=seed, ngram=3, scheme=scheme
+    )
+    assert found.dtype == expected.hashvalues.dtype == DTYPES[scheme]
+    assert found[0].tolist() == expected.hashvalues.tolist()
+    assert has_signature(found, scheme)[0] == (not expected.is_empty())
+
+
+def test_datasketch_reads_signatures() -> None:
+    base = "the quick brown fox jumps over the lazy dog and runs far away into the dark wood"
+    rows = minhash_signatures([base, base.upper() + "!", base + " today"])
+    first, second, third = (MinHash(hashvalues=row, scheme=MINHASH.scheme) for row in rows)
+    assert first.jaccard(second) == 1.0
+    assert 0.5 < first.jaccard(third) < 1.0
+    lsh = MinHashLSH(num_perm=rows.shape[1], params=(MINHASH.bands, MINHASH.rows))
+    lsh.insert("first", first)
+    assert lsh.query(second) == ["first"]
+
+
+def test_batches_and_slices_do_not_matter() -> None:
+    texts = [f"{i} " + "some words that go on and on for long enough " * 3000 for i in range(12)]
+    texts.insert(3, "")
+    together = signatures(texts, MINHASH)
+    apart = [signatures([text], MINHASH) for text in texts]
+    assert (together.values == np.concatenate([part.values for part in apart])).all()
+    assert together.shingles.tolist() == [int(part.shingles[0]) for part in apart]
+    assert signatures([], MINHASH).values.shape == (0, MINHASH.num_perm)
+
+
+def test_bands_depend_on_their_values_and_place() -> None:
+    signature = np.arange(24, dtype=np.uint32).reshape(2, 12)
+    signature[1, :4] = signature[0, :4]
+    hashes = band_hashes(signature, 3, 4)
+    assert hashes[0, 0] == hashes[1, 0]
+    assert (hashes[0, 1:] != hashes[1, 1:]).all()
+    repeated = band_hashes(np.tile(signature[:, :4], 3), 3, 4)
+    assert len(np.unique(repeated[0])) == 3
+    with pytest.raises(ConfigError, match="4 x 4"):
+        band_hashes(signature, 4, 4)
+
+
+def test_unsigned_documents_are_in_no_bucket() -> None:
+    signed = signatures(["a b c d e f", "too short", "a b c d e f"], MINHASH)
+    hashes = band_hashes(signed.values, MINHASH.bands, MINHASH.rows)
+    records = bucket_records(hashes, np.array([7, 8, 9], np.uint64), signed.shingles)
+    assert sorted(set(records.doc64.tolist())) == [7, 9]
+    assert len(records.buckets) == 2 * MINHASH.bands
+    assert len(np.unique(records.buckets)) == MINHASH.bands
+
+
+def test_published_probabilities() -> None:
+    assert round(float(candidate_probability(0.8, 14, 8)), 3) == 0.924  # FineWeb
+    assert round(band_threshold(14, 8), 3) == 0.719
+    lsh = MinHashLSH(threshold=0.7, num_perm=128, weights=(0.5, 0.5))
+    assert optimal_bands(0.7, 128, 0.5, 0.5) == (lsh.b, lsh.r)
+    with pytest.raises(ConfigError, match="threshold"):
+        optimal_bands(1.5, 128, 0.5, 0.5)
+
+
+def test_bands_must_fit_the_signature() -> None:
+    with pytest.raises(ValidationError, match="14 x 9 = 126"):
+        MINHASH.model_validate({**dict(MINHASH), "rows": 9})
+
+
+@pytest.mark.skipif(not NEARDUP.is_dir(), reason="the near-duplicate corpus is not at hand")
+def test_signatures_estimate_exact_jaccard() -> None:
+    """Mean error within three standard errors of the estimator, on pairs of every similarity."""
+    lines = (NEARDUP / "pairs.tsv").read_text().splitlines()[1:1500]
+    pairs = [(a, b, float(j)) for a, b, j, *_ in (line.split("\t") for line in lines)]
+    wanted = {name for pair in pairs for name in pair[:2]}
+    with lzma.open(NEARDUP / "docs.jsonl.xz", "rt", encoding="utf-8") as file:
+        documents = {d["id"]: d["text"] for d in map(json.loads, file) if d["id"] in wanted}
+    settings = MINHASH.model_validate({**dict(MINHASH), "normalization": "words"})
+    values = dict(
+        zip(documents, signatures(list(documents.values()), settings).values, strict=True)
+    )
+    errors = np.array([(values[a] == values[b]).mean() - exact for a, b, exact in pairs])
+    exact = np.array([pair[2] for pair in pairs])
+    deviation = np.sqrt((exact * (1 - exact) / settings.num_perm).mean())
+    assert abs(errors.mean()) < 0.02
+    assert errors.std() < 1.5 * deviation

@@ -1,0 +1,121 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curation.dedup import canonical_url, canonical_urls
+from curation.dedup.settings import UrlDedupSettings, defaults
+from curation.errors import ConfigError
+
+DEFAULT = defaults(UrlDedupSettings).canonical
+OFF = DEFAULT.model_copy(
+    update={
+        **dict.fromkeys([n for n, v in DEFAULT if v is True], False),
+        "fragment": "keep",
+        "tracking_parameters": None,
+        "session_parameters": (),
+        "session_path_parameters": (),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://www.example.com/a/", "example.com/a"),
+        ("HTTPS://Example.COM", "example.com"),
+        ("https://example.com/Path", "example.com/Path"),
+        ("http://example.com:80/a", "example.com/a"),
+        ("https://example.com:80/a", "example.com:80/a"),
+        ("https://user:pw@example.com/a", "example.com/a"),
+        ("http://www.com/", "www.com"),
+        ("http://[2001:DB8::1]:80/", "[2001:db8::1]"),
+        ("http://a.com/x#part", "a.com/x"),
+        ("http://a.com/x#!/app", "a.com/x#!/app"),
+        ("http://a.com/?utm_source=x&UTM_Medium=y&gclid=1", "a.com"),
+        ("http://a.com/?utm%5Fsource=x&page=2", "a.com?page=2"),
+        ("http://a.com/?b=2&a=1&b=1", "a.com?a=1&b=2&b=1"),
+        ("http://a.com/story?sid=12&PHPSESSID=ab", "a.com/story?sid=12"),
+        ("http://a.com/x;JSESSIONID=1F/y;sid=2;v=3", "a.com/x/y;v=3"),
+        ("http://a.com/%7euser/%e4%bd%a0%2f", "a.com/~user/%E4%BD%A0%2F"),
+        ("http://a.com/你 好|100%", "a.com/%E4%BD%A0%20%E5%A5%BD%7C100%25"),
+        ("http://a.com/a/./b/../../c/.", "a.com/c"),
+        ("http://a.com/../..", "a.com"),
+        ("http://bücher.example/", "xn--bcher-kva.example"),
+        ("http://BÜCHER.example:8080/", "xn--bcher-kva.example:8080"),
+        ("  http://a.com/x\n", "a.com/x"),
+        ("mailto:someone@example.com", "mailto:someone@example.com"),
+        ("no url", "no url"),
+    ],
+)
+def test_default_rules(url: str, expected: str) -> None:
+    assert canonical_url(url, DEFAULT) == expected
+    assert canonical_urls([url], DEFAULT).to_pylist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "url", "expected"),
+    [
+        ("drop_scheme", True, "HTTP://a.com/x", "a.com/x"),
+        ("drop_www", True, "http://www.a.com/x", "http://a.com/x"),
+        ("drop_default_port", True, "http://a.com:80/x", "http://a.com/x"),
+        ("drop_user", True, "http://u@a.com/x", "http://a.com/x"),
+        ("fragment", "drop", "http://a.com/x#!y", "http://a.com/x"),
+        ("fragment", "keep_hashbang", "http://a.com/x#y", "http://a.com/x"),
+        ("session_parameters", ("S*",), "http://a.com/x?sid=1&t=2", "http://a.com/x?t=2"),
+        ("session_path_parameters", ("s*",), "http://a.com/x;SID=1", "http://a.com/x"),
+        ("sort_query", True, "http://a.com/x?b&&a", "http://a.com/x?a&b"),
+        ("drop_empty_query", True, "http://a.com/x?", "http://a.com/x"),
+        ("strip_trailing_slash", True, "http://a.com/x/", "http://a.com/x"),
+        ("normalize_percent", True, "http://a.com/%41", "http://a.com/A"),
+        ("resolve_dot_segments", True, "http://a.com/a/../b/", "http://a.com/b/"),
+        ("idna", True, "http://ü.com/x", "http://xn--tda.com/x"),
+    ],
+)
+def test_each_rule_alone(rule: str, value: object, url: str, expected: str) -> None:
+    assert canonical_url(url, OFF.model_copy(update={rule: value})) == expected
+    untouched = url.replace("HTTP:", "http:")
+    assert canonical_url(url, OFF) == untouched
+
+
+def test_without_rules_only_case_and_the_root_path_change() -> None:
+    assert canonical_url("HTTP://WWW.A.com", OFF) == "http://www.a.com/"
+    assert canonical_urls(["HTTP://WWW.A.com", "http://b.com"], OFF).to_pylist() == [
+        "http://www.a.com/",
+        "http://b.com/",
+    ]
+
+
+PARTS = st.tuples(
+    st.sampled_from(["http://", "https://", "HTTP://", "ftp://", "http:/", ""]),
+    st.sampled_from(["a.com", "www.a.com", "www.com", "A.com", "a.com:80", "u@a.com", "www."]),
+    st.lists(
+        st.sampled_from(["", "/", "x", "ü", "..", ".", "/x", "/.y", "%7e", "%2f", ";sid=1", "//"]),
+        max_size=5,
+    ).map("".join),
+    st.sampled_from(["", "?", "?a=1", "?b=1&a=2", "?utm_x=1", "?&a", "#f", "#!f", "?a#f", " "]),
+).map("".join)
+
+
+@given(st.lists(PARTS | st.none() | st.text(max_size=8), max_size=8), st.booleans(), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_both_routes_agree(urls: list[str | None], scheme: bool, slash: bool) -> None:
+    rules = DEFAULT.model_copy(update={"drop_scheme": scheme, "strip_trailing_slash": slash})
+    for chosen in (rules, OFF):
+        expected = [canonical_url(u, chosen) or None if u is not None else None for u in urls]
+        assert canonical_urls(urls, chosen).to_pylist() == expected
+
+
+@given(PARTS)
+@settings(max_examples=300, deadline=None)
+def test_canonical_urls_stay_as_they_are(url: str) -> None:
+    rules = DEFAULT.model_copy(update={"drop_scheme": False})
+    once = canonical_url(url, rules)
+    assert canonical_url(once, rules) == once
+
+
+def test_absent_list_is_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "none.txt")
+    with pytest.raises(ConfigError, match=r"none\.txt: can't read"):
+        canonical_url("http://a.com", DEFAULT.model_copy(update={"tracking_parameters": path}))
