@@ -1,0 +1,34 @@
+"""Draw documents so that domains have exact shares of a token budget."""
+
+from curation.mix.columns import NARROW
+from curation.mix.draw import Draw, draw
+from curation.mix.plan import Cell, MixPlan, Shortage, merge_stats, plan, stats
+from curation.mix.settings import DomainMix, MixSettings
+from curation.mix.thresholds import (
+    Crossing,
+    candidates,
+    crossing,
+    histogram,
+    plan_tables,
+    settle,
+)
+
+__all__ = [
+    "NARROW",
+    "Cell",
+    "Crossing",
+    "DomainMix",
+    "Draw",
+    "MixPlan",
+    "MixSettings",
+    "Shortage",
+    "candidates",
+    "crossing",
+    "draw",
+    "histogram",
+    "merge_stats",
+    "plan",
+    "plan_tables",
+    "settle",
+    "stats",
+]

@@ -1,0 +1,103 @@
+"""The narrow columns that mixing looks at, one row per document."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.errors import InputError
+from curation.mix.keys import draw_keys, topic_values
+from curation.mix.settings import MixSettings
+
+NARROW = pa.schema(
+    [
+        ("id_hash", pa.uint64()),  # of the document's id
+        ("source", pa.string()),  # name of the input
+        ("domain", pa.string()),
+        ("topic", pa.string()),  # may be null
+        ("quality", pa.float64()),  # may be null
+        ("tokens", pa.int64()),  # as they will be written
+    ]
+)
+
+
+class Rows(NamedTuple):
+    """Documents as the kernels of mixing see them; arrays have one entry per document."""
+
+    cells: npt.NDArray[np.int64]  # place of (source, domain) in the list of cells
+    tokens: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.uint64]
+    topic_values: npt.NDArray[np.float64]
+    topic_shares: npt.NDArray[np.float64]  # 1 where the topic isn't downsampled
+
+    @property
+    def eligible(self) -> npt.NDArray[np.bool_]:
+        """Whether a document outlives the downsampling of its topic."""
+        return self.topic_values < self.topic_shares
+
+
+def cell_names(batch: pa.RecordBatch | pa.Table) -> list[tuple[str, str]]:
+    """Distinct (source, domain) of the rows, sorted. Raises InputError on nulls."""
+    for name in ("source", "domain", "tokens", "id_hash"):
+        if batch.column(name).null_count:
+            raise InputError(f"mix: column `{name}` has nulls")
+    table = pa.table({n: batch.column(n) for n in ("source", "domain")})
+    pairs = table.group_by(["source", "domain"]).aggregate([]).to_pylist()
+    return sorted((row["source"], row["domain"]) for row in pairs)
+
+
+def rows(
+    batch: pa.RecordBatch | pa.Table, cells: list[tuple[str, str]], settings: MixSettings
+) -> Rows:
+    """Columns of `NARROW` as flat arrays; InputError on a (source, domain) not in `cells`."""
+    places = {cell: k for k, cell in enumerate(cells)}
+    for cell in cell_names(batch):
+        if cell not in places:
+            raise InputError(f"mix: documents of {cell[1]!r} in {cell[0]!r} are not in the plan")
+    hashes = _flat(batch, "id_hash").to_numpy(zero_copy_only=False).astype(np.uint64, copy=False)
+    shares = np.ones(len(hashes))
+    topics = _flat(batch, "topic").cast(pa.string())
+    for topic, share in settings.topics.items():
+        shares[pc.fill_null(pc.equal(topics, topic), False).to_numpy(zero_copy_only=False)] = share
+    return Rows(
+        _cells(batch, places),
+        _flat(batch, "tokens").to_numpy(zero_copy_only=False).astype(np.int64, copy=False),
+        draw_keys(hashes, _weights(batch, settings), settings.seed),
+        topic_values(hashes, settings.seed),
+        shares,
+    )
+
+
+def _flat(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
+    column = batch.column(name)
+    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _cells(
+    batch: pa.RecordBatch | pa.Table, places: dict[tuple[str, str], int]
+) -> npt.NDArray[np.int64]:
+    sources = _flat(batch, "source").dictionary_encode()
+    domains = _flat(batch, "domain").dictionary_encode()
+    table = np.full((len(sources.dictionary), len(domains.dictionary)), -1, np.int64)
+    for i, source in enumerate(sources.dictionary.to_pylist()):
+        for j, domain in enumerate(domains.dictionary.to_pylist()):
+            table[i, j] = places.get((source, domain), -1)
+    return table[
+        sources.indices.to_numpy(zero_copy_only=False),
+        domains.indices.to_numpy(zero_copy_only=False),
+    ]
+
+
+def _weights(
+    batch: pa.RecordBatch | pa.Table, settings: MixSettings
+) -> npt.NDArray[np.float64] | None:
+    """Quality weight of each document, or None where all are drawn alike."""
+    if not settings.quality_weights:
+        return None
+    quality = pc.fill_null(_flat(batch, "quality").cast(pa.float64()), settings.missing_quality)
+    places, weights = zip(*settings.quality_weights, strict=True)
+    return np.interp(quality.to_numpy(zero_copy_only=False), places, weights)

@@ -1,0 +1,60 @@
+"""Decide each document of a shard by the plan alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.errors import ConfigError
+from curation.mix.columns import rows
+from curation.mix.keys import key_values
+from curation.mix.plan import MixPlan
+from curation.schema import Verdicts
+
+OVER_BUDGET = "mix.over_budget"
+TOPIC_DOWNSAMPLED = "mix.topic_downsampled"
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How often each document is drawn, and why not. Arrays have one entry per document."""
+
+    repeats: npt.NDArray[np.int32]
+    verdicts: Verdicts  # a reason exactly where repeats is 0
+
+
+def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
+    """Repeats and verdicts of rows of `NARROW`, from a plan whose cuts are known.
+
+    A document left out by its topic has its random value and the topic's share as value and
+    threshold; one over the budget its key and the key of its cell's cut (0 if none is drawn).
+    Raises ConfigError on a plan without cuts.
+    """
+    if any(cell.kept is None for cell in mix.cells):
+        raise ConfigError("mix: the plan has no cuts yet; settle it first")
+    r = rows(batch, mix.cell_names, mix.settings)
+    whole = np.array([cell.whole_epochs for cell in mix.cells], np.int64)
+    partial = np.array([cell.cut is not None for cell in mix.cells], bool)
+    cuts = np.array([cell.cut or 0 for cell in mix.cells], np.uint64)
+    allowed = r.eligible
+    drawn = whole[r.cells] + (partial[r.cells] & (r.keys <= cuts[r.cells]))
+    repeats = np.where(allowed, drawn, 0).astype(np.int32)
+
+    weighted = bool(mix.settings.quality_weights)
+    thresholds = np.where(partial, key_values(cuts, weighted), 0.0)[r.cells]
+    gone = repeats == 0
+    reason = np.where(allowed, OVER_BUDGET, TOPIC_DOWNSAMPLED).astype(object)
+    value = np.where(allowed, key_values(r.keys, weighted), r.topic_values)
+    threshold = np.where(allowed, thresholds, r.topic_shares)
+    return Draw(
+        repeats,
+        Verdicts(
+            pa.array(reason, pa.string(), mask=~gone),
+            pa.array(value, pa.float64(), mask=~gone),
+            pa.array(threshold, pa.float64(), mask=~gone),
+            pa.nulls(len(repeats), pa.string()),
+        ),
+    )

@@ -1,0 +1,72 @@
+"""Seeded draws that depend on a document's id alone, never on order or partition."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.hashing import mix64
+
+U64 = npt.NDArray[np.uint64]
+F64 = npt.NDArray[np.float64]
+
+# Independent streams of one seed.
+_DRAW, _TOPIC = 1, 2
+
+_LN2 = 0.6931471805599453
+_TERMS = 12  # of the series below: its error is under 1e-17 for |s| <= 0.1716
+
+
+def _uniform_bits(id_hashes: U64, seed: int, stream: int) -> U64:
+    """64 uniform bits per document."""
+    salt = mix64(np.array([seed], np.uint64) + mix64(np.array([stream], np.uint64)))
+    return mix64(id_hashes ^ salt)
+
+
+def _open_unit(bits: U64) -> F64:
+    """Uniform values in (0, 1), multiples of 2^-53 shifted by half a step."""
+    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+
+def negative_log(u: F64) -> F64:
+    """-ln(u) for u in (0, 1), from additions, products and quotients only.
+
+    A library's logarithm may differ in the last bit between processors, and with it which document
+    is drawn; IEEE arithmetic doesn't. With u = m * 2^e, m in [sqrt(1/2), sqrt(2)) and
+    s = (m - 1) / (m + 1), ln(m) = 2 (s + s^3 / 3 + s^5 / 5 + ...).
+    """
+    m, e = np.frexp(u)
+    low = m < 0.7071067811865476
+    m = np.where(low, m * 2, m)
+    e = e - low
+    s = (m - 1) / (m + 1)
+    square = s * s
+    total = np.zeros_like(s)
+    for k in range(2 * _TERMS - 1, 0, -2):
+        total = total * square + 1.0 / k
+    return -(2 * s * total + e * _LN2)
+
+
+def draw_keys(id_hashes: U64, weights: F64 | None, seed: int) -> U64:
+    """Key of each document: the lower, the earlier it is drawn. uint64 [n].
+
+    Without weights the keys are uniform. With weights (> 0) they order documents as sampling
+    without replacement, proportional to weight, would draw them (Efraimidis and Spirakis 2006):
+    -ln(u) / weight, as the bits of the float64, which sort alike.
+    """
+    bits = _uniform_bits(id_hashes, seed, _DRAW)
+    if weights is None:
+        return bits
+    return (negative_log(_open_unit(bits)) / weights).view(np.uint64)
+
+
+def key_values(keys: U64, weighted: bool) -> F64:
+    """Keys as numbers for people: uniform in [0, 1), or -ln(u) / weight."""
+    if weighted:
+        return keys.view(np.float64)
+    return (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def topic_values(id_hashes: U64, seed: int) -> F64:
+    """Uniform value of each document in (0, 1), independent of `draw_keys`."""
+    return _open_unit(_uniform_bits(id_hashes, seed, _TOPIC))

@@ -1,0 +1,289 @@
+"""Divide a token budget among domains and inputs, and say what is short."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from curation.errors import ConfigError, InputError
+from curation.mix.columns import cell_names, rows
+from curation.mix.settings import MixSettings
+
+STATS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("domain", pa.string()),
+        ("documents", pa.int64()),
+        ("tokens", pa.int64()),
+        ("eligible_documents", pa.int64()),  # after downsampling of topics
+        ("eligible_tokens", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Documents of one domain in one input, and what is drawn of them."""
+
+    source: str
+    domain: str
+    documents: int  # after downsampling of topics
+    available: int  # their tokens
+    target: int  # tokens to draw
+    cut: int | None = None  # highest key of the partial epoch; None: no partial epoch
+    kept: int | None = None  # tokens drawn; None until the cut is known
+
+    @property
+    def whole_epochs(self) -> int:
+        """Times that every document is drawn."""
+        return self.target // self.available if self.available else 0
+
+    @property
+    def remainder(self) -> int:
+        """Tokens to draw beyond the whole epochs."""
+        return self.target - self.whole_epochs * self.available
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """A domain that can't fill its share, and what would."""
+
+    domain: str
+    missing: int  # tokens
+    epochs_needed: float | None  # that would fill it with what there is; None: there is nothing
+    tokens_needed: int  # more distinct tokens that would fill it at the same epochs
+
+
+@dataclass(frozen=True)
+class MixPlan:
+    """What is drawn: token targets by (source, domain), and key cuts once they are known."""
+
+    settings: MixSettings
+    budget: int
+    wanted: dict[str, int]  # tokens by domain, whether or not there are so many
+    cells: tuple[Cell, ...]
+    short: tuple[Shortage, ...]
+
+    @property
+    def cell_names(self) -> list[tuple[str, str]]:
+        return [(cell.source, cell.domain) for cell in self.cells]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One line per domain: available, wanted, drawn (kept once cuts are known), epochs."""
+        lines = []
+        for domain, mix in self.settings.domains.items():
+            cells = [cell for cell in self.cells if cell.domain == domain]
+            available = sum(cell.available for cell in cells)
+            drawn = sum(cell.target if cell.kept is None else cell.kept for cell in cells)
+            lines.append(
+                {
+                    "domain": domain,
+                    "share": mix.share,
+                    "documents": sum(cell.documents for cell in cells),
+                    "available": available,
+                    "wanted": self.wanted[domain],
+                    "epochs": drawn / available if available else 0.0,
+                    "kept": drawn,
+                    "kept_share": drawn / self.budget if self.budget else 0.0,
+                }
+            )
+        return lines
+
+    def table(self) -> str:
+        """The plan for people: one line per domain, then what is short."""
+        head = ["domain", "share", "documents", "available", "wanted", "epochs", "kept", "is"]
+        lines = [head]
+        for row in self.rows():
+            lines.append(
+                [
+                    row["domain"],
+                    f"{row['share']:.1%}",
+                    f"{row['documents']:,}",
+                    f"{row['available']:,}",
+                    f"{row['wanted']:,}",
+                    f"{row['epochs']:.3f}",
+                    f"{row['kept']:,}",
+                    f"{row['kept_share']:.2%}",
+                ]
+            )
+        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+        text = [
+            "  ".join(
+                cell.ljust(width) if k == 0 else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in lines
+        ]
+        text.append(f"budget {self.budget:,} tokens")
+        text.extend(_sentence(shortage) for shortage in self.short)
+        return "\n".join(text)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as plain values; `from_dict` reads it."""
+        return {
+            "settings": self.settings.model_dump(),
+            "budget": self.budget,
+            "wanted": dict(self.wanted),
+            "cells": [asdict(cell) for cell in self.cells],
+            "short": [asdict(shortage) for shortage in self.short],
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> MixPlan:
+        return cls(
+            MixSettings.model_validate(values["settings"]),
+            values["budget"],
+            dict(values["wanted"]),
+            tuple(Cell(**cell) for cell in values["cells"]),
+            tuple(Shortage(**shortage) for shortage in values["short"]),
+        )
+
+    def with_cells(self, cells: Iterable[Cell]) -> MixPlan:
+        return replace(self, cells=tuple(cells))
+
+
+def _sentence(short: Shortage) -> str:
+    more = f"{short.tokens_needed:,} more distinct tokens"
+    if short.epochs_needed is None:
+        return f"{short.domain} is short of {short.missing:,} tokens: there are none; add {more}"
+    return (
+        f"{short.domain} is short of {short.missing:,} tokens: "
+        f"{short.epochs_needed:.2f} epochs or {more} would fill it"
+    )
+
+
+def stats(batch: pa.RecordBatch | pa.Table, settings: MixSettings) -> pa.Table:
+    """Documents and tokens of every (source, domain) in rows of `NARROW`: columns `STATS`."""
+    cells = cell_names(batch)
+    r = rows(batch, cells, settings)
+    n = len(cells)
+    allowed = r.eligible
+    return pa.table(
+        {
+            "source": [source for source, _ in cells],
+            "domain": [domain for _, domain in cells],
+            "documents": np.bincount(r.cells, minlength=n),
+            "tokens": _sum(r.cells, r.tokens, n),
+            "eligible_documents": np.bincount(r.cells[allowed], minlength=n),
+            "eligible_tokens": _sum(r.cells[allowed], r.tokens[allowed], n),
+        },
+        schema=STATS,
+    )
+
+
+def _sum(cells: Any, tokens: Any, n: int) -> Any:
+    """Tokens by cell, exact in int64."""
+    out = np.zeros(n, np.int64)
+    np.add.at(out, cells, tokens)
+    return out
+
+
+def merge_stats(parts: Iterable[pa.Table]) -> pa.Table:
+    """Add up the stats of several shards."""
+    table = pa.concat_tables([STATS.empty_table(), *parts])
+    sums = table.group_by(["source", "domain"]).aggregate([(n, "sum") for n in STATS.names[2:]])
+    sums = sums.rename_columns(
+        [n if n in ("source", "domain") else n.removesuffix("_sum") for n in sums.column_names]
+    )
+    return sums.select(STATS.names).sort_by([("source", "ascending"), ("domain", "ascending")])
+
+
+def plan(totals: pa.Table, settings: MixSettings) -> MixPlan:
+    """Targets from the merged stats of all shards; cuts are still open (see `thresholds`).
+
+    A domain's share of the budget is divided among inputs in proportion to tokens times weight,
+    none beyond the domain's `max_epochs`. With `budget: auto` the budget is the most that no
+    domain, of those that have any tokens, falls short of. Raises ConfigError on documents of a
+    domain without a share, InputError when there is nothing to draw.
+    """
+    table = totals.to_pylist()
+    unknown = sorted({r["domain"] for r in table} - set(settings.domains))
+    if unknown:
+        raise ConfigError(f"mix: no share for the domains {unknown} (0 leaves one out)")
+    possible = {
+        domain: sum(
+            math.floor(r["eligible_tokens"] * mix.max_epochs)
+            for r in table
+            if r["domain"] == domain
+        )
+        for domain, mix in settings.domains.items()
+    }
+    budget = settings.budget
+    if budget == "auto":
+        most = [
+            possible[domain] / mix.share
+            for domain, mix in settings.domains.items()
+            if mix.share > 0 and possible[domain] > 0
+        ]
+        if not most:
+            raise InputError("mix: no tokens in any domain that has a share")
+        budget = math.floor(min(most))
+    wanted = _apportion(budget, {d: mix.share for d, mix in settings.domains.items()})
+    cells = []
+    for domain, mix in settings.domains.items():
+        lines = sorted((r for r in table if r["domain"] == domain), key=lambda r: r["source"])
+        caps = [math.floor(r["eligible_tokens"] * mix.max_epochs) for r in lines]
+        weights = [
+            r["eligible_tokens"] * settings.sources.get(r["source"], settings.other_sources)
+            for r in lines
+        ]
+        for r, target in zip(lines, _fill(wanted[domain], weights, caps), strict=True):
+            cells.append(
+                Cell(r["source"], domain, r["eligible_documents"], r["eligible_tokens"], target)
+            )
+    short = [
+        _shortage(domain, wanted[domain], possible[domain], cells, mix.max_epochs)
+        for domain, mix in settings.domains.items()
+        if wanted[domain] > possible[domain]
+    ]
+    ordered = tuple(sorted(cells, key=lambda c: (c.source, c.domain)))
+    return MixPlan(settings, budget, wanted, ordered, tuple(short))
+
+
+def _shortage(
+    domain: str, wanted: int, possible: int, cells: list[Cell], max_epochs: float
+) -> Shortage:
+    available = sum(cell.available for cell in cells if cell.domain == domain)
+    return Shortage(
+        domain,
+        wanted - possible,
+        wanted / available if available else None,
+        math.ceil(wanted / max_epochs) - available,
+    )
+
+
+def _apportion(total: int, shares: dict[str, float]) -> dict[str, int]:
+    """Whole parts of total by share; what rounding leaves goes to the largest fractions."""
+    exact = {name: total * share for name, share in shares.items()}
+    parts = {name: math.floor(value) for name, value in exact.items()}
+    by_fraction = sorted(exact, key=lambda name: (parts[name] - exact[name], name))
+    for name in by_fraction[: total - sum(parts.values())]:
+        parts[name] += 1
+    return parts
+
+
+def _fill(total: int, weights: list[float], caps: list[int]) -> list[int]:
+    """Divide total in proportion to weights, none beyond its cap: less where caps allow less."""
+    parts = [0] * len(weights)
+    while total > 0:
+        free = [k for k in range(len(parts)) if parts[k] < caps[k] and weights[k] > 0]
+        if not free:
+            break
+        scale = sum(weights[k] for k in free)
+        if scale <= 0:
+            break
+        offers = _apportion(total, {f"{k:09d}": weights[k] / scale for k in free})
+        full = False
+        for k in free:
+            given = min(offers[f"{k:09d}"], caps[k] - parts[k])
+            full = full or given < offers[f"{k:09d}"]
+            parts[k] += given
+            total -= given
+        if not full:
+            break
+    return parts
