@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from curation.dedup.components import (
     connected_components,
@@ -54,7 +53,7 @@ from pipelines.engine.files import Folder
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Progress, Result, Task
-from pipelines.engine.transform import TransformShards, shard_tasks
+from pipelines.engine.transform import TransformShards, column_names, shard_tasks
 
 _ABSENT_DATE = np.iinfo(np.int64).min
 _NO_EDGES = np.zeros((0, 2), np.uint64)
@@ -70,11 +69,12 @@ class Sign:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        columns = ["id", "date", "text", "language", "quality"]
+        present = column_names(shard)
+        columns = [c for c in ("id", "date", "text", "language", "quality") if c in present]
         facts: list[pa.RecordBatch] = []
         buckets: list[tuple[UInt64, UInt64]] = []
         row = 0
-        for batch in read_batches(shard.folder, shard.file, _present(shard, columns)):
+        for batch in read_batches(shard.folder, shard.file, columns):
             numbers = document_numbers(index, batch.num_rows, row)
             row += batch.num_rows
             fact, found = self._sign(batch, numbers)
@@ -139,12 +139,6 @@ class Sign:
         name = scratch("buckets", shard)
         files[name] = write_run(folder, name, "key", {"key": local.buckets, "number": local.doc64})
         return files
-
-
-def _present(shard: Any, columns: Sequence[str]) -> list[str]:
-    with shard.folder.open(shard.file) as file:
-        names = pq.read_schema(file).names
-    return [c for c in columns if c in names]
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 import xxhash
 
+from curation import resources
 from curation.extract import Extractor, PageTooLargeError
 from curation.extract.clean import clean
 from curation.extract.settings import ExtractSettings
-from curation.readers import Damage, Page, Skipped, discover, read
+from curation.readers import Damage, Page, Skipped, decode_text, discover, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, SOURCE, Verdicts
-from pipelines.engine.files import SCRATCH, Folder, fingerprint
+from pipelines.engine.files import SCRATCH, Folder
 from pipelines.engine.shards import Tally
 from pipelines.engine.sources import SourceShard, content_fingerprints, source_shards
 from pipelines.engine.stage import StageRun
@@ -111,6 +112,8 @@ class ExtractShards:
                         )
                     )
                 else:
+                    if record.mended:
+                        tally.add(f"mended.{record.mended}")
                     self._page(name, record, batch, aside)
                 if batch.full:
                     self._write(batch, writer, tally, progress)
@@ -158,7 +161,7 @@ class ExtractShards:
 
     def _text(self, page: Page, title: str) -> tuple[str, str]:
         if page.kind == "text":
-            return clean(page.content.decode("utf-8", "replace")), title
+            return clean(decode_text(page.content, page.charset)[0]), title
         result = Extractor(self.extract).extract(page.content, page.url, page.charset)
         return result.text, title or result.title
 
@@ -205,9 +208,9 @@ def _aside(
     }
 
 
-def run(run: StageRun, inputs: Sequence[str], readers: ReaderSettings) -> dict[str, Any]:
-    """Extract every input file that `inputs` (paths, folders, globs, URLs) names."""
-    files = discover(inputs)
+def run(run: StageRun) -> dict[str, Any]:
+    """Extract every input file that the run's sources (paths, folders, globs, URLs) name."""
+    files = discover([resources.resolve(s) for s in run.sources])
     hashes = content_fingerprints(files, run.folder)
     shards = source_shards(files)
     named = [(name, hashes[name]) for name in sorted(hashes)]
@@ -215,7 +218,7 @@ def run(run: StageRun, inputs: Sequence[str], readers: ReaderSettings) -> dict[s
         return manifest
     known = (run.folder / SCRATCH).read_json("inputs.json")
     run.begin()
-    step = ExtractShards(fingerprint([run.settings_key]), run.settings, readers)
+    step = ExtractShards(run.settings_key, run.settings, run.also["readers"])
     tasks = [
         Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s) for s in shards
     ]

@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from curation.models import model_checksums
 from pydantic import BaseModel
 
 import curation
 from curation import resources
 from curation.extract.engines import engine_packages
+from curation.extract.settings import ExtractSettings
+from curation.models import model_checksums
+from curation.tokenize.settings import TokenizeSettings
+from curation.tokenize.tokenizer import load_tokenizer
 
 #: Packages whose version can change a stage's bytes, besides pyarrow, which writes them all.
 _PACKAGES = {
@@ -30,16 +33,27 @@ _PACKAGES = {
 }
 
 
-def stage_facts(stage: str, settings: BaseModel) -> dict[str, Any]:
-    """Software versions, checksums of models and of list files, for key and manifest."""
+def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
+    """Software versions, checksums of models and of list files, for key and manifest.
+
+    `sections` are the settings that the stage reads.
+    """
     packages = ["pyarrow", *_PACKAGES[stage]]
-    if stage == "extract":
-        packages += engine_packages(settings.engine)  # type: ignore[attr-defined]
+    models: dict[str, str] = {}
+    lists: dict[str, str] = {}
+    for settings in sections:
+        if isinstance(settings, ExtractSettings):
+            packages += engine_packages(settings.engine)
+        if isinstance(settings, TokenizeSettings):
+            models["tokenizer"] = load_tokenizer(settings.tokenizer).sha256
+        if hasattr(settings, "models"):
+            models |= model_checksums(settings)
+        lists |= dict(_list_checksums(settings.model_dump(mode="json")))
     versions = {name: importlib.metadata.version(name) for name in sorted(set(packages))}
     return {
         "software": {"curation": curation.__version__, **versions},
-        "models": model_checksums(stage, settings),
-        "lists": dict(sorted(_list_checksums(settings.model_dump(mode="json")))),
+        "models": models,
+        "lists": lists,
     }
 
 

@@ -24,6 +24,8 @@ from pipelines.facts import stage_facts
 #: The resolved recipe beside the stage folders; `curate report` and `why` read the stages from it.
 RECIPE_FILE = "recipe.yaml"
 _LOCK = ".lock"
+#: Sections of the recipe that a stage reads besides its own.
+_ALSO_READS = {"extract": ("readers",), "mix": ("tokenize",)}
 
 
 @dataclass(frozen=True)
@@ -82,22 +84,27 @@ def run_plan(work: Plan, executor: Executor, fresh: bool = False) -> dict[str, d
 def run_stage(stage: str, work: Plan, inputs: Sequence[str], executor: Executor) -> dict[str, Any]:
     """Run one stage; a complete one costs a look at its manifest."""
     settings = work.recipe.settings(stage)
-    facts = stage_facts(stage, settings)
-    key: Any = [settings.model_dump(mode="json"), facts]
-    if stage == "extract":
-        key.append(work.recipe.readers.model_dump(mode="json"))
+    also = {name: getattr(work.recipe, name) for name in _ALSO_READS.get(stage, ())}
+    facts = stage_facts(stage, [settings, *also.values()])
+    key = [s.model_dump(mode="json") for s in (settings, *also.values())]
     recipe = {"name": work.recipe.name, "sha256": work.recipe.sha256, "stages": list(work.stages)}
     shards: list[Shard] = [] if stage == "extract" else stage_inputs(inputs)
     run = StageRun(
-        stage, work.output / stage, settings, fingerprint(key), executor, recipe, facts, shards
+        stage,
+        work.output / stage,
+        settings,
+        fingerprint([key, facts]),
+        executor,
+        recipe,
+        facts,
+        shards,
+        also,
+        tuple(inputs),
     )
     executor.display.stage(stage, "started")
     before, started = _manifest_key(run), time.perf_counter()
     module = importlib.import_module(f"pipelines.{stage.replace('-', '_')}")
-    if stage == "extract":
-        manifest = module.run(run, inputs, work.recipe.readers)
-    else:
-        manifest = module.run(run)
+    manifest = module.run(run)
     counts = manifest["counts"]
     executor.display.stage(
         stage,

@@ -6,11 +6,11 @@ import argparse
 import json
 
 import yaml
-from curation.models import list_models
 from rich.console import Console
 from rich.table import Table
 
 import curation
+from curation.models import list_models
 from curation.recipe import built_in, load
 
 
@@ -58,15 +58,10 @@ def models(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([c.model_dump(mode="json") for c in cards], indent=1, ensure_ascii=False))
         return 0
-    table = Table("model", "version", "licence", "sha256", "bytes", "description")
+    table = Table("model", "version", "licence", "sha256", "task")
     for card in cards:
-        table.add_row(
-            card.name,
-            str(card.version),
-            card.licence,
-            card.sha256[:12],
-            f"{card.bytes:,}",
-            card.description,
-        )
+        sums = [card.sha256] if isinstance(card.sha256, str) else list(card.sha256.values())
+        short = "\n".join(s[:16] for s in sums)
+        table.add_row(card.name, str(card.version), card.licence, short, card.task)
     Console().print(table)
     return 0

@@ -115,7 +115,7 @@ def source_shards(files: Sequence[InputFile]) -> list[SourceShard]:
             shards.append(_shard([file], grouped=False))
             continue
         group.append(file)
-        ends = xxhash.xxh64_intdigest(file.name) % _GROUP_CUT == 0
+        ends = xxhash.xxh64_intdigest(file.name.encode()) % _GROUP_CUT == 0
         if ends or sum(f.size for f in group) >= _GROUP_BYTES:
             close()
     close()
@@ -125,5 +125,5 @@ def source_shards(files: Sequence[InputFile]) -> list[SourceShard]:
 def _shard(files: Sequence[InputFile], grouped: bool) -> SourceShard:
     first = files[0].name
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", first.rsplit("/", 1)[-1])[:80].strip("._") or "input"
-    name = f"{stem}{'-and-more' if grouped else ''}-{xxhash.xxh32_hexdigest(first)}"
+    name = f"{stem}{'-and-more' if grouped else ''}-{xxhash.xxh32_hexdigest(first.encode())}"
     return SourceShard(name, tuple((f.path, f.name) for f in files), sum(f.size for f in files))

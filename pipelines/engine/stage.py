@@ -45,6 +45,8 @@ class StageRun:
     recipe: dict[str, Any]  # for the manifest: name and sha256
     facts: dict[str, Any] = field(default_factory=dict)  # for the manifest: versions, models
     inputs: Sequence[Shard] = ()
+    also: dict[str, Any] = field(default_factory=dict)  # other sections that the stage reads
+    sources: tuple[str, ...] = ()  # inputs as the user named them
 
     @property
     def documents(self) -> int:
@@ -104,7 +106,8 @@ class StageRun:
             "stage": self.stage,
             "key": self.key(inputs),
             "recipe": self.recipe,
-            "settings": json.loads(self.settings.model_dump_json()),
+            "settings": json.loads(self.settings.model_dump_json(by_alias=True)),
+            **{k: json.loads(v.model_dump_json(by_alias=True)) for k, v in self.also.items()},
             **self.facts,
             "counts": counts,
             "inputs": [{"name": n, "fingerprint": f} for n, f in inputs],

@@ -112,9 +112,17 @@ def _at_least_one(shard: Shard) -> Iterator[pa.RecordBatch]:
         seen = True
         yield batch
     if not seen:
-        with shard.folder.open(shard.file) as file:
-            schema = pq.read_schema(file)
-        yield pa.RecordBatch.from_pylist([], schema=schema)
+        yield pa.RecordBatch.from_pylist([], schema=_schema(shard))
+
+
+def column_names(shard: Shard) -> list[str]:
+    """Columns that a shard has."""
+    return list(_schema(shard).names)
+
+
+def _schema(shard: Shard) -> pa.Schema:
+    with shard.folder.open(shard.file) as file:
+        return pq.read_schema(file)
 
 
 def shard_tasks(shards: Sequence[Shard], extra: dict[str, str] | None = None) -> list[Task]:
