@@ -91,7 +91,7 @@ def to_event(
     kind = _kind(head, buffer, begin, end, settings)
     reason = _skip_reason(head, kind, settings)
     if reason:
-        if problem and problem.cut:
+        if problem and problem.cut and not problem.reason.endswith(".bad_length"):
             return _damage(head, buffer, begin, end, offset, problem, settings)
         return Skipped(reason)
     body = bytes(memoryview(buffer)[kind.body : end])

@@ -121,7 +121,6 @@ def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) ->
         while stream.skip_to(-offset) < -offset and not (stream.ended and not stream.breaks):
             if stream.breaks:
                 stream.breaks.popleft()
-        stream.claim(stream.base)  # the member's own record comes before
     event = next(iter(reader(stream, settings)), None)
     if isinstance(event, Page | Damage) and event.offset != offset:
         return None

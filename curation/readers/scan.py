@@ -48,6 +48,7 @@ class _Scanner:
         stream = self.stream
         position = stream.base
         while True:
+            after = position
             position = self._skip_blank(position)
             stream.drop(position)
             if stream.breaks and stream.breaks[0][0] <= position:
@@ -55,7 +56,7 @@ class _Scanner:
             elif position >= stream.end and stream.ended:
                 return
             else:
-                event, position = self._record(position)
+                event, position = self._record(position, after)
                 yield event
 
     def _skip_blank(self, position: int) -> int:
@@ -80,12 +81,12 @@ class _Scanner:
         offset = self.stream.offset_of_break(position, broken)
         return Damage(offset, broken.reason, broken.detail, None, b"")
 
-    def _record(self, position: int) -> tuple[Event, int]:
+    def _record(self, position: int, after: int) -> tuple[Event, int]:
         stream = self.stream
         head = self._head(position)
         if head is None:
-            return self._garbage(position)
-        offset = stream.claim(position)
+            return self._garbage(position, after)
+        offset = stream.claim(position, after)
         body = position + head.size
         if head.length is not None and head.length > self.settings.max_record_bytes:
             reached = stream.fill(body + self.settings.max_record_bytes)
@@ -166,9 +167,10 @@ class _Scanner:
         ):
             return True
         at = behind - stream.base
-        return may_begin_warc(stream.buffer, at) or (
-            parse_arc(stream.buffer, at, reached - stream.base) is not None
-        )
+        if stream.buffer.startswith(b"WARC/", at):
+            return True
+        line_before = at > 0 and stream.buffer[at - 1] in _LINE_ENDS
+        return line_before and parse_arc(stream.buffer, at, reached - stream.base) is not None
 
     def _mend(self, head: RecordHead, body: int, want: int) -> _Extent:
         """The extent of a record whose length is wrong or whose end is missing."""
@@ -187,6 +189,9 @@ class _Scanner:
                 True,
             )
             return _Extent(reached, reached, problem)
+        closing = (b"\n\n",) if head.archive == "warc" else (b"\n", b"\r\n")
+        if stream.buffer.startswith(closing, want - stream.base):
+            return _Extent(want, want, None)  # the next record's beginning is broken, not this end
         longest = body + self.settings.max_record_bytes
         problem = Problem(length, "the record goes on behind its end", False, longer=True)
         looked = want - 1
@@ -226,10 +231,10 @@ class _Scanner:
             places.append(stream.base + found.start())
         return min(places, default=None)
 
-    def _garbage(self, position: int) -> tuple[Event, int]:
+    def _garbage(self, position: int, after: int) -> tuple[Event, int]:
         """Bytes that begin no record, up to the next that do, a break or the end."""
         stream = self.stream
-        offset = stream.claim(position)
+        offset = stream.claim(position, after)
         begin = position - stream.base
         raw = bytes(stream.buffer[begin : begin + self.settings.keep_raw_bytes])
         warc = may_begin_warc(stream.buffer, begin)

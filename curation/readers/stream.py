@@ -76,9 +76,6 @@ class Stream:
         self.drop(reached)
         return reached
 
-    def is_member_start(self, position: int) -> bool:
-        return any(start == position for start, _ in self._starts)
-
     def member_starts(self, begin: int, end: int) -> list[int]:
         """Positions in [begin, end) where members start."""
         return [start for start, _ in self._starts if begin <= start < end]
@@ -89,12 +86,16 @@ class Stream:
             starts.popleft()
         return starts[0] if starts else (0, 0)
 
-    def claim(self, position: int) -> int:
-        """Offset under which the event that begins at `position` is found again; call in order."""
+    def claim(self, position: int, after: int) -> int:
+        """Offset under which the event that begins at `position` is found again; call in order.
+
+        `after` is where the event before it ended; only padding lies between. In a compressed
+        file the offset is the member's when the event is the first thing in it.
+        """
         if not self._compressed:
             return position
-        _, offset = self._member(position)
-        if offset == self._claimed:
+        start, offset = self._member(position)
+        if offset == self._claimed or start < after:
             return -position
         self._claimed = offset
         return offset

@@ -32,7 +32,7 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
             continue
         end = _line_end(stream, position, settings.max_record_bytes)
         if end is None:
-            offset = stream.claim(position)
+            offset = stream.claim(position, position)
             raw = bytes(stream.buffer[: settings.keep_raw_bytes])
             detail = f"a line of over {settings.max_record_bytes} bytes"
             yield Damage(offset, "record.too_large", detail, None, raw)
@@ -45,7 +45,7 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
         line = bytes(stream.buffer[position - stream.base : end - stream.base]).strip()
         cut = bool(stream.breaks) and stream.breaks[0][0] <= end
         if line.strip(b"\0"):
-            event = _line_event(line, stream.claim(position), settings)
+            event = _line_event(line, stream.claim(position, position), settings)
             if cut and isinstance(event, Damage):
                 broken = stream.breaks.popleft()[1]
                 event = Damage(event.offset, broken.reason, broken.detail, None, event.raw)
