@@ -46,7 +46,7 @@ class IndexedWriter:
     def write(self, rows: npt.NDArray) -> None:
         """Append sequences [n, tokens] of this writer's dtype."""
         little = self._dtype.newbyteorder("<")
-        self._bin.write(np.ascontiguousarray(rows, little).data.cast("B"))
+        self._bin.write(np.ascontiguousarray(rows, little).tobytes())
         self._lengths.append(np.full(rows.shape[0], rows.shape[1], np.int32))
 
     def finish(self, idx_file: BinaryIO) -> None:

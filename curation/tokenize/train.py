@@ -28,7 +28,7 @@ from curation.tokenize.vocabulary import (
 )
 from curation.tokenize.words import WordCounts
 
-_SCALE = 1 << 44  # weight of the whole corpus: fixed-point, so that sums don't depend on order
+_SCALE = 1 << 56  # weight of the whole corpus: in whole numbers, sums and ties are exact
 
 
 class TokenizerTraining(BaseModel):
@@ -98,7 +98,7 @@ def _joined(counts: Mapping[Group, WordCounts], settings: TokenizerTraining) -> 
     joined = WordCounts()
     for group in sorted(weights):
         words = counts[group]
-        weight = np.rint(words.counts * (weights[group] * _SCALE)).astype(np.int64)
+        weight = words.counts * round(weights[group] * _SCALE)
         weight[words.counts < settings.min_count] = 0
         joined.add(words, weight)
     return joined

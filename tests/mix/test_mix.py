@@ -1,0 +1,253 @@
+"""Mixing: exact shares, draws that depend on nothing but the document, and honest shortages."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from curation.errors import ConfigError, InputError
+from curation.mix import (
+    NARROW,
+    MixPlan,
+    MixSettings,
+    candidates,
+    crossing,
+    draw,
+    histogram,
+    merge_stats,
+    plan,
+    plan_tables,
+    settle,
+    stats,
+)
+from curation.mix.keys import draw_keys, negative_log
+from curation.resources import root
+
+DOMAINS = ["general", "math_reasoning", "code", "multilingual"]
+
+
+def mixing(**changes: Any) -> MixSettings:
+    defaults = yaml.safe_load((root() / "configs/defaults/mix.yaml").read_text())
+    return MixSettings.model_validate(defaults | {"seed": 1} | changes)
+
+
+def narrow(rows: int, seed: int = 0, sources: tuple[str, ...] = ("books", "web")) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "id_hash": rng.integers(0, 2**64, rows, np.uint64),
+            "source": rng.choice(sources, rows),
+            "domain": rng.choice(DOMAINS, rows, p=[0.7, 0.1, 0.15, 0.05]),
+            "topic": rng.choice(["art", "sport"], rows),
+            "quality": rng.random(rows) * 5,
+            "tokens": rng.integers(1, 2000, rows),
+        },
+        schema=NARROW,
+    )
+
+
+def drawn_by(table: pa.Table, repeats: np.ndarray, column: str) -> dict[str, int]:
+    names = table.column(column).to_numpy(zero_copy_only=False)
+    tokens = repeats.astype(np.int64) * table.column("tokens").to_numpy()
+    return {str(name): int(tokens[names == name].sum()) for name in np.unique(names)}
+
+
+@pytest.mark.parametrize("budget", ["auto", 2_000_000])
+@pytest.mark.parametrize("weights", [[], [[0, 1], [5, 4]]])
+def test_shares_are_exact_to_half_a_document_per_cell(budget: Any, weights: Any) -> None:
+    table = narrow(20_000)
+    s = mixing(budget=budget, quality_weights=weights)
+    mix = plan_tables([table], s)
+    got = drawn_by(table, draw(table, mix).repeats, "domain")
+    for domain, share in zip(DOMAINS, (0.5, 0.25, 0.17, 0.08), strict=True):
+        assert abs(got[domain] - share * mix.budget) <= 2 * 1000 + 1
+    for cell in mix.cells:
+        assert cell.kept is not None and abs(cell.kept - cell.target) <= 1000
+    assert not mix.short
+    assert {row["domain"]: row["kept"] for row in mix.rows()} == got
+
+
+def test_auto_is_the_largest_budget_without_shortage() -> None:
+    table = narrow(3000)
+    mix = plan_tables([table], mixing())
+    more = plan_tables([table], mixing(budget=mix.budget + math.ceil(1 / 0.08) + 1))
+    assert not mix.short and len(more.short) == 1
+    assert more.short[0].domain in {r["domain"] for r in mix.rows() if r["epochs"] > 3.999}
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(0, 500), max_size=5), st.integers(0, 2**32))
+def test_partition_and_order_change_nothing(cuts: list[int], seed: int) -> None:
+    table = narrow(500, 3)
+    s = mixing(budget=300_000, topics={"art": 0.5}, seed=seed)
+    whole = plan_tables([table], s)
+    repeats = draw(table, whole).repeats
+    places = [0, *sorted(cuts), 500]
+    shards = [table.slice(a, b - a) for a, b in itertools.pairwise(places)]
+    mix = plan(merge_stats(stats(shard, s) for shard in reversed(shards)), s)
+    tokens = sum((histogram(shard, mix) for shard in shards), np.zeros((len(mix.cells), 1), int))
+    where = crossing(mix, tokens)
+    mix = settle(mix, where, [candidates(shard, mix, where) for shard in reversed(shards)])
+    assert mix == whole
+    parts = [draw(shard, mix).repeats for shard in shards]
+    assert np.concatenate(parts).tolist() == repeats.tolist()
+
+
+def test_cut_equals_walking_the_sorted_keys() -> None:
+    table = narrow(2000, 5, ("web",))
+    mix = plan_tables([table], mixing(budget=600_000))
+    keys = draw_keys(table.column("id_hash").to_numpy(), None, 1)
+    repeats = draw(table, mix).repeats
+    names = table.column("domain").to_numpy(zero_copy_only=False)
+    tokens = table.column("tokens").to_numpy()
+    for cell in mix.cells:
+        mine = np.flatnonzero(names == cell.domain)
+        left, chosen = cell.remainder, set()
+        for row in mine[np.argsort(keys[mine])]:
+            if left * 2 <= tokens[row]:
+                break
+            chosen.add(int(row))
+            left -= tokens[row]
+            if left <= 0:
+                break
+        partial = {int(row) for row in mine if repeats[row] > cell.whole_epochs}
+        assert partial == chosen and partial
+
+
+def test_epochs_repeat_documents_up_to_the_cap() -> None:
+    table = narrow(2000)
+    mix = plan_tables([table], mixing(budget=10**9))
+    assert {r["epochs"] for r in mix.rows()} == {4.0}
+    assert set(draw(table, mix).repeats.tolist()) == {4}
+    for short, row in zip(mix.short, mix.rows(), strict=True):
+        assert short.missing == row["wanted"] - 4 * row["available"]
+        assert short.epochs_needed == pytest.approx(row["wanted"] / row["available"])
+        assert 4 * (row["available"] + short.tokens_needed) >= row["wanted"]
+
+
+def test_a_missing_domain_is_reported_and_the_rest_keeps_its_shares() -> None:
+    table = narrow(4000)
+    table = table.filter(pa.compute.not_equal(table.column("domain"), "code"))
+    mix = plan_tables([table], mixing())
+    (short,) = mix.short
+    assert (short.domain, short.epochs_needed) == ("code", None)
+    assert short.missing == mix.wanted["code"] > 0
+    assert "code is short of" in mix.table()
+    got = drawn_by(table, draw(table, mix).repeats, "domain")
+    assert got["general"] / got["math_reasoning"] == pytest.approx(2, rel=0.01)
+
+
+def test_source_weights_shift_the_draw_within_a_domain() -> None:
+    table = narrow(20_000)
+    even = plan_tables([table], mixing(budget=1_000_000))
+    tilted = plan_tables([table], mixing(budget=1_000_000, sources={"books": 3}))
+
+    def ratio(mix: MixPlan) -> float:
+        got = drawn_by(table, draw(table, mix).repeats, "source")
+        return got["books"] / got["web"]
+
+    assert ratio(tilted) / ratio(even) == pytest.approx(3, rel=0.02)
+
+
+def test_a_full_source_hands_its_part_to_the_others() -> None:
+    table = pa.table(
+        {
+            "id_hash": np.arange(1010, dtype=np.uint64),
+            "source": ["small"] * 10 + ["large"] * 1000,
+            "domain": ["general"] * 1010,
+            "topic": [None] * 1010,
+            "quality": [None] * 1010,
+            "tokens": [10] * 1010,
+        },
+        schema=NARROW,
+    )
+    s = mixing(
+        budget=5000,
+        sources={"small": 100},
+        domains={"general": {"share": 1, "max_epochs": 1}},
+    )
+    mix = plan_tables([table], s)
+    assert {c.source: c.target for c in mix.cells} == {"large": 4900, "small": 100}
+    assert draw(table, mix).repeats.sum() == 500
+
+
+def test_quality_weights_draw_good_documents_more_often() -> None:
+    table = narrow(40_000, 7)
+    quality = table.column("quality").to_numpy()
+    weighted = mixing(budget=2_000_000, quality_weights=[[0, 1], [2.5, 1], [2.6, 3], [5, 3]])
+    drawn = draw(table, plan_tables([table], weighted)).repeats > 0
+    general = table.column("domain").to_numpy(zero_copy_only=False) == "general"
+    odds = drawn[general & (quality > 2.6)].mean() / drawn[general & (quality < 2.5)].mean()
+    # Few are drawn of many, so chances are nearly proportional to weight.
+    assert odds == pytest.approx(3, rel=0.15)
+    plain = draw(table, plan_tables([table], mixing(budget=2_000_000))).repeats > 0
+    assert plain[quality > 2.6].mean() == pytest.approx(plain[quality < 2.5].mean(), rel=0.1)
+
+
+def test_topics_are_downsampled_before_anything_else() -> None:
+    table = narrow(20_000)
+    s = mixing(topics={"art": 0.25})
+    result = draw(table, plan_tables([table], s))
+    art = table.column("topic").to_numpy(zero_copy_only=False) == "art"
+    reasons = np.array(result.verdicts.reason.to_pylist(), object)
+    assert (reasons[art] == "mix.topic_downsampled").mean() == pytest.approx(0.75, abs=0.02)
+    assert "mix.topic_downsampled" not in set(reasons[~art])
+    gone = reasons == "mix.topic_downsampled"
+    assert (result.repeats[gone] == 0).all()
+    values = np.array(result.verdicts.value.to_pylist(), float)
+    assert (values[gone] >= 0.25).all()
+    assert set(np.array(result.verdicts.threshold.to_pylist(), float)[gone]) == {0.25}
+
+
+def test_documents_over_the_budget_have_value_and_threshold() -> None:
+    table = narrow(5000)
+    result = draw(table, plan_tables([table], mixing(budget=400_000)))
+    over = result.repeats == 0
+    assert over.any()
+    verdicts = result.verdicts
+    assert set(np.array(verdicts.reason.to_pylist(), object)[over]) == {"mix.over_budget"}
+    assert (verdicts.kept.to_numpy(zero_copy_only=False) == ~over).all()
+    value = np.array(verdicts.value.to_pylist(), float)[over]
+    threshold = np.array(verdicts.threshold.to_pylist(), float)[over]
+    assert (value >= threshold).all() and (value > threshold).sum() >= over.sum() - 4
+
+
+def test_a_plan_survives_json() -> None:
+    mix = plan_tables([narrow(1000)], mixing(budget=10**8))
+    assert MixPlan.from_dict(mix.as_dict()) == mix
+
+
+@settings(deadline=None)
+@given(st.floats(2**-53, 1 - 2**-53))
+def test_logarithm_agrees_with_the_library(u: float) -> None:
+    assert negative_log(np.array([u]))[0] == pytest.approx(-math.log(u), rel=1e-14)
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValidationError, match="sum to"):
+        mixing(domains={"general": {"share": 0.5, "max_epochs": 1}})
+    with pytest.raises(ValidationError, match="lower to higher"):
+        mixing(quality_weights=[[1, 1], [1, 2]])
+    with pytest.raises(ConfigError, match="no share for the domains"):
+        plan_tables([narrow(50)], mixing(domains={"code": {"share": 1, "max_epochs": 1}}))
+    with pytest.raises(InputError, match="no tokens"):
+        plan_tables([narrow(0)], mixing())
+    table = narrow(50)
+    open_plan = plan(stats(table, mixing()), mixing())
+    with pytest.raises(ConfigError, match="no cuts"):
+        draw(table, open_plan)
+    mix = plan_tables([narrow(50, sources=("web",))], mixing())
+    with pytest.raises(InputError, match="not in the plan"):
+        draw(table, mix)
+    nulls = table.set_column(2, "domain", pa.array([None] * 50, pa.string()))
+    with pytest.raises(InputError, match="`domain` has nulls"):
+        stats(nulls, mixing())

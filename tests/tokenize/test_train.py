@@ -1,0 +1,190 @@
+"""Training against a plain reference, and what a trained vocabulary promises."""
+
+from __future__ import annotations
+
+import collections
+import gzip
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curation.errors import ConfigError, InputError
+from curation.tokenize import Tokenizer, TokenizerTraining, load_tokenizer, train, train_tokenizer
+from curation.tokenize.bpe import merge_piece
+from curation.tokenize.pretokenize import pattern, piece_ends
+from curation.tokenize.tokenizer import special_tokens
+from curation.tokenize.train import group_weights
+from curation.tokenize.words import WordCounts
+
+TEXT = (
+    "low lower lowest newer newest wider widest slow slower slowest\n"
+    "die Donaudampfschifffahrt und der Dampfer auf der Donau, die Dampfschifffahrt\n"
+    "नमस्ते दुनिया, नमस्ते भारत। สวัสดีชาวโลก สวัสดีครับ 東京都 東京タワー 京都\n"
+)
+
+
+def training(size: int, **changes: object) -> TokenizerTraining:
+    values: dict[str, object] = {
+        "size": size,
+        "pattern": "marks",
+        "special_tokens": 3,
+        "balance": 1.0,
+        "longest_token": 48,
+        "longest_piece": 4096,
+        "min_count": 1,
+    }
+    return TokenizerTraining.model_validate(values | changes)
+
+
+def reference(text: str, base: list[bytes], size: int) -> list[bytes]:
+    """Count all pairs anew for every merge; encode as tiktoken does between merges."""
+    tokens = list(base)
+    data = text.encode()
+    ends = piece_ends(np.frombuffer(data, np.uint8), 0, len(data), pattern("marks").classes)
+    pieces = collections.Counter(
+        data[a:b] for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
+    )
+    while len(tokens) < size:
+        ranks = {token: k for k, token in enumerate(tokens)}
+        counts: collections.Counter[tuple[int, int]] = collections.Counter()
+        for piece, count in pieces.items():
+            parts = [piece] if piece in ranks else [bytes([b]) for b in piece]
+            while True:
+                known = [
+                    (ranks[a + b], k)
+                    for k, (a, b) in enumerate(itertools.pairwise(parts))
+                    if a + b in ranks
+                ]
+                if not known:
+                    break
+                _, k = min(known)
+                parts[k : k + 2] = [parts[k] + parts[k + 1]]
+            for a, b in itertools.pairwise(parts):
+                counts[ranks[a], ranks[b]] += count
+        if not counts:
+            break
+        (a, b), _ = min(counts.items(), key=lambda item: (-item[1], item[0]))
+        tokens.append(tokens[a] + tokens[b])
+    return tokens
+
+
+BYTES = [bytes([b]) for b in range(256)]
+
+
+def test_from_scratch_equals_the_reference() -> None:
+    expected = reference(TEXT, BYTES, 330)
+    assert train([(("", ""), [TEXT])], training(330)).tokens == expected
+
+
+def test_continuing_keeps_the_base_and_equals_the_reference() -> None:
+    base = reference(TEXT, BYTES, 290)
+    expected = reference(TEXT + TEXT[::-1], base, 340)
+    trained = train([(("", ""), [TEXT + TEXT[::-1]])], training(340), base)
+    assert trained.tokens == expected
+    assert trained.tokens[:290] == base
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(alphabet="abc ", min_size=1, max_size=60))
+def test_small_alphabets_equal_the_reference(text: str) -> None:
+    expected = reference(text, BYTES, 266)
+    if len(expected) < 266:
+        with pytest.raises(InputError, match="supports"):
+            train([(("", ""), [text])], training(266))
+    else:
+        assert train([(("", ""), [text])], training(266)).tokens == expected
+
+
+def test_every_token_is_reached_by_merging() -> None:
+    tokens = train([(("", ""), [TEXT])], training(360)).tokens
+    t = Tokenizer("t", tokens, pattern("marks"), special_tokens(3))._tables
+    out = np.empty(64, np.uint32)
+    for rank, token in enumerate(tokens):
+        data = np.frombuffer(token, np.uint8)
+        assert merge_piece(data, 0, len(data), t.pair_keys, t.pair_ids, t.byte_ids, out) == 1
+        assert out[0] == rank
+
+
+def test_order_of_batches_does_not_matter() -> None:
+    lines = TEXT.splitlines(keepends=True)
+    groups = [(("de" if k else "en", "a"), [line]) for k, line in enumerate(lines)]
+    ahead = train(groups, training(330, balance=0.3))
+    assert train(groups[::-1], training(330, balance=0.3)).tokens == ahead.tokens
+
+
+def test_long_tokens_and_pieces_are_left_out() -> None:
+    trained = train([(("", ""), ["abcdefgh " * 50 + TEXT])], training(300, longest_token=4))
+    assert max(map(len, trained.tokens)) <= 4
+    short = train([(("", ""), ["abcdefghij" * 9 + " " + TEXT])], training(300, longest_piece=80))
+    assert short.tokens == train([(("", ""), [" " + TEXT])], training(300)).tokens
+
+
+def test_weights_balance_languages_then_sources() -> None:
+    sizes = {("en", "web"): 900, ("en", "book"): 100, ("yo", "web"): 10}
+    equal = group_weights(sizes, 0.0)
+    assert equal["yo", "web"] * 10 == pytest.approx(0.5)
+    assert equal["en", "book"] * 100 == pytest.approx(0.25)
+    asis = group_weights(sizes, 1.0)
+    assert asis["yo", "web"] == pytest.approx(asis["en", "web"])
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.text(alphabet="ab ñ文\n1", max_size=30), max_size=20))
+def test_word_counts_equal_a_dictionary(texts: list[str]) -> None:
+    expected: collections.Counter[bytes] = collections.Counter()
+    words = WordCounts()
+    words.count(texts, pattern("marks"), 100)
+    for text in texts:
+        data = text.encode()
+        ends = piece_ends(np.frombuffer(data, np.uint8), 0, len(data), pattern("marks").classes)
+        expected.update(
+            data[a:b] for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=False)
+        )
+    assert dictionary(words) == dict(expected)
+
+
+def dictionary(words: WordCounts) -> dict[bytes, int]:
+    data, offsets = words.data.tobytes(), words.offsets.tolist()
+    return {
+        data[a:b]: int(n) for a, b, n in zip(offsets[:-1], offsets[1:], words.counts, strict=True)
+    }
+
+
+def test_word_counts_grow_and_join() -> None:
+    words, joined = WordCounts(), WordCounts()
+    words.count([f"w{k} x" for k in range(5000)], pattern("cl100k"), 100)
+    joined.add(words, 3 * words.counts)
+    assert dictionary(joined) == {k: 3 * n for k, n in dictionary(words).items()}
+    assert dictionary(words)[b" x"] == 5000
+
+
+def test_train_from_files_and_load(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "a.jsonl.gz", "wt", encoding="utf-8") as out:
+        for line in TEXT.splitlines():
+            out.write(json.dumps({"text": line, "lang": "mul"}) + "\n")
+    pq.write_table(pa.table({"text": [TEXT], "language": ["en"]}), tmp_path / "b.parquet")
+    (tmp_path / "de.txt").write_text(TEXT, encoding="utf-8")
+    files = [str(tmp_path / name) for name in ("de.txt", "b.parquet", "a.jsonl.gz")]
+    card = train_tokenizer(files, tmp_path / "out", training(300), name="mine")
+    assert sorted(card["bytes_by_language"]) == ["de", "en", "mul"]
+    loaded = load_tokenizer(tmp_path / "out")
+    assert (loaded.name, loaded.vocab_size, loaded.pattern.name) == ("mine", 303, "marks")
+    assert loaded.decode(loaded.encode(TEXT)) == TEXT
+
+
+def test_bad_corpora_are_refused(tmp_path: Path) -> None:
+    bad = tmp_path / "x.jsonl"
+    bad.write_text('{"text": "a"}\n{"no": 1}\n')
+    with pytest.raises(InputError, match="line 2"):
+        train_tokenizer([str(bad)], tmp_path / "out", training(300))
+    with pytest.raises(InputError, match="corpus files are"):
+        train_tokenizer(["x.pdf"], tmp_path / "out", training(300))
+    with pytest.raises(ConfigError, match="below the base"):
+        train([], training(256), [*BYTES, b"ab"])
