@@ -6,6 +6,7 @@ its header. A body that visibly lacks its declared coding is taken as it is.
 
 from __future__ import annotations
 
+import io
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -13,6 +14,9 @@ from typing import NamedTuple
 
 import brotli
 import zstandard
+
+from curation.readers.members import ZSTD_MAGIC, ZstdFrameError, zstd_blocks
+from curation.readers.raw import RawFile
 
 _HEAD_END = re.compile(rb"\r*\n\r*\n")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
@@ -104,7 +108,8 @@ def looks_like_html(body: bytes) -> bool:
     return _HTML_START.match(body[:_SNIFFED]) is not None
 
 
-def _looks_like_text(body: bytes) -> bool:
+def looks_like_text(body: bytes) -> bool:
+    """Whether the beginning is free of the control characters that binary data has."""
     return _BINARY.search(body[:_SNIFFED]) is None
 
 
@@ -134,10 +139,9 @@ def decode_body(
         name = coding.removeprefix("x-")
         if name == "chunked":
             step = _unchunk(body)
-            complete = step.complete
         elif name in _DECODERS:
             step = _decompress(body, name, max_bytes)
-        elif _looks_like_text(body):
+        elif looks_like_text(body):
             continue  # a charset or another word that is no coding
         else:
             return Body(b"", "http.unknown_coding", False)
@@ -145,8 +149,7 @@ def decode_body(
             return step
         body = step.content
         problem = step.problem or problem
-        if step.problem:
-            complete = False
+        complete = step.complete or (complete and not step.problem)
     return Body(body, problem, complete)
 
 
@@ -225,9 +228,14 @@ def _brotli(body: bytes, step: int) -> Iterator[bytes]:
 
 
 def _zstd(body: bytes, step: int) -> Iterator[bytes]:
-    reader = zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True)
-    while out := reader.read(step):
-        yield out
+    raw = RawFile(io.BytesIO(body), "body")
+    context = zstandard.ZstdDecompressor()
+    at = 0
+    while at == 0 or body.startswith(ZSTD_MAGIC, at):
+        decoder = context.decompressobj()
+        for block, end in zstd_blocks(raw, at):
+            yield decoder.decompress(block)
+            at = end
 
 
 _DECODERS: dict[str, Callable[[bytes, int], Iterator[bytes]]] = {
@@ -236,7 +244,7 @@ _DECODERS: dict[str, Callable[[bytes, int], Iterator[bytes]]] = {
     "br": _brotli,
     "zstd": _zstd,
 }
-_ERRORS = (zlib.error, brotli.error, zstandard.ZstdError)
+_ERRORS = (zlib.error, brotli.error, zstandard.ZstdError, ZstdFrameError)
 
 
 def _decompress(body: bytes, name: str, max_bytes: int) -> Body:
@@ -247,7 +255,7 @@ def _decompress(body: bytes, name: str, max_bytes: int) -> Body:
         return Body(b"", "record.too_large", False, too_large=True)
     if not failed:
         return Body(content, "", True)
-    if looks_like_html(body) or (not content and _looks_like_text(body)):
+    if looks_like_html(body) or (not content and looks_like_text(body)):
         return Body(body, "", False)  # the crawler undid the coding and kept the header
     content, _, _ = _collect(body, name, max_bytes, _FINE_STEP)
     return Body(content, f"http.bad_{name}", False)

@@ -263,41 +263,41 @@ def _gap(
     return found
 
 
-class _ZstdError(Exception):
-    pass
+class ZstdFrameError(Exception):
+    """A zstd frame is cut or is none."""
 
 
-def _zstd_blocks(raw: RawFile, start: int) -> Iterator[tuple[bytes, int]]:
+def zstd_blocks(raw: RawFile, start: int) -> Iterator[tuple[bytes, int]]:
     """The header of the frame at `start` and its blocks, each with the offset behind it.
 
     A block decodes to 128 KiB at most, so decoding by block bounds memory whatever the data.
-    Raises _ZstdError where the frame is cut or is none.
+    Raises ZstdFrameError where the frame is cut or is none.
     """
     head = raw.fetch(start, 18)
     if len(head) < 6 or not head.startswith(ZSTD_MAGIC):
-        raise _ZstdError("the file ends inside a frame header")
+        raise ZstdFrameError("the file ends inside a frame header")
     descriptor = head[4]
     single = bool(descriptor & 0x20)
     size = 5 + (not single) + (0, 1, 2, 4)[descriptor & 3]
     size += (1 if single else 0, 2, 4, 8)[descriptor >> 6]
     if len(head) < size:
-        raise _ZstdError("the file ends inside a frame header")
+        raise ZstdFrameError("the file ends inside a frame header")
     yield head[:size], start + size
     at = start + size
     last = False
     while not last:
         header = raw.fetch(at, 3)
         if len(header) < 3:
-            raise _ZstdError("the file ends inside a frame")
+            raise ZstdFrameError("the file ends inside a frame")
         bits = int.from_bytes(header, "little")
         last = bool(bits & 1)
         if (bits >> 1) & 3 == 3:
-            raise _ZstdError("a block of a reserved type")
+            raise ZstdFrameError("a block of a reserved type")
         length = 1 if (bits >> 1) & 3 == 1 else bits >> 3
         checksum = 4 if last and descriptor & 4 else 0
         block = raw.fetch(at + 3, length + checksum)
         if len(block) < length + checksum:
-            raise _ZstdError("the file ends inside a frame")
+            raise ZstdFrameError("the file ends inside a frame")
         at += 3 + len(block)
         yield header + block, at
 
@@ -327,11 +327,11 @@ def zstd_pieces(
         decoder = context.decompressobj()
         out = b""
         try:
-            for block, _ in _zstd_blocks(buffered, at):
+            for block, _ in zstd_blocks(buffered, at):
                 out += decoder.decompress(block)
                 if len(out) >= _TRIAL_OUTPUT:
                     break
-        except (_ZstdError, zstandard.ZstdError):
+        except (ZstdFrameError, zstandard.ZstdError):
             return None
         return out
 
@@ -346,12 +346,12 @@ def zstd_pieces(
             yield Start(start)
             decoder = context.decompressobj()
             try:
-                for block, end in _zstd_blocks(buffered, start):
+                for block, end in zstd_blocks(buffered, start):
                     out = decoder.decompress(block)
                     at = end
                     if out:
                         yield out
-            except _ZstdError as error:
+            except ZstdFrameError as error:
                 problem = Break(start, "zstd.truncated", str(error))
             except zstandard.ZstdError as error:
                 problem = Break(start, "zstd.corrupt", str(error))

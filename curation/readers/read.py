@@ -137,7 +137,9 @@ def _compression(head: bytes, name: str) -> str:
     if members.RECORD.match(head) or head.lstrip().startswith(b"<") or not head:
         return ""
     by_name = _COMPRESSED_NAME.get(PurePosixPath(name.lower()).suffix, "")
-    return by_name if by_name and b"\0" in head else ""
+    magics = {codec.name: codec.magic for codec in members.STREAM_CODECS}
+    magic = magics.get(by_name, members.ZSTD_MAGIC)
+    return by_name if magic in head or not http.looks_like_text(head) else ""
 
 
 def _stream(raw: RawFile, compression: str, settings: ReaderSettings, offset: int = 0) -> Stream:

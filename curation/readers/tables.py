@@ -62,7 +62,8 @@ def _line_end(stream: Stream, position: int, longest: int) -> int | None:
         reached = stream.fill(min(want, position + longest))
         found = stream.buffer.find(b"\n", looked - stream.base, reached - stream.base)
         if found >= 0:
-            return stream.base + found + 1
+            end = stream.base + found + 1
+            return end if end <= position + longest else None
         if reached < min(want, position + longest):
             return reached
         if want >= position + longest:

@@ -1,0 +1,238 @@
+"""Sound archives of every kind, and the odd forms that real ones take."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from curation.errors import InputError
+from curation.readers import Damage, Event, Page, Skipped, read, read_at
+from curation.readers.headers import parse_date
+from tests.readers.archives import (
+    ARC_HEAD,
+    arc_record,
+    default_settings,
+    http_response,
+    page_body,
+    sample,
+    warc_record,
+    zstd_with_dictionary,
+)
+
+
+def events_of(folder: Path, data: bytes, name: str = "x.warc", **changes: object) -> list[Event]:
+    path = folder / name
+    path.write_bytes(data)
+    return list(read(str(path), default_settings(**changes)))
+
+
+def contents(events: list[Event]) -> list[bytes]:
+    return [event.content for event in events if isinstance(event, Page)]
+
+
+def check_places(path: Path, events: list[Event]) -> None:
+    """Every place is unique, and every page is found again at its own."""
+    offsets = [event.offset for event in events if isinstance(event, Page | Damage)]
+    assert len(set(offsets)) == len(offsets)
+    for event in events:
+        if isinstance(event, Page):
+            assert read_at(str(path), event.offset, default_settings()) == event
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "warc",
+        "arc",
+        "warc.gz",
+        "arc.gz",
+        "warc.zst",
+        "warc.lz4",
+        "warc.bz2",
+        "warc.xz",
+        "warc.dict",
+    ],
+)
+@pytest.mark.parametrize("size", [300, 150_000])
+def test_every_compression(tmp_path: Path, kind: str, size: int) -> None:
+    made = sample(kind, count=5, size=size)
+    events = events_of(tmp_path, made.data, "archive")  # found by content, not by name
+    assert contents(events) == made.bodies
+    pages = [event for event in events if isinstance(event, Page)]
+    assert [page.offset for page in pages] == [start for start, _ in made.spans]
+    assert [page.url for page in pages] == [f"http://site.example/{i}" for i in range(5)]
+    assert not any(page.mended for page in pages)
+    check_places(tmp_path / "archive", events)
+
+
+def test_fields_of_a_page(tmp_path: Path) -> None:
+    block = http_response(b"<p>x", b"content-type: Text/HTML; Charset='koi8-r'")
+    extra = b"WARC-Protocol: h2\r\nWARC-Protocol: tls/1.3\r\n"
+    (page,) = events_of(tmp_path, warc_record(7, block, extra=extra))
+    assert page == Page(
+        url="http://site.example/7",
+        date=datetime(2024, 5, 6, 7, 8, 7, tzinfo=UTC),
+        record_id="<urn:uuid:00000000-0000-0000-0000-000000000007>",
+        offset=0,
+        content=b"<p>x",
+        kind="html",
+        charset="koi8-r",
+        mime="text/html",
+        status=200,
+        fields=None,
+    )
+
+
+@pytest.mark.parametrize("compress_dictionary", [False, True])
+def test_zstd_dictionary(tmp_path: Path, compress_dictionary: bool) -> None:
+    records = [warc_record(i, http_response(page_body(i))) for i in range(12)]
+    frames = zstd_with_dictionary(records, compress_dictionary)
+    events = events_of(tmp_path, b"".join(frames))
+    assert contents(events) == [page_body(i) for i in range(12)]
+    check_places(tmp_path / "x.warc", events)
+
+
+@pytest.mark.parametrize("block", [700, 1 << 20])
+def test_gzip_members_that_are_no_records(tmp_path: Path, block: int) -> None:
+    made = sample("warc")
+    parts = [made.data[at : at + block] for at in range(0, len(made.data), block)]
+    events = events_of(tmp_path, b"".join(gzip.compress(part, mtime=0) for part in parts))
+    assert contents(events) == made.bodies
+    places = [event.offset for event in events if isinstance(event, Page)]
+    assert places == [0, *(-start for start, _ in made.spans[1:])]
+    check_places(tmp_path / "x.warc", events)
+
+
+def test_gzip_header_with_extra_field(tmp_path: Path) -> None:
+    record = warc_record(1, http_response(b"<p>1"))
+    plain = gzip.compress(record, mtime=0)
+    extra = plain[:3] + b"\x04" + plain[4:10] + b"\x0c\x00sl\x08\x00" + bytes(8) + plain[10:]
+    assert contents(events_of(tmp_path, extra + plain)) == [b"<p>1", b"<p>1"]
+
+
+def test_files_of_different_kinds_behind_each_other(tmp_path: Path) -> None:
+    data = sample("warc.gz", 2).data + sample("warc", 2).data + sample("arc.gz", 2).data
+    events = events_of(tmp_path, data)
+    bodies = [page_body(0, 300), page_body(1, 337)]
+    assert contents(events) == bodies * 3
+    assert not any(isinstance(event, Damage) for event in events)
+    check_places(tmp_path / "x.warc", events)
+
+
+def test_line_feeds_only_and_no_blank_lines(tmp_path: Path) -> None:
+    records = [warc_record(i, b"\nbody %d" % i, "resource", "text/plain") for i in range(3)]
+    unix = b"".join(record.replace(b"\r\n", b"\n") for record in records)
+    bare = b"".join(record.removesuffix(b"\r\n\r\n") for record in records)
+    odd = b"".join(record.replace(b"\r\n", b"\r\r\n") for record in records)
+    for data in (unix, bare, odd):
+        events = events_of(tmp_path, data)
+        assert contents(events) == [b"\nbody %d" % i for i in range(3)]
+
+
+def test_text_records(tmp_path: Path) -> None:
+    text = "Grüße, 世界\n".encode()
+    data = warc_record(0, b"a: b\r\n", "warcinfo", "application/warc-fields")
+    data += warc_record(1, text, "conversion", "text/plain")
+    data += warc_record(2, b"{}", "metadata", "application/json")
+    info, page, metadata = events_of(tmp_path, data, "x.wet")
+    assert isinstance(page, Page)
+    assert (page.kind, page.content, page.status) == ("text", text, None)
+    assert [info, metadata] == [Skipped("type:warcinfo"), Skipped("type:metadata")]
+
+
+def test_what_is_no_document(tmp_path: Path) -> None:
+    image = http_response(b"\x89PNG", b"Content-Type: image/png")
+    nothing = http_response(b"\x00\x01", b"X: y")
+    data = warc_record(1, image) + warc_record(2, nothing)
+    data += warc_record(3, b"log", "resource", "text/plain").replace(b"http://site", b"urn:site")
+    data += warc_record(4, b"x", "revisit")
+    expected = ["mime:image/png", "mime:unknown", "scheme:urn", "type:revisit"]
+    assert events_of(tmp_path, data) == [Skipped(reason) for reason in expected]
+
+
+def test_missing_type_is_sniffed(tmp_path: Path) -> None:
+    block = http_response(b"<!-- x --> <!DOCTYPE html><p>", b"X: y")
+    (page,) = events_of(tmp_path, warc_record(1, block))
+    assert isinstance(page, Page)
+    assert page.mime == "text/html"
+
+
+def test_arc_versions_and_odd_headers(tmp_path: Path) -> None:
+    body = http_response(b"<p>two")
+    data = ARC_HEAD + arc_record(1, http_response(b"<p>one"))
+    data += (
+        b"http://site.example/2 192.0.2.1 20240506070809 text/html 200 ABC - 133 x.arc.gz "
+        b"%d\n%s\n" % (len(body), body)
+    )
+    data += b"http://site.example/a b 192.0.2.1 20240506070809  %d\n%s\n" % (len(body), body)
+    data += b"dns:site.example 192.0.2.1 20240506070809 text/dns 3\nx y\n"
+    events = events_of(tmp_path, data, "x.arc")
+    assert contents(events) == [b"<p>one", b"<p>two", b"<p>two"]
+    pages = [event for event in events if isinstance(event, Page)]
+    assert pages[2].url == "http://site.example/a%20b"
+    assert pages[0].date == datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
+    assert events[-1] == Skipped("scheme:dns")
+    check_places(tmp_path / "x.arc", events)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_wacz(tmp_path: Path, method: int) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as package:
+        package.writestr("datapackage.json", "{}")
+        package.writestr("archive/a.warc.gz", sample("warc.gz", 3).data)
+        package.writestr("archive/b.warc", sample("warc", 3).data)
+        package.writestr("archive/c.warc.gz", gzip.compress(sample("warc", 3).data))
+    events = events_of(tmp_path, buffer.getvalue(), "x.wacz")
+    assert contents(events) == sample("warc", 3).bodies * 3
+    check_places(tmp_path / "x.wacz", events)
+    broken = buffer.getvalue()[:-60]
+    assert [e.reason for e in events_of(tmp_path, broken) if isinstance(e, Damage)] == [
+        "wacz.corrupt"
+    ]
+
+
+def test_remote_file() -> None:
+    made = sample("warc.gz", 3)
+    with fsspec.open("memory://bucket/x.warc.gz", "wb") as file:
+        file.write(made.data)
+    events = list(read("memory://bucket/x.warc.gz", default_settings()))
+    assert contents(events) == made.bodies
+
+
+def test_places_without_a_page(tmp_path: Path) -> None:
+    path = tmp_path / "x.warc"
+    path.write_bytes(warc_record(1, b"x", "request") + sample("warc", 1).data)
+    with pytest.raises(InputError, match="no page at 0: type:request"):
+        read_at(str(path), 0, default_settings())
+    for offset in (10**6, -(10**6), 5):
+        with pytest.raises(InputError, match=f"no page at {offset}"):
+            read_at(str(path), offset, default_settings())
+    with pytest.raises(InputError, match=r"absent\.warc"):
+        list(read(str(tmp_path / "absent.warc"), default_settings()))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2024-05-06T07:08:09Z", datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)),
+        ("2024-05-06T07:08:09.123456789Z", datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)),
+        ("2024-05-06T07:08:09+02:00", datetime(2024, 5, 6, 5, 8, 9, tzinfo=UTC)),
+        ("2024-05", datetime(2024, 5, 1, tzinfo=UTC)),
+        ("2024", datetime(2024, 1, 1, tzinfo=UTC)),
+        ("20240506070809", datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)),
+        ("201404010000000000", datetime(2014, 4, 1, tzinfo=UTC)),
+        ("2024-13-06T07:08:09Z", None),
+        ("0001-01-01T00:00:00+14:00", None),
+        ("null", None),
+        ("", None),
+    ],
+)
+def test_dates(value: str, expected: datetime | None) -> None:
+    assert parse_date(value) == expected

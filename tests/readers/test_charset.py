@@ -1,0 +1,141 @@
+"""Encodings in the order of the HTML standard."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curation.readers import decode_html
+from curation.readers.charset import declared_encoding, encoding_of_label
+from curation.resources import root
+
+RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 3
+SAMPLES = {
+    "koi8-r": RUSSIAN,
+    "windows-1251": RUSSIAN,
+    "cp932": "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。" * 3,
+    "euc-jp": "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。" * 3,
+    "iso2022_jp_ext": "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。" * 3,
+    "gb18030": "学而时习之，不亦说乎？有朋自远方来，不亦乐乎？人不知而不愠。" * 3,
+    "big5hkscs": "學而時習之，不亦說乎？有朋自遠方來，不亦樂乎？人不知而不慍。" * 3,
+    "cp949": "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다. " * 3,
+    "windows-1253": "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια. " * 3,
+}
+
+
+@pytest.mark.parametrize("encoding", SAMPLES)
+def test_detection(encoding: str) -> None:
+    html = f"<html><body><p>{SAMPLES[encoding]}</p></body></html>"
+    text, _ = decode_html(html.encode(encoding), None)
+    assert text == html
+
+
+def test_order() -> None:
+    html = f'<meta charset="windows-1251"><p>{RUSSIAN}'
+    koi = html.encode("koi8-r")
+    assert decode_html(b"\xef\xbb\xbf" + html.encode(), "koi8-r") == (html, "utf-8")
+    assert decode_html(koi, "KOI8-R ") == (html, "koi8-r")
+    assert decode_html(html.encode("windows-1251"), None) == (html, "windows-1251")
+    assert decode_html(koi, None)[1] == "windows-1251"  # the page says so
+    assert decode_html(koi, "no-such-charset")[1] == "windows-1251"
+
+
+def test_utf8_beats_wrong_labels() -> None:
+    html = f'<meta charset="koi8-r"><p>{RUSSIAN}'
+    assert decode_html(html.encode(), "iso-8859-1") == (html, "utf-8")
+    cut = html.encode()[:-3]
+    text, encoding = decode_html(cut, None)
+    assert encoding == "koi8-r"
+    text, encoding = decode_html(cut, "utf-8")
+    assert encoding == "utf-8"
+    assert text.endswith("\ufffd")
+
+
+def test_false_utf8_label_is_not_believed() -> None:
+    html = f'<meta charset="koi8-r"><p>{RUSSIAN}'
+    assert decode_html(html.encode("koi8-r"), "utf-8") == (html, "koi8-r")
+    assert decode_html("<p>Müller".encode("latin-1"), "utf-8")[0] == "<p>Müller"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_wide_encodings(encoding: str) -> None:
+    html = "<html><title>Ein längerer Titel ohne Marke</title><p>Text.</html>"
+    assert decode_html(html.encode(encoding), None) == (html, encoding)
+    assert decode_html(("\ufeff" + html).encode(encoding), "utf-8") == (html, encoding)
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("latin1", "windows-1252"),
+        ("ISO-8859-1", "windows-1252"),
+        ("gb2312", "gb18030"),
+        ("x-sjis", "cp932"),
+        ("ks_c_5601-1987", "cp949"),
+        (" utf8 ", "utf-8"),
+        ("iso-8859-9", "windows-1254"),
+        ("nonsense", None),
+        ("", None),
+    ],
+)
+def test_labels(label: str, expected: str | None) -> None:
+    assert encoding_of_label(label) == expected
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (b"<meta charset=koi8-r>", "koi8-r"),
+        (b"<META CHARSET='koi8-r' />", "koi8-r"),
+        (b"<meta http-equiv=content-type content='text/html; charset=koi8-r'>", "koi8-r"),
+        (b'<meta content="text/html;charset=koi8-r" http-equiv="Content-Type">', "koi8-r"),
+        (b"<meta name=x content='charset=koi8-r'>", None),
+        (b"<!-- <meta charset=koi8-r> --><meta charset=big5>", "big5hkscs"),
+        (b"<a title='<meta charset=koi8-r>'>", None),
+        (b"<meta charset=nonsense><meta charset=koi8-r>", "koi8-r"),
+        (b"<meta charset=utf-16>", "utf-8"),
+        (b"<?xml version='1.0' encoding='euc-jp'?><rss>", "euc-jp"),
+        (b"<p>" * 700 + b"<meta charset=koi8-r>", "koi8-r"),
+        (b"", None),
+    ],
+)
+def test_declarations(head: bytes, expected: str | None) -> None:
+    assert declared_encoding(head) == expected
+
+
+@given(content=st.binary(max_size=200), charset=st.none() | st.text(max_size=12))
+def test_nothing_raises(content: bytes, charset: str | None) -> None:
+    text, encoding = decode_html(content, charset)
+    assert text == text.encode("utf-8", "replace").decode() or max(text) >= "\ud800"
+    assert "".encode(encoding) is not None
+
+
+@given(text=st.text(max_size=300), charset=st.sampled_from([None, "utf-8", "latin1", "gb2312"]))
+def test_utf8_stays(text: str, charset: str | None) -> None:
+    text = text.replace("\0", "").replace("\x1b", "").replace("~{", "").removeprefix("\ufeff")
+    assert decode_html(text.encode(), charset) == (text, "utf-8")
+
+
+def test_labelled_pages() -> None:
+    folder = root().parent / "shared/data/charset/tests"
+    if not folder.is_dir():
+        pytest.skip("the labelled pages are not here")
+    python = {
+        "Big5": "big5hkscs", "CP932": "cp932", "EUC-KR": "cp949", "GB2312": "gb18030",
+        "IBM855": "cp855", "IBM866": "cp866", "Johab": "johab", "MacCyrillic": "mac-cyrillic",
+        "MacRoman": "mac-roman", "SHIFT_JIS": "cp932", "TIS-620": "cp874",
+    }  # fmt: skip
+    right = total = 0
+    for path in sorted(folder.glob("*/*")):
+        label = path.parent.name
+        plain = re.match(r"(?:iso-8859|windows)-\d+", label)
+        expected = path.read_bytes().decode(
+            python.get(label) or (plain[0] if plain else label), "replace"
+        )
+        total += 1
+        right += decode_html(path.read_bytes(), None)[0] == expected.removeprefix("\ufeff")
+    assert total > 100
+    assert right >= total - 2

@@ -1,0 +1,149 @@
+"""HTTP bodies in every coding, sound and broken."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+
+import brotli
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curation.readers import http
+
+TEXT = b"<!DOCTYPE html><p>" + " ".join(f"Wort{i * i}" for i in range(3000)).encode()
+LIMIT = 1 << 20
+
+
+def raw_deflate(data: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=-15)
+    return compressor.compress(data) + compressor.flush()
+
+
+CODINGS: dict[str, list[Callable[[bytes], bytes]]] = {
+    "gzip": [gzip.compress, lambda data: gzip.compress(data[:99]) + gzip.compress(data[99:])],
+    "x-gzip": [gzip.compress],
+    "deflate": [zlib.compress, raw_deflate],
+    "br": [brotli.compress],
+    "zstd": [zstandard.ZstdCompressor().compress],
+    "identity": [bytes],
+}
+CASES = [(name, pack) for name, packs in CODINGS.items() for pack in packs]
+
+
+def chunked(data: bytes, size: int = 1000, line_end: bytes = b"\r\n") -> bytes:
+    parts = [data[at : at + size] for at in range(0, len(data), size)]
+    chunks = [b"%X;x=y" % len(part) + line_end + part + line_end for part in parts]
+    return b"".join(chunks) + b"0" + line_end + line_end
+
+
+def decode(body: bytes, content: str = "", transfer: str = "", limit: int = LIMIT) -> http.Body:
+    fields = {"content-encoding": content, "transfer-encoding": transfer}
+    return http.decode_body(body, {name: value for name, value in fields.items() if value}, limit)
+
+
+@pytest.mark.parametrize(("name", "pack"), CASES)
+def test_codings(name: str, pack: Callable[[bytes], bytes]) -> None:
+    assert decode(pack(TEXT), name) == (TEXT, "", name != "identity", False)
+    assert decode(chunked(pack(TEXT)), name.upper(), "chunked").content == TEXT
+    assert decode(chunked(pack(TEXT)), "", f"{name}, chunked").content == TEXT
+
+
+def test_several_codings() -> None:
+    body = brotli.compress(zlib.compress(gzip.compress(TEXT)))
+    assert decode(body, "gzip, deflate, br").content == TEXT
+    assert decode(chunked(body, 7, b"\n"), "gzip,deflate,br", "chunked").content == TEXT
+
+
+@pytest.mark.parametrize(("name", "pack"), CASES[:-1])
+def test_coding_undone_by_the_crawler(name: str, pack: Callable[[bytes], bytes]) -> None:
+    assert decode(TEXT, name, "chunked") == (TEXT, "", False, False)
+
+
+@pytest.mark.parametrize(("name", "pack"), CASES[:-1])
+def test_cut_body_gives_its_beginning(name: str, pack: Callable[[bytes], bytes]) -> None:
+    body = pack(TEXT)
+    cut = decode(body[: len(body) * 3 // 4], name)
+    assert cut.problem == f"http.bad_{name.removeprefix('x-')}"
+    assert not cut.complete
+    assert TEXT.startswith(cut.content)
+    if name != "zstd":  # it is one block
+        assert len(cut.content) > len(TEXT) // 3
+
+
+@pytest.mark.parametrize(("name", "pack"), CASES[:-1])
+def test_bomb(name: str, pack: Callable[[bytes], bytes]) -> None:
+    bomb = decode(pack(bytes(LIMIT * 8)), name)
+    assert bomb.too_large
+    assert not bomb.content
+
+
+def test_broken_chunks() -> None:
+    body = chunked(TEXT)
+    assert decode(body[:5000], transfer="chunked").problem == "http.bad_chunk"
+    assert TEXT.startswith(decode(body[:5000], transfer="chunked").content)
+    assert decode(body[:-5], transfer="chunked") == (TEXT, "http.bad_chunk", False, False)
+    wrong = body.replace(b"3E8;x=y", b"3E0;x=y", 3).replace(b"3E0;x=y", b"3E8;x=y", 2)
+    assert decode(wrong, transfer="chunked").content == TEXT[:2000] + TEXT[2000:2992]
+
+
+def test_unknown_coding() -> None:
+    assert decode(TEXT, "utf-8").content == TEXT
+    assert decode(b"\x1f\x9d\x90" + bytes(9), "compress") == (
+        b"",
+        "http.unknown_coding",
+        False,
+        False,
+    )
+
+
+def test_content_length() -> None:
+    fields = {"content-length": "5"}
+    assert http.decode_body(b"12345678", fields, LIMIT) == (b"12345678", "", True, False)
+    assert http.decode_body(b"12345678", fields, LIMIT, obey_length=True).content == b"12345"
+    assert not http.decode_body(b"123", fields, LIMIT).complete
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\n", 200),
+        (b"HTTP/1.0 302 \r\nContent-Type: a/b\r\n\r\n", 302),
+        (b"HTTP/2 404\nContent-Type:a/b\n\n", 404),
+        (b"http/1.1 200\r\nX: y\r\nContent-Type:\r\n  a/b\r\n\r\n", 200),
+        (b"HTTP/1.1 OK\r\nContent-type : a/b \r\n\r\n", None),
+        (b"ICY 200 OK\r\ncontent-type: a/b\r\n\r\n", 200),
+    ],
+)
+def test_heads(head: bytes, status: int | None) -> None:
+    found = http.parse_head(head + b"body\r\n\r\n", 0, len(head) + 8)
+    assert found is not None
+    assert (found.status, found.fields, found.body) == (status, {"content-type": "a/b"}, len(head))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("text/html; charset=UTF-8", ("text/html", "UTF-8")),
+        ("TEXT/HTML;charset='koi8-r';x=y", ("text/html", "koi8-r")),
+        ("text/html, text/html; charset=x", ("text/html", "x")),
+        ("text/html; x=charset", ("text/html", None)),
+        ("", ("", None)),
+    ],
+)
+def test_media_types(value: str, expected: tuple[str, str | None]) -> None:
+    assert http.media_type(value) == expected
+
+
+@given(
+    body=st.binary(max_size=300),
+    content=st.sampled_from(["", "gzip", "deflate", "br", "zstd", "gzip, br", "x"]),
+    transfer=st.sampled_from(["", "chunked"]),
+)
+def test_any_body(body: bytes, content: str, transfer: str) -> None:
+    decoded = decode(body, content, transfer, 10_000)
+    assert len(decoded.content) <= 10_000
+    assert decoded.problem or decoded.content or not body or transfer or content
