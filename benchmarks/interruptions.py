@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tests.folders import differences  # noqa: E402
+from tests.folders import differences
 
 
 def command(recipe: str, inputs: list[str], output: Path, workers: int) -> list[str]:

@@ -123,7 +123,7 @@ _ORDER = [
 
 def _defaults() -> dict[str, Any]:
     folder = resources.root() / "configs" / "defaults"
-    return {path.stem: _read_yaml(path) for path in sorted(folder.glob("*.yaml"))}
+    return {section: _read_yaml(folder / f"{section}.yaml") for section in ("readers", *STAGES)}
 
 
 def _file_of(recipe: str) -> Path:

@@ -17,9 +17,9 @@ from curation.extract.settings import ExtractSettings
 from curation.readers import Damage, Page, Skipped, decode_text, discover, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, SOURCE, Verdicts
-from pipelines.engine.files import SCRATCH, Folder
+from pipelines.engine.files import Folder
 from pipelines.engine.shards import Tally
-from pipelines.engine.sources import SourceShard, content_fingerprints, source_shards
+from pipelines.engine.sources import KNOWN_INPUTS, SourceShard, content_fingerprints, source_shards
 from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import ShardWriter
@@ -216,7 +216,7 @@ def run(run: StageRun) -> dict[str, Any]:
     named = [(name, hashes[name]) for name in sorted(hashes)]
     if manifest := run.complete(named):
         return manifest
-    known = (run.folder / SCRATCH).read_json("inputs.json")
+    known = run.folder.read_json(KNOWN_INPUTS)
     run.begin()
     step = ExtractShards(run.settings_key, run.settings, run.also["readers"])
     tasks = [

@@ -36,12 +36,20 @@ class Plan:
     stages: tuple[str, ...]
     inputs: tuple[str, ...]
     output: Folder
+    facts: dict[str, dict[str, Any]]  # by stage: versions and checksums
+
+
+def _also(stage: str, recipe: Recipe) -> dict[str, Any]:
+    return {name: getattr(recipe, name) for name in _ALSO_READS.get(stage, ())}
 
 
 def plan(
     recipe: Recipe, output: str, inputs: Sequence[str] = (), stages: Sequence[str] = ()
 ) -> Plan:
-    """Decide stages and inputs. Raises ConfigError when they don't fit together."""
+    """Decide stages and inputs, and look at every model and list, before anything runs.
+
+    Raises ConfigError when they don't fit together, or a file is absent or the wrong one.
+    """
     chosen = tuple(stages) or recipe.stages
     check_order(chosen)
     folder = Folder(output.rstrip("/") or "/")
@@ -52,7 +60,11 @@ def plan(
             raise ConfigError("no input: name files with --input, or in the recipe as inputs:")
     if not given:
         given = (_complete_before(chosen[0], recipe, folder),)
-    return Plan(recipe, chosen, given, folder)
+    facts = {
+        stage: stage_facts(stage, [recipe.settings(stage), *_also(stage, recipe).values()])
+        for stage in chosen
+    }
+    return Plan(recipe, chosen, given, folder, facts)
 
 
 def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
@@ -84,8 +96,8 @@ def run_plan(work: Plan, executor: Executor, fresh: bool = False) -> dict[str, d
 def run_stage(stage: str, work: Plan, inputs: Sequence[str], executor: Executor) -> dict[str, Any]:
     """Run one stage; a complete one costs a look at its manifest."""
     settings = work.recipe.settings(stage)
-    also = {name: getattr(work.recipe, name) for name in _ALSO_READS.get(stage, ())}
-    facts = stage_facts(stage, [settings, *also.values()])
+    also = _also(stage, work.recipe)
+    facts = work.facts[stage]
     key = [s.model_dump(mode="json") for s in (settings, *also.values())]
     recipe = {"name": work.recipe.name, "sha256": work.recipe.sha256, "stages": list(work.stages)}
     shards: list[Shard] = [] if stage == "extract" else stage_inputs(inputs)

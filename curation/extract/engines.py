@@ -12,7 +12,11 @@ Engine = Callable[[str, str | None, ExtractSettings], str]
 
 
 def _trafilatura(html: str, url: str | None, settings: ExtractSettings) -> str:
+    import logging
+
     import trafilatura
+
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # reasons go into the output
 
     text = trafilatura.extract(
         html,

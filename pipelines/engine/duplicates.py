@@ -28,7 +28,7 @@ from pipelines.engine.exchange import (
 )
 from pipelines.engine.files import SCRATCH, FileRecord, Folder
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Step, Task, commit_name, records_folder
+from pipelines.engine.tasks import Step, Task, record_name
 from pipelines.engine.transform import Outcome
 
 VERDICTS = pa.schema(
@@ -57,8 +57,7 @@ def numbered_tasks(shards: Sequence[Shard]) -> list[Task]:
 
 def files_of(folder: Folder, step: Step, tasks: Sequence[Task]) -> list[dict[str, Any]]:
     """Commit records of finished tasks, in the order of the tasks."""
-    records = records_folder(folder, step)
-    return [records.read_json(commit_name(t)) for t in tasks]
+    return [folder.read_json(record_name(step, t)) for t in tasks]
 
 
 def output_fingerprint(records: Sequence[dict[str, Any]]) -> str:

@@ -14,7 +14,7 @@ from curation.errors import ConfigError, WorkerError
 from pipelines.engine.files import Folder
 from pipelines.engine.local import LocalPool
 from pipelines.engine.progress import Quiet
-from pipelines.engine.tasks import Step, Task, build, commit_name, is_committed, records_folder
+from pipelines.engine.tasks import Step, Task, build, commit_name, is_committed, record_place
 
 #: Runner names that mean this machine. Beam's DirectRunner may switch to another runner (and fetch
 #: it from the network), so it is never used under that name.
@@ -88,7 +88,7 @@ class Executor:
         names = {t.name for t in tasks}
         if len(names) != len(tasks):
             raise ValueError(f"{stage}/{step.name}: two tasks share a name")
-        present = records_folder(folder, step).sizes()
+        present = (folder / record_place(step)).sizes()
         pending = [t for t in tasks if not is_committed(folder, step, t, present)]
         self._forget(step, folder, present, {commit_name(t) for t in tasks})
         if not pending:
@@ -132,7 +132,7 @@ class Executor:
         self, stage: str, step: Step, folder: Folder, total: int, finished: threading.Event
     ) -> None:
         # Commit records are the progress bar of every runner.
-        records = records_folder(folder, step)
+        records = folder / record_place(step)
         before = len(records.sizes())
         while not finished.wait(2.0):
             self.display.step(stage, step.name, len(records.sizes()) - before, total, 0, 0)
@@ -140,9 +140,8 @@ class Executor:
     def _forget(
         self, step: Step, folder: Folder, present: dict[str, int], wanted: set[str]
     ) -> None:
-        records = records_folder(folder, step)
         for name in sorted(set(present) - wanted):
-            record = records.read_json(name)
-            for file in record.get("files", {}):
+            path = f"{record_place(step)}/{name}"
+            for file in folder.read_json(path).get("files", {}):
                 folder.remove(file)
-            records.remove(name)
+            folder.remove(path)

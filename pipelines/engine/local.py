@@ -14,6 +14,7 @@ import multiprocessing.process
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -28,7 +29,15 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from curation.errors import WorkerError
 from pipelines.engine.files import Folder
-from pipelines.engine.tasks import Step, Task, build, set_progress
+from pipelines.engine.tasks import (
+    FRAMEWORK,
+    Step,
+    Task,
+    build,
+    noted_cpu,
+    set_progress,
+    write_seconds,
+)
 
 #: Bundles per worker: enough for balance, few enough that pipeline start-up stays small.
 _BUNDLES_PER_WORKER = 4
@@ -175,8 +184,13 @@ def _count(read: int, kept: int) -> None:
 
 
 def _run_bundle(step: Step, folder: Folder, tasks: list[Task]) -> None:
+    wall, cpu, noted = time.perf_counter(), time.process_time(), noted_cpu()
     try:
         run_in_memory(step, folder, tasks)
+        # What the pipeline took beyond its steps is the framework's share.
+        beam_cpu = time.process_time() - cpu - (noted_cpu() - noted)
+        beam_wall = time.perf_counter() - wall
+        write_seconds(folder, FRAMEWORK, f"{step.name}~{tasks[0].name}", beam_wall, beam_cpu)
     except Exception as error:
         # Beam decorates errors of DoFns; what travels back is the one line that names the task.
         raise WorkerError(_innermost(error)) from None

@@ -16,6 +16,9 @@ from curation.errors import InputError
 from pipelines.engine.files import SCRATCH, Folder
 from pipelines.engine.stage import TIMINGS
 
+#: Sizes, times and hashes of the input files, so that a resumed run need not read them again.
+KNOWN_INPUTS = f"{SCRATCH}/inputs.json"
+
 _CHUNK = 4 << 20
 #: Files smaller than this share a shard; larger ones have their own.
 _GROUP_BELOW = 1 << 20
@@ -69,7 +72,7 @@ def content_fingerprints(files: Sequence[InputFile], folder: Folder) -> dict[str
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(one, files))
     ordered = {name: found[name] for name in sorted(found)}
-    (folder / SCRATCH).write_json("inputs.json", ordered)
+    folder.write_json(KNOWN_INPUTS, ordered)
     return {name: entry[2] for name, entry in ordered.items()}
 
 
@@ -86,10 +89,10 @@ def _content_hash(path: str) -> str:
 
 def _known_fingerprints(folder: Folder) -> dict[str, list[Any]]:
     known: dict[str, list[Any]] = {}
-    for place, name in ((folder, TIMINGS), (folder / SCRATCH, "inputs.json")):
-        if place.exists(name):
+    for name in (TIMINGS, KNOWN_INPUTS):
+        if folder.exists(name):
             try:
-                content = place.read_json(name)
+                content = folder.read_json(name)
             except InputError:
                 continue
             known |= content.get("inputs", {}) if name == TIMINGS else content

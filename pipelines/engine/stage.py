@@ -99,7 +99,7 @@ class StageRun:
         counts: dict[str, Any] = {}
         files = dict(files or {})
         for task in sorted(tasks, key=lambda t: t.name):
-            record = (self.folder / "shards").read_json(f"{task.name}.json")
+            record = self.folder.read_json(f"shards/{task.name}.json")
             add_counts(counts, record["counts"])
             files.update(record["files"])
         manifest = {

@@ -31,6 +31,9 @@ class Task:
         return fingerprint([step_key, list(self.inputs)])
 
 
+#: Name under which the framework's own seconds are noted.
+FRAMEWORK = "beam"
+
 Progress = Callable[[int, int], None]  # documents read, documents kept
 
 
@@ -60,9 +63,14 @@ class Step(Protocol):
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result: ...
 
 
-def records_folder(folder: Folder, step: Step) -> Folder:
-    """Records of a stage's last step stay; those of the steps before it are scratch."""
-    return folder / "shards" if step.name == "shards" else folder / SCRATCH / step.name
+def record_place(step: Step) -> str:
+    """Where a step's records lie: those of the last step stay, those before it are scratch."""
+    return "shards" if step.name == "shards" else f"{SCRATCH}/records/{step.name}"
+
+
+def record_name(step: Step, task: Task) -> str:
+    """A record's file, relative to the stage folder."""
+    return f"{record_place(step)}/{commit_name(task)}"
 
 
 def commit_name(task: Task) -> str:
@@ -77,7 +85,7 @@ def is_committed(folder: Folder, step: Step, task: Task, present: dict[str, int]
     if commit_name(task) not in present:
         return False
     try:
-        record = records_folder(folder, step).read_json(commit_name(task))
+        record = folder.read_json(record_name(step, task))
     except CurationError:
         return False
     if record.get("key") != task.key(step.settings_key):
@@ -87,7 +95,7 @@ def is_committed(folder: Folder, step: Step, task: Task, present: dict[str, int]
 
 def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
     """Run one task and commit it."""
-    wall, cpu = time.perf_counter(), time.thread_time()
+    wall, cpu = time.perf_counter(), time.process_time()
     try:
         result = step.run(task, folder, progress)
     except CurationError as error:
@@ -95,9 +103,9 @@ def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
         raise
     except Exception as error:
         raise WorkerError(f"{step.name} {task.name}: {type(error).__name__}: {error}") from error
-    seconds = {"wall": time.perf_counter() - wall, "cpu": time.thread_time() - cpu}
-    # Seconds differ from run to run, so they live in the scratch folder, apart from the record.
-    (folder / SCRATCH / "seconds").write_json(f"{step.name}~{task.name}.json", seconds)
+    write_seconds(
+        folder, step.name, task.name, time.perf_counter() - wall, time.process_time() - cpu
+    )
     record = {
         "task": task.name,
         "key": task.key(step.settings_key),
@@ -105,7 +113,28 @@ def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
         "files": {name: f.as_dict() for name, f in sorted(result.files.items())},
         "counts": result.counts,
     }
-    records_folder(folder, step).write_json(commit_name(task), record)
+    folder.write_json(record_name(step, task), record)
+
+
+def write_seconds(folder: Folder, step: str, name: str, wall: float, cpu: float) -> None:
+    """Note what a piece of work took.
+
+    Seconds differ from run to run, so they stay in the scratch folder, apart from the records,
+    until they are summed into timings.json. CPU seconds are those of the whole process: exact where
+    a process does one task at a time, as the local pool's do.
+    """
+    global _noted_cpu
+    _noted_cpu += cpu
+    folder.write_json(f"{SCRATCH}/seconds/{step}~{name}.json", {"wall": wall, "cpu": cpu})
+
+
+#: CPU seconds that this process has noted so far.
+_noted_cpu = 0.0
+
+
+def noted_cpu() -> float:
+    """CPU seconds that this process has spent in steps."""
+    return _noted_cpu
 
 
 #: Where this process reports its progress; the local runner sets it, others watch the records.

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pipelines.engine.files import Folder
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import MANIFEST, TIMINGS
+from pipelines.engine.tasks import FRAMEWORK
 from pipelines.run import load_run
 
 #: Removed documents shown per reason, and how much of their text.
@@ -53,7 +54,7 @@ def _stage(folder: Folder, stage: str) -> dict[str, Any]:
         "topics": counts.get("topic", {}),
         "counters": other,
         "notes": manifest.get("notes", {}),
-        "cpu_seconds": round(sum(s["cpu"] for s in seconds.values()), 3),
+        "cpu_seconds": round(sum(s["cpu"] for n, s in seconds.items() if n != FRAMEWORK), 3),
         "steps": seconds,
         "examples": _examples(place, manifest["files"]),
     }

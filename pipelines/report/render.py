@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -31,8 +30,7 @@ def write_report(folder: Folder, facts: dict[str, Any]) -> str:
     folder.write_bytes("report.json", dumps(facts).encode() + b"\n")
     folder.write_bytes("report.html", render(facts).encode())
     folder.remove(SCRATCH)
-    path = folder.path("report.html")
-    return os.path.relpath(path) if folder.is_local else f"{folder.url}/report.html"
+    return f"{folder.url}/report.html"
 
 
 def render(facts: dict[str, Any]) -> str:

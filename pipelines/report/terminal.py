@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-_REASONS = 3
+_REASONS = 6
 
 
 def print_funnel(facts: dict[str, Any], console: Console) -> None:
@@ -15,7 +15,6 @@ def print_funnel(facts: dict[str, Any], console: Console) -> None:
     table = Table(title=f"Funnel of {facts['run']} (recipe {facts['recipe']['name']})")
     for name in ("stage", "in", "kept", "share", "characters", "tokens", "CPU s"):
         table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
-    table.add_column("most removed by", overflow="fold")
     for entry in facts["funnel"]:
         total = entry["documents_in"]
         share = f"{entry['documents'] / total:.1%}" if total else "-"
@@ -28,9 +27,11 @@ def print_funnel(facts: dict[str, Any], console: Console) -> None:
             f"{entry['characters']:,}",
             tokens,
             f"{entry['cpu_seconds']:,.1f}",
-            _reasons(entry),
         )
     console.print(table)
+    for entry in facts["funnel"]:
+        if entry["removed"]:
+            console.print(f"{entry['stage']} removed: {_reasons(entry)}", highlight=False)
     first = facts["funnel"][0]["counters"]
     if first.get("records"):
         console.print(_records(first), highlight=False)

@@ -1,0 +1,6 @@
+"""stub"""
+
+import argparse
+
+
+def add_train(p: argparse.ArgumentParser) -> None: ...
