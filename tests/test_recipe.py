@@ -1,0 +1,118 @@
+"""Recipes: merged, checked, explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from curation.errors import ConfigError
+from curation.recipe import STAGES, built_in, check_order, load
+
+
+def write(folder: Path, content: object, name: str = "mine.yaml") -> str:
+    path = folder / name
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return str(path)
+
+
+def test_built_in_recipes_are_complete() -> None:
+    assert set(built_in()) == {"sample", "llama3", "fineweb"}
+    for name in built_in():
+        recipe = load(name)
+        assert recipe.name == name
+        assert set(recipe.stages) <= set(STAGES)
+        for stage in recipe.stages:
+            assert recipe.settings(stage) is not None
+    assert load("llama3").stages == STAGES
+
+
+def test_a_recipe_overrides_its_parent(tmp_path: Path) -> None:
+    base = write(
+        tmp_path,
+        {"name": "base", "extends": "llama3", "dedup-lines": {"max_occurrences": 9}},
+        "base.yaml",
+    )
+    child = write(
+        tmp_path, {"name": "child", "extends": "base.yaml", "dedup-lines": {"keep_first": True}}
+    )
+    recipe = load(child)
+    assert (recipe.dedup_lines.max_occurrences, recipe.dedup_lines.keep_first) == (9, True)
+    assert recipe.dedup_documents == load("llama3").dedup_documents
+    assert load(base).dedup_lines.keep_first is False
+
+
+def test_set_comes_last(tmp_path: Path) -> None:
+    recipe = load("llama3", ["dedup-documents.minhash.bands=7", "filter.rules.c4=null"])
+    assert recipe.dedup_documents.minhash.bands == 7
+    assert recipe.filter.rules["c4"] is None
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        (
+            "dedup-documents.minhash.band=7",
+            "dedup-documents.minhash.band: unknown key; did you mean 'bands'?",
+        ),
+        ("filtr.rules=1", "filtr: unknown key; did you mean 'filter'?"),
+        (
+            "filter.rules.gopher.word_count.mn=3",
+            "filter.rules.gopher.word_count.mn: unknown key; did you mean 'min'?",
+        ),
+        ("dedup-lines.max_occurrences=often", "dedup-lines.max_occurrences: "),
+        ("dedup-lines.max_occurrences=0", "dedup-lines.max_occurrences: "),
+        ("dedup-documents.minhash.bands=100", "bands x rows = 100 x 8"),
+        ("mix.domains.code.share=0.5", "shares of the domains sum to"),
+        ("extract.engine=trafilatora", "extract.engine: "),
+        ("nonsense", "expected key.path=value"),
+        ("stages.x=1", "stages has no keys below it"),
+    ],
+)
+def test_errors_name_key_and_nearest_name(assignment: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load("llama3", [assignment])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        (["filter", "extract"], "extract must come before filter"),
+        (["extract", "filtr"], r"stages\[1\]: unknown stage 'filtr'; did you mean 'filter'\?"),
+        (["extract", "extract"], "stands twice"),
+        (["filter", "identify-language"], "identify-language must come before filter"),
+        (["mix", "classify"], "classify must come before mix"),
+        (["tokenize", "filter"], "filter must come before tokenize"),
+    ],
+)
+def test_impossible_orders(stages: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_order(stages)
+
+
+def test_possible_orders() -> None:
+    check_order(["extract", "identify-language", "filter", "dedup-urls", "dedup-documents"])
+    check_order(["dedup-documents"])
+
+
+def test_unknown_recipes_and_broken_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'llama3'"):
+        load("lama3")
+    with pytest.raises(ConfigError, match="no such recipe file"):
+        load("there/is/none.yaml")
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("name: [unclosed\n")
+    with pytest.raises(ConfigError, match=r"broken.yaml:2:1: not valid YAML"):
+        load(str(broken))
+    circle = write(tmp_path, {"name": "a", "extends": "mine.yaml"})
+    with pytest.raises(ConfigError, match="circle"):
+        load(circle)
+
+
+def test_hash_ignores_inputs_and_sees_the_rest(tmp_path: Path) -> None:
+    same = load("llama3", ["inputs=[elsewhere]"])
+    assert same.sha256 == load("llama3").sha256
+    assert load("llama3", ["dedup-lines.max_occurrences=7"]).sha256 != same.sha256
