@@ -31,11 +31,11 @@ class Contraction(NamedTuple):
 
     buckets: Ids  # [buckets], ascending
     doc64: Ids  # [buckets], the smallest document of each bucket
-    edges: Ids  # [m, 2], every other document of a bucket to the smallest
+    edges: Ids  # [m, 2], a spanning forest of all documents of the records
 
 
 def contract(bucket_hashes: Ids, doc64: Ids) -> Contraction:
-    """Leave one document per bucket, and tie the others to it by edges.
+    """Leave one document per bucket, and tie all that share buckets by edges.
 
     Done within a shard before records are exchanged, it keeps the components and bounds a bucket
     by the number of shards, whatever its size.
@@ -45,28 +45,22 @@ def contract(bucket_hashes: Ids, doc64: Ids) -> Contraction:
     """
     buckets, documents = sort_pairs(bucket_hashes, doc64)
     starts = run_starts(buckets)
-    smallest = documents[starts]
-    heads = np.repeat(smallest, run_lengths(starts, len(documents)))
-    edges = unique_edges(np.stack([documents, heads], axis=1))
-    return Contraction(buckets[starts], smallest, edges)
+    edges = spanning_forest(_stars(buckets, documents))
+    return Contraction(buckets[starts], documents[starts], edges)
 
 
 def star_edges(bucket_hashes: Ids, doc64: Ids) -> Ids:
     """Edges from each document of a bucket to the smallest one -> uint64 [m, 2], sorted, unique.
 
     A bucket of n documents gives n - 1 edges in place of its n (n - 1) / 2 pairs; the components
-    are the same.
+    are the same. Where only the components matter, `contract(...).edges` is smaller and faster.
     """
-    return contract(bucket_hashes, doc64).edges
+    return unique_edges(_stars(*sort_pairs(bucket_hashes, doc64)))
 
 
 def unique_edges(edges: Ids) -> Ids:
     """Sorted edges without repeats and loops."""
-    edges = edges[edges[:, 0] != edges[:, 1]]
-    first, second = sort_pairs(edges[:, 0], edges[:, 1])
-    new = np.ones(len(first), bool)
-    new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    return np.stack([first[new], second[new]], axis=1)
+    return _distinct(*sort_pairs(edges[:, 0], edges[:, 1]))
 
 
 def connected_components(edges: Ids) -> Components:
@@ -199,6 +193,36 @@ def _shard_bases(edges: Ids) -> npt.NDArray[np.int64] | None:
     rows = _rows_of_shards(edges, shards)
     bases = np.concatenate([[0], np.cumsum(rows)])
     return bases if bases[-1] <= limit else None
+
+
+@numba.njit(cache=True, nogil=True)
+def _stars(buckets, documents):  # type: ignore[no-untyped-def]
+    """Edges of sorted records: each further document of a bucket to its first."""
+    edges = np.empty((len(buckets), 2), np.uint64)
+    m = 0
+    head = 0
+    for i in range(1, len(buckets)):
+        if buckets[i] != buckets[head]:
+            head = i
+        elif documents[i] != documents[i - 1]:
+            edges[m, 0] = documents[i]
+            edges[m, 1] = documents[head]
+            m += 1
+    return edges[:m]
+
+
+@numba.njit(cache=True, nogil=True)
+def _distinct(first, second):  # type: ignore[no-untyped-def]
+    """Edges of sorted columns, without repeats and loops."""
+    edges = np.empty((len(first), 2), np.uint64)
+    m = 0
+    for i in range(len(first)):
+        again = i > 0 and first[i] == first[i - 1] and second[i] == second[i - 1]
+        if first[i] != second[i] and not again:
+            edges[m, 0] = first[i]
+            edges[m, 1] = second[i]
+            m += 1
+    return edges[:m]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -138,7 +138,7 @@ def _slices(array: pa.Array) -> Iterator[tuple[int, int]]:
 
 @numba.njit(cache=True, nogil=True)
 def _affine32(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
-    mixed = np.empty(np.max(np.diff(offsets)) if len(offsets) > 1 else 0, np.uint32)
+    mixed = np.empty(len(hashes), np.uint32)
     for d in range(len(offsets) - 1):
         first = offsets[d]
         count = offsets[d + 1] - first
@@ -158,7 +158,7 @@ def _affine32(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _affine64(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
-    mixed = np.empty(np.max(np.diff(offsets)) if len(offsets) > 1 else 0, np.uint64)
+    mixed = np.empty(len(hashes), np.uint64)
     for d in range(len(offsets) - 1):
         first = offsets[d]
         count = offsets[d + 1] - first

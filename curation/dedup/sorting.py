@@ -41,10 +41,11 @@ def _sort_pairs(first, second):  # type: ignore[no-untyped-def]
             counts[byte + 8, np.int64((first[i] >> np.uint64(8 * byte)) & np.uint64(255))] += 1
     a, b = first.copy(), second.copy()
     c, d = np.empty_like(a), np.empty_like(b)
-    for digit in range(16):  # least significant first; each pass keeps the order of the former
-        if n == 0 or counts[digit].max() == n:
-            continue
+    for digit in range(16 if n else 0):  # least significant first; a pass keeps the former's order
         shift = np.uint64(8 * (digit % 8))
+        common = b[0] if digit < 8 else a[0]
+        if counts[digit, np.int64((common >> shift) & np.uint64(255))] == n:
+            continue
         places = np.zeros(256, np.int64)
         for value in range(1, 256):
             places[value] = places[value - 1] + counts[digit, value - 1]

@@ -16,8 +16,8 @@ _SINGLE = {chr(point) for point in _unspaced().tolist()}
 
 def fineweb(text: str) -> str:
     """The `fineweb` normalization."""
-    text = "".join(c for c in text if unicodedata.category(c) != "Mn")
     text = NUMBER.sub("0", text)
+    text = "".join(c for c in text if unicodedata.category(c) != "Mn")
     text = "".join(map(_without_punctuation, text))
     text = unicodedata.normalize("NFD", text.casefold())
     text = "".join(c for c in text if unicodedata.category(c) != "Mn")
