@@ -5,10 +5,11 @@ from curation.tokenize.reader import TokenShards
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import DOCUMENT_INDEX, ShardStats, count_tokens, write_shard
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
-from curation.tokenize.train import TokenizerTraining, train, train_tokenizer
+from curation.tokenize.train import CardFacts, TokenizerTraining, train, train_tokenizer
 
 __all__ = [
     "DOCUMENT_INDEX",
+    "CardFacts",
     "IndexedWriter",
     "ShardStats",
     "TokenShards",

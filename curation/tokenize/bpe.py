@@ -26,40 +26,62 @@ def new_cache(slots: int = 1 << 14) -> npt.NDArray[np.uint64]:
     return np.zeros((slots, _WORDS), np.uint64)
 
 
+def new_work() -> npt.NDArray[np.int64]:
+    """Scratch memory of `merge_piece`."""
+    return np.empty(2 * _LINEAR, np.int64)
+
+
 @numba.njit(inline="always")
-def _rank(left, right, pair_keys, pair_ids):  # type: ignore[no-untyped-def]
-    found = find_pair(left, right, pair_keys, pair_ids)
+def _rank(left, right, pairs, pair_bits):  # type: ignore[no-untyped-def]
+    found = find_pair(left, right, pairs, pair_bits)
     return _NONE if found < 0 else found
 
 
+@numba.njit(inline="always")
+def _byte_rank(data, k, byte_pairs):  # type: ignore[no-untyped-def]
+    found = np.int64(byte_pairs[np.int64(data[k]) << 8 | np.int64(data[k + 1])])
+    return _NONE if found < 0 else found
+
+
+@numba.njit(inline="always")
+def _word(data, start, size):  # type: ignore[no-untyped-def]
+    """Up to eight bytes as a little-endian integer; 0 for none."""
+    word = np.uint64(0)
+    for k in range(size):
+        word |= np.uint64(data[start + k]) << np.uint64(8 * k)
+    return word
+
+
 @numba.njit(cache=True, nogil=True)
-def _merge_short(data, start, end, pair_keys, pair_ids, byte_ids, out):  # type: ignore[no-untyped-def]
+def _merge_short(  # type: ignore[no-untyped-def]
+    data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
+):
     n = end - start
-    ids = np.empty(n, np.int64)
-    ranks = np.empty(n, np.int64)
+    ids, ranks = np.int64(0), np.int64(_LINEAR)  # where in `work` each begins
     for k in range(n):
-        ids[k] = byte_ids[data[start + k]]
+        work[ids + k] = byte_ids[data[start + k]]
     for k in range(n - 1):
-        ranks[k] = _rank(ids[k], ids[k + 1], pair_keys, pair_ids)
+        work[ranks + k] = _byte_rank(data, start + k, byte_pairs)
     while n > 1:
         best = np.int64(0)
+        token = work[ranks]
         for k in range(1, n - 1):
-            if ranks[k] < ranks[best]:
+            if work[ranks + k] < token:
+                token = work[ranks + k]
                 best = np.int64(k)
-        token = ranks[best]
         if token == _NONE:
             break
-        ids[best] = token
+        work[ids + best] = token
         for k in range(best + 1, n - 1):
-            ids[k] = ids[k + 1]
-            ranks[k] = ranks[k + 1]
+            work[ids + k] = work[ids + k + 1]
+            work[ranks + k] = work[ranks + k + 1]
         n -= 1
         if best + 1 < n:
-            ranks[best] = _rank(token, ids[best + 1], pair_keys, pair_ids)
+            work[ranks + best] = _rank(token, work[ids + best + 1], pairs, pair_bits)
         if best > 0:
-            ranks[best - 1] = _rank(ids[best - 1], token, pair_keys, pair_ids)
+            work[ranks + best - 1] = _rank(work[ids + best - 1], token, pairs, pair_bits)
     for k in range(n):
-        out[k] = ids[k]
+        out[at + k] = work[ids + k]
     return n
 
 
@@ -97,7 +119,9 @@ def _pop(heap, size):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _merge_long(data, start, end, pair_keys, pair_ids, byte_ids, out):  # type: ignore[no-untyped-def]
+def _merge_long(  # type: ignore[no-untyped-def]
+    data, start, end, pairs, pair_bits, byte_ids, byte_pairs, out, at
+):
     """As `_merge_short` in O(n log n): a heap of (rank, position), stale entries skipped."""
     n = end - start
     ids = np.empty(n, np.int64)
@@ -111,7 +135,7 @@ def _merge_long(data, start, end, pair_keys, pair_ids, byte_ids, out):  # type: 
         after[k] = k + 1
         before[k] = k - 1
     for k in range(n):
-        ranks[k] = _NONE if k + 1 == n else _rank(ids[k], ids[k + 1], pair_keys, pair_ids)
+        ranks[k] = _NONE if k + 1 == n else _byte_rank(data, start + k, byte_pairs)
         if ranks[k] != _NONE:
             size = _push(heap, size, ranks[k] << 32 | k)
     while size > 0:
@@ -128,18 +152,18 @@ def _merge_long(data, start, end, pair_keys, pair_ids, byte_ids, out):  # type: 
         ranks[k] = _NONE
         if right < n:
             before[right] = k
-            ranks[k] = _rank(token, ids[right], pair_keys, pair_ids)
+            ranks[k] = _rank(token, ids[right], pairs, pair_bits)
             if ranks[k] != _NONE:
                 size = _push(heap, size, ranks[k] << 32 | k)
         left = before[k]
         if left >= 0:
-            ranks[left] = _rank(ids[left], token, pair_keys, pair_ids)
+            ranks[left] = _rank(ids[left], token, pairs, pair_bits)
             if ranks[left] != _NONE:
                 size = _push(heap, size, ranks[left] << 32 | left)
     count = 0
     k = 0
     while k < n:
-        out[count] = ids[k]
+        out[at + count] = ids[k]
         count += 1
         k = after[k]
     return count
@@ -147,64 +171,28 @@ def _merge_long(data, start, end, pair_keys, pair_ids, byte_ids, out):  # type: 
 
 @numba.njit(cache=True, nogil=True)
 def merge_piece(  # type: ignore[no-untyped-def]
-    data, start, end, pair_keys, pair_ids, byte_ids, out
+    data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
 ):
-    """Ids of data[start:end] by merging alone, into out (room: end - start); returns how many."""
+    """Ids of data[start:end] by merging alone, into out[at:] (room: end - start); how many.
+
+    `work` is scratch memory, see `new_work`.
+    """
     if end - start <= _LINEAR:
-        return _merge_short(data, start, end, pair_keys, pair_ids, byte_ids, out)
-    return _merge_long(data, start, end, pair_keys, pair_ids, byte_ids, out)
+        return _merge_short(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at)
+    return _merge_long(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, out, at)
 
 
-@numba.njit(inline="always")
-def _encode_piece(data, start, end, blob, offsets, slots, pair_keys, pair_ids, byte_ids, out):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True)
+def _encode_piece(  # type: ignore[no-untyped-def]
+    data, start, end, blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
+):
     whole = find_bytes(data, start, end, blob, offsets, slots)
     if whole >= 0:
-        out[0] = whole
-        return 1
-    return merge_piece(data, start, end, pair_keys, pair_ids, byte_ids, out)
-
-
-@numba.njit(inline="always")
-def _cached_piece(  # type: ignore[no-untyped-def]
-    data, start, end, blob, offsets, slots, pair_keys, pair_ids, byte_ids, cache, words, out
-):
-    """`_encode_piece` of at most 32 bytes through the cache."""
-    size = end - start
-    for k in range(4):
-        words[k] = 0
-    for k in range(size):
-        words[k >> 3] |= np.uint64(data[start + k]) << np.uint64(8 * (k & 7))
-    h = scramble(words[0] + np.uint64(size) * np.uint64(0x9E3779B97F4A7C15))
-    if size > 8:
-        h = scramble(h ^ words[1])
-        if size > 16:
-            h = scramble(scramble(h ^ words[2]) ^ words[3])
-    row = cache[h & np.uint64(len(cache) - 1)]
-    if (
-        row[0] == h
-        and (row[1] & np.uint64(0xFF)) == np.uint64(size)
-        and row[2] == words[0]
-        and row[3] == words[1]
-        and row[4] == words[2]
-        and row[5] == words[3]
-    ):
-        count = np.int64(row[1] >> np.uint64(8))
-        for k in range(count):
-            out[k] = (row[6 + (k >> 1)] >> np.uint64(32 * (k & 1))) & np.uint64(0xFFFFFFFF)
-        return count
-    count = np.int64(
-        _encode_piece(data, start, end, blob, offsets, slots, pair_keys, pair_ids, byte_ids, out)
+        out[at] = whole
+        return np.int64(1)
+    return np.int64(
+        merge_piece(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at)
     )
-    if count <= _CACHED_IDS:
-        row[0] = h
-        row[1] = np.uint64(size) | np.uint64(count) << np.uint64(8)
-        for k in range(4):
-            row[2 + k] = words[k]
-        for k in range(6, _WORDS):
-            row[k] = 0
-        for k in range(count):
-            row[6 + (k >> 1)] |= np.uint64(out[k]) << np.uint64(32 * (k & 1))
-    return count
 
 
 @numba.njit(cache=True, nogil=True)
@@ -215,9 +203,10 @@ def encode_texts(  # type: ignore[no-untyped-def]
     blob,
     offsets,
     slots,
-    pair_keys,
-    pair_ids,
+    pairs,
+    pair_bits,
     byte_ids,
+    byte_pairs,
     cache,
     out,
     out_offsets,
@@ -226,23 +215,61 @@ def encode_texts(  # type: ignore[no-untyped-def]
 
     `cache` (see `new_cache`) only saves work; one thread at a time may use it.
     """
-    words = np.zeros(4, np.uint64)
+    work = np.empty(2 * _LINEAR, np.int64)
+    zero = np.uint64(0)
     n = np.int64(0)
     out_offsets[0] = 0
     for i in range(len(text_offsets) - 1):
         start, end = text_offsets[i], text_offsets[i + 1]
         while start < end:
             stop = piece_end(data, start, end, classes)
-            room = out[n : n + stop - start]
-            if stop - start <= _CACHED_BYTES:
-                n += _cached_piece(
-                    data, start, stop, blob, offsets, slots, pair_keys, pair_ids, byte_ids,
-                    cache, words, room,
-                )  # fmt: skip
-            else:
+            size = stop - start
+            if size > _CACHED_BYTES:
                 n += _encode_piece(
-                    data, start, stop, blob, offsets, slots, pair_keys, pair_ids, byte_ids, room
-                )
+                    data, start, stop, blob, offsets, slots, pairs, pair_bits, byte_ids,
+                    byte_pairs, work, out, n,
+                )  # fmt: skip
+                start = stop
+                continue
+            a = _word(data, start, min(size, 8))
+            b = _word(data, start + 8, min(size - 8, 8)) if size > 8 else zero
+            c = _word(data, start + 16, min(size - 16, 8)) if size > 16 else zero
+            d = _word(data, start + 24, size - 24) if size > 24 else zero
+            h = scramble(a + np.uint64(size) * np.uint64(0x9E3779B97F4A7C15))
+            if size > 8:
+                h = scramble(h ^ b)
+                if size > 16:
+                    h = scramble(scramble(h ^ c) ^ d)
+            row = np.int64(h & np.uint64(len(cache) - 1))
+            if (
+                cache[row, 0] == h
+                and (cache[row, 1] & np.uint64(0xFF)) == np.uint64(size)
+                and cache[row, 2] == a
+                and cache[row, 3] == b
+                and cache[row, 4] == c
+                and cache[row, 5] == d
+            ):
+                count = np.int64(cache[row, 1] >> np.uint64(8))
+                for k in range(count):
+                    both = cache[row, 6 + (k >> 1)]
+                    out[n + k] = both >> np.uint64(32 * (k & 1)) & np.uint64(0xFFFFFFFF)
+            else:
+                count = _encode_piece(
+                    data, start, stop, blob, offsets, slots, pairs, pair_bits, byte_ids,
+                    byte_pairs, work, out, n,
+                )  # fmt: skip
+                if count <= _CACHED_IDS:
+                    cache[row, 0] = h
+                    cache[row, 1] = np.uint64(size) | np.uint64(count) << np.uint64(8)
+                    cache[row, 2] = a
+                    cache[row, 3] = b
+                    cache[row, 4] = c
+                    cache[row, 5] = d
+                    for k in range(6, _WORDS):
+                        cache[row, k] = 0
+                    for k in range(count):
+                        cache[row, 6 + (k >> 1)] |= np.uint64(out[n + k]) << np.uint64(32 * (k & 1))
+            n += count
             start = stop
         out_offsets[i + 1] = n
     return n

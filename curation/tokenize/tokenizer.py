@@ -134,9 +134,10 @@ class Tokenizer:
             t.blob,
             t.offsets,
             t.slots,
-            t.pair_keys,
-            t.pair_ids,
+            t.pairs,
+            t.pair_bits,
             t.byte_ids,
+            t.byte_pairs,
             cache,
             out,
             bounds,
@@ -247,7 +248,7 @@ def from_file(path: Path) -> Tokenizer:
     except OSError as error:
         raise InputError(f"{path}: cannot read the vocabulary: {error.strerror}") from None
     expected = card.get("sha256")
-    if expected and hashlib.sha256(content).hexdigest() != expected:
+    if expected is not None and hashlib.sha256(content).hexdigest() != str(expected):
         raise InputError(f"{path}: SHA-256 is not the one in {card_path.name}: file damaged?")
     count = int(card.get("special_tokens", SPECIAL_TOKENS))
     name = str(card.get("name", path.stem))

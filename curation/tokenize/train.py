@@ -20,6 +20,7 @@ from curation.tokenize.merges import initial_state, learn
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.tokenizer import CARD, Tokenizer, special_tokens
 from curation.tokenize.vocabulary import (
+    MAX_TOKENS,
     add_bytes,
     empty_slots,
     flatten,
@@ -36,7 +37,7 @@ class TokenizerTraining(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    size: int = Field(ge=256, le=1 << 24, description="Tokens, special tokens not counted")
+    size: int = Field(ge=256, lt=MAX_TOKENS, description="Tokens, special tokens not counted")
     pattern: str = Field(description="How text divides into pieces: `cl100k` or `marks`")
     special_tokens: int = Field(ge=3, le=1 << 16, description="Special tokens after the ranks")
     balance: float = Field(
@@ -50,6 +51,16 @@ class TokenizerTraining(BaseModel):
         ge=2, le=1 << 16, description="Bytes of the longest piece to learn from"
     )
     min_count: int = Field(ge=1, description="Pieces seen less often in a language are left out")
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """What only the user knows of a vocabulary, for its card."""
+
+    version: str
+    licence: str
+    source: str
+    command: str
 
 
 @dataclass(frozen=True)
@@ -174,12 +185,22 @@ def _with_room(
     return blob, offsets, slots
 
 
+def _named(path: str | Path) -> dict[str, str]:
+    """Name and SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return {
+            "file": Path(path).name,
+            "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
+        }
+
+
 def train_tokenizer(
     corpus: Iterable[str],
     out: str | Path,
     settings: TokenizerTraining,
     base: str | Path | None = None,
     name: str = "tokenizer",
+    facts: CardFacts | None = None,
 ) -> dict[str, Any]:
     """Train from files and write `<name>.tiktoken` and `card.yaml` into the folder `out`.
 
@@ -192,23 +213,28 @@ def train_tokenizer(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     content = format_ranks(trained.tokens)
+    known = facts or CardFacts("1", "unstated", "", "")
     card: dict[str, Any] = {
         "name": name,
+        "version": known.version,
+        "task": "tokenizer",
         "file": f"{name}.tiktoken",
         "sha256": hashlib.sha256(content).hexdigest(),
+        "licence": known.licence,
+        "source": known.source,
+        "command": known.command or None,
         "pattern": settings.pattern,
         "special_tokens": settings.special_tokens,
         "tokens": len(trained.tokens),
-        "base": None
-        if base is None
-        else {
-            "file": Path(base).name,
-            "sha256": hashlib.sha256(Path(base).read_bytes()).hexdigest(),
-        },
+        "base": None if base is None else _named(base),
         "settings": settings.model_dump(),
-        "bytes_by_language": trained.bytes_seen,
-        "distinct_pieces": trained.words,
+        "data": {
+            "files": [_named(file) for file in files],
+            "distinct_pieces": trained.words,
+            "bytes_by_language": trained.bytes_seen,
+        },
     }
     (folder / card["file"]).write_bytes(content)
-    (folder / CARD).write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
+    text = yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=100)
+    (folder / CARD).write_text(text, encoding="utf-8")
     return card

@@ -18,17 +18,26 @@ from curation.errors import InputError
 from curation.hashing import xxh64
 
 _SEED = np.uint64(0)
+_EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ID_BITS = np.uint64(21)
+_BITS = 23  # of a hash that choose a bit of `pair_bits`
+#: Ids of a vocabulary stay below this.
+MAX_TOKENS = 1 << 21
 
 
 class Tables(NamedTuple):
-    """Flat arrays over a vocabulary of n tokens; slots are open-addressed, sizes powers of two."""
+    """Flat arrays over a vocabulary of n tokens; slots are open-addressed, sizes powers of two.
+
+    Most pairs make no token, so `pair_bits` (small enough for a processor's cache) says no first.
+    """
 
     blob: npt.NDArray[np.uint8]  # bytes of all tokens end to end
     offsets: npt.NDArray[np.int64]  # [n + 1] into blob
     slots: npt.NDArray[np.int32]  # token by hash of its bytes, -1 where empty
-    pair_keys: npt.NDArray[np.uint64]  # left id << 32 | right id, all ones where empty
-    pair_ids: npt.NDArray[np.int32]  # token that the pair makes
+    pairs: npt.NDArray[np.uint64]  # left id, right id, token: 21 bits each; all ones where empty
+    pair_bits: npt.NDArray[np.uint64]  # 2^23 bits: set where a pair's hash falls
     byte_ids: npt.NDArray[np.int32]  # [256] id of each single byte
+    byte_pairs: npt.NDArray[np.int32]  # [65536] token of first byte << 8 | second, -1 for none
 
 
 @numba.njit(inline="always")
@@ -78,17 +87,26 @@ def add_bytes(token, blob, offsets, slots):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def find_pair(left, right, pair_keys, pair_ids):  # type: ignore[no-untyped-def]
+def _pair_hash(left, right):  # type: ignore[no-untyped-def]
+    """Both ids in 42 bits, and their hash, good in its high bits (multiplicative hashing)."""
+    both = np.uint64(left) << _ID_BITS | np.uint64(right)
+    return both, (both ^ both >> np.uint64(15)) * np.uint64(0x9E3779B97F4A7C15)
+
+
+@numba.njit(inline="always")
+def find_pair(left, right, pairs, pair_bits):  # type: ignore[no-untyped-def]
     """Id of the token that the pair makes, or -1."""
-    mask = np.uint64(len(pair_keys) - 1)
-    key = pair_key(left, right)
-    slot = scramble(key) & mask
-    while True:
-        if pair_keys[slot] == key:
-            return np.int64(pair_ids[slot])
-        if pair_keys[slot] == np.uint64(0xFFFFFFFFFFFFFFFF):
-            return np.int64(-1)
+    both, h = _pair_hash(left, right)
+    bit = h >> np.uint64(64 - _BITS)
+    if pair_bits[bit >> np.uint64(6)] >> (bit & np.uint64(63)) & np.uint64(1) == np.uint64(0):
+        return np.int64(-1)
+    mask = np.uint64(len(pairs) - 1)
+    slot = h >> np.uint64(32) & mask
+    while pairs[slot] != _EMPTY:
+        if pairs[slot] >> _ID_BITS == both:
+            return np.int64(pairs[slot] & np.uint64(MAX_TOKENS - 1))
         slot = (slot + np.uint64(1)) & mask
+    return np.int64(-1)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -117,15 +135,27 @@ def _pairs(blob, offsets, slots):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _pair_table(pairs, keys, ids):  # type: ignore[no-untyped-def]
-    mask = np.uint64(len(keys) - 1)
-    for k in range(len(pairs)):
-        key = pair_key(pairs[k, 0], pairs[k, 1])
-        slot = scramble(key) & mask
-        while keys[slot] != np.uint64(0xFFFFFFFFFFFFFFFF):
+def _pair_table(splits, pairs, pair_bits):  # type: ignore[no-untyped-def]
+    mask = np.uint64(len(pairs) - 1)
+    for k in range(len(splits)):
+        both, h = _pair_hash(splits[k, 0], splits[k, 1])
+        bit = h >> np.uint64(64 - _BITS)
+        pair_bits[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
+        slot = h >> np.uint64(32) & mask
+        while pairs[slot] != _EMPTY:
             slot = (slot + np.uint64(1)) & mask
-        keys[slot] = key
-        ids[slot] = pairs[k, 2]
+        pairs[slot] = both << _ID_BITS | np.uint64(splits[k, 2])
+
+
+@numba.njit(cache=True, nogil=True)
+def _byte_pairs(byte_ids, pairs, pair_bits):  # type: ignore[no-untyped-def]
+    out = np.empty(1 << 16, np.int32)
+    for first in range(256):
+        for second in range(256):
+            out[first << 8 | second] = find_pair(
+                byte_ids[first], byte_ids[second], pairs, pair_bits
+            )
+    return out
 
 
 def _power_of_two(least: int) -> int:
@@ -157,20 +187,21 @@ def tables(tokens: list[bytes]) -> Tables:
     blob, offsets = flatten(tokens)
     slots = empty_slots(len(tokens))
     _byte_slots(blob, offsets, slots)
-    pairs = _pairs(blob, offsets, slots)
-    keys = np.full(_power_of_two(2 * len(pairs)), np.uint64(0xFFFFFFFFFFFFFFFF))
-    ids = np.full(len(keys), -1, np.int32)
-    _pair_table(pairs, keys, ids)
+    found = _pairs(blob, offsets, slots)
+    pairs = np.full(_power_of_two(2 * len(found)), _EMPTY)
+    pair_bits = np.zeros(1 << (_BITS - 6), np.uint64)
+    _pair_table(found, pairs, pair_bits)
     index = {token: rank for rank, token in enumerate(tokens) if len(token) == 1}
     byte_ids = np.array([index[bytes([b])] for b in range(256)], np.int32)
-    return Tables(blob, offsets, slots, keys, ids, byte_ids)
+    byte_pairs = _byte_pairs(byte_ids, pairs, pair_bits)
+    return Tables(blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs)
 
 
 def parse_ranks(content: bytes, name: str) -> list[bytes]:
     """Tokens by rank from the bytes of a `.tiktoken` file.
 
     Raises InputError, naming file and line, on a bad line, a gap or a repeat in the ranks, a
-    repeated token, or a vocabulary without all 256 bytes.
+    repeated token, too many tokens, or a vocabulary without all 256 bytes.
     """
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(content.splitlines(), 1):
@@ -189,6 +220,8 @@ def parse_ranks(content: bytes, name: str) -> list[bytes]:
     for expected, token in enumerate(tokens):
         if ranks[token] != expected:
             raise InputError(f"{name}: no token has rank {expected}")
+    if len(tokens) >= MAX_TOKENS:
+        raise InputError(f"{name}: {len(tokens)} tokens are more than {MAX_TOKENS - 1}")
     missing = [b for b in range(256) if bytes([b]) not in ranks]
     if missing:
         raise InputError(f"{name}: no token for the single bytes {missing[:8]}")

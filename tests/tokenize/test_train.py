@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
 from curation.tokenize import Tokenizer, TokenizerTraining, load_tokenizer, train, train_tokenizer
-from curation.tokenize.bpe import merge_piece
+from curation.tokenize.bpe import merge_piece, new_work
 from curation.tokenize.pretokenize import pattern, piece_ends
 from curation.tokenize.tokenizer import special_tokens
 from curation.tokenize.train import group_weights
@@ -108,7 +108,7 @@ def test_every_token_is_reached_by_merging() -> None:
     out = np.empty(64, np.uint32)
     for rank, token in enumerate(tokens):
         data = np.frombuffer(token, np.uint8)
-        assert merge_piece(data, 0, len(data), t.pair_keys, t.pair_ids, t.byte_ids, out) == 1
+        assert merge_piece(data, 0, len(data), *t[3:], new_work(), out, 0) == 1
         assert out[0] == rank
 
 
@@ -173,7 +173,7 @@ def test_train_from_files_and_load(tmp_path: Path) -> None:
     (tmp_path / "de.txt").write_text(TEXT, encoding="utf-8")
     files = [str(tmp_path / name) for name in ("de.txt", "b.parquet", "a.jsonl.gz")]
     card = train_tokenizer(files, tmp_path / "out", training(300), name="mine")
-    assert sorted(card["bytes_by_language"]) == ["de", "en", "mul"]
+    assert sorted(card["data"]["bytes_by_language"]) == ["de", "en", "mul"]
     loaded = load_tokenizer(tmp_path / "out")
     assert (loaded.name, loaded.vocab_size, loaded.pattern.name) == ("mine", 303, "marks")
     assert loaded.decode(loaded.encode(TEXT)) == TEXT
