@@ -74,7 +74,7 @@ def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
             return (folder / earlier).url
     raise ConfigError(
         f"{stage} needs documents: name a stage folder with --input; "
-        f"{folder.url} holds no complete earlier stage"
+        f"{folder.shown} holds no complete earlier stage"
     )
 
 
@@ -164,7 +164,7 @@ def _locked(folder: Folder) -> Iterator[None]:
             file.seek(0)
             holder = file.read().strip() or "unknown"
             raise ConfigError(
-                f"{folder.url}: another run (process {holder}) is at work in this folder"
+                f"{folder.shown}: another run (process {holder}) is at work in this folder"
             ) from None
         file.truncate(0)
         file.write(str(os.getpid()))

@@ -16,7 +16,7 @@ from pipelines.report.terminal import print_funnel
 def report(options: argparse.Namespace) -> int:
     """Collect, write, show."""
     facts = collect(options.run)
-    path = write_report(Folder(facts["run"]), facts)
+    path = write_report(Folder(options.run), facts)
     print_funnel(facts, Console(file=sys.stdout))
     print(f"report: {path}")
     return 0

@@ -77,6 +77,18 @@ class Folder:
 
     url: str
 
+    def __post_init__(self) -> None:
+        # Workers may have another working directory than the driver.
+        if "://" not in self.url:
+            object.__setattr__(self, "url", os.path.abspath(self.url))
+
+    @property
+    def shown(self) -> str:
+        """For people: relative to the working directory where that is shorter."""
+        if "://" in self.url:
+            return self.url
+        return min(self.url, os.path.relpath(self.url), key=len)
+
     @cached_property
     def _fs_path(self) -> tuple[Any, str]:
         fs, path = fsspec.core.url_to_fs(self.url)

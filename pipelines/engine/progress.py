@@ -79,7 +79,8 @@ class _Documents(ProgressColumn):
         if not read:
             return Text(task.fields["note"], style="dim")
         rate = read / task.elapsed if task.elapsed else 0.0
-        return Text(f"{read:>9,} docs {rate:>8,.0f}/s  kept {kept / read:>6.1%}", style="green")
+        text = f"{read:>9,} docs {rate:>6,.0f}/s {kept / read:>4.0%} kept"
+        return Text(text, style="green", no_wrap=True)
 
 
 class Bars(Quiet):
@@ -88,11 +89,11 @@ class Bars(Quiet):
     def __init__(self) -> None:
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓"),
-            TextColumn("{task.description:<19}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>4.0f}%"),
+            TextColumn("{task.description:<17}"),
+            BarColumn(bar_width=8),
+            TextColumn("{task.percentage:>3.0f}%"),
             _Documents(),
-            TimeRemainingColumn(),
+            TimeRemainingColumn(compact=True),
             TextColumn("[dim]{task.fields[step]}"),
             console=Console(stderr=True),
         )
@@ -136,9 +137,9 @@ class Bars(Quiet):
 
 
 def open_display(mode: Mode) -> Quiet:
-    """The display for a mode; `auto` is live bars on a terminal, else plain lines."""
+    """The display for a mode; `auto` is live bars on a terminal, else nothing."""
+    if mode == "auto":
+        mode = "bar" if sys.stderr.isatty() else "quiet"
     if mode == "quiet":
         return Quiet()
-    if mode == "auto":
-        mode = "bar" if sys.stderr.isatty() else "plain"
     return Bars() if mode == "bar" else Lines(as_json=mode == "json")

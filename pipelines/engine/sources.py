@@ -129,4 +129,9 @@ def _shard(files: Sequence[InputFile], grouped: bool) -> SourceShard:
     first = files[0].name
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", first.rsplit("/", 1)[-1])[:80].strip("._") or "input"
     name = f"{stem}{'-and-more' if grouped else ''}-{xxhash.xxh32_hexdigest(first.encode())}"
-    return SourceShard(name, tuple((f.path, f.name) for f in files), sum(f.size for f in files))
+    places = tuple((_absolute(f.path), f.name) for f in files)
+    return SourceShard(name, places, sum(f.size for f in files))
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(path)

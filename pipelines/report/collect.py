@@ -29,7 +29,7 @@ def collect(directory: str) -> dict[str, Any]:
     folder, stages = load_run(directory)
     funnel = [_stage(folder, stage) for stage in stages]
     recipe = (folder / stages[-1]).read_json(MANIFEST)["recipe"]
-    return {"run": folder.url, "recipe": recipe, "funnel": funnel, "problems": _problems(funnel)}
+    return {"run": folder.shown, "recipe": recipe, "funnel": funnel, "problems": _problems(funnel)}
 
 
 def _stage(folder: Folder, stage: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def write_report(folder: Folder, facts: dict[str, Any]) -> str:
     folder.write_bytes("report.json", dumps(facts).encode() + b"\n")
     folder.write_bytes("report.html", render(facts).encode())
     folder.remove(SCRATCH)
-    return f"{folder.url}/report.html"
+    return f"{folder.shown}/report.html"
 
 
 def render(facts: dict[str, Any]) -> str:
