@@ -38,7 +38,7 @@ def contract(bucket_hashes: Ids, doc64: Ids) -> Contraction:
     """Leave one document per bucket, and tie all that share buckets by edges.
 
     Done within a shard before records are exchanged, it keeps the components and bounds a bucket
-    by the number of shards, whatever its size.
+    by the number of shards, whatever its size. Takes about 35 bytes per record.
 
     Args:
         bucket_hashes: [records]; doc64: [records], the document of each record.
@@ -66,8 +66,8 @@ def unique_edges(edges: Ids) -> Ids:
 def connected_components(edges: Ids) -> Components:
     """Components of a graph given by its edges, in any order and direction, repeats allowed.
 
-    Every node that an edge names is in the result once, loops included. Takes about 24 bytes per
-    edge and 32 per node beside the edges themselves.
+    Every node that an edge names is in the result once, loops included. Beside the edges it takes
+    about 55 bytes per node where most rows of the shards are nodes, and at most 80 per edge.
     """
     edges = np.ascontiguousarray(edges, np.uint64)
     bases = _shard_bases(edges)

@@ -13,7 +13,8 @@ SEEDS = (np.uint64(0), np.uint64(0x9E3779B97F4A7C15))
 
 
 def string_keys(texts: Texts) -> npt.NDArray[np.uint64]:
-    """Key of the UTF-8 bytes of each text -> uint64 [n, 2]. A null has the key of ""."""
+    """Key of the UTF-8 bytes of each text -> uint64 [n, 2]. A null has the key of "", for the
+    caller to leave out."""
     buffers = text_buffers(texts)
     starts, ends = buffers.offsets[:-1], buffers.offsets[1:]
     return np.stack([hash_spans(buffers.data, starts, ends, seed) for seed in SEEDS], axis=1)

@@ -27,6 +27,8 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 # What may not stand bare in a path, a query or a fragment, and '%' itself.
 _ENCODABLE = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?\[\]]")
 
+_SUSPECT = re.compile(_ENCODABLE.pattern.replace("[^", "[^#"))
+
 # URLs that few rules touch, for RE2: a lower-case host alone, segments that are not empty and do
 # not start with a dot, nothing after the path.
 _PLAIN_HOST = r"^https?://[a-z0-9][a-z0-9.-]*"
@@ -85,10 +87,11 @@ def _canonicalizer(settings: UrlSettings) -> Callable[[str], str]:
             return url
         scheme, host, path, query, fragment = match.groups("")
         scheme = scheme.lower()
-        if settings.normalize_percent:
+        if settings.normalize_percent and _may_need_encoding(url, match.end(2)):
             path, query = _normal_percent(path), query and "?" + _normal_percent(query[1:])
             fragment = fragment and "#" + _normal_percent(fragment[1:])
-        path = session_in_path.sub("", path)
+        if ";" in path:
+            path = session_in_path.sub("", path)
         if settings.resolve_dot_segments and "/." in path:
             path = _without_dot_segments(path)
         if settings.strip_trailing_slash:
@@ -143,6 +146,11 @@ def _ascii_host(host: str) -> str:
         return idna.encode(host, uts46=True).decode("ascii")
     except idna.IDNAError:
         return host  # no valid name: nothing better is known than its own spelling
+
+
+def _may_need_encoding(url: str, start: int) -> bool:
+    """One search for the three parts after the authority, where few URLs have anything to do."""
+    return _SUSPECT.search(url, start) is not None or url.count("#") > 1
 
 
 def _normal_percent(text: str) -> str:
