@@ -1,0 +1,1 @@
+"""A small synthetic web: texts in `sources/`, dressed as pages, packed into archives."""
