@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.hashing import mix64
+from curation.tokenize.vocabulary import scramble
 
 _ROUNDS = 6
+
+
+@numba.njit(cache=True, nogil=True)
+def _permute(places, n, half, keys):  # type: ignore[no-untyped-def]
+    bits = np.uint64(half)
+    low = (np.uint64(1) << bits) - np.uint64(1)
+    out = np.empty(len(places), np.int64)
+    for k in range(len(places)):
+        x = np.uint64(places[k])
+        while True:
+            left, right = x >> bits, x & low
+            for key in keys:
+                left, right = right, left ^ (scramble(right ^ key) & low)
+            x = left << bits | right
+            if x < np.uint64(n):
+                break
+        out[k] = x
+    return out
 
 
 def permute(places: npt.NDArray[np.int64], n: int, seed: int) -> npt.NDArray[np.int64]:
@@ -18,17 +38,5 @@ def permute(places: npt.NDArray[np.int64], n: int, seed: int) -> npt.NDArray[np.
     finite domains"), fewer than four steps on average.
     """
     half = max(1, -(-max(n - 1, 1).bit_length() // 2))
-    bits = np.uint64(half)
-    low = np.uint64((1 << half) - 1)
     keys = mix64(np.uint64(seed) + mix64(np.arange(1, _ROUNDS + 1, dtype=np.uint64)))
-    values = places.astype(np.uint64)
-    todo = np.arange(len(values))
-    while len(todo):
-        x = values[todo]
-        left, right = x >> bits, x & low
-        for key in keys:
-            left, right = right, left ^ (mix64(right ^ key) & low)
-        x = left << bits | right
-        values[todo] = x
-        todo = todo[x >= np.uint64(n)]
-    return values.astype(np.int64)
+    return _permute(places, n, half, keys)

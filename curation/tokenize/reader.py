@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,9 +101,7 @@ class TokenShards:
         out = np.empty(count, np.int64)
         for epoch in range(int(epochs[0]), int(epochs[-1]) + 1):
             inside = epochs == epoch
-            salt = mix64(np.array([self.seed, epoch], np.uint64))
-            key = int(mix64(salt[:1] + np.uint64(1) + salt[1:])[0])
-            out[inside] = permute(places[inside], self.samples, key)
+            out[inside] = permute(places[inside], self.samples, _epoch_seed(self.seed, epoch))
         return out
 
     def take(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray:
@@ -137,6 +136,13 @@ class TokenShards:
         import torch
 
         return torch.from_numpy(batch.astype(np.int64))
+
+
+@functools.lru_cache(maxsize=64)
+def _epoch_seed(seed: int, epoch: int) -> int:
+    """Seed of an epoch's permutation."""
+    salts = mix64(np.array([seed, epoch], np.uint64))
+    return int(mix64(salts[:1] + np.uint64(1) + salts[1:])[0])
 
 
 def _open_shards(folder: Path) -> list[npt.NDArray]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 import tiktoken
 import tokenizers
+import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -146,6 +147,26 @@ def test_base_ranks_are_those_of_cl100k(builtin: Tokenizer) -> None:
     base = parse_ranks(path.read_bytes(), path.name)
     assert builtin.tokens[: len(base)] == base
     assert (len(base), len(builtin.tokens), builtin.vocab_size) == (100256, 128000, 128256)
+
+
+def test_tokens_saved_on_held_out_languages(builtin: Tokenizer) -> None:
+    """At least a quarter fewer tokens than cl100k over languages, and none lost on English."""
+    texts_path, base_path = DATA / "lid/dev.jsonl.gz", DATA / "tokenizer/cl100k_base.tiktoken"
+    if not (texts_path.exists() and base_path.exists()):
+        pytest.skip("development texts or the base vocabulary are not here")
+    texts: dict[str, list[str]] = {}
+    with gzip.open(texts_path, "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            # The tenth that make_corpus.py keeps out of training.
+            if xxhash.xxh64_intdigest(row["text"].encode()) % 10 == 0:
+                texts.setdefault(row["lang"], []).append(row["text"])
+    base = load_tokenizer(base_path)
+    saved = {
+        language: 1 - len(builtin.encode_batch(some)[0]) / len(base.encode_batch(some)[0])
+        for language, some in texts.items()
+    }
+    assert saved.pop("en") >= 0
+    assert len(saved) > 150 and np.mean(list(saved.values())) > 0.25
 
 
 def test_text_without_marks_divides_as_under_cl100k() -> None:
