@@ -65,10 +65,12 @@ _ERAS = (
 )
 
 # The standard's prescan as one scanner: comments and other tags are passed over, so that a <meta>
-# inside them doesn't count.
+# inside them doesn't count. What has no end reaches to the end of the bytes, once.
 _TOKEN = re.compile(
-    rb"<!--.*?-->|<!-->|<meta[\s/](?P<meta>(?:[^>\"']|\"[^\"]*\"|'[^']*')*)"
-    rb"|</?[a-z](?:[^>\"']|\"[^\"]*\"|'[^']*')*>|<[!/?][^>]*>",
+    rb"<!--(?:>|.*?-->|.*)"
+    rb"|<meta[\s/](?P<meta>(?:[^>\"']|\"[^\"]*+\"|'[^']*+')*+)"
+    rb"|</?[a-z](?:[^>\"']|\"[^\"]*+\"|'[^']*+')*+>?"
+    rb"|<[!/?][^>]*+>?",
     re.IGNORECASE | re.DOTALL,
 )
 _ATTRIBUTE = re.compile(

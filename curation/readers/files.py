@@ -12,7 +12,7 @@ from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stream
 
 _HEAD = 1 << 16  # bytes in which a page names its own address
-_LINK = re.compile(rb"<link\s[^>]*>", re.IGNORECASE)
+_LINK = re.compile(rb"<link\s[^>]{1,4096}>", re.IGNORECASE)
 _CANONICAL = re.compile(rb"\srel\s*=\s*[\"']?canonical[\"'\s/>]", re.IGNORECASE)
 _ADDRESS = re.compile(rb"\shref\s*=\s*(?:\"(https?://[^\"]+)\"|'(https?://[^']+)')", re.IGNORECASE)
 

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from curation.readers.http import field_pattern, parse_fields
 
-#: Where a record begins in the middle of damage. No line end before it: that may be broken too.
-RECORD_LINE = re.compile(
-    rb"WARC/[01]\.\d+[ \t]*\r*\n(?:WARC|Content)-[A-Za-z-]+[ \t]*:"
-    rb"|(?:https?|ftp|dns|filedesc):[^\s][^\n]{0,8192}? [0-9]{1,3}(?:\.[0-9]{1,3}){3} "
-    rb"(?:[0-9]{8,18}|null) [^\n]{0,8192}?[^\s]+\r?\n"
-)
+# Where a record begins in the middle of damage. No line end before it: that may be broken too.
+_WARC_START = re.compile(rb"WARC/[01]\.\d+[ \t]*\r*\n(?:WARC|Content)-[A-Za-z-]+[ \t]*:")
+_ARC_MIDDLE = re.compile(rb" [0-9]{1,3}(?:\.[0-9]{1,3}){3} (?:[0-9]{8,18}|null) ")
+_ARC_SCHEME = re.compile(rb"(?:https?|ftp|dns|filedesc):")
+_HALF_LINE = 8192  # longest part of an ARC line on either side of address and date, in bytes
 _WARC = re.compile(rb"WARC(?:/|-[A-Za-z-]+[ \t]*:)")
 _HEAD_END = re.compile(rb"\r*\n\r*\n")
 # URL IP date MIME length; version 2 has status, checksum, location, offset and file name between.
@@ -52,6 +51,25 @@ class RecordHead(NamedTuple):
     mime: str  # content type of the block (WARC) or of the body (ARC), with parameters
     payload_mime: str  # WARC-Identified-Payload-Type
     truncated: str  # WARC-Truncated, or "segment" for the first of several
+
+
+def find_record(data: bytes | bytearray, begin: int, end: int, known: int) -> int | None:
+    """Index in [begin, end) where the next WARC record or ARC record of usual form begins.
+
+    The lines that prove it may reach up to `known`.
+    """
+    found = _WARC_START.search(data, begin, known)
+    first = found.start() if found and found.start() < end else None
+    stop = known if first is None else first
+    for middle in _ARC_MIDDLE.finditer(data, begin, stop):
+        at = middle.start()
+        if data.find(b"\n", middle.end(), min(known, middle.end() + _HALF_LINE)) < 0:
+            continue
+        line = max(begin, data.rfind(b"\n", max(begin, at - _HALF_LINE), at) + 1)
+        scheme = _ARC_SCHEME.search(data, line, at)
+        if scheme:
+            return scheme.start() if scheme.start() < end else first
+    return first
 
 
 def may_begin_warc(data: bytes | bytearray, at: int) -> bool:

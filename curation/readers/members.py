@@ -10,6 +10,7 @@ IIPC proposal "WARC Compression with Zstandard" 1.0.
 from __future__ import annotations
 
 import bz2
+import functools
 import lzma
 import re
 import zlib
@@ -26,6 +27,7 @@ OUTPUT = 1 << 18  # bytes that one step of decoding gives at most
 PLAIN_CHUNK = 1 << 20  # bytes read at once from a file that is not compressed
 _TRIAL_INPUT = 1 << 16  # bytes that a possible member may take to prove itself
 _TRIAL_OUTPUT = 512
+_NEVER = 1 << 62  # an offset that no file reaches
 _PADDING = b"\0\r\n"
 
 
@@ -121,6 +123,7 @@ def plain_pieces(raw: RawFile, offset: int = 0) -> Iterator[Piece]:
 
 def stream_pieces(raw: RawFile, codec: Codec, offset: int = 0) -> Iterator[Piece]:
     """Members of a gzip, LZ4, bzip2 or xz file from `offset` on."""
+    trial = functools.partial(_tries, raw, codec)
     data = b""  # read but not decoded; it ends at `at` in the file
     at = offset
     while True:
@@ -134,7 +137,7 @@ def stream_pieces(raw: RawFile, codec: Codec, offset: int = 0) -> Iterator[Piece
         if not data:
             return
         if not (data.startswith(codec.magic) and codec.header_fits(data)):
-            found = yield from _gap(raw, start, _trial_of(raw, codec), codec)
+            found = yield from _gap(raw, start, codec.name, codec.magic, trial)
             if found is None:
                 return
             data, at = b"", found
@@ -169,14 +172,10 @@ def stream_pieces(raw: RawFile, codec: Codec, offset: int = 0) -> Iterator[Piece
             yield Break(start, f"{codec.name}.corrupt", problem)
         else:
             yield Break(start, f"{codec.name}.truncated", "the file ends inside a member")
-        found = _next_member(raw, codec.magic, start + 1, chunk_start, _trial_of(raw, codec))
+        found = _next_member(raw, codec.magic, start + 1, chunk_start, trial)
         if found is None:
             return
         data, at = b"", found
-
-
-def _trial_of(raw: RawFile, codec: Codec) -> Callable[[int], bytes | None]:
-    return lambda offset: _tries(raw, codec, offset)
 
 
 def _salvage(raw: RawFile, codec: Codec, start: int, given: int) -> Iterator[bytes]:
@@ -244,22 +243,22 @@ def _next_member(
 
 
 def _gap(
-    raw: RawFile, start: int, trial: Callable[[int], bytes | None], codec: Codec
+    raw: RawFile, start: int, name: str, magic: bytes, trial: Callable[[int], bytes | None]
 ) -> Generator[Piece, None, int | None]:
     """Bytes at a member's place that begin none: plain records, padding or garbage.
 
     Returns where the next member begins, or None at the end of the file.
     """
-    found = _next_member(raw, codec.magic, start, start, trial)
-    head = raw.fetch(start, 256)
-    if RECORD.match(head):
+    plain = RECORD.match(raw.fetch(start, _TRIAL_OUTPUT)) is not None
+    found = _next_member(raw, magic, start, _NEVER if plain else start, trial)
+    if plain:
         yield Start(start)
         at = start
         while data := raw.fetch(at, PLAIN_CHUNK if found is None else min(PLAIN_CHUNK, found - at)):
             yield data
             at += len(data)
-    elif head.strip(_PADDING):
-        yield Break(start, f"{codec.name}.garbage", "bytes between members that begin none")
+    elif raw.fetch(start, _TRIAL_OUTPUT).strip(_PADDING):
+        yield Break(start, f"{name}.garbage", "bytes between members that begin none")
     return found
 
 
@@ -341,8 +340,9 @@ def zstd_pieces(
             at += 8 + int.from_bytes(head[4:], "little")
             continue
         start = at
-        problem = None
-        if head.startswith(ZSTD_MAGIC):
+        if not head.startswith(ZSTD_MAGIC):
+            found = yield from _gap(buffered, start, "zstd", ZSTD_MAGIC, trial)
+        else:
             yield Start(start)
             decoder = context.decompressobj()
             try:
@@ -351,19 +351,15 @@ def zstd_pieces(
                     at = end
                     if out:
                         yield out
+                continue
             except ZstdFrameError as error:
-                problem = Break(start, "zstd.truncated", str(error))
+                yield Break(start, "zstd.truncated", str(error))
             except zstandard.ZstdError as error:
-                problem = Break(start, "zstd.corrupt", str(error))
-        elif head.strip(_PADDING):
-            problem = Break(start, "zstd.garbage", "bytes between frames that begin none")
-        if problem:
-            yield problem
-        if problem or not head.startswith(ZSTD_MAGIC):
+                yield Break(start, "zstd.corrupt", str(error))
             found = _next_member(buffered, ZSTD_MAGIC, start + 1, at, trial)
-            if found is None:
-                return
-            at = found
+        if found is None:
+            return
+        at = found
 
 
 class _Buffered(RawFile):

@@ -134,12 +134,13 @@ def _compression(head: bytes, name: str) -> str:
             return codec.name
     if members.is_zstd(head):
         return "zstd"
-    if members.RECORD.match(head) or head.lstrip().startswith(b"<") or not head:
-        return ""
     by_name = _COMPRESSED_NAME.get(PurePosixPath(name.lower()).suffix, "")
     magics = {codec.name: codec.magic for codec in members.STREAM_CODECS}
-    magic = magics.get(by_name, members.ZSTD_MAGIC)
-    return by_name if magic in head or not http.looks_like_text(head) else ""
+    if magics.get(by_name, members.ZSTD_MAGIC) in head:
+        return by_name
+    if members.RECORD.match(head) or head.lstrip().startswith(b"<"):
+        return ""
+    return "" if http.looks_like_text(head) else by_name
 
 
 def _stream(raw: RawFile, compression: str, settings: ReaderSettings, offset: int = 0) -> Stream:

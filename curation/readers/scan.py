@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from curation.readers.headers import RECORD_LINE, RecordHead, may_begin_warc, parse_arc, parse_warc
+from curation.readers.headers import (
+    RecordHead,
+    find_record,
+    may_begin_warc,
+    parse_arc,
+    parse_warc,
+)
 from curation.readers.members import RECORD, Break
 from curation.readers.pages import Problem, skip_reason, to_event
 from curation.readers.records import Damage, Event, Skipped
@@ -224,11 +230,12 @@ class _Scanner:
             for start in stream.member_starts(begin + 1, end)
             if RECORD.match(stream.buffer, start - stream.base)
         ][:1]
-        found = RECORD_LINE.search(
-            stream.buffer, max(0, begin + 1 - stream.base), max(0, reached - stream.base)
+        base = stream.base
+        found = find_record(
+            stream.buffer, max(0, begin + 1 - base), max(0, end - base), max(0, reached - base)
         )
-        if found and stream.base + found.start() < end:
-            places.append(stream.base + found.start())
+        if found is not None:
+            places.append(base + found)
         return min(places, default=None)
 
     def _garbage(self, position: int, after: int) -> tuple[Event, int]:
