@@ -32,7 +32,7 @@ def array(edges: list[tuple[int, int]]) -> npt.NDArray[np.uint64]:
 
 
 @given(EDGES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_labels_are_the_smallest_nodes(edges: list[tuple[int, int]]) -> None:
     nodes, labels = connected_components(array(edges))
     expected = reference.components(edges)

@@ -40,7 +40,7 @@ def run(texts: list[str], rules: LineDedupSettings, parts: int = 1) -> LineRemov
 
 
 @given(TEXTS, OPTIONS, st.integers(1, 3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_removal_equals_the_reference(texts: list[str], options: dict, parts: int) -> None:
     rules = DEFAULT.model_copy(update=options)
     removal = run(texts, rules, parts)
@@ -48,7 +48,7 @@ def test_removal_equals_the_reference(texts: list[str], options: dict, parts: in
 
 
 @given(TEXTS, OPTIONS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_text_and_cuts_give_back_the_original(texts: list[str], options: dict) -> None:
     removal = run(texts, DEFAULT.model_copy(update=options))
     restored = [text.encode() for text in removal.texts.to_pylist()]

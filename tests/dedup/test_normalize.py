@@ -21,13 +21,13 @@ TEXTS = st.lists(
 
 
 @given(TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_fineweb_rules_equal_the_whole_string_reference(texts: list[str]) -> None:
     assert normalized(texts, normalizations()["fineweb"]) == [reference.fineweb(t) for t in texts]
 
 
 @given(TEXTS, st.integers(1, 4))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_shingles_are_hashes_of_joined_tokens(texts: list[str], n: int) -> None:
     found = shingles(texts, MINHASH.model_copy(update={"ngram": n}))
     for i, text in enumerate(texts):
