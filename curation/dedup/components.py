@@ -53,7 +53,7 @@ def star_edges(bucket_hashes: Ids, doc64: Ids) -> Ids:
     """Edges from each document of a bucket to the smallest one -> uint64 [m, 2], sorted, unique.
 
     A bucket of n documents gives n - 1 edges in place of its n (n - 1) / 2 pairs; the components
-    are the same. Where only the components matter, `contract(...).edges` is smaller and faster.
+    are the same. `contract(...).edges` has them in fewer edges.
     """
     return unique_edges(_stars(*sort_pairs(bucket_hashes, doc64)))
 
