@@ -7,6 +7,7 @@ record begins. Where no record begins, reading goes on at the next place where o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -26,8 +27,8 @@ from curation.readers.stream import Mark, Stream
 _STEP = 1 << 20  # bytes between looks for the next record
 _OVERLAP = 1 << 15  # bytes looked at twice, in which a record's first lines fit
 _NEAR = 1 << 12  # bytes that a record's header usually fits in
-_LINE_ENDS = b"\r\n"
-_PADDING = b"\r\n\0"
+_LINE_ENDS = re.compile(rb"[\r\n]*")
+_PADDING = re.compile(rb"[\r\n\0]*")
 
 
 class _Extent(NamedTuple):
@@ -72,13 +73,9 @@ class _Scanner:
             reached = stream.fill(position + 1)
             if reached <= position:
                 return position
-            data = stream.buffer
-            at = position - stream.base
-            end = reached - stream.base
-            while at < end and data[at] in _PADDING:
-                at += 1
-            position = stream.base + at
-            if at < end:
+            found = _PADDING.match(stream.buffer, position - stream.base, reached - stream.base)
+            position = stream.base + found.end() if found else position
+            if position < reached:
                 return position
             stream.drop(position)
 
@@ -154,11 +151,9 @@ class _Scanner:
         return extent
 
     def _behind_blank(self, position: int) -> int:
-        data = self.stream.buffer
-        at = position - self.stream.base
-        while at < len(data) and data[at] in _LINE_ENDS:
-            at += 1
-        return self.stream.base + at
+        stream = self.stream
+        found = _LINE_ENDS.match(stream.buffer, position - stream.base)
+        return stream.base + found.end() if found else position
 
     def _plausible(self, head: RecordHead, want: int) -> bool:
         """Whether a record can end at `want`, which has been read."""
@@ -175,7 +170,7 @@ class _Scanner:
         at = behind - stream.base
         if stream.buffer.startswith(b"WARC/", at):
             return True
-        line_before = at > 0 and stream.buffer[at - 1] in _LINE_ENDS
+        line_before = at > 0 and stream.buffer[at - 1] in b"\r\n"
         return line_before and parse_arc(stream.buffer, at, reached - stream.base) is not None
 
     def _mend(self, head: RecordHead, body: int, want: int) -> _Extent:
