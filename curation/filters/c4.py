@@ -1,0 +1,216 @@
+"""C4 (Raffel et al. 2020): which lines and documents its cleaning keeps.
+
+A line is judged in the order of datatrove's filter, whose steps are those of the TFDS code; only
+`C4Limits` differ between them. Measurements simulate the removal of lines, so that they are the same
+before and after the lines were cut (curation.filters.edits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from curation.filters.phrases import Phrases, compile_phrases, find_phrases
+from curation.text import characters as ch
+from curation.text.lines import (
+    all_lines,
+    characters,
+    count_sentences,
+    feed_lines,
+    strip_left,
+    strip_right,
+)
+from curation.text.words import code_point
+
+NAMES = ("sentences", "lorem_ipsum", "curly_bracket", "long_lines", "characters")
+
+KEEP, LONG_WORD, NO_TERMINAL, FEW_WORDS, JAVASCRIPT, POLICY = 0, 1, 2, 3, 4, 5
+#: Reasons by code, for the record of cut lines.
+REASONS = (
+    "c4.kept",
+    "c4.long_word",
+    "c4.no_terminal_punctuation",
+    "c4.few_words",
+    "c4.javascript",
+    "c4.policy",
+)
+CITATION = "c4.citation"
+
+_LOREM_BIT, _JAVASCRIPT_BIT, _POLICY_BIT, _CURLY_BIT = 1, 2, 4, 8
+#: Bits a line sets that condemn the whole document.
+LOREM, CURLY = 1, 2
+
+_SPACE, _SINGLE, _TERMINAL, _CLOSE = ch.SPACE, ch.SINGLE, ch.TERMINAL, ch.CLOSE
+_OPEN, _SHUT = 0x5B, 0x5D
+_CITATIONS = (b"[edit]", b"[citation needed]")
+
+
+class C4Limits(NamedTuple):
+    """Settings in the form kernels take; see settings.C4Settings for their meaning."""
+
+    terminal_punctuation: bool
+    any_script: bool
+    min_words: int
+    max_word_length: int
+    citations: bool
+    long_line: int
+
+
+def line_phrases(javascript: Sequence[str], policy: Sequence[str], lorem: Sequence[str]) -> Phrases:
+    """Phrases that condemn a line or a document."""
+    return compile_phrases(
+        [
+            (_LOREM_BIT, lorem),
+            (_JAVASCRIPT_BIT, javascript),
+            (_POLICY_BIT, policy),
+            (_CURLY_BIT, ["{"]),
+        ]
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def citation_end(data, i, end):  # type: ignore[no-untyped-def]
+    """Byte after the citation mark `[12]`, `[]`, `[edit]`, `[citation needed]` at i, or i."""
+    if data[i] != _OPEN:
+        return i
+    k = i + 1
+    while k < end and 48 <= data[k] <= 57:
+        k += 1
+    if k < end and data[k] == _SHUT:
+        return k + 1
+    for mark in _CITATIONS:
+        if i + len(mark) <= end:
+            same = True
+            for j in range(len(mark)):
+                if data[i + j] != mark[j]:
+                    same = False
+                    break
+            if same:
+                return i + len(mark)
+    return i
+
+
+@numba.njit(cache=True, nogil=True)
+def _without_citations(data, start, end, buffer):  # type: ignore[no-untyped-def]
+    """Copy a line without its citation marks into `buffer`; return the bytes written."""
+    n = 0
+    i = start
+    while i < end:
+        stop = citation_end(data, i, end)
+        if stop > i:
+            i = stop
+            continue
+        buffer[n] = data[i]
+        n += 1
+        i += 1
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _ends_well(data, start, end, properties, any_script):  # type: ignore[no-untyped-def]
+    """Whether a line ends in `. ? ! " '` but not in `...`; in any script's mark if `any_script`."""
+    if start == end:
+        return False
+    b = data[end - 1]
+    if b < 0x80:
+        if b == 46:
+            return not (end - start >= 3 and data[end - 2] == 46 and data[end - 3] == 46)
+        return b == 33 or b == 63 or b == 34 or b == 39
+    if not any_script:
+        return False
+    last = end - 1
+    while last > start and data[last] & 0xC0 == 0x80:
+        last -= 1
+    return properties[code_point(data, last)[0]] & (_TERMINAL | _CLOSE) != 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_words(data, start, end, properties, any_script):  # type: ignore[no-untyped-def]
+    """(pieces between white space, characters of the longest).
+
+    With `any_script` every letter of an unspaced script is a piece.
+    """
+    words = 0
+    longest = 0
+    current = 0
+    i = start
+    while i < end:
+        c, size = code_point(data, i)
+        p = properties[c]
+        i += size
+        if p & _SPACE:
+            current = 0
+        elif any_script and p & _SINGLE:
+            words += 1
+            current = 0
+        else:
+            words += current == 0
+            current += 1
+            longest = max(longest, current)
+    return words, longest
+
+
+@numba.njit(cache=True, nogil=True)
+def _judge(data, start, end, properties, words, limits, phrases):  # type: ignore[no-untyped-def]
+    """(code, document bits, sentences) of a line without citations."""
+    if limits.terminal_punctuation and not _ends_well(
+        data, start, end, properties, limits.any_script
+    ):
+        return NO_TERMINAL, 0, 0
+    if words < limits.min_words:
+        return FEW_WORDS, 0, 0
+    found = find_phrases(data, start, end, phrases)
+    if found & _LOREM_BIT:
+        return KEEP, LOREM, 0
+    if found & _JAVASCRIPT_BIT:
+        return JAVASCRIPT, 0, 0
+    if found & _CURLY_BIT:
+        return KEEP, CURLY, 0
+    if found & _POLICY_BIT:
+        return POLICY, 0, 0
+    return KEEP, 0, count_sentences(data, start, end, properties)
+
+
+@numba.njit(cache=True, nogil=True)
+def judge_line(data, start, end, properties, limits, phrases, buffer):  # type: ignore[no-untyped-def]
+    """(code, document bits, sentences) of the stripped line data[start:end].
+
+    A line that condemns its document is not cut, so that the document's measurement still shows it.
+    """
+    words, longest = _count_words(data, start, end, properties, limits.any_script)
+    if longest > limits.max_word_length:
+        return LONG_WORD, 0, 0
+    if limits.citations:
+        for i in range(start, end):
+            if data[i] == _OPEN:
+                n = _without_citations(data, start, end, buffer)
+                return _judge(buffer, 0, n, properties, words, limits, phrases)
+    return _judge(data, start, end, properties, words, limits, phrases)
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_c4(data, begin, end, properties, text_chars, lines, limits, phrases, buffer, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:5]: sentences of kept lines, lines with lorem ipsum, lines with a curly bracket,
+    lines of at least `long_line` characters (mC4), characters of the text."""
+    n = all_lines(data, begin, end, properties, lines.starts, lines.ends)
+    out[:4] = 0.0
+    for k in range(n):
+        a = strip_left(data, lines.starts[k], lines.ends[k], properties)
+        b = strip_right(data, a, lines.ends[k], properties)
+        _, bits, sentences = judge_line(data, a, b, properties, limits, phrases, buffer)
+        out[0] += sentences
+        out[1] += bits & LOREM != 0
+        out[2] += bits & CURLY != 0
+    n = feed_lines(data, begin, end, lines.starts, lines.ends)
+    for k in range(n):
+        if characters(data, lines.starts[k], lines.ends[k]) >= limits.long_line:
+            out[3] += 1
+    out[4] = text_chars
+
+
+def scratch_line(most: int) -> np.ndarray:
+    """Buffer for a line without its citations."""
+    return np.empty(most + 1, np.uint8)

@@ -1,0 +1,83 @@
+"""A cheap test of whether a text is program code or mathematics, which fail rules for prose."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from curation.text import characters as ch
+from curation.text.lines import strip_left, strip_right
+from curation.text.words import code_point
+
+NAMES = ("code_line_ratio", "math_ratio")
+
+_MATH = ch.MATH
+_SEMICOLON, _OPEN, _CLOSE, _PAREN, _COLON = 0x3B, 0x7B, 0x7D, 0x29, 0x3A
+_COMMA, _EQUALS, _PAREN_OPEN = 0x2C, 0x3D, 0x28
+_BACKSLASH, _DOLLAR, _CARET, _UNDERSCORE, _BRACKET = 0x5C, 0x24, 0x5E, 0x5F, 0x5B
+_HASH, _SLASH, _STAR = 0x23, 0x2F, 0x2A
+#: Code marks that a line needs to count as code; each is a bracket pair, operator or indentation.
+_MARKS = 2
+
+
+@numba.njit(cache=True, nogil=True)
+def _looks_like_code(data, raw, start, end):  # type: ignore[no-untyped-def]
+    """Whether the stripped line data[start:end], whose indentation begins at `raw`, is code.
+
+    It ends as statements end, or shows two of: indentation, a call or index directly behind a
+    name, an assignment, a name with an inner underscore, an arrow or a comment sign.
+    """
+    last = data[end - 1]
+    if last == _SEMICOLON or last == _OPEN or last == _CLOSE:
+        return True
+    before = data[end - 2] if end - start > 1 else np.uint8(0)
+    if last == _COLON and before == _PAREN:
+        return True
+    marks = np.int64(start - raw >= 2 or (start > raw and data[raw] == 9))
+    first = data[start]
+    second = data[start + 1] if start + 1 < end else np.uint8(0)
+    if first == _SLASH and (second == _SLASH or second == _STAR):
+        return True
+    marks += first == _HASH and second != _HASH
+    call = 0
+    assigned = 0
+    joined = 0
+    for i in range(start + 1, end - 1):
+        b = data[i]
+        name = data[i - 1] | 32
+        named = 97 <= name <= 122 or 48 <= data[i - 1] <= 57
+        if (b == _PAREN_OPEN or b == _BRACKET) and named:
+            call = 1
+        elif b == _EQUALS:
+            assigned = 1
+        elif b == _UNDERSCORE and named:
+            joined = 1
+    return marks + call + assigned + joined >= _MARKS
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_content(data, begin, end, properties, n_lines, lines, text_chars, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:2]: share of non-blank lines that look like code, and mathematical marks per
+    character (TeX commands, `$`, `^`, mathematical symbols outside ASCII). NaN in a blank text."""
+    filled = 0
+    code = 0
+    for k in range(n_lines):
+        a = strip_left(data, lines.starts[k], lines.ends[k], properties)
+        if a == lines.ends[k]:
+            continue
+        b = strip_right(data, a, lines.ends[k], properties)
+        filled += 1
+        code += _looks_like_code(data, lines.starts[k], a, b)
+    marks = 0
+    for i in range(begin, end):
+        b = data[i]
+        if b < 0x80:
+            if b == _DOLLAR or b == _CARET:
+                marks += 1
+            elif b == _BACKSLASH and i + 1 < end:
+                letter = data[i + 1] | 32
+                marks += 97 <= letter <= 122
+        elif b == 0xE2 or b == 0xF0:
+            marks += properties[code_point(data, i)[0]] & _MATH != 0
+    out[0] = code / filled if filled else np.nan
+    out[1] = marks / text_chars if text_chars else np.nan

@@ -1,0 +1,69 @@
+"""What the tools whose rules we follow call a word, and the numbers by which kernels know them."""
+
+from __future__ import annotations
+
+import numba
+
+from curation.text import characters as ch
+from curation.text.words import IS_WORD, STARTS_ALNUM, code_point, segment
+
+CODES = {"datatrove": 0, "dolma": 1, "dclm": 2}
+DATATROVE, DOLMA, DCLM = 0, 1, 2
+
+_SPACE = ch.SPACE
+
+
+@numba.njit(cache=True, nogil=True)
+def split_spaces(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
+    """Pieces between white space, as str.split; return how many there are."""
+    n = 0
+    inside = False
+    i = begin
+    while i < end:
+        c, size = code_point(data, i)
+        space = properties[c] & _SPACE != 0
+        if inside and space:
+            ends[n] = i
+            n += 1
+        elif not inside and not space:
+            starts[n] = i
+        inside = not space
+        i += size
+    if inside:
+        ends[n] = end
+        n += 1
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def find_tokens(data, begin, end, properties, dialect, starts, ends):  # type: ignore[no-untyped-def]
+    """Spans of what the dialect counts: words and symbols, or pieces between white space."""
+    if dialect == DOLMA:
+        return split_spaces(data, begin, end, properties, starts, ends)
+    return segment(data, begin, end, properties, starts, ends)
+
+
+@numba.njit(cache=True, nogil=True)
+def keep_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
+    """Drop described tokens that the dialect does not count; return how many remain.
+
+    DCLM counts words that begin with a letter or a digit, the other two everything.
+    """
+    if dialect != DCLM:
+        return n
+    kept = 0
+    total = 0
+    for i in range(n):
+        if not (tokens.flags[i] & STARTS_ALNUM and tokens.flags[i] & IS_WORD):
+            continue
+        tokens.starts[kept] = tokens.starts[i]
+        tokens.ends[kept] = tokens.ends[i]
+        tokens.chars[kept] = tokens.chars[i]
+        tokens.flags[kept] = tokens.flags[i]
+        tokens.hashes[kept] = tokens.hashes[i]
+        tokens.lows[kept] = tokens.lows[i]
+        tokens.before[kept] = total
+        total += tokens.chars[i]
+        kept += 1
+    tokens.before[kept] = total
+    return kept

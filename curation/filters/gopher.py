@@ -1,0 +1,157 @@
+"""Document quality after Gopher (Rae et al. 2021, section A.1.1)."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from curation.filters.dialects import DATATROVE, DOLMA
+from curation.filters.lexicon import stop_words
+from curation.text import characters as ch
+from curation.text.lines import all_lines, feed_lines, strip_left, strip_right
+from curation.text.words import HAS_ALPHA, NOT_PUNCTUATION, code_point
+
+NAMES = (
+    "word_count",
+    "mean_word_length",
+    "symbol_hash_ratio",
+    "ellipsis_ratio",
+    "bullet_line_ratio",
+    "ellipsis_line_ratio",
+    "alpha_word_ratio",
+    "stop_words",
+)
+
+_SPACE = ch.SPACE
+_HASH, _DOT, _DASH, _STAR = 0x23, 0x2E, 0x2D, 0x2A
+_ELLIPSIS, _BULLET = 0x2026, 0x2022
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_symbols(data, start, end):  # type: ignore[no-untyped-def]
+    """(number signs, ellipses as one character or as three full stops)."""
+    hashes = 0
+    ellipses = 0
+    i = start
+    while i < end:
+        b = data[i]
+        if b == _HASH:
+            hashes += 1
+        elif b == _DOT and i + 2 < end and data[i + 1] == _DOT and data[i + 2] == _DOT:
+            ellipses += 1
+            i += 2
+        elif b == 0xE2 and data[i + 1] == 0x80 and data[i + 2] == 0xA6:
+            ellipses += 1
+            i += 2
+        i += 1
+    return hashes, ellipses
+
+
+@numba.njit(cache=True, nogil=True)
+def ends_in_ellipsis(data, start, end, dots):  # type: ignore[no-untyped-def]
+    """Whether data[start:end] ends in `…`, or in `...` where `dots` count."""
+    if end - start < 3:
+        return False
+    a, b, c = data[end - 3], data[end - 2], data[end - 1]
+    return (dots and a == _DOT and b == _DOT and c == _DOT) or (
+        a == 0xE2 and b == 0x80 and c == 0xA6
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _line_shares(data, start, end, properties, lines, dialect, out):  # type: ignore[no-untyped-def]
+    """Shares of lines that begin with a bullet and that end in an ellipsis."""
+    dolma = dialect == DOLMA
+    if dolma:
+        n = feed_lines(data, start, end, lines.starts, lines.ends)
+    else:
+        n = all_lines(data, start, end, properties, lines.starts, lines.ends)
+    bullets = 0
+    ellipses = 0
+    for i in range(n):
+        a = lines.starts[i]
+        b = lines.ends[i]
+        if not dolma:
+            a = strip_left(data, a, b, properties)
+            b = strip_right(data, a, b, properties)
+        if a == b:
+            continue
+        c = code_point(data, a)[0]
+        if c == _DASH or c == (_STAR if dolma else _BULLET):
+            bullets += 1
+        if ends_in_ellipsis(data, a, b, not dolma):
+            ellipses += 1
+    out[0] = bullets / n if n else 0.0
+    out[1] = ellipses / n if n else 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _words_with_mark(data, n, tokens):  # type: ignore[no-untyped-def]
+    """(words with a number sign, words with `…`, words with either)."""
+    hashes = 0
+    ellipses = 0
+    either = 0
+    for i in range(n):
+        has_hash = False
+        has_ellipsis = False
+        for k in range(tokens.starts[i], tokens.ends[i]):
+            b = data[k]
+            has_hash = has_hash or b == _HASH
+            has_ellipsis = has_ellipsis or (
+                b == 0xE2 and data[k + 1] == 0x80 and data[k + 2] == 0xA6
+            )
+        hashes += has_hash
+        ellipses += has_ellipsis
+        either += has_hash or has_ellipsis
+    return hashes, ellipses, either
+
+
+@numba.njit(cache=True, nogil=True)
+def _median(n, tokens, marks):  # type: ignore[no-untyped-def]
+    for i in range(n):
+        marks[i] = tokens.chars[i]
+    return np.median(marks[:n])
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_gopher(data, start, end, properties, n, kinds, scratch, number, keys, values, dialect, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:8]; `number` is the stop word list of the language, negative where there is none.
+
+    Ratios per word are NaN in a text without words, as are stop words without a list.
+    """
+    tokens = scratch.tokens
+    words = 0
+    chars = 0
+    alpha = 0
+    for i in range(n):
+        flags = tokens.flags[i]
+        if dialect != DATATROVE or flags & NOT_PUNCTUATION:
+            words += 1
+            chars += tokens.chars[i]
+        if flags & HAS_ALPHA:
+            alpha += 1
+    out[0] = words
+    out[1] = np.nan
+    out[2] = np.nan
+    out[3] = np.nan
+    out[6] = np.nan
+    if words:
+        out[1] = chars / words
+    if n:
+        if dialect == DOLMA:
+            out[1] = _median(n, tokens, scratch.grams.marks)
+            hashes, ellipses, either = _words_with_mark(data, n, tokens)
+            out[2] = either / n
+            out[3] = ellipses / n
+        else:
+            hashes, ellipses = _count_symbols(data, start, end)
+            out[2] = hashes / n
+            out[3] = ellipses / n
+        out[6] = alpha / n
+    _line_shares(data, start, end, properties, scratch.lines, dialect, out[4:])
+    out[7] = np.nan
+    if number >= 0:
+        out[7] = stop_words(
+            tokens, scratch.distinct, kinds, number, keys, values,
+            dialect == DATATROVE, dialect == DOLMA,
+        )  # fmt: skip

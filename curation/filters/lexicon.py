@@ -1,0 +1,114 @@
+"""Word lists as hash tables: stop words, and obscene words with the phrases that excuse them.
+
+A phrase is a sequence of tokens, hashed word by word, so that one table finds words, phrases and,
+because letters of unspaced scripts are words of their own, substrings in those scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numba
+import numpy as np
+
+from curation.filters.tables import Table, build, lookup
+from curation.text.words import IS_WORD, finish, token_hash, word_list
+
+CONTINUES = 1  # some phrase goes on behind these tokens
+FLAGGED = 2
+ALLOWED = 4
+
+
+@numba.njit(inline="always")
+def chain(h, token):  # type: ignore[no-untyped-def]
+    """Hash of a phrase that goes on with the token of this hash."""
+    return finish((h * np.uint64(0x9E3779B97F4A7C15)) ^ token)
+
+
+@numba.njit(cache=True, nogil=True)
+def list_seed(number):  # type: ignore[no-untyped-def]
+    """Hash with which the phrases of list `number` begin."""
+    return finish(np.uint64(number) + np.uint64(0x5851F42D4C957F2D))
+
+
+@numba.njit(cache=True, nogil=True)
+def _chain(h, token):  # type: ignore[no-untyped-def]
+    return chain(h, token)
+
+
+def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Table:
+    """Table of the phrases of every numbered list, by the bits they carry.
+
+    Example: `{0: {FLAGGED: ["xxx"], ALLOWED: ["super bowl xxx"]}}`.
+    """
+    keys: list[int] = []
+    values: list[int] = []
+    for number, by_bits in lists.items():
+        for bits, phrases in by_bits.items():
+            for phrase in phrases:
+                tokens = word_list(phrase)
+                h = np.uint64(list_seed(number))
+                for i, token in enumerate(tokens):
+                    h = np.uint64(_chain(h, np.uint64(token_hash(token))))
+                    keys.append(int(h))
+                    values.append(bits if i == len(tokens) - 1 else CONTINUES)
+    return build(np.array(keys, np.uint64), np.array(values, np.int64))
+
+
+@numba.njit(cache=True, nogil=True)
+def stop_words(tokens, distinct, kinds, number, keys, values, exact, every):  # type: ignore[no-untyped-def]
+    """Distinct stop words of list `number` in a document, or all their occurrences if `every`.
+
+    `exact` compares letters as they stand, otherwise in lower case, where forms that differ in
+    case count apart only when `every` is set.
+    """
+    found = 0
+    seed = list_seed(number)
+    for k in range(kinds):
+        i = distinct.firsts[k]
+        h = tokens.hashes[i] if exact else tokens.lows[i]
+        if lookup(keys, values, chain(seed, h)) & FLAGGED:
+            found += distinct.counts[k] if every else 1
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def flagged(n, tokens, number, keys, values):  # type: ignore[no-untyped-def]
+    """(phrases found, words in them, words in all) for list `number`.
+
+    At each word the longest phrase counts, and an allowed one excuses the words it covers.
+    """
+    seed = list_seed(number)
+    found = 0
+    covered = 0
+    total = 0
+    free = 0
+    for i in range(n):
+        if not tokens.flags[i] & IS_WORD:
+            continue
+        total += 1
+        if i < free:
+            continue
+        h = seed
+        kind = np.int64(0)
+        words = 0
+        length = 0
+        stop = i
+        for j in range(i, n):
+            if not tokens.flags[j] & IS_WORD:
+                break
+            h = chain(h, tokens.lows[j])
+            bits = lookup(keys, values, h)
+            words += 1
+            if bits & (FLAGGED | ALLOWED):
+                kind = bits
+                length = words
+                stop = j + 1
+            if not bits & CONTINUES:
+                break
+        if kind:
+            free = stop
+        if kind & FLAGGED and not kind & ALLOWED:
+            found += 1
+            covered += length
+    return found, covered, total

@@ -1,0 +1,66 @@
+"""Sets of short phrases searched for in lines, ASCII letters in either case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+
+class Phrases(NamedTuple):
+    """Phrase k is `data[offsets[k]:offsets[k + 1]]`, in lower case, and sets the bits `bits[k]`."""
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    bits: npt.NDArray[np.int64]
+    first: npt.NDArray[np.uint8]  # [256] 1 where some phrase begins with this byte
+
+
+def compile_phrases(groups: Sequence[tuple[int, Sequence[str]]]) -> Phrases:
+    """Pack groups of (bits, phrases)."""
+    raw = [(bits, phrase.lower().encode()) for bits, phrases in groups for phrase in phrases]
+    first = np.zeros(256, np.uint8)
+    for _, phrase in raw:
+        first[phrase[0]] = 1
+        first[ord(chr(phrase[0]).upper())] = 1
+    return Phrases(
+        np.frombuffer(b"".join(p for _, p in raw) + b"\0", np.uint8).copy(),
+        np.cumsum([0, *(len(p) for _, p in raw)]).astype(np.int64),
+        np.array([bits for bits, _ in raw], np.int64),
+        first,
+    )
+
+
+@numba.njit(inline="always")
+def ascii_lower(b):  # type: ignore[no-untyped-def]
+    """Byte in lower case if it is an ASCII capital."""
+    return b + 32 if 65 <= b <= 90 else b
+
+
+@numba.njit(cache=True, nogil=True)
+def equals(data, start, end, pattern, a, b):  # type: ignore[no-untyped-def]
+    """Whether data[start:] begins with pattern[a:b] (lower case) before `end`."""
+    if start + (b - a) > end:
+        return False
+    for k in range(b - a):  # noqa: SIM110
+        if ascii_lower(data[start + k]) != pattern[a + k]:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def find_phrases(data, start, end, phrases):  # type: ignore[no-untyped-def]
+    """Bits of all phrases that occur in data[start:end]."""
+    found = np.int64(0)
+    for i in range(start, end):
+        if not phrases.first[data[i]]:
+            continue
+        for k in range(len(phrases.bits)):
+            if found & phrases.bits[k] != phrases.bits[k] and equals(
+                data, i, end, phrases.data, phrases.offsets[k], phrases.offsets[k + 1]
+            ):
+                found |= phrases.bits[k]
+    return found

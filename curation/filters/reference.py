@@ -1,0 +1,174 @@
+"""How far a document's words lie from those of a reference corpus.
+
+A reference is the unigram distribution of a language over its most frequent lower-case words, each
+held as the upper 32 bits of its hash, and the probability of meeting any other word. That last one
+is the Good-Turing estimate (words seen once / words) where the vocabulary is complete, plus the mass
+of the words cut off. The Kullback-Leibler divergence (document || reference) is taken over these
+words and one class for all others, so it is finite. The Llama 3 report names this measurement
+without numbers.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.arrow import Texts
+from curation.errors import ConfigError, InputError
+from curation.filters.scratch import begin
+from curation.filters.tables import Table, build, intern, lookup
+from curation.text import characters as ch
+from curation.text.buffers import read_only
+from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_WORD, describe, words
+
+NAMES = ("kl_divergence", "outlier_token_ratio")
+
+_DIGITS = np.uint64(0x2545F4914F6CDD1D)  # every word of digits is the same word
+_HALF = np.uint64(32)
+_SCALE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Word distribution of one language."""
+
+    language: str
+    words: npt.NDArray[np.uint32]  # [k] upper halves of hashes, ascending
+    log_probabilities: npt.NDArray[np.float32]  # [k] natural logarithms
+    log_unknown: float  # of all other words together
+    tokens: int  # words it was trained on
+
+    def save(self, path: Path) -> None:
+        """Write an .npz file; the same reference gives the same bytes."""
+        arrays = {
+            "words": self.words,
+            "log_probabilities": self.log_probabilities.astype(np.float16),
+            "header": np.array([self.log_unknown, self.tokens], np.float64),
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(path, "w") as archive:  # np.savez would write the time of day
+            for name, array in arrays.items():
+                held = io.BytesIO()
+                np.save(held, array)
+                entry = zipfile.ZipInfo(f"{name}.npy")
+                archive.writestr(entry, held.getvalue(), zipfile.ZIP_DEFLATED, 9)
+
+
+def load_reference(path: str | Path, language: str) -> Reference:
+    """Read an .npz file; raises ConfigError if it is absent or holds something else."""
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            header = held["header"]
+            return Reference(
+                language,
+                held["words"].astype(np.uint32),
+                held["log_probabilities"].astype(np.float32),
+                float(header[0]),
+                int(header[1]),
+            )
+    except (OSError, KeyError, ValueError) as error:
+        raise ConfigError(f"{path}: no reference distribution: {error}") from error
+
+
+@numba.njit(cache=True, nogil=True)
+def _hash_words(data, starts, ends, properties, lower):  # type: ignore[no-untyped-def]
+    out = np.empty(len(starts), np.uint64)
+    for i in range(len(starts)):
+        _, flags, _, low = describe(data, starts[i], ends[i], properties, lower)
+        out[i] = _DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else low
+    return out
+
+
+def train_reference(texts: Texts, language: str, vocabulary: int) -> Reference:
+    """Count the words of a corpus and keep the `vocabulary` most frequent.
+
+    Raises InputError where there are no words.
+    """
+    spans = words(texts)
+    _, data = read_only(texts)
+    hashes = _hash_words(data, spans.starts, spans.ends, ch.properties(), ch.lower_case())
+    if not len(hashes):
+        raise InputError(f"reference for {language}: the texts hold no words")
+    keys, counts = np.unique((hashes >> _HALF).astype(np.uint32), return_counts=True)
+    order = np.lexsort((keys, -counts))
+    kept = np.sort(order[: min(vocabulary, int((counts > 1).sum()) or len(counts))])
+    total = int(counts.sum())
+    # mass of the words not kept, which holds all those seen once: the Good-Turing estimate
+    unknown = max(total - int(counts[kept].sum()), 1)
+    known = counts[kept] / (counts[kept].sum() + unknown)
+    return Reference(
+        language,
+        keys[kept],
+        np.log(known).astype(np.float32),
+        float(np.log(unknown / (counts[kept].sum() + unknown))),
+        total,
+    )
+
+
+def reference_table(references: Sequence[Reference]) -> tuple[Table, npt.NDArray[np.float64]]:
+    """One table for all references, keyed by word and number of the reference.
+
+    Values are -log p in units of 2^-20, plus one; also the log p of other words, float64 [n].
+    """
+    keys = [np.zeros(0, np.uint64)]
+    values = [np.zeros(0, np.int64)]
+    for number, reference in enumerate(references):
+        keys.append((reference.words.astype(np.uint64) << _HALF) | np.uint64(number + 1))
+        values.append(
+            1 + np.round(-reference.log_probabilities.astype(np.float64) * _SCALE).astype(np.int64)
+        )
+    table = build(np.concatenate(keys), np.concatenate(values))
+    return table, np.array([r.log_unknown for r in references], np.float64)
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_reference(tokens, distinct, kinds, scratch, number, keys, values, unknown, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:2]: divergence in nats, share of words outside the reference.
+
+    NaN without words or without a reference (negative `number`).
+    """
+    out[:2] = np.nan
+    if number < 0:
+        return
+    interner = scratch.interner
+    counts = scratch.grams.counts
+    stamp, mask = begin(interner, kinds)
+    fresh = 0
+    total = 0
+    divergence = 0.0
+    outside = 0
+    for k in range(kinds):  # join the forms that differ in case
+        i = distinct.firsts[k]
+        flags = tokens.flags[i]
+        if not flags & IS_WORD:
+            continue
+        low = _DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else tokens.lows[i]
+        half = low >> _HALF
+        j = intern(half, interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
+        if j == fresh:
+            counts[j] = 0
+            scratch.grams.firsts[j] = np.int64(half)
+            fresh += 1
+        counts[j] += distinct.counts[k]
+        total += distinct.counts[k]
+    if total == 0:
+        return
+    for j in range(fresh):
+        key = (np.uint64(scratch.grams.firsts[j]) << _HALF) | np.uint64(number + 1)
+        value = lookup(keys, values, key)
+        if value:
+            divergence += counts[j] * (np.log(counts[j] / total) + (value - 1) / _SCALE)
+        else:
+            outside += counts[j]
+    if outside:
+        divergence += outside * (np.log(outside / total) - unknown[number])
+    out[0] = divergence / total
+    out[1] = outside / total
+

@@ -1,0 +1,113 @@
+"""Lines that RefinedWeb (Penedo et al. 2023, appendix G.2) takes for interface remains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from curation.filters.phrases import Phrases, compile_phrases, equals
+from curation.text import characters as ch
+from curation.text.lines import feed_lines, strip_left, strip_right
+from curation.text.words import code_point
+
+NAMES = ("flagged_word_ratio",)
+
+KEEP, UPPERCASE, NUMERIC, COUNTER, ONE_WORD = 0, 1, 2, 3, 4
+#: Reasons by code, for the record of cut lines.
+REASONS = (
+    "refinedweb.kept",
+    "refinedweb.uppercase",
+    "refinedweb.numeric",
+    "refinedweb.counter",
+    "refinedweb.one_word",
+)
+
+_SPACE, _UPPER, _NUMBER, _SINGLE = ch.SPACE, ch.UPPER, ch.NUMBER, ch.SINGLE
+
+
+class LineLimits(NamedTuple):
+    """Settings in the form kernels take; see settings.RefinedWebSettings."""
+
+    max_uppercase: float
+    max_numeric: float
+
+
+def counter_words(words: Sequence[str]) -> Phrases:
+    """Nouns which, behind a number, make a line a counter ("3 likes")."""
+    return compile_phrases([(1, words)])
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_counter(data, start, end, properties, nouns):  # type: ignore[no-untyped-def]
+    """Whether a line is a number with an optional K, M or B, white space, and a counter noun."""
+    i = start
+    while i < end and (48 <= data[i] <= 57 or data[i] == 44 or data[i] == 46):
+        i += 1
+    if i == start:
+        return False
+    if i < end and (data[i] | 32) in (107, 109, 98):
+        i += 1
+    noun = strip_left(data, i, end, properties)
+    if noun == i:
+        return False
+    for k in range(len(nouns.bits)):
+        a, b = nouns.offsets[k], nouns.offsets[k + 1]
+        if end - noun == b - a and equals(data, noun, end, nouns.data, a, b):
+            return True
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-untyped-def]
+    """(code, words) of the stripped line data[start:end]; shares are of all its characters.
+
+    A letter of an unspaced script counts as a word, so that no such line is taken for one word.
+    """
+    chars = 0
+    upper = 0
+    numeric = 0
+    words = 0
+    inside = False
+    i = start
+    while i < end:
+        c, size = code_point(data, i)
+        p = properties[c]
+        i += size
+        chars += 1
+        upper += p & _UPPER != 0
+        numeric += p & _NUMBER != 0
+        if p & _SPACE:
+            inside = False
+        elif p & _SINGLE or not inside:
+            words += 1
+            inside = p & _SINGLE == 0
+    if chars == 0:
+        return KEEP, 0
+    if upper > limits.max_uppercase * chars:
+        return UPPERCASE, words
+    if numeric > limits.max_numeric * chars:
+        return NUMERIC, words
+    if _is_counter(data, start, end, properties, nouns):
+        return COUNTER, words
+    if words == 1:
+        return ONE_WORD, words
+    return KEEP, words
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_refinedweb(data, begin, end, properties, lines, limits, nouns, out):  # type: ignore[no-untyped-def]
+    """Fill out[0]: share of the words that stand in such lines; NaN without words."""
+    n = feed_lines(data, begin, end, lines.starts, lines.ends)
+    total = 0
+    lost = 0
+    for k in range(n):
+        a = strip_left(data, lines.starts[k], lines.ends[k], properties)
+        b = strip_right(data, a, lines.ends[k], properties)
+        code, words = judge_line(data, a, b, properties, limits, nouns)
+        total += words
+        if code != KEEP:
+            lost += words
+    out[0] = lost / total if total else np.nan

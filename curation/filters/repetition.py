@@ -1,0 +1,269 @@
+"""Repetition within a document: duplicate lines, paragraphs and n-grams of words.
+
+The measurements are those of Gopher (Rae et al. 2021, table A1), in the meanings that tools gave
+them (docs/filters.md lists the differences). One pass per n suffices because an (n+1)-gram can only
+repeat where its first n words do: the positions still in play shrink quickly as n grows.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from curation.filters.dialects import DATATROVE, DCLM, DOLMA
+from curation.filters.scratch import begin
+from curation.filters.tables import intern
+from curation.hashing import xxh64
+from curation.text.lines import characters, feed_lines, paragraphs, strip_left
+
+TOP = (2, 3, 4)
+DUPLICATE = (5, 6, 7, 8, 9, 10)
+NAMES = (
+    "dup_line",
+    "dup_line_chars",
+    "dup_para",
+    "dup_para_chars",
+    *(f"top_{n}gram" for n in TOP),
+    *(f"dup_{n}gram" for n in DUPLICATE),
+)
+
+_ONCE = -1
+_LF = 10
+_SHIFT = np.uint64(32)
+
+
+@numba.njit(cache=True, nogil=True)
+def merge_empty(n, lines):  # type: ignore[no-untyped-def]
+    """Pieces that a split at runs of line feeds would give, from those between single ones."""
+    kept = 0
+    for i in range(n):
+        inner = i > 0 and i < n - 1
+        if inner and lines.starts[i] == lines.ends[i]:
+            continue
+        lines.starts[kept] = lines.starts[i]
+        lines.ends[kept] = lines.ends[i]
+        kept += 1
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)
+def duplicate_pieces(data, n, lines, interner, grams, every):  # type: ignore[no-untyped-def]
+    """(number, characters) of the pieces that repeat an earlier one; of all copies if `every`."""
+    stamp, mask = begin(interner, n)
+    fresh = 0
+    copies = 0
+    chars = 0
+    for i in range(n):
+        h = xxh64(data, lines.starts[i], lines.ends[i], np.uint64(0))
+        k = intern(h, interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
+        if k == fresh:
+            grams.counts[k] = 0
+            grams.firsts[k] = i
+            fresh += 1
+        elif not every:
+            copies += 1
+            chars += characters(data, lines.starts[i], lines.ends[i])
+        grams.counts[k] += 1
+    if every:
+        for k in range(fresh):
+            if grams.counts[k] > 1:
+                i = grams.firsts[k]
+                copies += grams.counts[k]
+                chars += grams.counts[k] * characters(data, lines.starts[i], lines.ends[i])
+    return copies, chars
+
+
+@numba.njit(cache=True, nogil=True)
+def _grow(n, active, size, tokens, distinct, interner, grams):  # type: ignore[no-untyped-def]
+    """Turn (n-1)-grams into n-grams at the first `active` positions; return distinct n-grams."""
+    stamp, mask = begin(interner, active)
+    fresh = 0
+    for a in range(active):
+        i = grams.active[a]
+        if i + n > size or distinct.counts[tokens.ids[i + n - 1]] == 1:
+            grams.at[i] = _ONCE
+            continue
+        key = (np.uint64(grams.at[i]) << _SHIFT) | np.uint64(tokens.ids[i + n - 1])
+        k = intern(key, interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
+        if k == fresh:
+            grams.counts[k] = 0
+            grams.firsts[k] = i
+            fresh += 1
+        grams.counts[k] += 1
+        grams.at[i] = k
+    return fresh
+
+
+@numba.njit(cache=True, nogil=True)
+def _keep_repeated(active, grams):  # type: ignore[no-untyped-def]
+    kept = 0
+    for a in range(active):
+        i = grams.active[a]
+        if grams.at[i] != _ONCE and grams.counts[grams.at[i]] > 1:
+            grams.active[kept] = i
+            kept += 1
+    return kept
+
+
+@numba.njit(inline="always")
+def _length(tokens, i, n):  # type: ignore[no-untyped-def]
+    return tokens.before[i + n] - tokens.before[i]
+
+
+@numba.njit(cache=True, nogil=True)
+def _top(n, size, distinct_grams, tokens, grams, dialect):  # type: ignore[no-untyped-def]
+    """Characters in all copies of the most frequent n-gram."""
+    best = 1
+    first = 0
+    for k in range(distinct_grams):
+        i = grams.firsts[k]
+        if grams.counts[k] > best:
+            best = grams.counts[k]
+            first = i
+        elif dialect == DCLM and best > 1 and grams.counts[k] == best:
+            if _length(tokens, i, n) > _length(tokens, first, n):
+                first = i
+    if dialect == DATATROVE:  # words joined by a space; a single occurrence counts too
+        return best * (_length(tokens, first, n) + n - 1)
+    if dialect == DCLM and best == 1:
+        return 0
+    return best * _length(tokens, first, n)
+
+
+@numba.njit(cache=True, nogil=True)
+def _duplicated(n, active, distinct_grams, tokens, grams, dialect):  # type: ignore[no-untyped-def]
+    """Characters in repeated n-grams; `grams.active` holds just the repeated positions."""
+    total = 0
+    if dialect == DOLMA:
+        for a in range(active):
+            total += _length(tokens, grams.active[a], n)
+        return total
+    if dialect == DCLM:  # union of the words covered
+        covered = 0
+        for a in range(active):
+            i = grams.active[a]
+            start = max(covered, i)
+            covered = i + n
+            total += _length(tokens, start, covered - start)
+        return total
+    for k in range(distinct_grams):
+        grams.marks[k] = 0
+    free = 0
+    for a in range(active):
+        i = grams.active[a]
+        if i < free:
+            continue
+        if grams.marks[grams.at[i]]:
+            total += _length(tokens, i, n)
+            free = i + n
+        else:
+            grams.marks[grams.at[i]] = 1
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _all_gram_characters(n, size, tokens):  # type: ignore[no-untyped-def]
+    total = 0
+    for i in range(size - n + 1):
+        total += _length(tokens, i, n)
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_ngrams(size, text_chars, scratch, dialect, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:9] with the shares for the top 2..4-grams and the repeated 5..10-grams.
+
+    Tokens are numbered; `text_chars` is the number of characters of the whole text.
+    """
+    tokens = scratch.tokens
+    grams = scratch.grams
+    distinct = scratch.distinct
+    active = 0
+    for i in range(size):
+        grams.at[i] = tokens.ids[i]
+        if distinct.counts[tokens.ids[i]] > 1:
+            grams.active[active] = i
+            active += 1
+    whole = text_chars if dialect == DATATROVE else tokens.before[size]
+    for n in range(2, 11):
+        if size < n or whole == 0:
+            out[n - 2] = 0.0
+            continue
+        fresh = _grow(n, active, size, tokens, distinct, scratch.interner, grams)
+        if n <= 4:
+            out[n - 2] = _top(n, size, fresh, tokens, grams, dialect) / whole
+        active = _keep_repeated(active, grams)
+        if n > 4:
+            if dialect == DOLMA:
+                whole = _all_gram_characters(n, size, tokens)
+            out[n - 2] = _duplicated(n, active, fresh, tokens, grams, dialect) / whole
+
+
+@numba.njit(cache=True, nogil=True)
+def drop_blank(data, n, lines, properties):  # type: ignore[no-untyped-def]
+    """Drop pieces of white space; return how many remain."""
+    kept = 0
+    for i in range(n):
+        if strip_left(data, lines.starts[i], lines.ends[i], properties) < lines.ends[i]:
+            lines.starts[kept] = lines.starts[i]
+            lines.ends[kept] = lines.ends[i]
+            kept += 1
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)
+def double_feeds(data, begin, end, lines):  # type: ignore[no-untyped-def]
+    """Pieces between pairs of line feeds, taken from the left."""
+    n = 0
+    start = begin
+    i = begin
+    while i < end:
+        if data[i] == _LF and i + 1 < end and data[i + 1] == _LF:
+            lines.starts[n] = start
+            lines.ends[n] = i
+            n += 1
+            i += 2
+            start = i
+        else:
+            i += 1
+    lines.starts[n] = start
+    lines.ends[n] = end
+    return n + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _piece_shares(data, n, whole, scratch, every, out):  # type: ignore[no-untyped-def]
+    copies, chars = duplicate_pieces(data, n, scratch.lines, scratch.interner, scratch.grams, every)
+    out[0] = copies / max(n, 1)
+    out[1] = chars / max(whole, 1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _dclm_shares(data, n, properties, scratch, out):  # type: ignore[no-untyped-def]
+    """Blank pieces don't count; a single piece has no share of duplicates."""
+    lines = scratch.lines
+    n = drop_blank(data, n, lines, properties)
+    whole = 0
+    for i in range(n):
+        whole += characters(data, lines.starts[i], lines.ends[i])
+    _piece_shares(data, n, whole, scratch, True, out)
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_pieces(data, start, end, properties, text_chars, word_chars, scratch, dialect, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:4] with the shares of duplicate lines and paragraphs, by number and characters.
+
+    Dolma measures no paragraphs: NaN.
+    """
+    lines = scratch.lines
+    n = feed_lines(data, start, end, lines.starts, lines.ends)
+    if dialect == DCLM:
+        _dclm_shares(data, n, properties, scratch, out)
+        _dclm_shares(data, double_feeds(data, start, end, lines), properties, scratch, out[2:])
+    elif dialect == DOLMA:
+        _piece_shares(data, n, word_chars, scratch, True, out)
+        out[2:4] = np.nan
+    else:
+        _piece_shares(data, merge_empty(n, lines), text_chars, scratch, False, out)
+        n = paragraphs(data, start, end, properties, lines.starts, lines.ends)
+        _piece_shares(data, n, text_chars, scratch, False, out[2:])

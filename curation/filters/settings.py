@@ -1,0 +1,168 @@
+"""Settings of the filter stage. Defaults, with their sources, stand in configs/defaults/filter.yaml."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from curation.resources import resolve
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Action = Literal["replace", "remove", "keep"]
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DialectSettings(Settings):
+    dialect: Literal["datatrove", "dolma", "dclm"] = Field(
+        description="tool whose meaning of words and of repetition the signals follow"
+    )
+
+
+class C4Settings(Settings):
+    terminal_punctuation: bool = Field(description="drop lines without a terminal mark at the end")
+    any_script: bool = Field(
+        description="accept terminal marks of every script, and count letters of unspaced scripts "
+        "as words; otherwise only . ? ! \" ' and words between spaces, as published"
+    )
+    min_words: int = Field(ge=0, description="words a line needs")
+    max_word_length: int = Field(ge=1, description="characters of the longest word a line may hold")
+    citations: bool = Field(description="cut [1], [edit] and [citation needed]")
+    javascript: tuple[str, ...] = Field(description="phrases that condemn a line as script notice")
+    policy: tuple[str, ...] = Field(description="phrases that condemn a line as policy notice")
+    lorem_ipsum: tuple[str, ...] = Field(description="phrases that condemn a document")
+    long_line: int = Field(ge=1, description="characters of a line that mC4 counts as a paragraph")
+
+
+class FineWebSettings(Settings):
+    short_line: int = Field(ge=0, description="characters up to which a line is short")
+    quotes_end_lines: bool = Field(description="count ' and \" as terminal marks")
+
+
+class RefinedWebSettings(Settings):
+    max_uppercase: Share = Field(description="share of capitals beyond which a line is dropped")
+    max_numeric: Share = Field(description="share of digits beyond which a line is dropped")
+    counters: tuple[str, ...] = Field(description="nouns that make a number a counter: 3 likes")
+
+
+class LineNgramSettings(Settings):
+    n: int = Field(ge=2, le=32, description="tokens of an n-gram; it lies within a line")
+    min_count: int = Field(ge=2, description="times the document must hold an n-gram")
+    max_coverage: Share = Field(description="covered share beyond which a line is dropped")
+
+
+class SignalSettings(Settings):
+    """What is measured; lists are folders with one file per language."""
+
+    gopher: DialectSettings
+    repetition: DialectSettings
+    c4: C4Settings
+    fineweb: FineWebSettings
+    refinedweb: RefinedWebSettings
+    line_ngrams: LineNgramSettings
+    stop_words: str | None = Field(description="folder of <language>.txt, one word a line")
+    dirty_words: str | None = Field(description="folder of <language>.txt, one phrase a line")
+    allowed_words: str | None = Field(
+        description="folder of <language>.txt: phrases that excuse the dirty words in them"
+    )
+    reference: str | None = Field(description="folder of <language>.npz word distributions")
+    unlabelled_language: str | None = Field(
+        description="language of the texts where there is no language column at all"
+    )
+
+
+class Rule(Settings):
+    """A document is removed where the signal is below `min` or above `max`."""
+
+    signal: str
+    min: float | None = None
+    max: float | None = None
+    languages: tuple[str, ...] | None = Field(None, description="only these languages")
+    except_languages: tuple[str, ...] | None = Field(None, description="not these languages")
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Rule:
+        if self.min is None and self.max is None:
+            raise ValueError("a rule needs min, max or both; write null to turn a rule off")
+        return self
+
+
+Rules = dict[str, dict[str, Rule | None] | None]
+
+
+class Exemption(Settings):
+    """Documents of a kind, told by a signal, that some rules pass over."""
+
+    signal: str
+    min: float = Field(description="value of the signal from which a document is of the kind")
+    rules: tuple[str, ...] = Field(description="families (`gopher`) or rules (`gopher.stop_words`)")
+
+
+class EditSettings(Settings):
+    """Which lines are cut out of documents before they are measured."""
+
+    c4: bool = Field(description="lines and citations as C4 cuts them (limits in signals.c4)")
+    refinedweb: bool = Field(description="interface remains (limits in signals.refinedweb)")
+    llama3: bool = Field(description="lines of repeated n-grams (limits in signals.line_ngrams)")
+
+
+class PersonalData(Settings):
+    action: Action = Field(
+        description="replace by the placeholder, remove the document, or only count (keep)"
+    )
+    placeholder: str
+
+
+class PiiSettings(Settings):
+    kinds: dict[str, PersonalData] = Field(description="by kind, see curation.filters.pii.KINDS")
+
+
+class BlockListSettings(Settings):
+    lists: dict[str, str] = Field(
+        description="reason -> file or folder: UT1 folders, plain lists, AdBlock domain rules"
+    )
+    allow: tuple[str, ...] = Field(description="files of hosts that are never blocked")
+    hard_words: str | None = Field(description="file of words of which one in a URL suffices")
+    soft_words: str | None = Field(description="file of words that block a URL together")
+    min_soft_words: int = Field(ge=1, description="different soft words that block a URL")
+
+
+class FilterSettings(Settings):
+    signals: SignalSettings
+    edits: EditSettings
+    rules: Rules
+    by_language: dict[str, Rules] = Field(description="rules that replace or switch off others")
+    default_languages: tuple[str, ...] = Field(
+        description="languages for which `rules` are meant as they stand; others without an entry "
+        "in by_language are reported"
+    )
+    exempt: dict[str, Exemption]
+    pii: PiiSettings
+    blocklists: BlockListSettings
+
+
+@cache
+def default_tree() -> dict[str, Any]:
+    """configs/defaults/filter.yaml as it stands; don't change the returned value."""
+    with open(resolve("builtin:configs/defaults/filter.yaml"), encoding="utf-8") as file:  # noqa: PTH123
+        tree: dict[str, Any] = yaml.safe_load(file)
+    return tree
+
+
+def merge(tree: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`tree` with the values of `changes` put over it, mapping by mapping."""
+    out = dict(tree)
+    for key, value in changes.items():
+        held = out.get(key)
+        out[key] = merge(held, value) if isinstance(held, dict) and isinstance(value, dict) else value
+    return out
+
+
+def default_settings(**changes: Any) -> FilterSettings:
+    """The default settings with changes laid over them: `default_settings(edits={"c4": False})`."""
+    return FilterSettings.model_validate(merge(default_tree(), changes))

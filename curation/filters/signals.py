@@ -1,0 +1,316 @@
+"""All measurements of a batch of texts in one pass. Rules (curation.filters.rules) read them later.
+
+Fields are named `<family>_<signal>`; docs/filters.md explains every one. NaN means that a signal
+cannot be measured in a text: a ratio per word where there are no words, stop words where the
+language has no list.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.arrow import Texts
+from curation.filters import (
+    c4,
+    content,
+    dialects,
+    fineweb,
+    gopher,
+    lexicon,
+    line_ngrams,
+    lists,
+    reference,
+    refinedweb,
+    repetition,
+    scratch,
+)
+from curation.filters.phrases import Phrases
+from curation.filters.settings import SignalSettings
+from curation.filters.tables import Table
+from curation.text import characters as ch
+from curation.text.buffers import read_only
+from curation.text.lines import characters, feed_lines
+from curation.text.words import Spans
+
+_FAMILIES = (
+    *(f"gopher_{name}" for name in gopher.NAMES),
+    *(f"repetition_{name}" for name in repetition.NAMES),
+    *(f"c4_{name}" for name in c4.NAMES),
+    *(f"fineweb_{name}" for name in fineweb.NAMES),
+    *(f"refinedweb_{name}" for name in refinedweb.NAMES),
+    *(f"llama3_{name}" for name in line_ngrams.NAMES),
+    "dirty_word_count",
+    "dirty_word_ratio",
+    *reference.NAMES,
+    *content.NAMES,
+)
+NAMES: tuple[str, ...] = _FAMILIES
+
+_GOPHER = 0
+_REPETITION = _GOPHER + len(gopher.NAMES)
+_NGRAMS = _REPETITION + 4
+_C4 = _REPETITION + len(repetition.NAMES)
+_FINEWEB = _C4 + len(c4.NAMES)
+_REFINEDWEB = _FINEWEB + len(fineweb.NAMES)
+_LLAMA3 = _REFINEDWEB + len(refinedweb.NAMES)
+_DIRTY = _LLAMA3 + len(line_ngrams.NAMES)
+_REFERENCE = _DIRTY + 2
+_CONTENT = _REFERENCE + len(reference.NAMES)
+
+_DATATROVE = dialects.DATATROVE
+
+
+class Kit(NamedTuple):
+    """Settings, lists and tables in the form the kernel takes."""
+
+    properties: npt.NDArray[np.uint16]
+    lower: npt.NDArray[np.uint32]
+    gopher_dialect: int
+    repetition_dialect: int
+    c4_limits: c4.C4Limits
+    c4_phrases: Phrases
+    short_line: int
+    quotes_end_lines: bool
+    refinedweb_limits: refinedweb.LineLimits
+    counters: Phrases
+    line_ngrams: line_ngrams.LineNgrams
+    stop_words: Table
+    dirty_words: Table
+    reference: Table
+    reference_unknown: npt.NDArray[np.float64]
+
+
+@numba.njit(cache=True, nogil=True)
+def _load(data, begin, end, kit, space, dialect, given, given_starts, given_ends):  # type: ignore[no-untyped-def]
+    """Find, describe and number the tokens of one text; return (tokens, distinct tokens)."""
+    tokens = space.tokens
+    if given >= 0:
+        n = given
+        tokens.starts[:n] = given_starts
+        tokens.ends[:n] = given_ends
+    else:
+        n = dialects.find_tokens(
+            data, begin, end, kit.properties, dialect, tokens.starts, tokens.ends
+        )
+    scratch.fill_tokens(data, n, kit.properties, kit.lower, tokens)
+    n = dialects.keep_words(n, tokens, dialect)
+    return n, scratch.number_tokens(n, tokens, space.distinct, space.interner)
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure(data, offsets, kit, numbers, given, given_starts, given_ends, space, buffer, coverage, counts, out):  # type: ignore[no-untyped-def]
+    """Fill out[documents, signals]; `numbers[documents, 3]` are the stop word, dirty word and
+    reference lists; `given` are the offsets of supplied tokens, empty where there are none."""
+    tokens = space.tokens
+    for d in range(len(offsets) - 1):
+        begin = offsets[d]
+        end = offsets[d + 1]
+        row = out[d]
+        chars = characters(data, begin, end)
+        supplied = -1
+        a = 0
+        b = 0
+        if len(given):
+            a = given[d]
+            b = given[d + 1]
+            supplied = b - a
+        starts = given_starts[a:b]
+        ends = given_ends[a:b]
+        n, kinds = _load(data, begin, end, kit, space, _DATATROVE, supplied, starts, ends)
+
+        c4.measure_c4(
+            data, begin, end, kit.properties, chars, space.lines, kit.c4_limits, kit.c4_phrases,
+            buffer, row[_C4:_FINEWEB],
+        )  # fmt: skip
+        fineweb.measure_fineweb(
+            data, begin, end, kit.properties, chars, n, space, kit.short_line,
+            kit.quotes_end_lines, row[_FINEWEB:_REFINEDWEB],
+        )  # fmt: skip
+        refinedweb.measure_refinedweb(
+            data, begin, end, kit.properties, space.lines, kit.refinedweb_limits, kit.counters,
+            row[_REFINEDWEB:_LLAMA3],
+        )  # fmt: skip
+        row[_DIRTY] = np.nan
+        row[_DIRTY + 1] = np.nan
+        if numbers[d, 1] >= 0:
+            found, covered, total = lexicon.flagged(
+                n, tokens, numbers[d, 1], kit.dirty_words.keys, kit.dirty_words.values
+            )
+            row[_DIRTY] = found
+            if total:
+                row[_DIRTY + 1] = covered / total
+        reference.measure_reference(
+            tokens, space.distinct, kinds, space, numbers[d, 2], kit.reference.keys,
+            kit.reference.values, kit.reference_unknown, row[_REFERENCE:_CONTENT],
+        )  # fmt: skip
+        lines = feed_lines(data, begin, end, space.lines.starts, space.lines.ends)
+        content.measure_content(
+            data, begin, end, kit.properties, lines, space.lines, chars, row[_CONTENT:]
+        )
+        line_ngrams.measure_line_ngrams(
+            n, lines, space, kit.line_ngrams, coverage, counts, row[_LLAMA3:_DIRTY]
+        )
+
+        loaded = _DATATROVE
+        if kit.gopher_dialect != loaded:
+            loaded = kit.gopher_dialect
+            n, kinds = _load(data, begin, end, kit, space, loaded, supplied, starts, ends)
+        gopher.measure_gopher(
+            data, begin, end, kit.properties, n, kinds, space, numbers[d, 0], kit.stop_words.keys,
+            kit.stop_words.values, loaded, row[_GOPHER:_REPETITION],
+        )  # fmt: skip
+        if kit.repetition_dialect != loaded:
+            loaded = kit.repetition_dialect
+            n, kinds = _load(data, begin, end, kit, space, loaded, supplied, starts, ends)
+        word_chars = tokens.before[n]
+        repetition.measure_pieces(
+            data, begin, end, kit.properties, chars, word_chars, space, loaded,
+            row[_REPETITION:_NGRAMS],
+        )  # fmt: skip
+        repetition.measure_ngrams(n, chars, space, loaded, row[_NGRAMS:_C4])
+
+
+class Meter:
+    """Signals of texts under given settings, with the lists of all languages loaded once."""
+
+    def __init__(self, settings: SignalSettings) -> None:
+        self.settings = settings
+        stop_words = lists.by_language(settings.stop_words, ".txt")
+        dirty = lists.by_language(settings.dirty_words, ".txt")
+        allowed = lists.by_language(settings.allowed_words, ".txt")
+        references = [
+            reference.load_reference(path, language)
+            for language, path in lists.by_language(settings.reference, ".npz").items()
+        ]
+        self._numbers = (
+            {language: i for i, language in enumerate(stop_words)},
+            {language: i for i, language in enumerate(dirty)},
+            {held.language: i for i, held in enumerate(references)},
+        )
+        table, unknown = reference.reference_table(references)
+        rule = settings.line_ngrams
+        limits = settings.c4
+        self._kit = Kit(
+            ch.properties(),
+            ch.lower_case(),
+            dialects.CODES[settings.gopher.dialect],
+            dialects.CODES[settings.repetition.dialect],
+            c4_limits(settings),
+            c4.line_phrases(limits.javascript, limits.policy, limits.lorem_ipsum),
+            settings.fineweb.short_line,
+            settings.fineweb.quotes_end_lines,
+            refinedweb.LineLimits(
+                settings.refinedweb.max_uppercase, settings.refinedweb.max_numeric
+            ),
+            refinedweb.counter_words(settings.refinedweb.counters),
+            line_ngrams.LineNgrams(rule.n, rule.min_count, rule.max_coverage),
+            lexicon.phrase_table(
+                {i: {lexicon.FLAGGED: lists.read_list(p)} for i, p in enumerate(stop_words.values())}
+            ),
+            lexicon.phrase_table(
+                {
+                    i: {
+                        lexicon.FLAGGED: lists.read_list(path),
+                        lexicon.ALLOWED: lists.read_list(allowed[language])
+                        if language in allowed
+                        else [],
+                    }
+                    for i, (language, path) in enumerate(dirty.items())
+                }
+            ),
+            table,
+            unknown,
+        )
+
+    @property
+    def kit(self) -> Kit:
+        """Settings and tables for kernels that judge lines the same way."""
+        return self._kit
+
+    def list_numbers(self, languages: pa.Array | None, rows: int) -> npt.NDArray[np.int64]:
+        """Numbers of the stop word, dirty word and reference lists: [rows, 3], -1 for none."""
+        if languages is None:
+            languages = pa.array([self.settings.unlabelled_language] * rows, pa.string())
+        encoded = pc.dictionary_encode(languages, null_encoding="encode")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        table = np.array(
+            [
+                [
+                    held.get(lists.closest(label, held) or "", -1)
+                    for held in self._numbers
+                ]
+                for label in encoded.dictionary.to_pylist()
+            ],
+            np.int64,
+        ).reshape(-1, 3)
+        return np.ascontiguousarray(table[encoded.indices.to_numpy(zero_copy_only=False)])
+
+    def measure(
+        self, texts: Texts, languages: pa.Array | None = None, tokens: Spans | None = None
+    ) -> pa.StructArray:
+        """Signals of every text as a struct of float64 fields (NAMES).
+
+        `tokens` replaces our segmentation, with byte spans into the batch's data buffer (of
+        `curation.arrow.text_buffers`): for comparison with tools that split words differently.
+        """
+        offsets, data = read_only(texts)
+        rows = len(offsets) - 1
+        out = np.empty((rows, len(NAMES)), np.float64)
+        most = int(np.diff(offsets).max(initial=0))
+        if tokens is None:
+            none = np.zeros(0, np.int64)
+            tokens = Spans(none, none, none)
+        else:
+            most = max(most, int(np.diff(tokens.doc_offsets).max(initial=0)))
+        _measure(
+            data,
+            offsets,
+            self._kit,
+            self.list_numbers(languages, rows),
+            np.ascontiguousarray(tokens.doc_offsets, np.int64),
+            np.ascontiguousarray(tokens.starts, np.int64),
+            np.ascontiguousarray(tokens.ends, np.int64),
+            scratch.allocate(most),
+            c4.scratch_line(most),
+            np.empty(most + 2, np.float64),
+            np.empty(most + 2, np.int64),
+            out,
+        )
+        columns = np.ascontiguousarray(out.T)
+        return pa.StructArray.from_arrays([pa.array(column) for column in columns], list(NAMES))
+
+
+def c4_limits(settings: SignalSettings) -> c4.C4Limits:
+    """The C4 settings as kernels take them."""
+    held = settings.c4
+    return c4.C4Limits(
+        held.terminal_punctuation,
+        held.any_script,
+        held.min_words,
+        held.max_word_length,
+        held.citations,
+        held.long_line,
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _meter(settings: str) -> Meter:
+    return Meter(SignalSettings.model_validate_json(settings))
+
+
+def measure(
+    texts: Texts,
+    languages: pa.Array | None,
+    settings: SignalSettings,
+    tokens: Spans | None = None,
+) -> pa.StructArray:
+    """Signals of every text; see Meter.measure. Lists are loaded once per settings."""
+    return _meter(settings.model_dump_json()).measure(texts, languages, tokens)

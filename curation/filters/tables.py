@@ -1,0 +1,89 @@
+"""Hash tables with open addressing over flat arrays, for use inside kernels.
+
+A table is a pair of arrays whose length is a power of two; key 0 marks a free slot, so a true 0 is
+stored as 1. Lookups of a key that is absent return 0, which is therefore no useful value.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+
+class Table(NamedTuple):
+    keys: npt.NDArray[np.uint64]  # [2^k]
+    values: npt.NDArray[np.int64]  # [2^k]
+
+
+@numba.njit(inline="always")
+def slot_of(key):  # type: ignore[no-untyped-def]
+    """Scrambled key, from whose low bits the slot is taken."""
+    h = key * np.uint64(0x9E3779B97F4A7C15)
+    return h ^ (h >> np.uint64(32))
+
+
+@numba.njit(cache=True, nogil=True)
+def lookup(keys, values, key):  # type: ignore[no-untyped-def]
+    """Value of a uint64 key, 0 if absent."""
+    if key == np.uint64(0):
+        key = np.uint64(1)
+    mask = np.uint64(len(keys) - 1)
+    slot = slot_of(key) & mask
+    while keys[slot] != np.uint64(0):
+        if keys[slot] == key:
+            return values[slot]
+        slot = (slot + np.uint64(1)) & mask
+    return np.int64(0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(keys, values, new_keys, new_values):  # type: ignore[no-untyped-def]
+    mask = np.uint64(len(keys) - 1)
+    for i in range(len(new_keys)):
+        key = new_keys[i]
+        if key == np.uint64(0):
+            key = np.uint64(1)
+        slot = slot_of(key) & mask
+        while keys[slot] != np.uint64(0) and keys[slot] != key:
+            slot = (slot + np.uint64(1)) & mask
+        if keys[slot] == key:
+            values[slot] |= new_values[i]
+        else:
+            keys[slot] = key
+            values[slot] = new_values[i]
+
+
+def build(keys: npt.NDArray[np.uint64], values: npt.NDArray[np.int64]) -> Table:
+    """Table of the given keys; the values of a repeated key are joined by bitwise or."""
+    size = 4
+    while size < 2 * len(keys):
+        size *= 2
+    table = Table(np.zeros(size, np.uint64), np.zeros(size, np.int64))
+    _fill(
+        table.keys,
+        table.values,
+        np.ascontiguousarray(keys, np.uint64),
+        np.ascontiguousarray(values, np.int64),
+    )
+    return table
+
+
+@numba.njit(inline="always")
+def intern(key, keys, ids, stamps, stamp, mask, fresh):  # type: ignore[no-untyped-def]
+    """Id of `key` in a reusable table, `fresh` if it is new there.
+
+    A slot belongs to the current use of the table only where its stamp says so, which saves
+    clearing the table for every document.
+    """
+    slot = slot_of(key) & mask
+    while stamps[slot] == stamp:
+        if keys[slot] == key:
+            return ids[slot]
+        slot = (slot + np.uint64(1)) & mask
+    stamps[slot] = stamp
+    keys[slot] = key
+    ids[slot] = fresh
+    return fresh

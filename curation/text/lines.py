@@ -1,0 +1,240 @@
+"""Lines, paragraphs and sentence ends, found on UTF-8 buffers.
+
+Lines come in the two meanings that published rules use: pieces between line feeds (`split("\\n")`)
+and lines that end in any Unicode line break (`splitlines()`).
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from curation.arrow import Texts
+from curation.text import characters as ch
+from curation.text.buffers import read_only
+from curation.text.words import Spans, code_point
+
+_SPACE, _BREAK, _TERMINAL, _CLOSE, _UPPER = ch.SPACE, ch.BREAK, ch.TERMINAL, ch.CLOSE, ch.UPPER
+_ALPHA = ch.ALPHA
+_LF = 10
+_CR = 13
+_ASCII = 0x80
+
+
+@numba.njit(cache=True, nogil=True)
+def characters(data, start, end):  # type: ignore[no-untyped-def]
+    """Number of code points in data[start:end]."""
+    n = 0
+    for i in range(start, end):
+        n += (data[i] & 0xC0) != 0x80
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def strip_left(data, start, end, properties):  # type: ignore[no-untyped-def]
+    """Offset of the first character that is no white space, or `end`."""
+    while start < end:
+        c, size = code_point(data, start)
+        if not properties[c] & _SPACE:
+            break
+        start += size
+    return start
+
+
+@numba.njit(cache=True, nogil=True)
+def strip_right(data, start, end, properties):  # type: ignore[no-untyped-def]
+    """Offset after the last character that is no white space, or `start`."""
+    while end > start:
+        last = end - 1
+        while last > start and data[last] & 0xC0 == 0x80:
+            last -= 1
+        if not properties[code_point(data, last)[0]] & _SPACE:
+            break
+        end = last
+    return end
+
+
+@numba.njit(cache=True, nogil=True)
+def feed_lines(data, begin, end, starts, ends):  # type: ignore[no-untyped-def]
+    """Pieces of data[begin:end] between line feeds, empty ones included; at least one piece."""
+    n = 0
+    start = begin
+    for i in range(begin, end):
+        if data[i] == _LF:
+            starts[n] = start
+            ends[n] = i
+            n += 1
+            start = i + 1
+    starts[n] = start
+    ends[n] = end
+    return n + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def all_lines(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
+    """Lines of data[begin:end] as str.splitlines gives them (`\\r\\n` is one break)."""
+    n = 0
+    start = begin
+    i = begin
+    while i < end:
+        b = data[i]
+        if b < _ASCII:
+            size = 1
+            broken = b < 32 and properties[b] & _BREAK
+        elif b == 0xC2 or b == 0xE2:
+            c, size = code_point(data, i)
+            broken = properties[c] & _BREAK
+        else:
+            i += 1
+            continue
+        if broken:
+            starts[n] = start
+            ends[n] = i
+            n += 1
+            if b == _CR and i + 1 < end and data[i + 1] == _LF:
+                size = 2
+            start = i + size
+        i += size
+    if start < end:
+        starts[n] = start
+        ends[n] = end
+        n += 1
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def paragraphs(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
+    """Pieces of the stripped text between runs of two or more line feeds; at least one piece."""
+    begin = strip_left(data, begin, end, properties)
+    end = strip_right(data, begin, end, properties)
+    n = 0
+    start = begin
+    i = begin
+    while i < end:
+        if data[i] != _LF:
+            i += 1
+            continue
+        stop = i
+        while i < end and data[i] == _LF:
+            i += 1
+        if i - stop >= 2:
+            starts[n] = start
+            ends[n] = stop
+            n += 1
+            start = i
+    starts[n] = start
+    ends[n] = end
+    return n + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def next_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
+    """Byte after the sentence that begins at `start`.
+
+    A sentence ends after a run of sentence-terminal characters and the closing quotes or brackets
+    behind it, if white space or the end follows; characters beyond ASCII (`。`, `।`) need nothing
+    behind them. A full stop after a single capital letter (an initial) ends no sentence.
+    """
+    before = 0  # kinds of the two last characters: 1 capital, 2 other letter, 0 neither
+    last = 0
+    i = start
+    while i < end:
+        c, size = code_point(data, i)
+        p = np.int64(properties[c])
+        if not p & _TERMINAL:
+            before = last
+            last = 1 if p & _UPPER else (2 if p & _ALPHA else 0)
+            i += size
+            continue
+        initial = c == 46 and last == 1 and before == 0
+        free = c >= _ASCII
+        run = 1
+        i += size
+        while i < end:
+            c, size = code_point(data, i)
+            p = np.int64(properties[c])
+            if not p & (_TERMINAL | _CLOSE):
+                break
+            if p & _TERMINAL:
+                run += 1
+                free = free or c >= _ASCII
+            i += size
+        before = 0
+        last = 0
+        if i >= end or free or (p & _SPACE and not (initial and run == 1)):
+            return i
+    return end
+
+
+@numba.njit(cache=True, nogil=True)
+def count_sentences(data, begin, end, properties):  # type: ignore[no-untyped-def]
+    """Number of sentences in data[begin:end]; white space alone is none."""
+    n = 0
+    i = strip_left(data, begin, end, properties)
+    while i < end:
+        n += 1
+        i = strip_left(data, next_sentence(data, i, end, properties), end, properties)
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _sentence_batch(data, offsets, properties, starts, ends, doc_offsets):  # type: ignore[no-untyped-def]
+    n = 0
+    for d in range(len(offsets) - 1):
+        end = offsets[d + 1]
+        i = strip_left(data, offsets[d], end, properties)
+        while i < end:
+            stop = next_sentence(data, i, end, properties)
+            starts[n] = i
+            ends[n] = strip_right(data, i, stop, properties)
+            n += 1
+            i = strip_left(data, stop, end, properties)
+        doc_offsets[d + 1] = n
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _line_batch(data, offsets, properties, kind, starts, ends, doc_offsets):  # type: ignore[no-untyped-def]
+    n = 0
+    for d in range(len(offsets) - 1):
+        if kind == 0:
+            n += feed_lines(data, offsets[d], offsets[d + 1], starts[n:], ends[n:])
+        elif kind == 1:
+            n += all_lines(data, offsets[d], offsets[d + 1], properties, starts[n:], ends[n:])
+        else:
+            n += paragraphs(data, offsets[d], offsets[d + 1], properties, starts[n:], ends[n:])
+        doc_offsets[d + 1] = n
+    return n
+
+
+def _spans(texts: Texts, kind: int) -> Spans:
+    offsets, data = read_only(texts)
+    most = int(offsets[-1] - offsets[0]) + len(offsets)
+    starts = np.empty(most, np.int64)
+    ends = np.empty(most, np.int64)
+    doc_offsets = np.zeros(len(offsets), np.int64)
+    if kind == 3:
+        n = _sentence_batch(data, offsets, ch.properties(), starts, ends, doc_offsets)
+    else:
+        n = _line_batch(data, offsets, ch.properties(), kind, starts, ends, doc_offsets)
+    return Spans(starts[:n].copy(), ends[:n].copy(), doc_offsets)
+
+
+def line_spans(texts: Texts) -> Spans:
+    """Pieces between line feeds, as `split("\\n")`."""
+    return _spans(texts, 0)
+
+
+def break_spans(texts: Texts) -> Spans:
+    """Lines ended by any Unicode line break, as `splitlines()`."""
+    return _spans(texts, 1)
+
+
+def paragraph_spans(texts: Texts) -> Spans:
+    """Pieces of the stripped text between blank lines (two or more line feeds)."""
+    return _spans(texts, 2)
+
+
+def sentence_spans(texts: Texts) -> Spans:
+    """Sentences without the white space around them; see `next_sentence` for what ends one."""
+    return _spans(texts, 3)

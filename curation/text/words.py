@@ -1,0 +1,225 @@
+"""Words of any language, found on UTF-8 buffers.
+
+Definition (after Unicode annex 29, simplified so that one pass and one look ahead suffice):
+
+* a word is a run of letters, marks, numbers and underscores that begins with none of the latter;
+* between two letters `' ’ . · ‧ ״` join (don't, l’eau, example.org), between two digits also
+  `, ٫ ٬` (1,000.5); a hyphen separates;
+* a letter of a script written without spaces (Han, kana, bopomofo, Thai, Lao, Khmer, Myanmar) is a
+  word of its own, together with the marks that follow it;
+* every other visible character is a symbol; a run of one and the same symbol is one token (`...`).
+
+Tokens are words and symbols in the order of the text.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.arrow import Texts
+from curation.text import characters as ch
+from curation.text.buffers import read_only
+
+HAS_ALPHA = 1
+HAS_NUMBER = 2
+IS_WORD = 4  # not a symbol
+NOT_PUNCTUATION = 8  # holds a character outside characters.PUNCTUATION
+IS_SINGLE = 16  # a letter of an unspaced script
+STARTS_ALNUM = 32
+
+_SEED = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x100000001B3)
+
+_ALPHA, _EXTEND, _NUMBER, _SINGLE = ch.ALPHA, ch.EXTEND, ch.NUMBER, ch.SINGLE
+_SKIP = ch.SPACE | ch.IGNORE
+_WORD, _MID, _MID_NUMBER, _CONNECT = ch.WORD, ch.MID, ch.MID_NUMBER, ch.CONNECT
+_PUNCTUATION = ch.PUNCTUATION
+
+
+class Spans(NamedTuple):
+    """Byte spans in the buffers of a batch; those of text i are `doc_offsets[i:i + 2]`."""
+
+    starts: npt.NDArray[np.int64]  # [spans]
+    ends: npt.NDArray[np.int64]  # [spans]
+    doc_offsets: npt.NDArray[np.int64]  # [texts + 1]
+
+
+@numba.njit(inline="always")
+def code_point(data, i):  # type: ignore[no-untyped-def]
+    """Code point at byte i and its length in bytes; `data` is valid UTF-8."""
+    b = np.int64(data[i])
+    if b < 0x80:
+        return b, 1
+    if b < 0xE0:
+        return ((b & 0x1F) << 6) | np.int64(data[i + 1] & 0x3F), 2
+    if b < 0xF0:
+        return (
+            ((b & 0x0F) << 12) | (np.int64(data[i + 1] & 0x3F) << 6) | np.int64(data[i + 2] & 0x3F),
+            3,
+        )
+    return (
+        ((b & 0x07) << 18)
+        | (np.int64(data[i + 1] & 0x3F) << 12)
+        | (np.int64(data[i + 2] & 0x3F) << 6)
+        | np.int64(data[i + 3] & 0x3F),
+        4,
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def token_end(data, start, end, properties):  # type: ignore[no-untyped-def]
+    """Byte after the token that begins at `start`, a visible character."""
+    c, size = code_point(data, start)
+    p = np.int64(properties[c])
+    i = start + size
+    if p & _SINGLE:
+        while i < end:
+            c, size = code_point(data, i)
+            if not properties[c] & _EXTEND:
+                break
+            i += size
+        return i
+    if not p & _WORD:
+        first = c
+        while i < end:
+            c, size = code_point(data, i)
+            if c != first:
+                break
+            i += size
+        return i
+    last = p
+    while i < end:
+        c, size = code_point(data, i)
+        p = np.int64(properties[c])
+        if p & _WORD and not p & _SINGLE:
+            i += size
+            if p & (_ALPHA | _NUMBER):
+                last = p
+        elif p & _CONNECT:
+            i += size
+        elif p & (_MID | _MID_NUMBER) and i + size < end:
+            after = np.int64(properties[code_point(data, i + size)[0]])
+            letters = p & _MID and last & _ALPHA and after & _ALPHA and not after & _SINGLE
+            digits = last & _NUMBER and after & _NUMBER
+            if not (letters or digits):
+                break
+            i += size
+        else:
+            break
+    return i
+
+
+@numba.njit(inline="always")
+def finish(h):  # type: ignore[no-untyped-def]
+    """Scramble a running hash so that all its bits depend on all characters."""
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return h ^ (h >> np.uint64(32))
+
+
+@numba.njit(cache=True, nogil=True)
+def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
+    """(characters, flags, hash, hash of the lower-case form) of the token data[start:end].
+
+    Hashes are FNV-1a over code points, scrambled at the end.
+    """
+    h = _SEED
+    low = _SEED
+    flags = np.int64(0)
+    chars = 0
+    bits = np.int64(0)
+    common = np.int64(0xFFFF)
+    i = start
+    while i < end:
+        c, size = code_point(data, i)
+        p = np.int64(properties[c])
+        if chars == 0 and p & (_ALPHA | _NUMBER):
+            flags |= STARTS_ALNUM
+        bits |= p
+        common &= p
+        h = (h ^ np.uint64(c)) * _PRIME
+        low = (low ^ np.uint64(lower[c])) * _PRIME
+        chars += 1
+        i += size
+    if bits & _ALPHA:
+        flags |= HAS_ALPHA
+    if bits & _NUMBER:
+        flags |= HAS_NUMBER
+    if bits & _WORD:
+        flags |= IS_WORD
+    if bits & _SINGLE:
+        flags |= IS_SINGLE
+    if not common & _PUNCTUATION:
+        flags |= NOT_PUNCTUATION
+    return chars, flags, finish(h), finish(low)
+
+
+@numba.njit(cache=True, nogil=True)
+def segment(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
+    """Write the tokens of data[begin:end] to `starts`, `ends`; return how many there are."""
+    n = 0
+    i = begin
+    while i < end:
+        c, size = code_point(data, i)
+        if properties[c] & _SKIP:
+            i += size
+            continue
+        stop = token_end(data, i, end, properties)
+        starts[n] = i
+        ends[n] = stop
+        n += 1
+        i = stop
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _segment_batch(data, offsets, properties, symbols, starts, ends, doc_offsets):  # type: ignore[no-untyped-def]
+    n = 0
+    for d in range(len(offsets) - 1):
+        i = offsets[d]
+        end = offsets[d + 1]
+        while i < end:
+            c, size = code_point(data, i)
+            p = properties[c]
+            if p & _SKIP:
+                i += size
+                continue
+            stop = token_end(data, i, end, properties)
+            if symbols or p & _WORD:
+                starts[n] = i
+                ends[n] = stop
+                n += 1
+            i = stop
+        doc_offsets[d + 1] = n
+    return n
+
+
+def words(texts: Texts, symbols: bool = False) -> Spans:
+    """Byte spans of the words of every text, and of its symbols too where asked.
+
+    Spans count from the start of the batch's data buffer (`curation.arrow.text_buffers`).
+    """
+    offsets, data = read_only(texts)
+    most = int(offsets[-1] - offsets[0])
+    starts = np.empty(most, np.int64)
+    ends = np.empty(most, np.int64)
+    doc_offsets = np.zeros(len(offsets), np.int64)
+    n = _segment_batch(data, offsets, ch.properties(), symbols, starts, ends, doc_offsets)
+    return Spans(starts[:n].copy(), ends[:n].copy(), doc_offsets)
+
+
+def word_list(text: str, symbols: bool = False) -> list[str]:
+    """The words of one text as strings (for small work; `words` is for batches)."""
+    spans = words([text], symbols)
+    raw = text.encode()
+    return [raw[a:b].decode() for a, b in zip(spans.starts, spans.ends, strict=True)]
+
+
+def token_hash(text: str) -> int:
+    """Hash that `describe` gives for the lower-case form of one token."""
+    raw = np.frombuffer(text.encode(), np.uint8)
+    return int(describe(raw, 0, len(raw), ch.properties(), ch.lower_case())[3])
