@@ -270,6 +270,7 @@ class _Scanner:
         skip = skip_reason(
             head, stream.buffer, begin, min(len(stream.buffer), begin + _STEP), settings
         )
+        own = stream.mark(position)
         inside: Mark | None = None
         looked = body - 1
         while True:
@@ -288,11 +289,19 @@ class _Scanner:
                     return Skipped(skip), want
                 detail = f"{head.length} bytes, over {settings.max_record_bytes}"
                 return Damage(offset, "record.too_large", detail, head.url or None, raw), want
-        if inside is not None:
-            stream.restart(inside)
-            detail = "the next record begins before this one's end"
-            reason, following = f"{head.archive}.bad_length", inside.position
-        else:
+        if inside is None:
             detail = f"{head.length} bytes, over {settings.max_record_bytes}"
-            reason, following = "record.too_large", min(reached, want)
-        return Damage(offset, reason, detail, head.url or None, raw), following
+            following = min(reached, want)
+            return Damage(offset, "record.too_large", detail, head.url or None, raw), following
+        following = inside.position
+        detail = "the next record begins before this one's end"
+        problem = Problem(f"{head.archive}.bad_length", detail, True)
+        if following - body <= settings.max_record_bytes:
+            stream.restart(own)
+            stream.fill(following)
+            end = self._without_blank(body, following) - stream.base
+            begin = body - stream.base
+            event = to_event(head, stream.buffer, begin, end, offset, problem, settings)
+            return event, following
+        stream.restart(inside)
+        return Damage(offset, problem.reason, detail, head.url or None, raw), following

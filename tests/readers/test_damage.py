@@ -107,12 +107,36 @@ def test_wrong_length(tmp_path: Path, wrong: int | None, kind: str) -> None:
     records[1] = records[1].replace(old, old.rsplit(b" ", 1)[0] + b" " + new)
     events = events_of(tmp_path, b"".join(records), f"x.{kind}")
     pages = [event for event in events if isinstance(event, Page)]
-    found = [page.content for page in pages]
-    assert page_body(0) in found and page_body(2) in found
-    if wrong != 10**12:  # above the limit on records the page itself is set aside
-        assert found == [page_body(i) for i in range(3)]
-        assert [page.mended for page in pages] == ["", f"{kind}.bad_length", ""]
+    assert [page.content for page in pages] == [page_body(i) for i in range(3)]
+    assert [page.mended for page in pages] == ["", f"{kind}.bad_length", ""]
     check_places(tmp_path / f"x.{kind}", events)
+
+
+@pytest.mark.parametrize("packing", ["plain", "records", "one member", "blocks"])
+def test_length_above_the_limit_and_wrong(tmp_path: Path, packing: str) -> None:
+    records = [warc_record(i, http_response(page_body(i))) for i in range(4)]
+    image = http_response(bytes(3000), b"Content-Type: image/png")
+    wrong = warc_record(9, http_response(b"<p>wrong"), length=10**9)
+    large = warc_record(8, http_response(page_body(8, 9000)), length=10**9)
+    parts = [*records[:2], wrong, *([warc_record(7, image)] * 400), large, *records[2:]]
+    data = b"".join(parts)
+    if packing == "records":
+        data = b"".join(gzip.compress(part, mtime=0) for part in parts)
+    elif packing != "plain":
+        size = len(data) if packing == "one member" else 5000
+        pieces = (data[at : at + size] for at in range(0, len(data), size))
+        data = b"".join(gzip.compress(piece, mtime=0) for piece in pieces)
+    small = {"max_record_bytes": 2500}
+    events = events_of(tmp_path, data, **small)
+    damages = [event for event in events if isinstance(event, Damage)]
+    assert [damage.reason for damage in damages] == ["warc.bad_length"]
+    assert damages[0].url == "http://site.example/8"
+    bodies = [page_body(i) for i in range(4)]
+    assert contents(events) == [*bodies[:2], b"<p>wrong", *bodies[2:]]
+    for event in events:
+        if isinstance(event, Page):
+            path = str(tmp_path / "x.warc")
+            assert read_at(path, event.offset, default_settings(**small)) == event
 
 
 def test_garbage_between_records(tmp_path: Path) -> None:
