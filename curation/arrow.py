@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Texts = Sequence[str] | pa.Array | pa.ChunkedArray
+Texts: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray
 
 
 class TextBuffers(NamedTuple):
@@ -30,7 +30,9 @@ def large_strings(texts: Texts) -> pa.Array:
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
         if isinstance(texts, pa.ChunkedArray):  # zero chunks or still several
-            texts = pa.concat_arrays(texts.chunks) if texts.num_chunks else pa.array([], pa.string())
+            texts = (
+                pa.concat_arrays(texts.chunks) if texts.num_chunks else pa.array([], pa.string())
+            )
     if isinstance(texts, pa.Array):
         return texts if texts.type == pa.large_string() else texts.cast(pa.large_string())
     return pa.array(list(texts), pa.large_string())

@@ -26,7 +26,8 @@ def _word(data, i, size):  # type: ignore[no-untyped-def]
     """Little-endian integer of `size` bytes at data[i]."""
     x = np.uint64(0)
     for k in range(size):
-        x |= np.uint64(data[i + k]) << np.uint64(8 * k)
+        # An unsigned index spares the test for negative ones, and the loop becomes one load.
+        x |= np.uint64(data[np.uint64(i) + np.uint64(k)]) << np.uint64(8 * k)
     return x
 
 

@@ -69,8 +69,8 @@ class UrlKeys:
         )
 
     def _keys(self, batch: pa.RecordBatch, numbers: Any) -> dict[str, Any]:
-        urls = batch.column("url").fill_null("")
-        keys = string_keys(canonical_urls(urls, self.settings.canonical))
+        urls = canonical_urls(batch.column("url"), self.settings.canonical)
+        keys = string_keys(urls)
         return {
             "key": keys[:, 0],
             "key_low": keys[:, 1],
@@ -82,7 +82,7 @@ class UrlKeys:
             "length": pc.utf8_length(batch.column("text")).cast(pa.int64()).to_numpy(),
             "id_hash": string_keys(batch.column("id"))[:, 0],
             "id": batch.column("id"),
-            "has_url": pc.not_equal(urls, "").to_numpy(zero_copy_only=False),
+            "has_url": pc.is_valid(urls).to_numpy(zero_copy_only=False),
         }
 
 

@@ -127,7 +127,7 @@ class ExtractShards:
 
     def _records(self, shard: SourceShard) -> Iterator[tuple[str, Page | Damage | Skipped]]:
         for path, name in shard.files:
-            for record in read(path, self.readers):
+            for record in read(path, self.readers, name):
                 yield name, record
 
     def _page(self, name: str, page: Page, batch: _Batch, aside: list[dict[str, Any]]) -> None:

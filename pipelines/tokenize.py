@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,7 +37,9 @@ class TokenizeShards:
             folder.create(f"{shard.name}.idx") as sequences,
         ):
             batches = self._batches(shard, tally, progress)
-            index, stats = write_shard(batches, self.settings, tokens, sequences)
+            index, stats = write_shard(
+                batches, self.settings, cast(BinaryIO, tokens), cast(BinaryIO, sequences)
+            )
         with TableWriter(folder, index_name, DOCUMENT_INDEX) as writer:
             writer.write(index)
         for name, number in stats.as_dict().items():

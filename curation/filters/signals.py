@@ -88,7 +88,7 @@ class Kit(NamedTuple):
 
 
 @numba.njit(cache=True, nogil=True)
-def _load(data, begin, end, kit, space, dialect, given, given_starts, given_ends):  # type: ignore[no-untyped-def]
+def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, given_ends):  # type: ignore[no-untyped-def]
     """Find, describe and number the tokens of one text; return (tokens, distinct tokens)."""
     tokens = space.tokens
     if given >= 0:
@@ -123,7 +123,7 @@ def _measure(data, offsets, kit, numbers, given, given_starts, given_ends, space
             supplied = b - a
         starts = given_starts[a:b]
         ends = given_ends[a:b]
-        n, kinds = _load(data, begin, end, kit, space, _DATATROVE, supplied, starts, ends)
+        n, kinds = load_tokens(data, begin, end, kit, space, _DATATROVE, supplied, starts, ends)
 
         c4.measure_c4(
             data, begin, end, kit.properties, chars, space.lines, kit.c4_limits, kit.c4_phrases,
@@ -161,14 +161,14 @@ def _measure(data, offsets, kit, numbers, given, given_starts, given_ends, space
         loaded = _DATATROVE
         if kit.gopher_dialect != loaded:
             loaded = kit.gopher_dialect
-            n, kinds = _load(data, begin, end, kit, space, loaded, supplied, starts, ends)
+            n, kinds = load_tokens(data, begin, end, kit, space, loaded, supplied, starts, ends)
         gopher.measure_gopher(
             data, begin, end, kit.properties, n, kinds, space, numbers[d, 0], kit.stop_words.keys,
             kit.stop_words.values, loaded, row[_GOPHER:_REPETITION],
         )  # fmt: skip
         if kit.repetition_dialect != loaded:
             loaded = kit.repetition_dialect
-            n, kinds = _load(data, begin, end, kit, space, loaded, supplied, starts, ends)
+            n, kinds = load_tokens(data, begin, end, kit, space, loaded, supplied, starts, ends)
         word_chars = tokens.before[n]
         repetition.measure_pieces(
             data, begin, end, kit.properties, chars, word_chars, space, loaded,

@@ -33,7 +33,7 @@ _SCALE = 1 << 56  # weight of the whole corpus: in whole numbers, sums and ties 
 
 
 class TokenizerTraining(BaseModel):
-    """How a vocabulary is trained. Defaults: `configs/defaults/tokenizer_training.yaml`."""
+    """How a vocabulary is trained. Defaults: `configs/train/tokenizer.yaml`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,6 +1,157 @@
-"""stub"""
+"""`curate train`: train the models that the stages use, from files the user names."""
+
+from __future__ import annotations
 
 import argparse
+import glob
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from curation import resources
+from curation.config import assign, read_yaml, validate
+from curation.errors import ConfigError, InputError
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+_FILES = "JSONL (also .gz) or Parquet files, by path or glob"
 
 
-def add_train(p: argparse.ArgumentParser) -> None: ...
+def add_train(parser: argparse.ArgumentParser) -> None:
+    """Declare the models that can be trained and their options."""
+    tasks = parser.add_subparsers(metavar="MODEL", required=True)
+    for task, purpose in (
+        ("quality", "grades of a page's value, or good and bad examples"),
+        ("domain", "general, math_reasoning or code"),
+        ("topic", "whatever topics the labels name"),
+        ("language", "a fastText language model"),
+    ):
+        one = _task(
+            tasks,
+            task,
+            purpose,
+            f"curate train {task} --input labelled.jsonl.gz --output my-{task}",
+        )
+        one.add_argument("--input", nargs="+", default=[], metavar="GLOB", help=_FILES)
+        if task == "quality":
+            one.add_argument(
+                "--positive", nargs="+", default=[], metavar="GLOB", help="good examples"
+            )
+            one.add_argument(
+                "--negative", nargs="+", default=[], metavar="GLOB", help="bad examples"
+            )
+        one.set_defaults(command=_labelled)
+    one = _task(
+        tasks,
+        "tokenizer",
+        "a vocabulary, continued from another or from scratch",
+        "curate train tokenizer --base cl100k_base.tiktoken --size 128000 "
+        "--corpus 'texts/*.jsonl.gz' --output my-vocabulary",
+    )
+    one.add_argument("--corpus", nargs="+", required=True, metavar="GLOB", help=_FILES)
+    one.add_argument("--base", metavar="FILE", help=".tiktoken file whose ranks stay as they are")
+    one.add_argument("--size", type=int, help="tokens, special tokens not counted")
+    one.add_argument("--name", default="tokenizer", help="name of the vocabulary file")
+    one.set_defaults(command=_tokenizer)
+    one = _task(
+        tasks,
+        "reference",
+        "a language's distribution of words, for KL divergence",
+        "curate train reference --language de --input 'news/*.parquet' --output references",
+    )
+    one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help=_FILES)
+    one.add_argument("--language", required=True, help="code as `identify-language` writes it")
+    one.set_defaults(command=_reference)
+
+
+def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = tasks.add_parser(
+        name,
+        help=purpose,
+        description=f"Train {purpose}.",
+        epilog=f"example: {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder of model and card")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="assignments",
+        help=f"change a value of configs/train/{name}.yaml",
+    )
+    parser.add_argument("--version", default="1", help="for the card")
+    parser.add_argument("--licence", default="unstated", help="for the card")
+    parser.add_argument("--source", default="", help="for the card: where the data is from")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser.set_defaults(task=name)
+    return parser
+
+
+def _settings(task: str, model: type[Settings], assignments: Sequence[str]) -> Settings:
+    tree = read_yaml(resources.root() / "configs" / "train" / f"{task}.yaml")
+    for assignment in assignments:
+        assign(tree, assignment)
+    return validate(model, tree, f"configs/train/{task}.yaml")
+
+
+def _files(patterns: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for pattern in patterns:
+        matches = sorted(glob.glob(pattern, recursive=True))
+        if not matches:
+            raise InputError(f"{pattern}: no such file")
+        found += matches
+    return found
+
+
+def _command_line() -> str:
+    return shlex.join(["curate", *sys.argv[1:]])
+
+
+def _labelled(options: argparse.Namespace) -> int:
+    from curation.train import About, train_domain, train_language, train_quality, train_topic
+    from curation.train.settings import LanguageTraining, LinearTraining
+
+    about = About(options.version, options.licence, options.source, _command_line())
+    inputs, output = _files(options.input), Path(options.output)
+    if not inputs and not (options.task == "quality" and options.positive and options.negative):
+        raise ConfigError("no examples: name files with --input")
+    if options.task == "language":
+        language = _settings("language", LanguageTraining, options.assignments)
+        print(train_language(inputs, output, about, language))
+        return 0
+    settings = _settings(options.task, LinearTraining, options.assignments)
+    if options.task == "quality":
+        good, bad = _files(options.positive), _files(options.negative)
+        print(train_quality(inputs, output, about, settings, good, bad))
+        return 0
+    train: Callable[..., Any] = train_domain if options.task == "domain" else train_topic
+    print(train(inputs, output, about, settings))
+    return 0
+
+
+def _tokenizer(options: argparse.Namespace) -> int:
+    import yaml
+
+    from curation.tokenize.train import CardFacts, TokenizerTraining, train_tokenizer
+
+    assignments = [*options.assignments]
+    if options.size is not None:
+        assignments.append(f"size={options.size}")
+    settings = _settings("tokenizer", TokenizerTraining, assignments)
+    facts = CardFacts(options.version, options.licence, options.source, _command_line())
+    card = train_tokenizer(
+        _files(options.corpus), options.output, settings, options.base, options.name, facts
+    )
+    print(yaml.safe_dump({k: v for k, v in card.items() if k != "data"}, sort_keys=False), end="")
+    return 0
+
+
+def _reference(options: argparse.Namespace) -> int:
+    raise NotImplementedError

@@ -73,7 +73,7 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
     place = folder / stage
     removed = _row(place, f"removed/{row['shard']}", row)
     if removed is not None:
-        decision = {"stage": stage, "decision": "removed"}
+        decision: dict[str, Any] = {"stage": stage, "decision": "removed"}
         decision |= {
             k: removed[k] for k in ("reason", "value", "threshold") if removed[k] is not None
         }
@@ -84,7 +84,8 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
     kept = _row(place, f"documents/{row['shard']}", row)
     if kept is None:
         return _tokens(place, row) if stage == "tokenize" else None
-    decision = {"stage": stage, "decision": "kept"} | _measured(place, kept, stage)
+    decision: dict[str, Any] = {"stage": stage, "decision": "kept"}
+    decision |= _measured(place, kept, stage)
     if edits := _edits(place, row):
         decision["cut"] = edits
     return decision

@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Literal, Protocol
 
 from rich.console import Console
@@ -103,12 +102,7 @@ class Bars(Quiet):
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        trace: TracebackType | None = None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._progress.stop()
 
     def _row(self, stage: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -23,7 +23,7 @@ _GROUP_BYTES = 16 << 20
 
 
 def read_batches(
-    folder: Folder, name: str, columns: list[str] | None = None
+    folder: Folder, name: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The batches of one Parquet file, in order.
 
@@ -31,7 +31,9 @@ def read_batches(
     """
     try:
         with folder.open(name) as file, pq.ParquetFile(file) as parquet:
-            for batch in parquet.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
+            for batch in parquet.iter_batches(
+                BATCH_ROWS, columns=None if columns is None else list(columns), use_threads=False
+            ):
                 yield _large_text(batch)
     except FileNotFoundError:
         raise InputError(f"{folder.url}/{name}: no such file") from None

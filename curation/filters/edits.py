@@ -1,0 +1,227 @@
+"""Cut lines and citation marks out of texts, and keep what was cut.
+
+Lines are judged on the text as it was: by C4's rules, by RefinedWeb's, by the coverage of repeated
+n-grams, whichever the recipe switches on. Blank lines are never judged; where a cut would leave two
+of them together, one goes with the cut, and a text never begins or ends with them because of one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.arrow import Texts, from_buffers
+from curation.filters import c4, dialects, line_ngrams, refinedweb, scratch
+from curation.filters.settings import EditSettings
+from curation.filters.signals import Meter, load_tokens
+from curation.text.buffers import read_only
+from curation.text.lines import feed_lines, strip_left, strip_right
+
+#: Reasons by code: C4's lines, RefinedWeb's, repeated n-grams, citation marks.
+_REFINEDWEB = len(c4.REASONS)
+_LLAMA3 = _REFINEDWEB + len(refinedweb.REASONS)
+_CITATION = _LLAMA3 + 1
+REASONS = (*c4.REASONS, *refinedweb.REASONS, line_ngrams.REASON, c4.CITATION)
+
+_LF, _BRACKET = 0x0A, 0x5B
+
+
+class Edited(NamedTuple):
+    """Texts after the cuts; the cuts ordered by document and position."""
+
+    texts: pa.Array  # large_string [documents]
+    rows: npt.NDArray[np.int64]  # [cuts] document of each cut
+    positions: npt.NDArray[np.int64]  # [cuts] byte in the text as it was
+    reasons: pa.Array  # string [cuts]
+    cut: pa.Array  # large_string [cuts]
+
+
+def edit(
+    texts: Texts,
+    meter: Meter,
+    settings: EditSettings,
+    exempt: npt.NDArray[np.bool_] | None = None,
+) -> Edited:
+    """Cut what the settings say out of every text; `exempt` documents stay as they are."""
+    offsets, data = read_only(texts)
+    rows = len(offsets) - 1
+    most = int(np.diff(offsets).max(initial=0))
+    skip = np.zeros(rows, bool) if exempt is None else exempt
+    cuts = _find_cuts(
+        data,
+        offsets,
+        skip,
+        meter.kit,
+        (settings.c4, settings.refinedweb, settings.llama3),
+        scratch.allocate(most),
+        c4.scratch_line(most),
+        np.empty(most + 2, np.float64),
+        np.empty(most + 2, np.int64),
+    )
+    if not len(cuts):
+        return Edited(
+            from_buffers(offsets - offsets[0], data[offsets[0] : offsets[-1]]),
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
+            pa.array([], pa.string()),
+            pa.array([], pa.large_string()),
+        )
+    new_offsets, new_data = _without(data, offsets, cuts)
+    cut_offsets, cut_data = _spans(data, cuts)
+    return Edited(
+        from_buffers(new_offsets, new_data),
+        cuts[:, 0].copy(),
+        cuts[:, 1] - offsets[cuts[:, 0]],
+        pa.array(np.array(REASONS, object)[cuts[:, 3]], pa.string()),
+        from_buffers(cut_offsets, cut_data),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _judge(data, a, b, k, wanted, kit, buffer, coverage):  # type: ignore[no-untyped-def]
+    """Code of the reason to cut the stripped line data[a:b], the k-th; -1 keeps it."""
+    use_c4, use_refinedweb, use_llama3 = wanted
+    if use_c4:
+        found, _, _ = c4.judge_line(
+            data, a, b, kit.properties, kit.c4_limits, kit.c4_phrases, buffer
+        )
+        if found != c4.KEEP:
+            return found
+    if use_refinedweb:
+        found, _ = refinedweb.judge_line(
+            data, a, b, kit.properties, kit.refinedweb_limits, kit.counters
+        )
+        if found != refinedweb.KEEP:
+            return _REFINEDWEB + found
+    if use_llama3 and coverage[k] > kit.line_ngrams.max_coverage:
+        return _LLAMA3
+    return -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_cuts(data, offsets, skip, kit, wanted, space, buffer, coverage, counts):  # type: ignore[no-untyped-def]
+    """Cuts [n, 4], in order: document, first byte and end byte in `data`, reason code."""
+    room = len(offsets)
+    for i in range(offsets[0], offsets[-1]):
+        room += data[i] == _LF or data[i] == _BRACKET
+    cuts = np.empty((room, 4), np.int64)
+    starts, ends = space.lines.starts, space.lines.ends
+    none = space.tokens.starts[:0].copy()
+    n = 0
+    for d in range(len(offsets) - 1):
+        begin, end = offsets[d], offsets[d + 1]
+        if skip[d] or begin == end:
+            continue
+        tokens = 0
+        if wanted[2]:
+            tokens, _ = load_tokens(
+                data, begin, end, kit, space, dialects.DATATROVE, -1, none, none
+            )
+        lines = feed_lines(data, begin, end, starts, ends)
+        if wanted[2]:
+            line_ngrams.cover_lines(
+                tokens, space.tokens, space.grams, space.interner, space.lines, lines,
+                kit.line_ngrams, coverage, counts,
+            )  # fmt: skip
+        first = n
+        blank = True  # the last kept line is blank, or nothing is kept yet
+        k = 0
+        while k < lines:
+            a = strip_left(data, starts[k], ends[k], kit.properties)
+            b = strip_right(data, a, ends[k], kit.properties)
+            if a == b:
+                blank = True
+                k += 1
+                continue
+            code = _judge(data, a, b, k, wanted, kit, buffer, coverage)
+            if code < 0:
+                blank = False
+                if wanted[0] and kit.c4_limits.citations:
+                    n = _cut_citations(data, d, a, b, cuts, n)
+                k += 1
+                continue
+            cuts[n, 0] = d
+            cuts[n, 1] = starts[k]
+            cuts[n, 2] = min(ends[k] + 1, end)
+            cuts[n, 3] = code
+            k += 1
+            while blank and k < lines and _is_blank(data, starts[k], ends[k], kit.properties):
+                cuts[n, 2] = min(ends[k] + 1, end)
+                k += 1
+            n += 1
+        _cut_last_feeds(data, begin, end, cuts, first, n)
+    return cuts[:n]
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_blank(data, start, end, properties):  # type: ignore[no-untyped-def]
+    return strip_left(data, start, end, properties) == end
+
+
+@numba.njit(cache=True, nogil=True)
+def _cut_citations(data, d, start, end, cuts, n):  # type: ignore[no-untyped-def]
+    """Append the citation marks of a kept line; return the number of cuts."""
+    i = start
+    while i < end:
+        stop = c4.citation_end(data, i, end)
+        if stop == i:
+            i += 1
+            continue
+        cuts[n, 0] = d
+        cuts[n, 1] = i
+        cuts[n, 2] = stop
+        cuts[n, 3] = _CITATION
+        n += 1
+        i = stop
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _cut_last_feeds(data, begin, end, cuts, first, n):  # type: ignore[no-untyped-def]
+    """Where the last lines were cut, cut the line feeds before them too."""
+    edge = end
+    k = n
+    while k > first and cuts[k - 1, 2] == edge:
+        k -= 1
+        edge = cuts[k, 1]
+    if k == n:
+        return
+    floor = cuts[k - 1, 2] if k > first else begin
+    while cuts[k, 1] > floor and data[cuts[k, 1] - 1] == _LF:
+        cuts[k, 1] -= 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _without(data, offsets, cuts):  # type: ignore[no-untyped-def]
+    """Offsets and bytes of the texts without the cuts."""
+    new_offsets = np.zeros(len(offsets), np.int64)
+    out = np.empty(offsets[-1] - offsets[0], np.uint8)
+    size = 0
+    c = 0
+    for d in range(len(offsets) - 1):
+        at = offsets[d]
+        while c < len(cuts) and cuts[c, 0] == d:
+            out[size : size + cuts[c, 1] - at] = data[at : cuts[c, 1]]
+            size += cuts[c, 1] - at
+            at = cuts[c, 2]
+            c += 1
+        out[size : size + offsets[d + 1] - at] = data[at : offsets[d + 1]]
+        size += offsets[d + 1] - at
+        new_offsets[d + 1] = size
+    return new_offsets, out[:size]
+
+
+@numba.njit(cache=True, nogil=True)
+def _spans(data, cuts):  # type: ignore[no-untyped-def]
+    """Offsets and bytes of what was cut."""
+    offsets = np.zeros(len(cuts) + 1, np.int64)
+    for i in range(len(cuts)):
+        offsets[i + 1] = offsets[i] + cuts[i, 2] - cuts[i, 1]
+    out = np.empty(offsets[-1], np.uint8)
+    for i in range(len(cuts)):
+        out[offsets[i] : offsets[i + 1]] = data[cuts[i, 1] : cuts[i, 2]]
+    return offsets, out

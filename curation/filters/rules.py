@@ -1,0 +1,164 @@
+"""Rules: thresholds over signals, as the recipe lists them; the first to fail is the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.config import nearest
+from curation.errors import ConfigError
+from curation.filters.lists import closest
+from curation.filters.settings import Exemption, FilterSettings, Rule, Rules
+from curation.filters.signals import NAMES
+from curation.schema import Verdicts
+
+_NO_RULE = -1
+
+
+class NamedRule(NamedTuple):
+    family: str
+    reason: str  # stable id, `family.name`
+    rule: Rule
+
+
+def flatten(rules: Mapping[str, Any]) -> list[NamedRule]:
+    """Rules that are switched on, in the order of the recipe."""
+    return [
+        NamedRule(family, f"{family}.{name}", rule)
+        for family, members in rules.items()
+        if members is not None
+        for name, rule in members.items()
+        if rule is not None
+    ]
+
+
+def overlay(rules: Rules, changes: Rules) -> Rules:
+    """Rules with a language's changes: null switches a family or a rule off, others replace."""
+    out: Rules = {k: dict(v) if v is not None else None for k, v in rules.items()}
+    for family, members in changes.items():
+        held = out.get(family)
+        out[family] = None if members is None else {**(held or {}), **members}
+    return out
+
+
+class RuleBook:
+    """The rules of every language. Raises ConfigError where a rule names no signal."""
+
+    def __init__(self, settings: FilterSettings) -> None:
+        self._default = flatten(settings.rules)
+        self._by_language = {
+            language: flatten(overlay(settings.rules, changes))
+            for language, changes in settings.by_language.items()
+        }
+        self._exempt = settings.exempt
+        self._meant_for = {*settings.default_languages, *settings.by_language}
+        for rule in [*self._default, *(r for rules in self._by_language.values() for r in rules)]:
+            _check_signal(f"filter.rules.{rule.reason}.signal", rule.rule.signal)
+        for kind, exemption in self._exempt.items():
+            _check_signal(f"filter.exempt.{kind}.signal", exemption.signal)
+
+    def of(self, language: str | None) -> list[NamedRule]:
+        """The rules for a language; those of its base language, else the default ones."""
+        known = closest(language, self._by_language)
+        return self._default if known is None else self._by_language[known]
+
+    def without_settings(self, languages: Iterable[str | None]) -> list[str]:
+        """Languages that the default rules were not meant for, and that have none of their own."""
+        return sorted(
+            str(label) for label in set(languages) if closest(label, self._meant_for) is None
+        )
+
+    def decide(self, signals: pa.StructArray, languages: pa.Array | None) -> Verdicts:
+        """The first rule that each document fails, in the recipe's order.
+
+        `signals` has the fields of `curation.filters.signals.NAMES`. A signal that is NaN could not
+        be measured and fails no rule.
+        """
+        rows = len(signals)
+        values = {name: _column(signals, name) for name in NAMES}
+        reasons = np.full(rows, _NO_RULE, np.int64)
+        found = np.full(rows, np.nan)
+        limits = np.full(rows, np.nan)
+        exempt = _exempt_rows(self._exempt, values, rows)
+        catalogue: dict[str, int] = {}
+        for members, mine in self._groups(languages, rows):
+            for rule in members:
+                fails, limit = _fails(rule.rule, values[rule.rule.signal])
+                fails &= mine & (reasons == _NO_RULE)
+                for passed_over, of_kind in exempt:
+                    if rule.family in passed_over or rule.reason in passed_over:
+                        fails &= ~of_kind
+                fails &= _in_scope(rule.rule, languages, rows)
+                reasons[fails] = catalogue.setdefault(rule.reason, len(catalogue))
+                found[fails] = values[rule.rule.signal][fails]
+                limits[fails] = limit[fails]
+        kept = reasons == _NO_RULE
+        names = np.array([*catalogue, ""], object)
+        return Verdicts(
+            pa.array(names[reasons], pa.string(), mask=kept),
+            pa.array(found, pa.float64(), mask=kept),
+            pa.array(limits, pa.float64(), mask=kept),
+            pa.nulls(rows, pa.string()),
+        )
+
+    def _groups(
+        self, languages: pa.Array | None, rows: int
+    ) -> list[tuple[list[NamedRule], npt.NDArray[np.bool_]]]:
+        """Rule sets with the documents that they judge."""
+        if languages is None or not self._by_language:
+            return [(self._default, np.ones(rows, bool))]
+        labels = pc.unique(languages).to_pylist()
+        groups: list[tuple[list[NamedRule], npt.NDArray[np.bool_]]] = []
+        rest = np.ones(rows, bool)
+        for label in sorted(labels, key=str):
+            if label is not None and closest(label, self._by_language) is not None:
+                mine = _equals(languages, [label])
+                groups.append((self.of(label), mine))
+                rest &= ~mine
+        return [*groups, (self._default, rest)]
+
+
+def _check_signal(where: str, signal: str) -> None:
+    if signal not in NAMES:
+        raise ConfigError(f"{where}: unknown signal {signal!r}{nearest(signal, NAMES)}")
+
+
+def _column(signals: pa.StructArray, name: str) -> npt.NDArray[np.float64]:
+    return signals.field(name).to_numpy(zero_copy_only=False)
+
+
+def _equals(languages: pa.Array, labels: Iterable[str]) -> npt.NDArray[np.bool_]:
+    found = pc.is_in(languages, pa.array(list(labels), pa.string()))
+    return found.to_numpy(zero_copy_only=False)
+
+
+def _fails(
+    rule: Rule, values: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
+    """Where the rule fires, and the threshold that was crossed."""
+    low = values < rule.min if rule.min is not None else np.zeros(len(values), bool)
+    high = values > rule.max if rule.max is not None else np.zeros(len(values), bool)
+    floor = np.nan if rule.min is None else rule.min
+    ceiling = np.nan if rule.max is None else rule.max
+    return low | high, np.where(low, floor, ceiling)
+
+
+def _in_scope(rule: Rule, languages: pa.Array | None, rows: int) -> npt.NDArray[np.bool_]:
+    scope = np.ones(rows, bool)
+    if languages is not None and rule.languages is not None:
+        scope &= _equals(languages, rule.languages)
+    if languages is not None and rule.except_languages is not None:
+        scope &= ~_equals(languages, rule.except_languages)
+    return scope
+
+
+def _exempt_rows(
+    exempt: Mapping[str, Exemption], values: Mapping[str, npt.NDArray[np.float64]], rows: int
+) -> list[tuple[set[str], npt.NDArray[np.bool_]]]:
+    """For each kind of document: the rules that pass over it, and which documents are of it."""
+    return [(set(e.rules), values[e.signal] >= e.min) for e in exempt.values()]

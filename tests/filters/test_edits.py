@@ -1,0 +1,109 @@
+"""Line cuts: what goes, where it stood, and that text and cuts give back the original."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curation.filters.edits import Edited, edit
+from curation.filters.settings import EditSettings, FilterSettings, default_settings
+from curation.filters.signals import Meter
+
+_ALL = EditSettings(c4=True, refinedweb=True, llama3=True)
+_C4 = EditSettings(c4=True, refinedweb=False, llama3=False)
+_LLAMA3 = EditSettings(c4=False, refinedweb=False, llama3=True)
+SETTINGS: FilterSettings = default_settings()
+METER = Meter(SETTINGS.signals)
+
+
+def run(text: str, wanted: EditSettings) -> tuple[str, list[tuple[str, int, str]]]:
+    result = edit([text], METER, wanted)
+    return result.texts[0].as_py(), cuts_of(result)
+
+
+def cuts_of(result: Edited) -> list[tuple[str, int, str]]:
+    reasons, cut = result.reasons.to_pylist(), result.cut.to_pylist()
+    return list(zip(reasons, result.positions.tolist(), cut, strict=True))
+
+
+def restored(text: bytes, cuts: list[tuple[str, int, str]], left: bytes) -> bytes:
+    """Put the cuts back where they were."""
+    out, taken = b"", 0
+    for _, position, cut in cuts:
+        keep = position - len(out)
+        out += left[taken : taken + keep] + cut.encode()
+        taken += keep
+    return out + left[taken:]
+
+
+def test_c4_lines_go_and_their_neighbours_stay() -> None:
+    text = "A first sentence stands here.\nHome\nPlease enable javascript now.\nThe last one stays."
+    left, cuts = run(text, _C4)
+    assert left == "A first sentence stands here.\nThe last one stays."
+    assert [(r, c) for r, _, c in cuts] == [
+        ("c4.few_words", "Home\n"),
+        ("c4.javascript", "Please enable javascript now.\n"),
+    ]
+    assert text.encode()[cuts[0][1] :].startswith(b"Home")
+
+
+def test_citation_marks_go() -> None:
+    left, cuts = run(
+        "Water boils at a hundred degrees.[12] It freezes at zero.[citation needed]", _C4
+    )
+    assert left == "Water boils at a hundred degrees. It freezes at zero."
+    assert [r for r, _, _ in cuts] == ["c4.citation", "c4.citation"]
+
+
+def test_paragraphs_keep_one_blank_line_between_them() -> None:
+    left, _ = run("One whole sentence here.\n\nMenu\n\nAnother whole sentence here.", _C4)
+    assert left == "One whole sentence here.\n\nAnother whole sentence here."
+
+
+def test_nothing_is_left_at_the_end() -> None:
+    assert run("One whole sentence here.\n\nMenu\nTop", _C4)[0] == "One whole sentence here."
+    assert run("Menu", _C4)[0] == ""
+    assert run("Menu\n\nOne whole sentence here.", _C4)[0] == "One whole sentence here."
+
+
+def test_log_lines_go_although_each_is_unique() -> None:
+    log = "\n".join(
+        f"2024-03-0{i} ERROR worker {i} failed to open the connection to host {i * 7}"
+        for i in range(1, 9)
+    )
+    prose = "The engineers met on Friday to talk about what had gone wrong with the new release."
+    left, cuts = run(f"{prose}\n{log}", _LLAMA3)
+    assert left == prose
+    assert {r for r, _, _ in cuts} == {"llama3.line_ngram_coverage"}
+
+
+def test_exempt_documents_stay() -> None:
+    import numpy as np
+
+    result = edit(["Menu", "Menu"], METER, _C4, np.array([True, False]))
+    assert result.texts.to_pylist() == ["Menu", ""]
+
+
+lines = st.lists(
+    st.sampled_from(
+        ["", " ", "Home", "A whole sentence stands here.", "javascript is needed for this", "[1]",
+         "12 likes", "ALL CAPITALS HERE NOW", "数学は楽しい。", "word[2] and [edit] more words.", "x" * 30,
+         "error 1 in module a b c d", "error 2 in module a b c d", "error 3 in module a b c d",
+         "error 4 in module a b c d"]
+    ),
+    max_size=14,
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(lines, min_size=1, max_size=4))
+def test_text_and_cuts_give_back_the_original(documents: list[list[str]]) -> None:
+    texts = ["\n".join(d) for d in documents]
+    result = edit(texts, METER, _ALL)
+    rows = result.rows.tolist()
+    for i, text in enumerate(texts):
+        mine = [c for row, c in zip(rows, cuts_of(result), strict=True) if row == i]
+        left = result.texts[i].as_py().encode()
+        assert restored(text.encode(), mine, left) == text.encode()
+        alone = edit([text], METER, _ALL)
+        assert alone.texts[0].as_py().encode() == left
