@@ -1,0 +1,124 @@
+"""Score documents: quality, domain and topic from one pass over the text."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.arrow import Texts
+from curation.classify.features import Features, measure
+from curation.classify.linear import LinearModel, load
+from curation.classify.settings import ClassifySettings
+from curation.errors import ConfigError
+from curation.models import ModelFile, locate
+
+GENERAL, MATH, CODE, MULTILINGUAL = "general", "math_reasoning", "code", "multilingual"
+
+#: Scores are rounded, so that bytes of outputs do not depend on the last bits of a sum.
+DECIMALS = 4
+
+
+@dataclass(frozen=True)
+class ClassifyResult:
+    """Scores of a batch; all have one entry per document."""
+
+    quality: pa.Array  # float32: probability of a high grade
+    grade: pa.Array  # float32: estimated grade on the scale of the training labels
+    domain: pa.Array  # string
+    topic: pa.Array  # string
+    topic_score: pa.Array  # float32: probability of the topic
+    domain_scores: dict[str, pa.Array]  # float32 per domain by content: its probability
+
+    def __len__(self) -> int:
+        return len(self.quality)
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """Scores documents; cheap to make, as models are loaded once per process."""
+
+    settings: ClassifySettings
+
+    def apply(self, texts: Texts, languages: pa.Array | None = None) -> ClassifyResult:
+        """Score every text.
+
+        `languages` (string) decides what is multilingual; without it, or where it is null, a
+        document is general, mathematics or code by content alone. Raises ConfigError when a model
+        is absent, wrong, or of another kind.
+        """
+        quality_model = _load(self.settings.quality, "quality")
+        domain_model = _load(self.settings.domain, "classes")
+        topic_model = _load(self.settings.topic, "classes")
+        measured: dict[int, Features] = {}
+        for model in (quality_model, domain_model, topic_model):
+            if model.max_bytes not in measured:
+                measured[model.max_bytes] = measure(texts, model.max_bytes)
+        graded = quality_model.outputs(measured[quality_model.max_bytes])
+        domains = softmax(domain_model.outputs(measured[domain_model.max_bytes]))
+        topics = softmax(topic_model.outputs(measured[topic_model.max_bytes]))
+        best = topics.argmax(1) if len(topics) else np.zeros(0, np.int64)
+        return ClassifyResult(
+            quality=_float32(sigmoid(graded[:, 1])),
+            grade=_float32(graded[:, 0]),
+            domain=self._domain(domains, domain_model.labels, languages),
+            topic=pa.array(np.array(topic_model.labels, object)[best], pa.string()),
+            topic_score=_float32(topics[np.arange(len(best)), best]),
+            domain_scores={n: _float32(domains[:, j]) for j, n in enumerate(domain_model.labels)},
+        )
+
+    def _domain(
+        self,
+        probabilities: npt.NDArray[np.float64],
+        labels: tuple[str, ...],
+        languages: pa.Array | None,
+    ) -> pa.Array:
+        rows = len(probabilities)
+        domain = np.full(rows, GENERAL, object)
+        if languages is not None:
+            encoded = languages.cast(pa.string()).dictionary_encode()
+            other = [
+                n not in self.settings.multilingual_excludes for n in encoded.dictionary.to_pylist()
+            ]
+            codes = encoded.indices.fill_null(len(other)).to_numpy(zero_copy_only=False)
+            domain[np.array([*other, False])[codes]] = MULTILINGUAL
+        best = np.zeros(rows)
+        for name in (MATH, CODE):
+            floor = self.settings.domain_at_least.get(name)  # type: ignore[call-overload]
+            if floor is None or name not in labels:
+                continue
+            score = probabilities[:, labels.index(name)].round(DECIMALS)
+            taken = (score >= floor) & (score > best)
+            domain[taken] = name
+            best[taken] = score[taken]
+        return pa.array(domain, pa.string())
+
+
+def sigmoid(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """1 / (1 + exp(-x)), without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+def softmax(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Probabilities of the columns, row by row."""
+    if not len(x):
+        return x
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def _float32(values: npt.NDArray[np.float64]) -> pa.Array:
+    return pa.array(values.round(DECIMALS), pa.float32())
+
+
+@functools.cache
+def _load(file: ModelFile, kind: str) -> LinearModel:
+    path, _ = locate(file)
+    model = load(path, file.path)
+    if model.kind != kind:
+        raise ConfigError(f"{file.path}: a model of kind {model.kind!r} where {kind!r} is needed")
+    return model

@@ -1,0 +1,28 @@
+"""Which documents stay, by quality and topic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from curation.classify.classifier import ClassifyResult
+from curation.classify.settings import ClassifySettings
+from curation.schema import Verdicts
+
+LOW_SCORE = "quality.low_score"
+DROPPED = "topic.dropped"
+
+
+def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
+    """Remove documents below the quality of their domain, then those of dropped topics."""
+    verdicts = Verdicts.keep_all(len(result))
+    quality = result.quality.to_numpy(zero_copy_only=False)
+    domains = np.array(result.domain.to_pylist(), object)
+    for domain, least in sorted(settings.min_quality.items()):
+        low = (domains == domain) & (quality < np.float32(least))
+        verdicts = verdicts.otherwise(
+            Verdicts.where(low, LOW_SCORE, quality.astype(np.float64), least)
+        )
+    dropped = np.isin(np.array(result.topic.to_pylist(), str), settings.drop_topics or [""])
+    scores = result.topic_score.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return verdicts.otherwise(Verdicts.where(dropped, DROPPED, scores))

@@ -1,0 +1,122 @@
+"""Linear classifiers over hashed features: their file, and their scores for a batch.
+
+A model file is an npz archive: weights of the buckets that have any (float16), weights of the
+dense features with the means and deviations that standardise them, and what its outputs mean.
+Outputs are calibrated: a sigmoid or softmax of them is a probability.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.classify.features import BITS, SHAPE, Features
+from curation.errors import ConfigError
+
+#: Changes whenever the same text would give other features: models of another version don't load.
+FEATURES_VERSION = 1
+
+#: Standardised dense features are cut here, so that one odd page can't outvote its words.
+CLIP = 4.0
+
+Kind = Literal["quality", "classes"]
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """A classifier with k outputs.
+
+    kind `quality`: outputs are the grade on the scale of the training labels, and the log odds
+    that the grade is high (its sigmoid is the quality). kind `classes`: one output per label, whose
+    softmax is the probability.
+    """
+
+    kind: Kind
+    labels: tuple[str, ...]  # [k]
+    max_bytes: int  # how much of a text it was trained to read
+    buckets: npt.NDArray[np.int32]  # [rows] ascending, each below 2 ** BITS
+    weights: npt.NDArray[np.float32]  # [rows, k]
+    mean: npt.NDArray[np.float32]  # [len(SHAPE)]
+    deviation: npt.NDArray[np.float32]  # [len(SHAPE)], above 0
+    shape_weights: npt.NDArray[np.float32]  # [len(SHAPE), k]
+    intercept: npt.NDArray[np.float32]  # [k]
+
+    def outputs(self, features: Features) -> npt.NDArray[np.float64]:
+        """Outputs of every text: [texts, k]."""
+        rows = np.full(1 << BITS, -1, np.int32)
+        rows[self.buckets] = np.arange(len(self.buckets), dtype=np.int32)
+        out = np.empty((len(features), len(self.labels)))
+        out[:] = self.intercept
+        _add_sparse(features.starts, features.ids, features.values, rows, self.weights, out)
+        shape = standardise(features.shape, self.mean, self.deviation)
+        for column in range(len(SHAPE)):  # sums in one order, whatever the BLAS
+            out += shape[:, column, None] * self.shape_weights[column]
+        return out
+
+    def save(self, path: Path) -> None:
+        """Write the model; the same model gives the same bytes."""
+        head = {
+            "kind": self.kind,
+            "labels": list(self.labels),
+            "max_bytes": self.max_bytes,
+            "features": FEATURES_VERSION,
+            "bits": BITS,
+        }
+        with path.open("wb") as file:
+            np.savez_compressed(
+                file,
+                head=np.frombuffer(json.dumps(head, sort_keys=True).encode(), np.uint8),
+                buckets=self.buckets,
+                weights=self.weights.astype(np.float16),
+                mean=self.mean,
+                deviation=self.deviation,
+                shape_weights=self.shape_weights,
+                intercept=self.intercept,
+            )
+
+
+def load(path: Path, name: str) -> LinearModel:
+    """Read a model file. Raises ConfigError, naming it, when it is none or of another version."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            head: dict[str, Any] = json.loads(stored["head"].tobytes())
+            arrays = {key: stored[key] for key in stored.files if key != "head"}
+    except Exception as error:  # zip, numpy and json each have their own
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ConfigError(f"{name}: not a classifier of this toolkit: {reason}") from None
+    if head.get("features") != FEATURES_VERSION or head.get("bits") != BITS:
+        raise ConfigError(
+            f"{name}: trained on features of version {head.get('features')}, not "
+            f"{FEATURES_VERSION}; train it anew with `curate train`"
+        )
+    arrays["weights"] = arrays["weights"].astype(np.float32)
+    return LinearModel(
+        kind=head["kind"], labels=tuple(head["labels"]), max_bytes=head["max_bytes"], **arrays
+    )
+
+
+def standardise(
+    shape: npt.NDArray[np.float32],
+    mean: npt.NDArray[np.float32],
+    deviation: npt.NDArray[np.float32],
+) -> npt.NDArray[np.float64]:
+    """Dense features in deviations from the mean, cut at CLIP."""
+    return np.clip((shape.astype(np.float64) - mean) / deviation, -CLIP, CLIP)
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_sparse(starts, ids, values, rows, weights, out):  # type: ignore[no-untyped-def]
+    outputs = weights.shape[1]
+    for doc in range(len(starts) - 1):
+        for k in range(starts[doc], starts[doc + 1]):
+            row = rows[ids[k]]
+            if row >= 0:
+                value = np.float64(values[k])
+                for j in range(outputs):
+                    out[doc, j] += value * weights[row, j]

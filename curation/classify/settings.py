@@ -1,0 +1,55 @@
+"""Settings of classification; defaults with their sources in configs/defaults/classify.yaml."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation import resources
+from curation.models import ModelFile
+
+Domain = Literal["general", "math_reasoning", "code", "multilingual"]
+Score = Annotated[float, Field(ge=0, le=1)]
+
+
+class ClassifySettings(BaseModel):
+    """Which models score documents, and which scores remove one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    quality: ModelFile = Field(description="made by `curate train quality`")
+    domain: ModelFile = Field(description="made by `curate train domain`")
+    topic: ModelFile = Field(description="made by `curate train topic`")
+    domain_at_least: dict[Literal["math_reasoning", "code"], Score] = Field(
+        description="probability from which a document is of that domain by its content, the more "
+        "probable of the two where both reach it; a domain not named is never given"
+    )
+    multilingual_excludes: tuple[str, ...] = Field(
+        description="languages that do not count as multilingual. Documents in any other are "
+        "multilingual, unless they are mathematics or code by content: these come first"
+    )
+    min_quality: dict[Domain, Score] = Field(
+        description="quality below which a document is removed (quality.low_score), by domain; "
+        "domains not named keep everything"
+    )
+    drop_topics: tuple[str, ...] = Field(
+        description="topics whose documents are removed (topic.dropped); to take fewer of a topic "
+        "rather than none is the mix's work"
+    )
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
+    def models(self) -> dict[str, ModelFile]:
+        """The models these settings name."""
+        return {"quality": self.quality, "domain": self.domain, "topic": self.topic}
+
+
+@functools.cache
+def default_settings() -> ClassifySettings:
+    """The settings of configs/defaults/classify.yaml."""
+    path = resources.root() / "configs" / "defaults" / "classify.yaml"
+    return ClassifySettings.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))

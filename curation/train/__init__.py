@@ -1,0 +1,9 @@
+"""Train the models that stages use, from files the user names."""
+
+from __future__ import annotations
+
+from curation.train.classes import train_domain, train_topic
+from curation.train.quality import train_quality
+from curation.train.report import About, Report
+
+__all__ = ["About", "Report", "train_domain", "train_quality", "train_topic"]

@@ -1,0 +1,134 @@
+"""Train models that tell classes apart: domains and topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from sklearn.model_selection import StratifiedGroupKFold
+
+from curation.classify.classifier import CODE, GENERAL, MATH, softmax
+from curation.errors import InputError
+from curation.train import metrics as m
+from curation.train.inputs import Examples, read_examples
+from curation.train.linear import features_of, fit, out_of_fold, temperature
+from curation.train.report import About, Report, write_card
+from curation.train.settings import LinearTraining, Task, default_settings
+
+#: Other names under which data sets know the domains; null: examples that are no domain of content.
+DOMAIN_ALIASES: Mapping[str, str | None] = {"math": MATH, "multilingual": None}
+
+
+def train_domain(
+    inputs: Sequence[Path | str],
+    output: Path | str,
+    about: About,
+    settings: LinearTraining | None = None,
+) -> Report:
+    """Train the domain model (general, math_reasoning, code) and write `domain.npz` and card.
+
+    Labels may also say `math`; examples labelled `multilingual` are left out, since that domain is
+    decided by language. Raises InputError on other labels.
+    """
+    settings = settings or default_settings("domain", LinearTraining)
+    return _train("domain", inputs, output, about, settings, (GENERAL, MATH, CODE), DOMAIN_ALIASES)
+
+
+def train_topic(
+    inputs: Sequence[Path | str],
+    output: Path | str,
+    about: About,
+    settings: LinearTraining | None = None,
+) -> Report:
+    """Train the topic model on whatever topics the labels name; writes `topic.npz` and card."""
+    settings = settings or default_settings("topic", LinearTraining)
+    return _train("topic", inputs, output, about, settings, None, {})
+
+
+def _train(
+    task: Task,
+    inputs: Sequence[Path | str],
+    output: Path | str,
+    about: About,
+    settings: LinearTraining,
+    labels: tuple[str, ...] | None,
+    aliases: Mapping[str, str | None],
+) -> Report:
+    examples = read_examples(
+        inputs, settings.text_column, settings.label_column, settings.group_columns
+    )
+    examples = _renamed(examples, aliases)
+    names = labels or tuple(sorted(set(examples.labels)))
+    unknown = sorted(set(examples.labels) - set(names))
+    if unknown:
+        raise InputError(f"unknown {task} {unknown[0]!r}; known: {', '.join(names)}")
+    if len(set(examples.labels)) < 2:
+        raise InputError(f"all examples have the same {task}")
+
+    truth = np.array([names.index(v) for v in examples.labels], np.int64)
+    weights = _balance(truth, len(names)) if settings.balanced else None
+    targets = np.eye(len(names))[truth]
+    features = features_of(examples.texts, settings)
+    splitter = StratifiedGroupKFold(settings.folds, shuffle=True, random_state=settings.seed)
+    folds = list(splitter.split(examples.texts, truth, examples.groups))
+    scores = out_of_fold(features, targets, weights, folds, settings)
+    factor = temperature(scores, truth, weights)
+    model = fit(features, targets, weights, settings).calibrated(
+        "classes", names, settings.max_bytes, np.eye(len(names)) * factor, np.zeros(len(names))
+    )
+    path = Path(output) / f"{task}.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    model.save(path)
+
+    probabilities = softmax(scores * factor)
+    found = probabilities.argmax(1)
+    judged = partial(
+        m.with_interval,
+        resamplings=settings.bootstrap,
+        confidence=settings.confidence,
+        seed=settings.seed,
+    )
+    table = m.calibration(found == truth, probabilities.max(1), settings.bins)
+    of_file = np.array(examples.inputs)
+    groups = np.array(examples.groups)
+    metrics = {
+        "documents": len(examples),
+        "groups": len(set(examples.groups)),
+        "accuracy": judged(m.accuracy, [truth, found], groups),
+        "macro_f1": judged(m.macro_f1, [truth, found], groups),
+        "by_file": {
+            file["file"] + f" ({number})": {
+                "accuracy": round(m.accuracy(truth[rows], found[rows]), 4),
+                "macro_f1": round(m.macro_f1(truth[rows], found[rows]), 4),
+                "by_class": m.by_class(truth[rows], found[rows], names),
+            }
+            for number, file in enumerate(examples.files)
+            if (rows := of_file == number).any()
+        },
+        "confusion": m.confusion(truth, found, names),
+        "calibration_error": m.calibration_error(table),
+        "calibration": table,
+    }
+    return write_card(path, task, about, examples.files, settings.model_dump(mode="json"), metrics)
+
+
+def _balance(
+    truth: np.ndarray[tuple[int], np.dtype[np.int64]], classes: int
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Weights under which every class that occurs counts the same; their mean is 1."""
+    counts = np.bincount(truth, minlength=classes)
+    return (len(truth) / ((counts > 0).sum() * np.maximum(counts, 1)))[truth]
+
+
+def _renamed(examples: Examples, aliases: Mapping[str, str | None]) -> Examples:
+    labels = [aliases.get(v, v) for v in map(str, examples.labels)]
+    kept = [i for i, v in enumerate(labels) if v is not None]
+    return Examples(
+        [examples.texts[i] for i in kept],
+        [labels[i] for i in kept],
+        [examples.groups[i] for i in kept],
+        [examples.inputs[i] for i in kept],
+        examples.files,
+    )

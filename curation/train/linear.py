@@ -1,0 +1,166 @@
+"""Fit linear models over hashed features: ridge regression on scaled buckets, then calibration.
+
+Buckets are weighted by inverse document frequency (Salton and Buckley 1988) and dropped when rare.
+With fewer documents than buckets the ridge solution is found by conjugate gradients in the space
+of documents (scikit-learn's sparse_cg): one thread, no randomness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from threadpoolctl import threadpool_limits
+
+from curation.classify.classifier import softmax
+from curation.classify.features import BITS, SHAPE, Features, measure
+from curation.classify.linear import Kind, LinearModel, standardise
+from curation.train.settings import LinearTraining
+
+Floats = npt.NDArray[np.float64]
+_SOLVER_TOLERANCE = 1e-6
+_SOLVER_STEPS = 5000
+_LOG_TEMPERATURES = (-3.0, 6.0)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Linear scores before calibration."""
+
+    buckets: npt.NDArray[np.int32]
+    weights: Floats  # [buckets, k]
+    mean: npt.NDArray[np.float32]
+    deviation: npt.NDArray[np.float32]
+    shape_weights: Floats  # [len(SHAPE), k]
+    intercept: Floats  # [k]
+
+    def scores(self, features: Features) -> Floats:
+        """[texts, k]"""
+        words = _matrix(features)[:, self.buckets] @ self.weights
+        return (
+            words
+            + standardise(features.shape, self.mean, self.deviation) @ self.shape_weights
+            + self.intercept
+        )
+
+    def calibrated(
+        self, kind: Kind, labels: tuple[str, ...], max_bytes: int, slopes: Floats, offsets: Floats
+    ) -> LinearModel:
+        """The model whose outputs are scores @ slopes + offsets."""
+        weights = (self.weights @ slopes).astype(np.float16)  # the precision of the file
+        return LinearModel(
+            kind=kind,
+            labels=labels,
+            max_bytes=max_bytes,
+            buckets=self.buckets,
+            weights=weights.astype(np.float32),
+            mean=self.mean,
+            deviation=self.deviation,
+            shape_weights=(self.shape_weights @ slopes).astype(np.float32),
+            intercept=(self.intercept @ slopes + offsets).astype(np.float32),
+        )
+
+
+def features_of(texts: list[str], settings: LinearTraining) -> Features:
+    """Features of the training texts."""
+    return measure(texts, settings.max_bytes)
+
+
+def select(features: Features, rows: npt.NDArray[np.int64]) -> Features:
+    """The features of some texts."""
+    chosen = _matrix(features)[rows]
+    return Features(
+        chosen.indptr.astype(np.int64),
+        chosen.indices.astype(np.int32),
+        chosen.data.astype(np.float32),
+        features.shape[rows],
+    )
+
+
+def fit(
+    features: Features, targets: Floats, weights: Floats | None, settings: LinearTraining
+) -> Fitted:
+    """Ridge regression of targets [texts, k] on the features."""
+    matrix = _matrix(features)
+    documents = matrix.shape[0]
+    frequency = np.bincount(features.ids, minlength=1 << BITS)
+    buckets = np.flatnonzero(frequency >= settings.min_documents).astype(np.int32)
+    matrix = matrix[:, buckets]
+    scale = np.log((1 + documents) / (1 + frequency[buckets])) + 1
+    squares = matrix.multiply(matrix) @ (scale * scale)
+    scale = scale / np.sqrt(max(float(squares.mean()), 1e-12))
+    mean = features.shape.mean(0, dtype=np.float64).astype(np.float32)
+    deviation = features.shape.std(0, dtype=np.float64).astype(np.float32)
+    deviation[deviation < 1e-6] = 1.0
+    shape_scale = np.sqrt(settings.shape_share / len(SHAPE))
+    shape = standardise(features.shape, mean, deviation) * shape_scale
+    design = sp.hstack([matrix @ sp.diags(scale), sp.csr_matrix(shape)]).tocsr()
+    ridge = Ridge(
+        alpha=settings.alpha, solver="sparse_cg", tol=_SOLVER_TOLERANCE, max_iter=_SOLVER_STEPS
+    )
+    with threadpool_limits(1):
+        ridge.fit(design, targets, sample_weight=weights)
+    coefficients = np.atleast_2d(ridge.coef_).T
+    return Fitted(
+        buckets=buckets,
+        weights=coefficients[: len(buckets)] * scale[:, None],
+        mean=mean,
+        deviation=deviation,
+        shape_weights=coefficients[len(buckets) :] * shape_scale,
+        intercept=np.atleast_1d(ridge.intercept_),
+    )
+
+
+def out_of_fold(
+    features: Features,
+    targets: Floats,
+    weights: Floats | None,
+    folds: list[tuple[Any, Any]],
+    settings: LinearTraining,
+) -> Floats:
+    """Scores of every text by a model that saw none of its group: [texts, k]."""
+    scores = np.zeros(targets.shape)
+    for train, test in folds:
+        fitted = fit(
+            select(features, train),
+            targets[train],
+            None if weights is None else weights[train],
+            settings,
+        )
+        scores[test] = fitted.scores(select(features, test))
+    return scores
+
+
+def grade_calibration(
+    scores: Floats, grades: Floats, positive: npt.NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Slopes [1, 2] and offsets [2]: to the grade (least squares), to log odds (Platt 1999)."""
+    line = LinearRegression().fit(scores, grades)
+    with threadpool_limits(1):
+        odds = LogisticRegression(C=np.inf).fit(scores, positive)
+    return (
+        np.array([[line.coef_[0], odds.coef_[0, 0]]]),
+        np.array([line.intercept_, odds.intercept_[0]]),
+    )
+
+
+def temperature(scores: Floats, labels: npt.NDArray[np.int64], weights: Floats | None) -> float:
+    """Factor of the scores whose softmax is most likely (Guo et al. 2017)."""
+    rows = np.arange(len(labels))
+
+    def loss(log_factor: float) -> float:
+        likely = softmax(scores * np.exp(log_factor))[rows, labels]
+        return float(np.average(-np.log(np.maximum(likely, 1e-12)), weights=weights))
+
+    found = minimize_scalar(loss, bounds=_LOG_TEMPERATURES, method="bounded")
+    return float(np.exp(found.x))
+
+
+def _matrix(features: Features) -> Any:
+    shape = (len(features), 1 << BITS)
+    return sp.csr_matrix((features.values.astype(np.float64), features.ids, features.starts), shape)

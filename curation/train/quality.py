@@ -1,0 +1,100 @@
+"""Train the quality model: a regression of grades, and a probability of a good grade."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from sklearn.model_selection import GroupKFold
+
+from curation.classify.classifier import sigmoid
+from curation.errors import InputError
+from curation.train import metrics as m
+from curation.train.inputs import Examples, join, read_examples
+from curation.train.linear import features_of, fit, grade_calibration, out_of_fold
+from curation.train.report import About, Report, write_card
+from curation.train.settings import LinearTraining, default_settings
+
+FILE = "quality.npz"
+
+
+def train_quality(
+    inputs: Sequence[Path | str],
+    output: Path | str,
+    about: About,
+    settings: LinearTraining | None = None,
+    positive: Sequence[Path | str] = (),
+    negative: Sequence[Path | str] = (),
+) -> Report:
+    """Train on graded examples, or on files of good and of bad ones, and write model and card.
+
+    Writes `quality.npz` and `card.yaml` into the folder `output`. Metrics are of predictions for
+    groups (sites) that the model had not seen. Raises InputError when an example lacks its text or
+    a numeric label, or when all are good or all bad.
+    """
+    settings = settings or default_settings("quality", LinearTraining)
+    columns = (settings.text_column, settings.label_column, settings.group_columns)
+    examples = join(
+        [
+            *([read_examples(inputs, *columns)] if inputs else []),
+            *([read_examples(positive, *columns, label=1)] if positive else []),
+            *([read_examples(negative, *columns, label=0)] if negative else []),
+        ]
+    )
+    least = settings.positive_grade if inputs else 1.0
+    if least is None:
+        raise InputError("training quality needs positive_grade")
+    grades = _grades(examples)
+    good = grades >= least
+    if good.all() or not good.any():
+        raise InputError(f"every example is graded {'at least' if good.all() else 'below'} {least}")
+
+    features = features_of(examples.texts, settings)
+    targets = grades[:, None]
+    folds = list(
+        GroupKFold(settings.folds, shuffle=True, random_state=settings.seed).split(
+            examples.texts, groups=examples.groups
+        )
+    )
+    scores = out_of_fold(features, targets, None, folds, settings)
+    slopes, offsets = grade_calibration(scores, grades, good)
+    model = fit(features, targets, None, settings).calibrated(
+        "quality", ("grade", "log_odds"), settings.max_bytes, slopes, offsets
+    )
+    path = Path(output) / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    model.save(path)
+
+    judged = partial(
+        m.with_interval,
+        groups=examples.groups,
+        resamplings=settings.bootstrap,
+        confidence=settings.confidence,
+        seed=settings.seed,
+    )
+    probability = sigmoid(scores[:, 0] * slopes[0, 1] + offsets[1])
+    table = m.calibration(good, probability, settings.bins)
+    found = {
+        "documents": len(examples),
+        "groups": len(set(examples.groups)),
+        "good_from": least,
+        "spearman": judged(m.spearman, [grades, scores[:, 0]]),
+        "auc_good": judged(m.auc, [good, scores[:, 0]]),
+        "confusion_at_half": m.confusion(
+            good.astype(np.int64), (probability >= 0.5).astype(np.int64), ("low", "good")
+        ),
+        "calibration_error": m.calibration_error(table),
+        "calibration": table,
+    }
+    return write_card(
+        path, "quality", about, examples.files, settings.model_dump(mode="json"), found
+    )
+
+
+def _grades(examples: Examples) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    try:
+        return np.array([float(v) for v in examples.labels])
+    except (TypeError, ValueError) as error:
+        raise InputError(f"quality labels must be numbers: {error}") from None

@@ -1,0 +1,63 @@
+"""What a training run tells: the model's card and its held-out metrics, as a plain mapping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from curation.models import ModelCard, sha256_of
+
+
+@dataclass(frozen=True)
+class Report:
+    """A trained model and how good it is; `str()` of it is for reading."""
+
+    model: Path
+    sha256: str
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        head = {"model": str(self.model), "sha256": self.sha256, "metrics": self.metrics}
+        return yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
+
+
+@dataclass(frozen=True)
+class About:
+    """What only the user knows of a model, for its card."""
+
+    version: str
+    licence: str
+    source: str
+    command: str
+
+
+def write_card(
+    model: Path,
+    task: str,
+    about: About,
+    files: tuple[dict[str, Any], ...],
+    settings: dict[str, Any],
+    metrics: dict[str, Any],
+) -> Report:
+    """Write `card.yaml` beside the model."""
+    sha256 = sha256_of(model)
+    card = ModelCard(
+        name=model.stem,
+        version=about.version,
+        task=task,
+        file=model.name,
+        sha256=sha256,
+        licence=about.licence,
+        source=about.source,
+        data=list(files),
+        command=about.command,
+        metrics=metrics,
+        settings=settings,  # type: ignore[call-arg]
+    )
+    content = card.model_dump(mode="json")
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+    (model.parent / "card.yaml").write_text(text, encoding="utf-8")
+    return Report(model, sha256, metrics)

@@ -1,0 +1,70 @@
+"""Settings of training; defaults with their sources in configs/train/."""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation import resources
+
+Task = Literal["quality", "domain", "topic", "language"]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text_column: str = Field(min_length=1)
+    label_column: str = Field(min_length=1)
+    group_columns: tuple[str, ...] = Field(
+        description="the first of these that an example has says what belongs together and never "
+        "stands on both sides of a split: a source, or of a `url` its host; an example with none "
+        "is a group of its own"
+    )
+    folds: int = Field(ge=2, description="of the cross-validation by group")
+    seed: int = Field(ge=0)
+    bootstrap: int = Field(ge=100, description="resamplings of groups for a confidence interval")
+    confidence: float = Field(gt=0, lt=1, description="coverage of the intervals")
+
+
+class LinearTraining(_Settings):
+    """How a linear classifier is trained and judged."""
+
+    max_bytes: int = Field(ge=100, description="how much of each text is read")
+    min_documents: int = Field(ge=1, description="buckets in fewer training documents are dropped")
+    alpha: float = Field(gt=0, description="strength of the ridge penalty; texts have unit length")
+    shape_share: float = Field(
+        ge=0, description="squared length of the dense features against 1 of the words"
+    )
+    balanced: bool = Field(description="weight classes as if each had as many documents")
+    positive_grade: float | None = Field(
+        description="quality: from this label on an example is good; null for models of classes"
+    )
+    bins: int = Field(ge=2, description="rows of the calibration table")
+
+
+class LanguageTraining(_Settings):
+    """How a fastText language model is trained. One thread always: more are not reproducible."""
+
+    dim: int = Field(ge=1, description="size of the hidden layer")
+    epochs: int = Field(ge=1)
+    learning_rate: float = Field(gt=0)
+    loss: Literal["hs", "softmax", "ova"]
+    min_n: int = Field(ge=0, description="shortest character n-gram")
+    max_n: int = Field(ge=0, description="longest character n-gram")
+    word_ngrams: int = Field(ge=1)
+    min_count: int = Field(ge=1, description="rarer words are dropped")
+    buckets: int = Field(ge=1, description="hashed n-grams")
+    characters: int = Field(ge=20, description="of each example, from its beginning")
+
+
+Training = TypeVar("Training", LinearTraining, LanguageTraining)
+
+
+@functools.cache
+def default_settings(task: Task, kind: type[Training]) -> Training:
+    """The settings of configs/train/<task>.yaml."""
+    path = resources.root() / "configs" / "train" / f"{task}.yaml"
+    return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))

@@ -1,0 +1,49 @@
+"""Train the built-in quality, domain and topic models: python models/train.py --data FOLDER
+
+FOLDER holds quality/dev.jsonl.gz and domain/dev.jsonl.gz. The same data and library versions give
+the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from curation.train import About, train_domain, train_quality, train_topic
+
+COMMAND = "python models/train.py --data FOLDER --only {}"
+LICENCE = "Apache-2.0"
+VERSION = "1"
+GRADED = (
+    "Real web pages in several languages, graded 0-5 and labelled by one pass of a language model "
+    "against a rubric; only weights are distributed, no text."
+)
+SOURCED = (
+    "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "
+    "WCXB, XQuAD (CC BY, CC BY-SA), gsm8k, AQuA, TheAlgorithms, Rust by Example, Vue docs, jwarc, "
+    "warcio.js (MIT, Apache-2.0, CC BY); only weights are distributed."
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--only", choices=["quality", "domain", "topic"])
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent)
+    options = parser.parse_args()
+    graded = options.data / "quality" / "dev.jsonl.gz"
+    sourced = options.data / "domain" / "dev.jsonl.gz"
+    tasks = {
+        "quality": (train_quality, [graded], GRADED),
+        "domain": (train_domain, [sourced, graded], SOURCED),
+        "topic": (train_topic, [graded], GRADED),
+    }
+    for name, (train, inputs, source) in tasks.items():
+        if options.only in (None, name):
+            about = About(VERSION, LICENCE, source, COMMAND.format(name))
+            print(train(inputs, options.output / name, about), file=sys.stdout, flush=True)
+
+
+if __name__ == "__main__":
+    main()
