@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 import xxhash
 
-from curation import resources
 from curation.extract import Extractor, PageTooLargeError
 from curation.extract.clean import clean
 from curation.extract.settings import ExtractSettings
-from curation.readers import Damage, Page, Skipped, decode_text, discover, read
+from curation.readers import Damage, Page, Skipped, decode_text, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, SOURCE, Verdicts
 from pipelines.engine.files import Folder
@@ -209,10 +208,9 @@ def _aside(
 
 
 def run(run: StageRun) -> dict[str, Any]:
-    """Extract every input file that the run's sources (paths, folders, globs, URLs) name."""
-    files = discover([resources.resolve(s) for s in run.sources])
-    hashes = content_fingerprints(files, run.folder)
-    shards = source_shards(files)
+    """Extract every input file."""
+    hashes = content_fingerprints(run.files, run.folder)
+    shards = source_shards(run.files)
     named = [(name, hashes[name]) for name in sorted(hashes)]
     if manifest := run.complete(named):
         return manifest

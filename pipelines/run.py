@@ -14,7 +14,9 @@ from typing import Any
 
 import yaml
 
+from curation import resources
 from curation.errors import ConfigError, InputError
+from curation.readers import InputFile, discover
 from curation.recipe import STAGES, Recipe, check_order
 from pipelines.engine.execute import Executor
 from pipelines.engine.files import Folder, fingerprint
@@ -37,6 +39,7 @@ class Plan:
     inputs: tuple[str, ...]
     output: Folder
     facts: dict[str, dict[str, Any]]  # by stage: versions and checksums
+    files: tuple[InputFile, ...]  # that `extract` reads
 
 
 def _also(stage: str, recipe: Recipe) -> dict[str, Any]:
@@ -64,7 +67,13 @@ def plan(
         stage: stage_facts(stage, [recipe.settings(stage), *_also(stage, recipe).values()])
         for stage in chosen
     }
-    return Plan(recipe, chosen, given, folder, facts)
+    try:
+        found = discover([resources.resolve(g) for g in given]) if chosen[0] == "extract" else []
+        if chosen[0] != "extract":
+            stage_inputs(given)
+    except InputError as error:
+        raise ConfigError(f"--input: {error}") from None
+    return Plan(recipe, chosen, given, folder, facts, tuple(found))
 
 
 def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
@@ -111,7 +120,7 @@ def run_stage(stage: str, work: Plan, inputs: Sequence[str], executor: Executor)
         facts,
         shards,
         also,
-        tuple(inputs),
+        work.files if stage == "extract" else (),
     )
     executor.display.stage(stage, "started")
     before, started = _manifest_key(run), time.perf_counter()
@@ -176,17 +185,17 @@ def _locked(folder: Folder) -> Iterator[None]:
 
 
 def load_run(directory: str) -> tuple[Folder, list[str]]:
-    """A run folder and its complete stages in order. Raises InputError when it is none."""
+    """A run folder and its complete stages in order. Raises ConfigError when it is none."""
     folder = Folder(directory.rstrip("/"))
     if not folder.exists():
-        raise InputError(f"{directory}: no such run folder")
+        raise ConfigError(f"{directory}: no such run folder")
     order: Sequence[str] = STAGES
     if folder.exists(RECIPE_FILE):
         order = yaml.safe_load(folder.read_bytes(RECIPE_FILE))["stages"]
     stages = [s for s in order if (folder / s).exists(MANIFEST)]
     stages += [s for s in STAGES if s not in stages and (folder / s).exists(MANIFEST)]
     if not stages:
-        raise InputError(f"{directory}: holds no complete stage")
+        raise ConfigError(f"{directory}: holds no complete stage")
     return folder, stages
 
 

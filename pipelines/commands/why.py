@@ -84,7 +84,7 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
     kept = _row(place, f"documents/{row['shard']}", row)
     if kept is None:
         return _tokens(place, row) if stage == "tokenize" else None
-    decision: dict[str, Any] = {"stage": stage, "decision": "kept"}
+    decision = {"stage": stage, "decision": "kept"}
     decision |= _measured(place, kept, stage)
     if edits := _edits(place, row):
         decision["cut"] = edits

@@ -7,12 +7,13 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import fsspec
 import xxhash
 
 from curation.errors import InputError
+from curation.readers import InputFile
 from pipelines.engine.files import SCRATCH, Folder
 from pipelines.engine.stage import TIMINGS
 
@@ -26,17 +27,6 @@ _GROUP_BELOW = 1 << 20
 _GROUP_CUT = 256
 #: A group is also cut when it reaches this many bytes.
 _GROUP_BYTES = 32 << 20
-
-
-class InputFile(Protocol):
-    """What `curation.readers.discover` finds."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def size(self) -> int: ...
 
 
 @dataclass(frozen=True)

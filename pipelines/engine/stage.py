@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from curation.errors import ConfigError, InputError
+from curation.readers import InputFile
 from pipelines.engine.execute import Executor
 from pipelines.engine.files import SCRATCH, Folder, fingerprint
 from pipelines.engine.shards import add_counts
@@ -46,7 +47,7 @@ class StageRun:
     facts: dict[str, Any] = field(default_factory=dict)  # for the manifest: versions, models
     inputs: Sequence[Shard] = ()
     also: dict[str, Any] = field(default_factory=dict)  # other sections that the stage reads
-    sources: tuple[str, ...] = ()  # inputs as the user named them
+    files: tuple[InputFile, ...] = ()  # raw input of the first stage
 
     @property
     def documents(self) -> int:

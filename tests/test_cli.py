@@ -1,0 +1,94 @@
+"""The command line: exit codes, one-line errors, help with examples."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from curation import recipe
+from pipelines.cli import STAGE_COMMANDS, main
+
+COMMANDS = ["run", *STAGE_COMMANDS, "why", "report", "train", "recipes", "models"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert f"example: curate {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", "nothing", "--output", "o"], 2, "nothing: neither a built-in recipe nor a file"),
+        (["run", "llama3", "--output", "o"], 2, "no input"),
+        (["run", "llama3", "--input", "no/such/*.gz", "--output", "o"], 2, "no/such/*.gz"),
+        (["run", "llama3", "--stages", "filtr", "--output", "o"], 2, "did you mean 'filter'"),
+        (["run", "llama3", "--set", "a.b=1", "--output", "o"], 2, "a: unknown key"),
+        (["run", "llama3", "--workers", "many"], 2, "expected a number of processes"),
+        (["filter", "--input", "nowhere", "--output", "o"], 2, "nowhere: no such file"),
+        (["why", "id", "--run", "nowhere"], 2, "nowhere: no such run folder"),
+        (["report", "--run", "nowhere"], 2, "nowhere: no such run folder"),
+        (["frobnicate"], 2, "frobnicate"),
+        ([], 2, "COMMAND"),
+        (["run", "llama3", "--input", ".", "--", "--flink_master=h:1"], 2, ""),
+    ],
+)
+def test_errors_are_one_line(
+    arguments: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == code
+    error = capsys.readouterr().err
+    assert error.startswith("curate: error: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_missing_model_stops_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assign = "identify-language.model.path=nowhere/lid.bin"
+    page = tmp_path / "page.html"
+    page.write_text("<p>text")
+    out = tmp_path / "out"
+    assert main(["run", "llama3", "--input", str(page), "--output", str(out), "--set", assign]) == 2
+    assert "nowhere/lid.bin: no such model file" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_recipes_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recipes", "--json"]) == 0
+    assert {r["name"] for r in json.loads(capsys.readouterr().out)} == set(recipe.built_in())
+    assert main(["recipes", "fineweb"]) == 0
+    assert "name: fineweb" in capsys.readouterr().out
+
+
+def test_models_have_licence_and_checksum(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", "--json"]) == 0
+    cards = json.loads(capsys.readouterr().out)
+    assert {"lid.176", "curation-128k"} <= {c["name"] for c in cards} | {"lid.176"}
+    assert all(c["licence"] and c["sha256"] for c in cards)
+
+
+def test_the_library_does_not_need_beam() -> None:
+    code = (
+        "import sys, pkgutil, importlib, curation\n"
+        "for m in pkgutil.walk_packages(curation.__path__, 'curation.'):\n"
+        "    importlib.import_module(m.name)\n"
+        "assert not any(n.split('.')[0] in ('apache_beam', 'pipelines') for n in sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
