@@ -29,7 +29,6 @@ from curation.dedup.minhash import signatures
 from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.survivors import choose_survivors
 from pipelines.engine.duplicates import (
-    ApplyVerdicts,
     files_of,
     no_verdicts,
     numbered_tasks,
@@ -37,8 +36,8 @@ from pipelines.engine.duplicates import (
     range_tasks,
     read_key_range,
     removals_of_shard,
+    run_verdicts,
     scratch,
-    verdict_fingerprints,
     write_verdicts,
 )
 from pipelines.engine.exchange import (
@@ -53,7 +52,7 @@ from pipelines.engine.files import Folder
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Progress, Result, Task
-from pipelines.engine.transform import TransformShards, column_names, shard_tasks
+from pipelines.engine.transform import column_names
 
 _ABSENT_DATE = np.iinfo(np.int64).min
 _NO_EDGES = np.zeros((0, 2), np.uint64)
@@ -288,15 +287,7 @@ def run(run: StageRun) -> dict[str, Any]:
     run.run(solve, [solve_task])
     solved = files_of(run.folder, solve, [solve_task])
 
-    verdicts = DocumentVerdicts(run.settings_key, run.settings)
     found = output_fingerprint([*solved, *signed])
-    verdict_tasks = [
-        Task(s.name, (("components", found), ("index", str(i))), 0, (i, s.name, shards))
-        for i, s in enumerate(run.inputs)
-    ]
-    run.run(verdicts, verdict_tasks)
-
-    apply = TransformShards(run.stage, run.settings_key, ApplyVerdicts())
-    tasks = shard_tasks(run.inputs, verdict_fingerprints(run, verdicts, verdict_tasks))
-    run.run(apply, tasks)
-    return run.finish(tasks, inputs, {"notes": {"graph": solved[0]["counts"]}})
+    payloads = [(i, name, shards) for i, name in enumerate(shards)]
+    step = DocumentVerdicts(run.settings_key, run.settings)
+    return run_verdicts(run, step, found, payloads, {"graph": solved[0]["counts"]})

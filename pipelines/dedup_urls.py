@@ -14,7 +14,6 @@ from curation.dedup.settings import UrlDedupSettings
 from curation.dedup.survivors import choose_survivors
 from curation.dedup.urls import canonical_urls
 from pipelines.engine.duplicates import (
-    ApplyVerdicts,
     files_of,
     no_verdicts,
     numbered_tasks,
@@ -22,8 +21,8 @@ from pipelines.engine.duplicates import (
     range_tasks,
     read_key_range,
     removals_of_shard,
+    run_verdicts,
     scratch,
-    verdict_fingerprints,
     write_verdicts,
 )
 from pipelines.engine.exchange import document_numbers, gather, write_columns, write_run
@@ -31,7 +30,6 @@ from pipelines.engine.files import Folder
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Progress, Result, Task
-from pipelines.engine.transform import TransformShards, shard_tasks
 
 _COLUMNS = ["id", "url", "date", "text"]
 
@@ -191,19 +189,6 @@ def run(run: StageRun) -> dict[str, Any]:
     run.run(survivors, ranges)
 
     found = output_fingerprint(files_of(run.folder, survivors, ranges))
-    verdicts = UrlVerdicts(run.settings_key)
-    verdict_tasks = [
-        Task(
-            s.name,
-            (("survivors", found), ("index", str(i))),
-            0,
-            (i, s.name, [r.name for r in ranges], shards),
-        )
-        for i, s in enumerate(run.inputs)
-    ]
-    run.run(verdicts, verdict_tasks)
-
-    apply = TransformShards(run.stage, run.settings_key, ApplyVerdicts())
-    tasks = shard_tasks(run.inputs, verdict_fingerprints(run, verdicts, verdict_tasks))
-    run.run(apply, tasks)
-    return run.finish(tasks, inputs)
+    names = [r.name for r in ranges]
+    payloads = [(i, name, names, shards) for i, name in enumerate(shards)]
+    return run_verdicts(run, UrlVerdicts(run.settings_key), found, payloads)

@@ -29,7 +29,7 @@ from pipelines.engine.exchange import (
 from pipelines.engine.files import SCRATCH, FileRecord, Folder
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Step, Task, record_name
-from pipelines.engine.transform import Outcome
+from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
 
 VERDICTS = pa.schema(
     [
@@ -156,9 +156,26 @@ class ApplyVerdicts:
         )
 
 
-def verdict_fingerprints(run: StageRun, step: Step, tasks: Sequence[Task]) -> dict[str, str]:
-    """Fingerprint of each shard's verdicts: a shard whose verdicts stay is not written again."""
-    return {
-        task.name: output_fingerprint([record])
-        for task, record in zip(tasks, files_of(run.folder, step, tasks), strict=True)
-    }
+def run_verdicts(
+    run: StageRun,
+    step: Step,
+    source: str,
+    payloads: Sequence[Any],
+    notes: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """End a stage that compares documents: a verdict step per shard, then the removal.
+
+    `source` fingerprints what the verdicts follow from; `payloads` has one entry per shard. A shard
+    whose verdicts stay the same is not written again.
+    """
+    verdict_tasks = [
+        Task(shard.name, (("found", source), ("index", str(i))), 0, payload)
+        for i, (shard, payload) in enumerate(zip(run.inputs, payloads, strict=True))
+    ]
+    run.run(step, verdict_tasks)
+    records = files_of(run.folder, step, verdict_tasks)
+    same = {t.name: output_fingerprint([r]) for t, r in zip(verdict_tasks, records, strict=True)}
+    tasks = shard_tasks(run.inputs, same)
+    run.run(TransformShards(run.stage, run.settings_key, ApplyVerdicts()), tasks)
+    inputs = [(s.name, s.fingerprint) for s in run.inputs]
+    return run.finish(tasks, inputs, {"notes": notes} if notes else None)
