@@ -83,8 +83,7 @@ def test_languages_without_settings_are_named() -> None:
 
 
 def test_an_unknown_signal_is_an_error() -> None:
-    with pytest.raises(
-        ConfigError,
-        match="filter.rules.g.a.signal: unknown signal 'gopher_word_cnt'; did you mean 'gopher_word_count'",
-    ):  # noqa: E501
+    with pytest.raises(ConfigError, match="unknown signal 'gopher_word_cnt'") as caught:
         book(rules={"g": {"a": {"signal": "gopher_word_cnt", "min": 1}}})
+    assert "filter.rules.g.a.signal: " in str(caught.value)
+    assert "did you mean 'gopher_word_count'?" in str(caught.value)

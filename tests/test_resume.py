@@ -1,0 +1,92 @@
+"""Interruption and change: what is finished is not redone, and the bytes come out the same."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import ROOT, curate_well
+from tests.folders import differences
+
+#: Kills per test run; benchmarks/interruptions.py tries many more.
+_KILLS = 3
+
+
+def times(run: Path, stage: str, kind: str = "documents") -> dict[str, int]:
+    return {p.name: p.stat().st_mtime_ns for p in (run / stage / kind).iterdir()}
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(sample_run: Path, tmp_path: Path) -> None:
+    dice = random.Random(20240723)
+    output = tmp_path / "out"
+    arguments = ["run", "sample", "--output", str(output), "--workers", "2", "--quiet"]
+    for _ in range(_KILLS):
+        process = subprocess.Popen([sys.executable, "-m", "pipelines.cli", *arguments], cwd=ROOT)
+        try:
+            process.wait(dice.uniform(4, 14))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    curate_well(arguments)
+    assert differences(sample_run, output) == []
+
+
+def test_a_finished_run_is_left_alone(sample_run: Path) -> None:
+    before = times(sample_run, "filter")
+    printed = curate_well(["run", "sample", "--output", sample_run, "--workers", "2"])
+    assert "Funnel" in printed
+    assert times(sample_run, "filter") == before
+
+
+def test_a_changed_recipe_redoes_what_depends_on_it(sample_run: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(sample_run, output)
+    changed = "filter.rules.gopher.word_count.min=60"
+    extract, lines = times(output, "extract"), times(output, "dedup-lines")
+    filtered = times(output, "filter")
+    arguments = ["run", "sample", "--workers", "2", "--quiet", "--set", changed]
+    curate_well([*arguments, "--output", output])
+    assert times(output, "extract") == extract
+    assert times(output, "dedup-lines") == lines
+    assert times(output, "filter").keys() == filtered.keys()
+    assert all(times(output, "filter")[n] > filtered[n] for n in filtered)
+    recipes = [
+        json.loads((output / s / "manifest.json").read_text())["recipe"]
+        for s in ("extract", "filter")
+    ]
+    assert recipes[0] == recipes[1]
+    curate_well([*arguments, "--output", tmp_path / "fresh"])
+    assert differences(output, tmp_path / "fresh") == []
+
+
+def test_a_new_input_redoes_its_own_shard(tmp_path: Path) -> None:
+    crawl, output = tmp_path / "crawl", tmp_path / "out"
+    crawl.mkdir()
+    for name in ("a", "b"):
+        (crawl / f"{name}.jsonl").write_text(
+            "".join(
+                json.dumps(
+                    {"text": f"Document {i} of {name}. " * 50_000, "url": f"http://x/{name}{i}"}
+                )
+                + "\n"
+                for i in range(2)
+            )
+        )
+    arguments = ["run", "llama3", "--input", crawl, "--stages", "extract,dedup-urls", "--quiet"]
+    curate_well([*arguments, "--output", output, "--workers", "1"])
+    before = times(output, "extract")
+    (crawl / "c.jsonl").write_bytes((crawl / "b.jsonl").read_bytes())
+    curate_well([*arguments, "--output", output, "--workers", "1"])
+    after = times(output, "extract")
+    assert len(after) == 3
+    assert {n: t for n, t in after.items() if n in before} == before
+    (crawl / "b.jsonl").unlink()
+    curate_well([*arguments, "--output", output, "--workers", "1"])
+    assert len(times(output, "extract")) == 2
+    curate_well([*arguments, "--output", tmp_path / "fresh", "--workers", "2"])
+    assert differences(output, tmp_path / "fresh") == []
