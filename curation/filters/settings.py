@@ -12,6 +12,18 @@ from curation.resources import resolve
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Action = Literal["replace", "remove", "keep"]
+#: Kinds of personal data; where spans overlap, the earlier kind holds.
+PersonalKind = Literal[
+    "private_key",
+    "access_token",
+    "iban",
+    "card",
+    "national_id",
+    "us_ssn",
+    "email",
+    "ip",
+    "phone",
+]
 
 
 class Settings(BaseModel):
@@ -119,7 +131,23 @@ class PersonalData(Settings):
 
 
 class PiiSettings(Settings):
-    kinds: dict[str, PersonalData] = Field(description="by kind, see curation.filters.pii.KINDS")
+    """Words are compared without regard to case; `telefon*` means all words that begin so."""
+
+    kinds: dict[PersonalKind, PersonalData] = Field(description="kinds left out are not searched")
+    context: int = Field(ge=0, le=48, description="characters between such a word and the number")
+    phone_words: tuple[str, ...] = Field(description="words before a telephone number")
+    not_phone_words: tuple[str, ...] = Field(description="words before numbers that are none")
+    card_words: tuple[str, ...] = Field(
+        description="words before a payment card's number, which may then be of any issuer"
+    )
+    version_words: tuple[str, ...] = Field(description="words before versions that look like IPs")
+    address_words: tuple[str, ...] = Field(description="words before IP addresses")
+    file_suffixes: tuple[str, ...] = Field(
+        description="endings that make name@2x.png a file and no e-mail address"
+    )
+    service_accounts: tuple[str, ...] = Field(
+        description="names before the @ that are no person's: git@host"
+    )
 
 
 class BlockListSettings(Settings):

@@ -1,0 +1,294 @@
+"""Personal data and secrets: found, counted, replaced by placeholders.
+
+Kinds (KINDS): e-mail addresses, public IP addresses, telephone numbers, payment cards (Luhn), IBANs
+(modulo 97), national numbers with check digits, US social security numbers, private keys, access
+tokens. Only what its form or check digits make likely is taken: `1.2.3.4` behind "version" is no
+address, an ISBN no telephone number.
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import re
+from collections.abc import Iterator
+from typing import NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import regex
+
+from curation.arrow import Texts, from_buffers
+from curation.filters import pii_candidates as pc
+from curation.filters import pii_checks as checks
+from curation.filters.pii_phones import find_phones
+from curation.filters.pii_secrets import LONGEST, SECRETS, match_secret
+from curation.filters.settings import PersonalKind, PiiSettings
+from curation.schema import Verdicts
+from curation.text.buffers import read_only
+
+#: Where spans overlap, the kind that comes first here holds.
+KINDS: tuple[PersonalKind, ...] = get_args(PersonalKind)
+
+_L = r"[\p{Latin}\p{Greek}\p{Cyrillic}0-9]"
+_MAIL = regex.compile(
+    rf"(?P<local>{_L}(?:[\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}0-9._%+'-]{{0,63}}"
+    rf"[\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}0-9_+-])?)@"
+    rf"(?P<domain>(?:{_L}(?:[\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}0-9-]{{0,61}}{_L})?\.)+"
+    rf"(?:[\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}]{{2,24}}|xn--[a-z0-9-]+))(?![\p{{Latin}}0-9-])"
+)
+_CREDENTIALS = regex.compile(r"://(?P<secret>[^\s/@:]+:[^\s/@]+)$")
+_IP4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)")
+_IP6 = re.compile(r"[0-9A-Fa-f:]+")
+_CARD = re.compile(
+    r"(?<![\d.])(?:\d{4}([ -])\d{4}\1\d{4}\1\d{2,4}(?:\1\d{3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19})"
+    r"(?![\d.]\d|\d)"
+)
+_SSN = re.compile(r"(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\d-])")
+_IN_TEXT = re.compile(r"[A-Za-z0-9_]")
+#: What stands directly before a run that is part of a path, an amount, a decimal or a name.
+_ADJOINING = re.compile(r"(?:[\w/=#@&%$€£¥-]|\d[.,:])\Z", re.ASCII)
+_WINDOW = 128  # bytes read before a candidate
+
+
+class Found(NamedTuple):
+    """Spans in the batch's buffer, sorted, none overlapping another."""
+
+    documents: npt.NDArray[np.int64]  # [k]
+    starts: npt.NDArray[np.int64]  # [k]
+    ends: npt.NDArray[np.int64]  # [k]
+    kinds: npt.NDArray[np.int64]  # [k] index into KINDS
+
+
+@functools.cache
+def _prefixes() -> pc.Prefixes:
+    return pc.compile_prefixes([prefix for secret in SECRETS for prefix in secret.prefixes])
+
+
+class _Context:
+    """The words of the settings as patterns over what stands before a number."""
+
+    def __init__(self, settings: PiiSettings) -> None:
+        # "[PHONE] 1234567" names no telephone; the digit hides the words before it
+        texts = [regex.escape(held.placeholder) for held in settings.kinds.values()]
+        self.placeholders = regex.compile("|".join(sorted(texts)) or "(?!)")
+        self.phone = _before(settings.phone_words, settings.context)
+        self.no_phone = _before(settings.not_phone_words, settings.context)
+        self.card = _before(settings.card_words, settings.context)
+        self.version = _before(settings.version_words, settings.context)
+        self.address = _before(settings.address_words, settings.context)
+        self.suffixes = frozenset(settings.file_suffixes)
+        self.services = frozenset(settings.service_accounts)
+
+
+def _before(words: tuple[str, ...], distance: int) -> regex.Pattern[str]:
+    """One of the words, no digit behind it, in the last `distance` characters of a line.
+
+    `telefon*` stands for all words that begin so.
+    """
+    patterns = []
+    for word in words:
+        body = regex.escape(word.removesuffix("*"))
+        spaced = regex.search(r"[\p{Han}\p{Kana}]", word) is None
+        patterns.append(
+            (r"(?<!\p{L})" if spaced else "")
+            + body
+            + ("" if word.endswith("*") or not spaced else r"(?!\p{L})")
+        )
+    return regex.compile(
+        rf"(?:{'|'.join(patterns) or '(?!)'})[^\d\n!?]{{0,{distance}}}(?:\n\s{{0,4}})?\Z", regex.I
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _context(settings: str) -> _Context:
+    return _Context(PiiSettings.model_validate_json(settings))
+
+
+def find(texts: Texts, settings: PiiSettings) -> Found:
+    """All personal data of a batch, whatever the action for its kind."""
+    buffers = read_only(texts)
+    offsets, data = buffers
+    candidates = pc.find_candidates(buffers, _prefixes())
+    context = _context(settings.model_dump_json())
+    spans: list[tuple[int, int, int, int, int]] = []  # rank by kind, document, start, end, kind
+    view = memoryview(data)  # type: ignore[arg-type]
+    for kind, document, start, end in zip(*(c.tolist() for c in candidates), strict=True):
+        first, last = int(offsets[document]), int(offsets[document + 1])
+        before = bytes(view[max(first, start - _WINDOW) : start]).decode(errors="ignore")
+        before = context.placeholders.sub("0\0", before)
+        for name, a, b in _judge(kind, view, start, end, last, before, context):
+            if name in settings.kinds:
+                number = KINDS.index(name)
+                spans.append((number, document, a, b, number))
+    kept: list[tuple[int, int, int, int]] = []
+    taken: dict[int, list[tuple[int, int]]] = {}
+    for _, document, a, b, number in sorted(set(spans)):
+        held = taken.setdefault(document, [])
+        if all(b <= c or d <= a for c, d in held):
+            held.append((a, b))
+            kept.append((a, b, document, number))
+    table = np.array(sorted(kept), np.int64).reshape(-1, 4)
+    return Found(table[:, 2], table[:, 0], table[:, 1], table[:, 3])
+
+
+def _judge(
+    kind: int, view: memoryview, start: int, end: int, last: int, before: str, context: _Context
+) -> Iterator[tuple[PersonalKind, int, int]]:
+    """(kind, first byte, byte behind) of the personal data in one candidate."""
+    if kind == pc.MAIL:
+        yield from _mail(bytes(view[start:end]).decode(), start, before, context)
+    elif kind == pc.NUMBER:
+        run = bytes(view[start:end]).decode("latin-1")
+        after = bytes(view[end : min(end + 12, last)]).decode("latin-1")
+        for name, a, b in _numbers(run, before, after, context):
+            yield name, start + a, start + b
+    elif kind == pc.IPV6:
+        text = bytes(view[start:end]).decode("latin-1").rstrip(":")
+        if _public(text):
+            yield "ip", start, start + len(text)
+    elif kind == pc.CODE:
+        text = bytes(view[start : min(start + 48, last)]).decode("latin-1")
+        length = checks.iban_length(text)
+        if length:
+            yield "iban", start, start + length
+        for pattern, check in checks.NATIONAL_CODES:
+            match = pattern.match(text)
+            if match and check(match.group()):
+                yield "national_id", start, start + match.end()
+    else:
+        text = bytes(view[start : min(start + LONGEST, last)]).decode("latin-1")
+        secret = match_secret(text)
+        if secret:
+            name, a, b = secret
+            yield name, start + a, start + b  # type: ignore[misc]
+
+
+def _mail(
+    text: str, start: int, before: str, context: _Context
+) -> Iterator[tuple[PersonalKind, int, int]]:
+    at = text.index("@")
+    credentials = _CREDENTIALS.search(before + text[:at])
+    if credentials:
+        a = (
+            start
+            - len(before.encode())
+            + len((before + text[:at])[: credentials.start("secret")].encode())
+        )
+        yield "access_token", a, a + len(credentials.group("secret").encode())
+        return
+    match = _MAIL.search(text)
+    if match is None or (match.start() == 0 and before.endswith(("@", "://"))):
+        return
+    local, domain, end = match.group("local"), match.group("domain"), match.end()
+    labels = domain.split(".")
+    if len(labels) > 2 and labels[-1].istitle() and domain[0].islower():
+        end -= len(labels.pop()) + 1  # the next sentence: ask@example.org.Then
+    if labels[-1].lower() in context.suffixes or local.lower() in context.services:
+        return
+    yield "email", start + len(text[: match.start()].encode()), start + len(text[:end].encode())
+
+
+def _numbers(
+    run: str, before: str, after: str, context: _Context
+) -> Iterator[tuple[PersonalKind, int, int]]:
+    whole = run + after
+    card = bool(context.card.search(before))
+    for match in _CARD.finditer(run):
+        digits = re.sub(r"\D", "", match.group())
+        if checks.is_card(digits, card) and not _joined(match, before, after, len(run)):
+            yield "card", *match.span()
+    for pattern, check in checks.NATIONAL_NUMBERS:
+        for match in pattern.finditer(whole):
+            if check(match.group()) and not _joined(match, before, after, len(run)):
+                yield "national_id", *match.span()
+    for match in _SSN.finditer(run):
+        if not _joined(match, before, after, len(run)):
+            yield "us_ssn", *match.span()
+    for match in _IP4.finditer(run):
+        if _is_address(match, run, before, after, context):
+            yield "ip", *match.span()
+    if not context.no_phone.search(before):
+        adjoining = bool(_ADJOINING.search(before))
+        named = bool(context.phone.search(before))
+        for a, b in find_phones(run, named, adjoining, after):
+            yield "phone", a, b
+
+
+def _joined(match: re.Match[str], before: str, after: str, length: int) -> bool:
+    """Whether a span is part of a longer name, path or number."""
+    if match.start() == 0 and re.search(r"[\w/=_#@&.+-]$", before[-1:]):
+        return before[-1:].isascii()
+    return match.end() == length and bool(_IN_TEXT.match(after))
+
+
+def _is_address(match: re.Match[str], run: str, before: str, after: str, context: _Context) -> bool:
+    lead = before if match.start() == 0 else before + run[: match.start()]
+    if match.end() == len(run) and (_IN_TEXT.match(after) or after[:1] == "-"):
+        return False
+    if re.search(r"[A-Za-z0-9_.+-]\Z|(?<!/)/\Z", lead) or not _public(match.group()):
+        return False
+    if lead.endswith("//"):
+        return True
+    if context.version.search(lead):
+        return False
+    if context.address.search(lead):
+        return True
+    # four single digits are more often a chapter or a version
+    return any(len(octet) > 1 for octet in match.group().split("."))
+
+
+def _public(text: str) -> bool:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return address.is_global and not address.is_multicast
+
+
+def redact(
+    texts: Texts, settings: PiiSettings
+) -> tuple[pa.Array, dict[str, npt.NDArray[np.int64]]]:
+    """Texts (large_string) with placeholders for the kinds to be replaced, and counts by kind.
+
+    Counts (int64, one per text) are given for all KINDS; those not searched have none. A placeholder is never
+    counted as personal data, so that a second run changes nothing.
+    """
+    offsets, data = read_only(texts)
+    rows = len(offsets) - 1
+    found = find(texts, settings)
+    counts: dict[str, npt.NDArray[np.int64]] = {name: np.zeros(rows, np.int64) for name in KINDS}
+    placeholders = {name: held.placeholder.encode() for name, held in settings.kinds.items()}
+    view = memoryview(data)  # type: ignore[arg-type]
+    pieces: list[bytes | memoryview] = []
+    growth = np.zeros(rows, np.int64)
+    position = int(offsets[0])
+    for document, start, end, number in zip(*(f.tolist() for f in found), strict=True):
+        name = KINDS[number]
+        placeholder = placeholders[name]
+        if bytes(view[start:end]) == placeholder:
+            continue
+        counts[name][document] += 1
+        if settings.kinds[name].action == "replace":
+            pieces += [view[position:start], placeholder]
+            growth[document] += len(placeholder) - (end - start)
+            position = end
+    pieces.append(view[position : int(offsets[-1])])
+    moved = offsets - offsets[0]
+    moved[1:] += np.cumsum(growth)
+    return from_buffers(moved, np.frombuffer(b"".join(pieces), np.uint8)), counts
+
+
+def decide(counts: dict[str, npt.NDArray[np.int64]], settings: PiiSettings) -> Verdicts:
+    """Remove the documents that hold a kind whose action is `remove`; reasons are `pii.<kind>`.
+
+    `counts` as `redact` gives them. The value is the count, the threshold 0.
+    """
+    verdicts = Verdicts.keep_all(len(counts[KINDS[0]]))
+    for name in KINDS:
+        held = settings.kinds.get(name)
+        if held is not None and held.action == "remove":
+            values = counts[name].astype(np.float64)
+            verdicts = verdicts.otherwise(Verdicts.where(values > 0, f"pii.{name}", values, 0.0))
+    return verdicts

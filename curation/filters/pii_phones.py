@@ -1,0 +1,120 @@
+"""Telephone numbers in runs of digits and separators.
+
+Without a word such as "Tel." before it, a number must show by its form that it is one: `+` and a
+country code (ITU E.164), the North American plan (NANP), or a trunk prefix or bracketed area code
+with groups as printed. Runs are latin-1 views of UTF-8 bytes, so that places are byte offsets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from curation.filters.pii_checks import is_isbn10
+
+# Country codes of ITU E.164 (one to three digits).
+_COUNTRY = (
+    r"(?:1|7|2(?:0|7|1[12368]|[2346]\d|5[0-8]|9[01789])|3(?:[0123469]|5\d|7[0-8]|8[0-35-79])"
+    r"|4(?:[013-9]|2[013])|5(?:[1-8]|0\d|9\d)|6(?:[0-6]|7[02-9]|8[0-35-9]|9[0-2])"
+    r"|8(?:[1246]|0[08]|5[02-6]|7[08]|8[0-368])|9(?:[0-58]|6[0-8]|7[0-7]|9[2-68]))"
+)
+_S = r"(?:[ .\-/]|\xc2\xa0|\xe2\x80[\x90-\x93])"  # one separator
+_JOIN = rf"(?:{_S}|[()]|\) |-\(| \()"
+
+_INTERNATIONAL = re.compile(rf"\(?\+ ?\(?{_COUNTRY}\)?(?:{_JOIN}{{0,2}}\d+)+")
+_PREFIX_00 = re.compile(rf"(?<![\d/.-])00[ -]?{_COUNTRY}(?:{_JOIN}{{1,2}}\d+)+")
+_NANP = re.compile(
+    rf"(?<![\d/.-])(?:1{_S})?(?:\([2-9]\d\d\){_S}?|[2-9]\d\d(?P<s>{_S}))[2-9]\d\d[-.]\d{{4}}(?!\d)"
+)
+# 030/123456, 010-12345678, (0)30 ..., 03-1234-5678
+_TRUNK = re.compile(
+    r"(?<![\d/.-])(?<!\d )(?:\(0\d{1,5}\)[ /-]{0,2}\d{2,8}(?:[ -]\d{2,8}){0,4}"
+    r"|0\d{1,5}(?:/|-| ?/ ?| - )\d{3,8}(?:[ -]\d{2,8}){0,3}"
+    r"|0\d{1,4}-\d{2,4}-\d{3,4}"
+    r"|0\d{2,3} \d{2,3} \d\d \d\d"
+    r"|0\d{2,4} \d{3,8}(?: \d{3,8}){0,2})(?!\d)"
+)
+# (11) 91234-5678, 8 (495) 123-45-67
+_BRACKETS = re.compile(
+    r"(?<![\d/.-])(?:[08][ -]?)?\([1-9]\d{1,4}\)[ -]?\d{2,5}[ -]\d{2,4}(?:[ -]\d{2,4})?(?!\d)"
+)
+# Chinese mobile numbers in groups, Russian numbers with the old trunk prefix 8
+_GROUPS = re.compile(
+    r"(?<!\d)(?:1[3-9]\d([ -])\d{4}\1\d{4}|8[ -]\d{3}[ -]\d{3}[ -]\d\d[ -]\d\d)(?!\d)"
+)
+_LOOSE = re.compile(rf"(?<!\d)[(+]{{0,2}}\d(?:(?:{_JOIN}| [-/] )?\d){{6,14}}(?!\d)")
+
+_DATE = re.compile(
+    r"(?<!\d)(?:(?:19|20)\d\d[-./ ][01]?\d[-./ ][0-3]?\d|[0-3]?\d[-./][0-3]?\d[-./](?:(?:19|20)\d\d|\d\d))"
+    r"(?!\d)"
+)
+_YEARS = re.compile(r"(?:1[5-9]|20)\d\d ?(?:[-/]|\xe2\x80[\x90-\x93]) ?(?:1[5-9]|20)\d\d")
+_EXTENSION = re.compile(r" ?(?:x|ext\.?|#) ?\d{1,6}(?!\d)", re.IGNORECASE)
+
+_GOES_ON = re.compile(r"[A-Za-z_%=]")
+
+_SHORTEST, _LONGEST = 7, 15  # digits; E.164 allows 15
+_SHORTEST_INTERNATIONAL = 8
+_LONGEST_ONE = 11  # with country codes 1 and 7
+_SHORTEST_NATIONAL = 9
+_LONGEST_NATIONAL = 12
+
+
+def _digits(text: str) -> int:
+    return sum(char.isdigit() and char.isascii() for char in text)
+
+
+def find_phones(run: str, named: bool, adjoining: bool, after: str) -> Iterator[tuple[int, int]]:
+    """Spans of telephone numbers in a run.
+
+    `named`: a word for telephones stands before the run. `adjoining`: the run's first digit is
+    joined to something that makes it no telephone number (`/`, `=`, a decimal point, ...).
+    `after` is what follows the run.
+    """
+    taken = 0
+    for start, end, certain in sorted(_matches(run, named)):
+        if start < taken or (start == 0 and adjoining and not certain):
+            continue
+        text = run[start:end]
+        if not certain and (_DATE.search(text) or _YEARS.search(text) or _hyphen_isbn(text)):
+            continue
+        if end == len(run):
+            extension = _EXTENSION.match(after)
+            if extension:
+                end += extension.end()
+            elif _GOES_ON.match(after):
+                continue
+        taken = end
+        yield start, end
+
+
+def _hyphen_isbn(text: str) -> bool:
+    return text.count("-") == 3 and is_isbn10(text)
+
+
+def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
+    for match in _INTERNATIONAL.finditer(run):
+        start, end = match.span()
+        most = _LONGEST_ONE if re.match(r"\(?\+ ?\(?[17]", match.group()) else _LONGEST
+        while _digits(run[start:end]) > most:  # another number follows in the run
+            cut = re.match(r".*\d(?=\D+\d)", run[start:end])
+            if cut is None:
+                break
+            end = start + cut.end()
+        if _SHORTEST_INTERNATIONAL <= _digits(run[start:end]) <= most:
+            yield start, end, False
+    for pattern, least, most, certain in (
+        (_PREFIX_00, _SHORTEST_INTERNATIONAL + 2, _LONGEST + 2, False),
+        (_NANP, 10, 11, False),
+        (_TRUNK, _SHORTEST_NATIONAL, _LONGEST_NATIONAL, False),
+        (_BRACKETS, _SHORTEST_INTERNATIONAL, _LONGEST_NATIONAL, False),
+        (_GROUPS, 11, 11, False),
+    ):
+        for match in pattern.finditer(run):
+            if least <= _digits(match.group()) <= most:
+                yield *match.span(), certain
+    if named:
+        match = _LOOSE.search(run)
+        if match and _SHORTEST <= _digits(match.group()) <= _LONGEST and match.start() <= 2:
+            if not _DATE.match(run) and not _YEARS.match(run):
+                yield *match.span(), True
