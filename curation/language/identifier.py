@@ -19,7 +19,7 @@ from curation.models import ModelFile, locate
 
 UNKNOWN = "und"
 
-_PREFIX = "__label__"
+PREFIX = "__label__"
 #: Scores are rounded, so that bytes of outputs do not depend on the last bits of a sum.
 DECIMALS = 4
 
@@ -89,9 +89,9 @@ def load_fasttext(path: str, name: str) -> FastText:
     except Exception as error:  # the binding raises several kinds
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(f"{name}: not a fastText model: {reason}") from None
-    if not names or not all(n.startswith(_PREFIX) for n in names):
-        raise ConfigError(f"{name}: not a supervised fastText model: its labels lack {_PREFIX}")
-    labels = tuple(n.removeprefix(_PREFIX) for n in names)
+    if not names or not all(n.startswith(PREFIX) for n in names):
+        raise ConfigError(f"{name}: not a supervised fastText model: its labels lack {PREFIX}")
+    labels = tuple(n.removeprefix(PREFIX) for n in names)
     return FastText(labels, {n: i for i, n in enumerate(names)}, native)
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from sklearn.model_selection import StratifiedGroupKFold
 
 from curation.classify.classifier import CODE, GENERAL, MATH, softmax
 from curation.errors import InputError
-from curation.train import metrics as m
+from curation.train.heldout import class_metrics, folds_of
 from curation.train.inputs import Examples, read_examples
 from curation.train.linear import features_of, fit, out_of_fold, temperature
 from curation.train.report import About, Report, write_card
@@ -71,8 +70,7 @@ def _train(
     weights = _balance(truth, len(names)) if settings.balanced else None
     targets = np.eye(len(names))[truth]
     features = features_of(examples.texts, settings)
-    splitter = StratifiedGroupKFold(settings.folds, shuffle=True, random_state=settings.seed)
-    folds = list(splitter.split(examples.texts, truth, examples.groups))
+    folds = folds_of(examples.groups, settings, truth)
     scores = out_of_fold(features, targets, weights, folds, settings)
     factor = temperature(scores, truth, weights)
     model = fit(features, targets, weights, settings).calibrated(
@@ -84,33 +82,7 @@ def _train(
 
     probabilities = softmax(scores * factor)
     found = probabilities.argmax(1)
-    judged = partial(
-        m.with_interval,
-        resamplings=settings.bootstrap,
-        confidence=settings.confidence,
-        seed=settings.seed,
-    )
-    table = m.calibration(found == truth, probabilities.max(1), settings.bins)
-    of_file = np.array(examples.inputs)
-    groups = np.array(examples.groups)
-    metrics = {
-        "documents": len(examples),
-        "groups": len(set(examples.groups)),
-        "accuracy": judged(m.accuracy, [truth, found], groups),
-        "macro_f1": judged(m.macro_f1, [truth, found], groups),
-        "by_file": {
-            file["file"] + f" ({number})": {
-                "accuracy": round(m.accuracy(truth[rows], found[rows]), 4),
-                "macro_f1": round(m.macro_f1(truth[rows], found[rows]), 4),
-                "by_class": m.by_class(truth[rows], found[rows], names),
-            }
-            for number, file in enumerate(examples.files)
-            if (rows := of_file == number).any()
-        },
-        "confusion": m.confusion(truth, found, names),
-        "calibration_error": m.calibration_error(table),
-        "calibration": table,
-    }
+    metrics = class_metrics(truth, found, probabilities.max(1), examples, names, settings)
     return write_card(path, task, about, examples.files, settings.model_dump(mode="json"), metrics)
 
 
@@ -123,12 +95,6 @@ def _balance(
 
 
 def _renamed(examples: Examples, aliases: Mapping[str, str | None]) -> Examples:
-    labels = [aliases.get(v, v) for v in map(str, examples.labels)]
-    kept = [i for i, v in enumerate(labels) if v is not None]
-    return Examples(
-        [examples.texts[i] for i in kept],
-        [labels[i] for i in kept],
-        [examples.groups[i] for i in kept],
-        [examples.inputs[i] for i in kept],
-        examples.files,
-    )
+    renamed = [aliases.get(v, v) for v in map(str, examples.labels)]
+    rows = [i for i, v in enumerate(renamed) if v is not None]
+    return replace(examples.select(rows), labels=[renamed[i] for i in rows])

@@ -30,6 +30,16 @@ class Examples:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def select(self, rows: Sequence[int]) -> Examples:
+        """Some of the examples, of the same files."""
+        return Examples(
+            [self.texts[i] for i in rows],
+            [self.labels[i] for i in rows],
+            [self.groups[i] for i in rows],
+            [self.inputs[i] for i in rows],
+            self.files,
+        )
+
 
 def read_examples(
     paths: Sequence[Path | str],

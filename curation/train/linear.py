@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from curation.classify.classifier import softmax
 from curation.classify.features import BITS, SHAPE, Features, measure

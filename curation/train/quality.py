@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from sklearn.model_selection import GroupKFold
 
 from curation.classify.classifier import sigmoid
 from curation.errors import InputError
 from curation.train import metrics as m
+from curation.train.heldout import folds_of
 from curation.train.inputs import Examples, join, read_examples
 from curation.train.linear import features_of, fit, grade_calibration, out_of_fold
 from curation.train.report import About, Report, write_card
@@ -53,11 +53,7 @@ def train_quality(
 
     features = features_of(examples.texts, settings)
     targets = grades[:, None]
-    folds = list(
-        GroupKFold(settings.folds, shuffle=True, random_state=settings.seed).split(
-            examples.texts, groups=examples.groups
-        )
-    )
+    folds = folds_of(examples.groups, settings)
     scores = out_of_fold(features, targets, None, folds, settings)
     slopes, offsets = grade_calibration(scores, grades, good)
     model = fit(features, targets, None, settings).calibrated(

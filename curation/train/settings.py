@@ -13,7 +13,9 @@ from curation import resources
 Task = Literal["quality", "domain", "topic", "language"]
 
 
-class _Settings(BaseModel):
+class TrainingSettings(BaseModel):
+    """What every training has: columns, cross-validation and intervals."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text_column: str = Field(min_length=1)
@@ -27,9 +29,10 @@ class _Settings(BaseModel):
     seed: int = Field(ge=0)
     bootstrap: int = Field(ge=100, description="resamplings of groups for a confidence interval")
     confidence: float = Field(gt=0, lt=1, description="coverage of the intervals")
+    bins: int = Field(ge=2, description="rows of the calibration table")
 
 
-class LinearTraining(_Settings):
+class LinearTraining(TrainingSettings):
     """How a linear classifier is trained and judged."""
 
     max_bytes: int = Field(ge=100, description="how much of each text is read")
@@ -42,10 +45,9 @@ class LinearTraining(_Settings):
     positive_grade: float | None = Field(
         description="quality: from this label on an example is good; null for models of classes"
     )
-    bins: int = Field(ge=2, description="rows of the calibration table")
 
 
-class LanguageTraining(_Settings):
+class LanguageTraining(TrainingSettings):
     """How a fastText language model is trained. One thread always: more are not reproducible."""
 
     dim: int = Field(ge=1, description="size of the hidden layer")
