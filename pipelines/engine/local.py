@@ -36,6 +36,7 @@ from pipelines.engine.tasks import (
     build,
     noted_cpu,
     set_progress,
+    shown,
     write_seconds,
 )
 
@@ -120,7 +121,7 @@ class LocalPool:
                 for bundle in bundles(tasks, self.workers)
             }
         except BrokenProcessPool as error:
-            raise self._died(step, tasks) from error
+            raise self._died(step, folder, tasks) from error
         while pending:
             done, _ = wait(pending, return_when=FIRST_COMPLETED, timeout=0.25)
             if not done:
@@ -131,15 +132,15 @@ class LocalPool:
                     future.result()
                 except BrokenProcessPool as error:
                     raise self._died(
-                        step, [*bundle, *(t for b in pending.values() for t in b)]
+                        step, folder, [*bundle, *(t for b in pending.values() for t in b)]
                     ) from error
                 yield [t.name for t in bundle]
 
-    def _died(self, step: Step, tasks: Sequence[Task]) -> WorkerError:
+    def _died(self, step: Step, folder: Folder, tasks: Sequence[Task]) -> WorkerError:
         names = ", ".join(t.name for t in tasks[:3]) + (", ..." if len(tasks) > 3 else "")
         return WorkerError(
             f"a worker process died (killed, out of memory, or crashed in native code) during "
-            f"{step.name}, with {len(tasks)} shards unfinished: {names}. Finished shards are safe: "
+            f"{shown(step, folder)}, with {len(tasks)} shards unfinished: {names}. Finished shards are safe: "
             "the same command goes on from here"
         )
 

@@ -77,6 +77,12 @@ def commit_name(task: Task) -> str:
     return f"{task.name}.json"
 
 
+def shown(step: Step, folder: Folder) -> str:
+    """A step for people: the stage, and which part of its work."""
+    stage = folder.url.rstrip("/").rsplit("/", 1)[-1]
+    return stage if step.name == "shards" else f"{stage} ({step.name})"
+
+
 def is_committed(folder: Folder, step: Step, task: Task, present: dict[str, int]) -> bool:
     """Whether the task's record matches and every file it names is there in full size.
 
@@ -99,10 +105,11 @@ def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
     try:
         result = step.run(task, folder, progress)
     except CurationError as error:
-        error.args = (f"{step.name} {task.name}: {error}",)
+        error.args = (f"{shown(step, folder)}, shard {task.name}: {error}",)
         raise
     except Exception as error:
-        raise WorkerError(f"{step.name} {task.name}: {type(error).__name__}: {error}") from error
+        place = f"{shown(step, folder)}, shard {task.name}"
+        raise WorkerError(f"{place}: {type(error).__name__}: {error}") from error
     write_seconds(
         folder, step.name, task.name, time.perf_counter() - wall, time.process_time() - cpu
     )

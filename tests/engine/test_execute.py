@@ -60,7 +60,7 @@ def test_outputs_of_tasks_that_are_gone_go_too(tmp_path: Path) -> None:
 def test_an_error_names_step_shard_and_reason(tmp_path: Path, workers: int) -> None:
     with (
         Executor(parse_beam_args([], workers)) as executor,
-        pytest.raises(WorkerError, match=r"shards a: ValueError: the reason"),
+        pytest.raises(WorkerError, match=r"stage, shard a: ValueError: the reason"),
     ):
         executor.run("stage", Fail(), folder_in(tmp_path), TASKS[:1])
 
