@@ -140,8 +140,8 @@ class LocalPool:
         names = ", ".join(t.name for t in tasks[:3]) + (", ..." if len(tasks) > 3 else "")
         return WorkerError(
             f"a worker process died (killed, out of memory, or crashed in native code) during "
-            f"{shown(step, folder)}, with {len(tasks)} shards unfinished: {names}. Finished shards are safe: "
-            "the same command goes on from here"
+            f"{shown(step, folder)}, with {len(tasks)} shards unfinished: {names}. Finished shards "
+            "are safe: the same command goes on from here"
         )
 
     def _start(self) -> ProcessPoolExecutor:
