@@ -16,7 +16,6 @@ from curation.train import metrics as m
 from curation.train.inputs import Examples
 from curation.train.settings import TrainingSettings
 
-
 Folds = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 
 
