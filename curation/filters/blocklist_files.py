@@ -1,0 +1,263 @@
+"""Read block lists of millions of lines: host lists, hosts files, AdBlock rules, UT1 folders.
+
+A line is one of
+
+* a host, which stands for itself and everything below it: `example.com`, `.example.com`,
+  `*.example.com`, `0.0.0.0 example.com` (hosts file), `||example.com^` (AdBlock);
+* a page, which stands for itself and everything under its path: `example.com/path`,
+  `https://example.com/path`, `||example.com/path`;
+* an exception, which takes hosts out of its own list: `@@||example.com^`;
+* a comment: `#`, `!` or `[` first, and what stands behind a space or `#` after a host.
+
+Other AdBlock rules (element hiding, wildcards, regular expressions, rules for certain sites) say
+nothing about a page as such; they are counted as passed over.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import fsspec
+import idna
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.errors import ConfigError
+from curation.hashing import xxh64
+from curation.resources import resolve
+
+HOST, PAGE, EXCEPTION, PASSED, FOREIGN = 1, 2, 3, 4, 5
+
+_SEED = np.uint64(0x626C6F636B)
+_UT1 = ("domains", "urls")
+_UT1_OTHER = ("expressions",)  # regular expressions over URLs, which hit far more than is listed
+
+
+class Entries(NamedTuple):
+    """Hashes of what a list names (see `hash_host`), and lines that could not be used."""
+
+    hosts: npt.NDArray[np.uint64]
+    pages: npt.NDArray[np.uint64]
+    exceptions: npt.NDArray[np.uint64]
+    passed: int
+
+
+@numba.njit(inline="always")
+def _is_space(b):  # type: ignore[no-untyped-def]
+    return b == 32 or b == 9 or b == 13
+
+
+@numba.njit(cache=True, nogil=True)
+def _classify(data, start, end):  # type: ignore[no-untyped-def]
+    """(kind, start, end) of one stripped line; kind 0 is a comment."""
+    b = data[start]
+    if b == 35:  # '##' hides elements, '#' comments
+        if start + 1 < end and (data[start + 1] == 35 or data[start + 1] == 64):
+            return PASSED, start, end
+        return 0, start, end
+    if b == 33 or b == 91:
+        return 0, start, end
+    rule = False
+    kind = HOST
+    a = start
+    if end - a > 2 and data[a] == 64 and data[a + 1] == 64:
+        kind = EXCEPTION
+        a += 2
+        if data[a] != 124:
+            return PASSED, start, end
+    if end - a > 2 and data[a] == 124 and data[a + 1] == 124:
+        rule = True
+        a += 2
+    z = a
+    slash = -1
+    dots = 0
+    digits = True
+    while z < end and not _is_space(data[z]):
+        c = data[z]
+        if c == 35:  # host#comment, or host##element
+            if z + 1 < end and (data[z + 1] == 35 or data[z + 1] == 64):
+                return PASSED, start, end
+            if slash < 0:
+                break
+        if rule and (c == 94 or c == 36 or c == 124):
+            break
+        if c == 58 and z + 2 < end and data[z + 1] == 47 and data[z + 2] == 47:
+            a = z + 3
+            z = a
+            dots = 0
+            digits = True
+            continue
+        if c == 47 and slash < 0:
+            slash = z
+        if slash < 0:
+            dots += c == 46
+            digits = digits and (48 <= c <= 57 or c == 46 or c == 58)
+        z += 1
+    rest = z
+    if rule:
+        while rest < end and data[rest] == 94:
+            rest += 1
+        if rest < end and not _is_space(data[rest]):
+            if data[rest] != 36:
+                return PASSED, start, end
+            for k in range(rest, end - 6):  # $domain=... speaks of certain sites only
+                if (
+                    data[k] == 100 and data[k + 1] == 111 and data[k + 2] == 109
+                    and data[k + 5] == 110 and data[k + 6] == 61
+                ):  # fmt: skip
+                    return PASSED, start, end
+    elif digits and slash < 0 and (dots == 3 or z - a < 4 or data[a] == 58):
+        while rest < end and _is_space(data[rest]):  # address of a hosts file
+            rest += 1
+        if rest < end and data[rest] != 35:
+            return _classify_host(data, rest, end)
+    while a < z and (data[a] == 42 or data[a] == 46):
+        rule = True
+        a += 1
+    if slash >= 0 and slash < z - 1:
+        kind = PAGE if kind == HOST else PASSED
+    elif slash >= 0:
+        z = slash
+    while z > a and (data[z - 1] == 46 or data[z - 1] == 47):
+        z -= 1
+    for k in range(a, z):
+        if data[k] == 42 or data[k] == 124:
+            return PASSED, start, end
+    if z == a or (dots == 0 and not rule):
+        return PASSED, start, end
+    return kind, a, z
+
+
+@numba.njit(cache=True, nogil=True)
+def _classify_host(data, start, end):  # type: ignore[no-untyped-def]
+    """The host behind the address in a hosts file."""
+    z = start
+    dots = 0
+    while z < end and not _is_space(data[z]) and data[z] != 35:
+        dots += data[z] == 46
+        z += 1
+    return (HOST if dots else PASSED), start, z
+
+
+@numba.njit(cache=True, nogil=True)
+def _read(data, seed, kinds, hashes, starts, ends):  # type: ignore[no-untyped-def]
+    """Classify all lines of lower-case `data`; return how many entries were written."""
+    n = 0
+    size = len(data)
+    i = 0
+    while i < size:
+        stop = i
+        wide = False
+        while stop < size and data[stop] != 10:
+            wide |= data[stop] >= 0x80
+            stop += 1
+        a = i
+        z = stop
+        i = stop + 1
+        while a < z and _is_space(data[a]):
+            a += 1
+        while z > a and _is_space(data[z - 1]):
+            z -= 1
+        if a == z:
+            continue
+        kind, a, z = _classify(data, a, z)
+        if kind == 0:
+            continue
+        if wide and kind != PASSED:
+            kind = kind + FOREIGN
+        elif kind == PAGE and z - a > 4 and data[a] == 119 and data[a + 1] == 119:
+            if data[a + 2] == 119 and data[a + 3] == 46:
+                a += 4
+        kinds[n] = kind
+        hashes[n] = xxh64(data, a, z, seed)
+        starts[n] = a
+        ends[n] = z
+        n += 1
+    return n
+
+
+def hash_text(text: bytes) -> int:
+    """Hash of a host, a page without scheme and `www.`, or a word, all in lower case."""
+    return int(xxh64(np.frombuffer(text, np.uint8), 0, len(text), _SEED))
+
+
+def lower_bytes(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """ASCII capitals in lower case; a copy."""
+    return data + (((data >= 65) & (data <= 90)).astype(np.uint8) << 5)
+
+
+def ascii_host(host: str) -> str:
+    """The form of a host name that DNS knows (xn--...), or the name itself if there is none."""
+    try:
+        return idna.encode(host, uts46=True).decode("ascii")
+    except idna.IDNAError:
+        return host
+
+
+def parse(raw: bytes) -> Entries:
+    """The entries of one list."""
+    data = lower_bytes(np.frombuffer(raw.removeprefix(b"\xef\xbb\xbf"), np.uint8))
+    lines = int(np.count_nonzero(data == 10)) + 1
+    kinds = np.empty(lines, np.int64)
+    hashes = np.empty(lines, np.uint64)
+    starts = np.empty(lines, np.int64)
+    ends = np.empty(lines, np.int64)
+    n = _read(data, _SEED, kinds, hashes, starts, ends)
+    kinds, hashes = kinds[:n], hashes[:n]
+    for i in np.flatnonzero(kinds > FOREIGN):
+        text = bytes(data[starts[i] : ends[i]]).decode(errors="replace")
+        host, slash, path = text.partition("/")
+        name = ascii_host(host)
+        if slash:
+            name = name.removeprefix("www.")
+        hashes[i] = hash_text((name + slash + path).encode())
+        kinds[i] -= FOREIGN
+    return Entries(
+        hashes[kinds == HOST],
+        hashes[kinds == PAGE],
+        hashes[kinds == EXCEPTION],
+        int((kinds == PASSED).sum()),
+    )
+
+
+def read_entries(path: str) -> Entries:
+    """The entries of a list file (also .gz, .bz2, .xz, .zst, or a URL), or of a folder.
+
+    A UT1 category is a folder with `domains` and `urls`; of any other folder all files count. Raises
+    ConfigError when there is nothing to read.
+    """
+    local = resolve(path)
+    files = [local]
+    passed = 0
+    if "://" not in local and Path(local).is_dir():
+        held = sorted(p for p in Path(local).iterdir() if p.is_file())
+        names = {p.name.split(".")[0] for p in held}
+        if names & set(_UT1):
+            passed = sum(_lines(p) for p in held if p.name.split(".")[0] in _UT1_OTHER)
+            held = [p for p in held if p.name.split(".")[0] in _UT1]
+        files = [str(p) for p in held]
+        if not files:
+            raise ConfigError(f"{path}: the folder holds no block list")
+    parts = [parse(_bytes(file)) for file in files]
+    return Entries(
+        np.concatenate([p.hosts for p in parts]),
+        np.concatenate([p.pages for p in parts]),
+        np.concatenate([p.exceptions for p in parts]),
+        passed + sum(p.passed for p in parts),
+    )
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with fsspec.open(path, "rb", compression="infer") as file:
+            raw: bytes = file.read()
+    except Exception as error:  # every file system has its own exceptions
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ConfigError(f"{path}: the block list can't be read: {reason}") from None
+    return raw
+
+
+def _lines(path: Path) -> int:
+    return sum(1 for line in _bytes(str(path)).splitlines() if line.strip())

@@ -1,0 +1,301 @@
+"""Pages blocked by their address: lists of hosts and pages, and words in URLs.
+
+Lists lie in memory as sorted 64-bit hashes: 8 bytes for a host, with a chance of about 1 in 10^12
+that a host hits a list of a million entries by accident.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.arrow import Texts, text_buffers
+from curation.errors import ConfigError
+from curation.filters.blocklist_files import (
+    _SEED,
+    ascii_host,
+    hash_text,
+    lower_bytes,
+    read_entries,
+)
+from curation.filters.lists import read_list
+from curation.filters.settings import BlockListSettings
+from curation.hashing import xxh64
+
+_NONE, _SOFT, _HARD, _LISTS = 0, 1, 2, 3  # codes of reasons; list k has the code _LISTS + k
+_BUCKET_BITS = 16
+_SHIFT = np.uint64(64 - _BUCKET_BITS)
+
+
+@dataclass(frozen=True)
+class _Hashes:
+    """Sorted hashes with the number of the list of each; equal hashes stand side by side."""
+
+    keys: npt.NDArray[np.uint64]  # [n] ascending
+    lists: npt.NDArray[np.uint16]  # [n]
+    buckets: npt.NDArray[np.int64]  # [2^16 + 1] first key of every upper half word
+
+    @classmethod
+    def of(cls, parts: Sequence[npt.NDArray[np.uint64]]) -> _Hashes:
+        keys = np.concatenate([np.zeros(0, np.uint64), *(np.unique(part) for part in parts)])
+        numbers = np.repeat(np.arange(len(parts), dtype=np.uint16), [len(np.unique(p)) for p in parts])
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        marks = np.arange(1 << _BUCKET_BITS, dtype=np.uint64) << _SHIFT
+        buckets = np.append(np.searchsorted(keys, marks), len(keys)).astype(np.int64)
+        return cls(keys, numbers[order], buckets)
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+        return self.keys, self.lists, self.buckets
+
+
+@numba.njit(cache=True, nogil=True)
+def _find(table, key):  # type: ignore[no-untyped-def]
+    """Index of the first entry with this key, or -1."""
+    keys, _, buckets = table
+    bucket = np.int64(key >> _SHIFT)
+    low = buckets[bucket]
+    high = buckets[bucket + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < len(keys) and keys[low] == key else -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _host(data, begin, end):  # type: ignore[no-untyped-def]
+    """(start, end) of the host in a URL, and where its path begins."""
+    a = begin
+    for k in range(begin, min(end - 1, begin + 32)):
+        if data[k] == 47 or data[k] == 63:
+            if data[k] == 47 and data[k + 1] == 47 and (k == begin or data[k - 1] == 58):
+                a = k + 2
+            break
+    path = a
+    while path < end and not (
+        data[path] == 47 or data[path] == 63 or data[path] == 35 or data[path] == 92
+    ):
+        path += 1
+    z = path
+    for k in range(a, path):
+        if data[k] == 64:
+            a = k + 1
+    if a < z and data[a] == 91:  # [IPv6]
+        a += 1
+        k = a
+        while k < z and data[k] != 93:
+            k += 1
+        return a, k, path
+    for k in range(a, z):
+        if data[k] == 58:
+            z = k
+            break
+    while z > a and data[z - 1] == 46:
+        z -= 1
+    return a, z, path
+
+
+@numba.njit(cache=True, nogil=True)
+def _excepted(data, a, z, number, seed, exceptions):  # type: ignore[no-untyped-def]
+    """Whether list `number` excepts the host data[a:z] or one above it."""
+    for k in range(a, z):
+        if k == a or data[k - 1] == 46:
+            i = _find(exceptions, xxh64(data, k, z, seed))
+            while 0 <= i < len(exceptions[0]) and exceptions[0][i] == xxh64(data, k, z, seed):
+                if exceptions[1][i] == number:
+                    return True
+                i += 1
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def _listed(data, a, z, key, table, seed, exceptions):  # type: ignore[no-untyped-def]
+    """Number of the first list that holds `key` and does not except the host, or -1."""
+    i = _find(table, key)
+    while 0 <= i < len(table[0]) and table[0][i] == key:
+        if not _excepted(data, a, z, table[1][i], seed, exceptions):
+            return np.int64(table[1][i])
+        i += 1
+    return -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _words(data, begin, end, hard, soft, seed, found):  # type: ignore[no-untyped-def]
+    """(whether a hard word occurs, number of different soft words) in data[begin:end]."""
+    different = 0
+    i = begin
+    while i < end:
+        a = i
+        while i < end and (
+            97 <= data[i] <= 122 or 48 <= data[i] <= 57 or data[i] >= 0x80
+        ):
+            i += 1
+        if i > a:
+            key = xxh64(data, a, i, seed)
+            if _find(hard, key) >= 0:
+                return True, different
+            if _find(soft, key) >= 0:
+                new = True
+                for k in range(min(different, len(found))):
+                    if found[k] == key:
+                        new = False
+                if new and different < len(found):
+                    found[different] = key
+                    different += 1
+        i += 1
+    return False, different
+
+
+@numba.njit(cache=True, nogil=True)
+def _check(data, offsets, seed, hosts, pages, exceptions, allowed, hard, soft, least, out):  # type: ignore[no-untyped-def]
+    found = np.zeros(max(least, 1), np.uint64)
+    by_word = len(hard[0]) + len(soft[0]) > 0
+    for d in range(len(offsets) - 1):
+        begin = offsets[d]
+        end = offsets[d + 1]
+        out[d] = _NONE
+        a, z, path = _host(data, begin, end)
+        if a == z:
+            continue
+        code = -1
+        free = False
+        for k in range(a, z):
+            if k == a or data[k - 1] == 46:
+                key = xxh64(data, k, z, seed)
+                if _find(allowed, key) >= 0:
+                    free = True
+                    break
+                if code < 0:
+                    code = _listed(data, a, z, key, hosts, seed, exceptions)
+        if free:
+            continue
+        if code < 0 and len(pages[0]):
+            first = a
+            if z - a > 4 and data[a] == 119 and data[a + 1] == 119 and data[a + 2] == 119:
+                if data[a + 3] == 46:
+                    first = a + 4
+            for k in range(path + 1, end + 1):
+                if k < end and not (
+                    data[k] == 47 or data[k] == 63 or data[k] == 35 or data[k] == 38
+                ):
+                    continue
+                if k > path + 1 and not (k == end and data[k - 1] == 47):
+                    code = _listed(
+                        data, a, z, xxh64(data, first, k, seed), pages, seed, exceptions
+                    )
+                    if code >= 0:
+                        break
+        if code >= 0:
+            out[d] = _LISTS + code
+        elif by_word:
+            bad, different = _words(data, a, end, hard, soft, seed, found)
+            if bad:
+                out[d] = _HARD
+            elif len(soft[0]) and different >= least:
+                out[d] = _SOFT
+
+
+class UrlBlocker:
+    """Block lists in memory. Safe to share between threads and to pickle.
+
+    `passed_over` says for each list how many of its lines were rules that cannot be judged by a
+    page's address alone.
+    """
+
+    def __init__(self, settings: BlockListSettings) -> None:
+        entries = {reason: read_entries(path) for reason, path in settings.lists.items()}
+        if len(entries) > np.iinfo(np.uint16).max:
+            raise ConfigError("too many block lists")
+        self.passed_over = {reason: held.passed for reason, held in entries.items()}
+        self._hosts = _Hashes.of([e.hosts for e in entries.values()])
+        self._pages = _Hashes.of([e.pages for e in entries.values()])
+        self._exceptions = _Hashes.of([e.exceptions for e in entries.values()])
+        self._allowed = _Hashes.of([read_entries(path).hosts for path in settings.allow])
+        self._hard = _Hashes.of([_word_hashes(settings.hard_words)])
+        self._soft = _Hashes.of([_word_hashes(settings.soft_words)])
+        self._least = settings.min_soft_words
+        self._reasons = pa.array(
+            [
+                None,
+                "blocklist.soft_words",
+                "blocklist.hard_word",
+                *(f"blocklist.{reason}" for reason in entries),
+            ],
+            pa.string(),
+        )
+
+    def __len__(self) -> int:
+        """Hosts and pages in the lists."""
+        return len(self._hosts.keys) + len(self._pages.keys)
+
+    def check(self, urls: Texts) -> pa.Array:
+        """Why each URL is blocked: string such as `blocklist.adult`, null where it is not.
+
+        The most complete host name that a list holds decides, then pages, then words; where
+        several lists hold it, the first. A null or empty URL is never blocked.
+        """
+        offsets, data = text_buffers(_ascii_hosts(urls))
+        first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+        codes = np.zeros(len(offsets) - 1, np.int64)
+        _check(
+            lower_bytes(data[first:last]),
+            offsets - first,
+            _SEED,
+            self._hosts.arrays,
+            self._pages.arrays,
+            self._exceptions.arrays,
+            self._allowed.arrays,
+            self._hard.arrays,
+            self._soft.arrays,
+            self._least,
+            codes,
+        )
+        return self._reasons.take(pa.array(codes))
+
+
+def _word_hashes(path: str | None) -> npt.NDArray[np.uint64]:
+    words = [] if path is None else read_list(path)
+    return np.array([hash_text(word.lower().encode()) for word in words], np.uint64)
+
+
+def _ascii_hosts(urls: Texts) -> Texts:
+    """URLs whose host is written in other letters than ASCII, with the host as DNS knows it."""
+    _, data = text_buffers(urls)
+    if not len(data) or int(data.max()) < 0x80:
+        return urls
+    held = urls.to_pylist() if isinstance(urls, (pa.Array, pa.ChunkedArray)) else list(urls)
+    return [_ascii_url(url) if url and not url.isascii() else url or "" for url in held]
+
+
+def _ascii_url(url: str) -> str:
+    scheme, slashes, rest = url.partition("://")
+    if not slashes:
+        scheme, rest = "", url
+    ends = [i for i in (rest.find(mark) for mark in "/?#") if i >= 0]
+    cut = min(ends, default=len(rest))
+    user, at, host = rest[:cut].rpartition("@")
+    name, colon, port = host.partition(":")
+    return scheme + slashes + user + at + ascii_host(name) + colon + port + rest[cut:]
+
+
+@functools.lru_cache(maxsize=4)
+def _load(settings: str) -> UrlBlocker:
+    return UrlBlocker(BlockListSettings.model_validate_json(settings))
+
+
+def load(settings: BlockListSettings) -> UrlBlocker:
+    """The lists of the settings, read once per process.
+
+    Raises ConfigError when a list is absent or not readable.
+    """
+    return _load(settings.model_dump_json())
