@@ -160,11 +160,16 @@ def _mirrors(pages: list[Page]) -> list[Page]:
     return copies
 
 
+def _has_sentences(page: Page) -> bool:
+    """Articles from which a sentence can be left out; Thai marks no end of sentences."""
+    return page.kind == "article" and page.language != "th"
+
+
 def _edited(pages: list[Page], texts: dict[str, Text]) -> list[Page]:
     """Near copies on other hosts: an older version that lacks one sentence."""
     copies = []
     taken = {p.url for p in _slugs(pages, 14, "mirrors", ("article", "maths", "code", "product"))}
-    free = [p for p in pages if p.url not in taken and p.kind == "article"]
+    free = [p for p in pages if p.url not in taken and _has_sentences(p)]
     for n, page in enumerate(_slugs(free, 16, "edited", ("article",))):
         text = texts[_slug(page)]
         html = _without(page.html, text)
@@ -214,7 +219,7 @@ def _variants(url: str, n: int) -> str:
 def _captures(pages: list[Page], texts: dict[str, Text], taken: set[str]) -> list[Page]:
     """Older captures of addresses that the crawl visited again."""
     older = []
-    free = [p for p in pages if p.kind == "article" and p.url not in taken]
+    free = [p for p in pages if _has_sentences(p) and p.url not in taken]
     for n, page in enumerate(_slugs(free, 16, "captures", ("article",))):
         for k in range(2 if n % 4 == 0 else 1):
             date = f"2023-{10 - k:02}-{n + 3:02}T12:00:{n:02}Z"

@@ -119,11 +119,11 @@ def log_dumps() -> list[Page]:
 
 
 _ADULT = {
-    "en": "porn xxx sex nude naked hardcore blowjob orgasm fetish webcam sluts pussy cock cumshot",
-    "de": "porno sex nackt ficken fotze muschi schwanz blasen hardcore orgasmus titten geil",
-    "fr": "porno sexe nue baise chatte bite salope sodomie hard branlette partouze seins",
-    "es": "porno sexo desnuda follar coño polla putas mamada tetas culo corridas orgasmo",
-    "ru": "порно секс голые трахает сиськи минет шлюхи член киска оргазм жопа порнуха",
+    "en": "porn xxx sex nude naked erotic webcam porno sexy nudity",
+    "de": "porno xxx sex nackt erotik sexy nackte pornos",
+    "fr": "porno xxx sexe nue érotique sexy nu pornos",
+    "es": "porno xxx sexo desnuda erótico sexy desnudo pornos",
+    "ru": "порно секс голые эротика порнуха эротические голая",
 }
 _ADULT_FILL = {
     "en": "free videos and pictures of the best {} with {} for you and more {} in the {} gallery",

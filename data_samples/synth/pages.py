@@ -69,7 +69,8 @@ def phrase(line: str, language: str) -> str:
     Returns "" when the line has no such run.
     """
     if language in UNSPACED:
-        runs = re.findall(r"[^\W\d_a-zA-Z]{8,}", line)
+        # Thai vowel signs and tone marks are no word characters to `re`.
+        runs = re.findall(r"(?:[^\W\d_a-zA-Z]|[\u0e31-\u0e4e])(?:[^\W\d_a-zA-Z]|[\u0e31-\u0e4e]){7,}", line)
         return max(runs, key=len)[:12] if runs else ""
     words = line.split()
     middle = max(1, len(words) // 2 - 3)
