@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.filters import blocklists, pii
 from curation.filters.edits import Edited, edit
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings as FilterSettings
@@ -40,8 +41,6 @@ class Filter:
     """
 
     def __init__(self, settings: FilterSettings) -> None:
-        from curation.filters import blocklists
-
         self._settings = settings
         self._meter = Meter(settings.signals)
         self._rules = RuleBook(settings)
@@ -49,8 +48,6 @@ class Filter:
 
     def apply(self, batch: pa.RecordBatch) -> FilterResult:
         """Filter documents with columns `id`, `url`, `text` and, if known, `language`."""
-        from curation.filters import pii
-
         rows = batch.num_rows
         languages = batch.column("language") if "language" in batch.schema.names else None
         verdicts = _blocked_verdicts(self._blocked.check(batch.column("url")))

@@ -122,7 +122,7 @@ class Tally:
             if batch.schema.get_field_index(column) >= 0 and batch.num_rows:
                 _add_groups(groups, batch.column(column), batch)
         if batch.schema.get_field_index("tokens") >= 0:
-            self._numbers["tokens"] += pc.sum(batch.column("tokens")).as_py() or 0
+            self._numbers["tokens"] += _tokens(batch)
 
     def add_removed(self, batch: pa.RecordBatch) -> None:
         self._numbers["documents_removed"] += batch.num_rows
@@ -145,6 +145,14 @@ class Tally:
 
 def _characters(batch: pa.RecordBatch) -> int:
     return pc.sum(pc.utf8_length(batch.column("text"))).as_py() or 0
+
+
+def _tokens(batch: pa.RecordBatch) -> int:
+    """Tokens of the batch, counting a document as often as it is drawn."""
+    tokens = batch.column("tokens")
+    if batch.schema.get_field_index("repeats") >= 0:
+        tokens = pc.multiply(tokens, batch.column("repeats").cast(pa.int64()))
+    return pc.sum(tokens).as_py() or 0
 
 
 def _add_groups(groups: dict[str, Counter[str]], column: pa.Array, batch: pa.RecordBatch) -> None:
