@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -249,10 +250,9 @@ def build() -> dict[str, bytes]:
     rows = [_row(name, page) for name in sorted(by_file) for page in by_file[name]]
     files[DAMAGED], broken, sound = _damaged(reserved)
     rows += [_row(DAMAGED, page) for page in sound]
-    rows += [
-        _row(DAMAGED, b.page, "|".join(f"set_aside:{r}" for r in b.reason.split("|")))
-        for b in broken
-    ]
+    for b in broken:
+        note = f"mended: {b.mended}" if b.mended else "unreadable"
+        rows.append(_row(DAMAGED, replace(b.page, note=note), b.fate))
     cut = Capture("records-00007.jsonl.gz", Page("https://cut.example/", "2024-02-01T00:00:00Z", "article", "en", ""))
     rows.append(_row(cut.file, cut.page, "set_aside:jsonl.bad_json"))
     urls = Counter(tuple(row.split("\t")[:2]) for row in rows)

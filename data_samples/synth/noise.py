@@ -11,8 +11,10 @@ from synth.templates import Dress, Site, listing_page
 
 #: Fates where several rules may justly fire first.
 ANY_FILTER = "filter:*|classify:quality.low_score"
-SPAM = f"{ANY_FILTER}|identify-language:*|dedup-documents:document.near"
-EMPTY = f"extract:*|identify-language:*|{ANY_FILTER}|dedup-documents:*"
+#: Sentences that one page says often, and pages of one shop share, go as repeated lines.
+_LINES = "dedup-lines:lines.too_short"
+SPAM = f"{ANY_FILTER}|identify-language:*|dedup-documents:document.near|{_LINES}"
+EMPTY = f"extract:*|identify-language:*|{ANY_FILTER}|dedup-documents:*|{_LINES}"
 
 
 def _shell(title: str, body: str, language: str = "en") -> str:
