@@ -55,10 +55,20 @@ def _looks_like_code(data, raw, start, end):  # type: ignore[no-untyped-def]
     return marks + call + assigned + joined >= _MARKS
 
 
+@numba.njit(inline="always")
+def _equation(data, begin, i):  # type: ignore[no-untyped-def]
+    """Whether a digit or a closing bracket stands before the `=` at i, a space aside."""
+    k = i - 1
+    if k > begin and data[k] == 32:
+        k -= 1
+    return k >= begin and (48 <= data[k] <= 57 or data[k] == _PAREN)
+
+
 @numba.njit(cache=True, nogil=True)
 def measure_content(data, begin, end, properties, n_lines, lines, text_chars, out):  # type: ignore[no-untyped-def]
     """Fill out[0:2]: share of non-blank lines that look like code, and mathematical marks per
-    character (TeX commands, `$`, `^`, mathematical symbols outside ASCII). NaN in a blank text."""
+    character (TeX commands, `$` but of prices, `^`, `=` behind a number, mathematical symbols
+    outside ASCII). NaN in a blank text."""
     filled = 0
     code = 0
     for k in range(n_lines):
@@ -72,8 +82,12 @@ def measure_content(data, begin, end, properties, n_lines, lines, text_chars, ou
     for i in range(begin, end):
         b = data[i]
         if b < 0x80:
-            if b == _DOLLAR or b == _CARET:
+            if b == _CARET:
                 marks += 1
+            elif b == _DOLLAR:  # a price goes on with a digit
+                marks += not (i + 1 < end and 48 <= data[i + 1] <= 57)
+            elif b == _EQUALS:
+                marks += _equation(data, begin, i)
             elif b == _BACKSLASH and i + 1 < end:
                 letter = data[i + 1] | 32
                 marks += 97 <= letter <= 122

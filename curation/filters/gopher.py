@@ -5,11 +5,11 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from curation.filters.dialects import DATATROVE, DOLMA
+from curation.filters.dialects import DATATROVE, DCLM, DOLMA
 from curation.filters.lexicon import stop_words
 from curation.text import characters as ch
 from curation.text.lines import all_lines, feed_lines, strip_left, strip_right
-from curation.text.words import HAS_ALPHA, NOT_PUNCTUATION, code_point
+from curation.text.words import HAS_ALPHA, IS_WORD, NOT_PUNCTUATION, STARTS_ALNUM, code_point
 
 NAMES = (
     "word_count",
@@ -123,8 +123,12 @@ def measure_gopher(data, start, end, properties, n, kinds, scratch, number, keys
     words = 0
     chars = 0
     alpha = 0
+    counted = n
     for i in range(n):
         flags = tokens.flags[i]
+        if dialect == DCLM and not (flags & STARTS_ALNUM and flags & IS_WORD):
+            counted -= 1  # no word for DCLM; saves loading the tokens once more
+            continue
         if dialect != DATATROVE or flags & NOT_PUNCTUATION:
             words += 1
             chars += tokens.chars[i]
@@ -137,17 +141,17 @@ def measure_gopher(data, start, end, properties, n, kinds, scratch, number, keys
     out[6] = np.nan
     if words:
         out[1] = chars / words
-    if n:
+    if counted:
         if dialect == DOLMA:
             out[1] = _median(n, tokens, scratch.grams.marks)
             hashes, ellipses, either = _words_with_mark(data, n, tokens)
-            out[2] = either / n
-            out[3] = ellipses / n
+            out[2] = either / counted
+            out[3] = ellipses / counted
         else:
             hashes, ellipses = _count_symbols(data, start, end)
-            out[2] = hashes / n
-            out[3] = ellipses / n
-        out[6] = alpha / n
+            out[2] = hashes / counted
+            out[3] = ellipses / counted
+        out[6] = alpha / counted
     _line_shares(data, start, end, properties, scratch.lines, dialect, out[4:])
     out[7] = np.nan
     if number >= 0:

@@ -22,11 +22,11 @@ import numpy.typing as npt
 
 from curation.arrow import Texts
 from curation.errors import ConfigError, InputError
-from curation.filters.scratch import begin
+from curation.filters.scratch import allocate, begin, fill_tokens, number_tokens
 from curation.filters.tables import Table, build, intern, lookup
 from curation.text import characters as ch
 from curation.text.buffers import read_only
-from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_WORD, describe, words
+from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_WORD, describe, segment, words
 
 NAMES = ("kl_divergence", "outlier_token_ratio")
 
@@ -86,30 +86,57 @@ def _hash_words(data, starts, ends, properties, lower):  # type: ignore[no-untyp
     return out
 
 
-def train_reference(texts: Texts, language: str, vocabulary: int) -> Reference:
-    """Count the words of a corpus and keep the `vocabulary` most frequent.
+class WordCounts:
+    """Words of a corpus, counted batch by batch."""
 
-    Raises InputError where there are no words.
+    def __init__(self) -> None:
+        self._keys = np.zeros(0, np.uint32)
+        self._counts = np.zeros(0, np.int64)
+
+    def add(self, texts: Texts) -> None:
+        """Count the words of a batch."""
+        spans = words(texts)
+        _, data = read_only(texts)
+        hashes = _hash_words(data, spans.starts, spans.ends, ch.properties(), ch.lower_case())
+        fresh, counts = np.unique((hashes >> _HALF).astype(np.uint32), return_counts=True)
+        keys, places = np.unique(np.concatenate([self._keys, fresh]), return_inverse=True)
+        total = np.zeros(len(keys), np.int64)
+        np.add.at(total, places, np.concatenate([self._counts, counts]))
+        self._keys, self._counts = keys, total
+
+    def reference(self, language: str, vocabulary: int, min_count: int) -> Reference:
+        """The `vocabulary` most frequent words that occur `min_count` times, as a distribution.
+
+        Raises InputError where there are none.
+        """
+        keys, counts = self._keys, self._counts
+        order = np.lexsort((keys, -counts))
+        kept = np.sort(order[: min(vocabulary, int((counts >= min_count).sum()))])
+        if not len(kept):
+            raise InputError(f"reference for {language}: no word occurs {min_count} times")
+        total = int(counts.sum())
+        # mass of the words not kept, which holds all those seen once: the Good-Turing estimate
+        unknown = max(total - int(counts[kept].sum()), 1)
+        known = counts[kept] / (counts[kept].sum() + unknown)
+        return Reference(
+            language,
+            keys[kept],
+            np.log(known).astype(np.float32),
+            float(np.log(unknown / (counts[kept].sum() + unknown))),
+            total,
+        )
+
+
+def train_reference(
+    texts: Texts, language: str, vocabulary: int, min_count: int = 2
+) -> Reference:
+    """Count the words of a corpus that fits in memory and keep the most frequent.
+
+    Raises InputError where no word occurs `min_count` times.
     """
-    spans = words(texts)
-    _, data = read_only(texts)
-    hashes = _hash_words(data, spans.starts, spans.ends, ch.properties(), ch.lower_case())
-    if not len(hashes):
-        raise InputError(f"reference for {language}: the texts hold no words")
-    keys, counts = np.unique((hashes >> _HALF).astype(np.uint32), return_counts=True)
-    order = np.lexsort((keys, -counts))
-    kept = np.sort(order[: min(vocabulary, int((counts > 1).sum()) or len(counts))])
-    total = int(counts.sum())
-    # mass of the words not kept, which holds all those seen once: the Good-Turing estimate
-    unknown = max(total - int(counts[kept].sum()), 1)
-    known = counts[kept] / (counts[kept].sum() + unknown)
-    return Reference(
-        language,
-        keys[kept],
-        np.log(known).astype(np.float32),
-        float(np.log(unknown / (counts[kept].sum() + unknown))),
-        total,
-    )
+    counts = WordCounts()
+    counts.add(texts)
+    return counts.reference(language, vocabulary, min_count)
 
 
 def reference_table(references: Sequence[Reference]) -> tuple[Table, npt.NDArray[np.float64]]:
@@ -172,3 +199,29 @@ def measure_reference(tokens, distinct, kinds, scratch, number, keys, values, un
     out[0] = divergence / total
     out[1] = outside / total
 
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure_batch(data, offsets, properties, lower, space, number, table, unknown, out):  # type: ignore[no-untyped-def]
+    tokens = space.tokens
+    for d in range(len(offsets) - 1):
+        n = segment(data, offsets[d], offsets[d + 1], properties, tokens.starts, tokens.ends)
+        fill_tokens(data, n, properties, lower, tokens)
+        kinds = number_tokens(n, tokens, space.distinct, space.interner)
+        measure_reference(
+            tokens, space.distinct, kinds, space, number, table.keys, table.values, unknown, out[d]
+        )
+
+
+def measure_references(
+    texts: Texts, references: Sequence[Reference], number: int = 0
+) -> npt.NDArray[np.float64]:
+    """NAMES of every text against one of the references alone: float64 [n, 2]."""
+    offsets, data = read_only(texts)
+    out = np.empty((len(offsets) - 1, len(NAMES)), np.float64)
+    table, unknown = reference_table(references)
+    most = int(np.diff(offsets).max(initial=0))
+    _measure_batch(
+        data, offsets, ch.properties(), ch.lower_case(), allocate(most), number, table, unknown, out
+    )
+    return out

@@ -65,6 +65,7 @@ _REFERENCE = _DIRTY + 2
 _CONTENT = _REFERENCE + len(reference.NAMES)
 
 _DATATROVE = dialects.DATATROVE
+_DOLMA = dialects.DOLMA
 
 
 class Kit(NamedTuple):
@@ -159,12 +160,12 @@ def _measure(data, offsets, kit, numbers, given, given_starts, given_ends, space
         )
 
         loaded = _DATATROVE
-        if kit.gopher_dialect != loaded:
+        if kit.gopher_dialect == _DOLMA:  # DCLM counts some of the tokens loaded already
             loaded = kit.gopher_dialect
             n, kinds = load_tokens(data, begin, end, kit, space, loaded, supplied, starts, ends)
         gopher.measure_gopher(
             data, begin, end, kit.properties, n, kinds, space, numbers[d, 0], kit.stop_words.keys,
-            kit.stop_words.values, loaded, row[_GOPHER:_REPETITION],
+            kit.stop_words.values, kit.gopher_dialect, row[_GOPHER:_REPETITION],
         )  # fmt: skip
         if kit.repetition_dialect != loaded:
             loaded = kit.repetition_dialect
