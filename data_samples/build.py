@@ -196,7 +196,7 @@ def _damaged(reserved: Sequence[Page]) -> tuple[bytes, list[Broken], list[Page]]
     for i, one in enumerate(broken):
         parts.append(one.data)
         if i % 3 == 1 and i // 3 < len(sound):
-            parts.append(GARBAGE if i == 4 else b"")
+            parts.append(GARBAGE if i == 7 else b"")
             parts.append(pack_gzip(_warc(sound[i // 3], 1)))
     return b"".join(parts), broken, sound
 
