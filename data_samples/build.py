@@ -195,9 +195,9 @@ def _damaged(reserved: Sequence[Page]) -> tuple[bytes, list[Broken], list[Page]]
     parts = [pack_gzip([_warcinfo(DAMAGED)])]
     for i, one in enumerate(broken):
         parts.append(one.data)
-        if i % 3 == 1 and i // 3 < len(sound):
+        if i % 2 == 1 and i // 2 < len(sound):
             parts.append(GARBAGE if i == 7 else b"")
-            parts.append(pack_gzip(_warc(sound[i // 3], 1)))
+            parts.append(pack_gzip(_warc(sound[i // 2], 1)))
     return b"".join(parts), broken, sound
 
 
@@ -253,6 +253,8 @@ def build() -> dict[str, bytes]:
     for b in broken:
         note = f"mended: {b.mended}" if b.mended else "unreadable"
         rows.append(_row(DAMAGED, replace(b.page, note=note), b.fate))
+    lost = Page("", "", "garbage", "und", "", note="bytes between two records")
+    rows.append(_row(DAMAGED, lost, "set_aside:gzip.garbage|set_aside:warc.garbage|skipped"))
     cut = Capture("records-00007.jsonl.gz", Page("https://cut.example/", "2024-02-01T00:00:00Z", "article", "en", ""))
     rows.append(_row(cut.file, cut.page, "set_aside:jsonl.bad_json"))
     urls = Counter(tuple(row.split("\t")[:2]) for row in rows)

@@ -125,7 +125,7 @@ def lost_body(page: Page) -> Broken:
 def lost_member(page: Page) -> Broken:
     """A gzip member that is damaged from its first byte: not even the address can be read."""
     member = gzip_member(_record(page, _response(page, [], page.body())))
-    return Broken(page, "gzip.corrupt", _flip(member, 10, 40))
+    return Broken(page, "gzip.corrupt", member[:10] + b"\xff" * 40 + member[50:])
 
 
 def endless_header(page: Page) -> Broken:
@@ -143,7 +143,7 @@ def cut_off_end(page: Page) -> Broken:
 #: In the order in which they stand in the file; the last one ends it.
 DAMAGES = (
     bad_gzip_body, cut_gzip_body, bad_brotli_body, bad_chunk, marked_truncated, corrupt_member,
-    long_length, no_http, lost_body, lost_member, endless_header, cut_off_end,
+    long_length, no_http, lost_body, endless_header, lost_member, cut_off_end,
 )  # fmt: skip
 #: Bytes between two records that belong to neither.
 GARBAGE = b"\n\n<<< 512 bytes lost in a disk failure >>>\n" + bytes(range(256)) * 2
