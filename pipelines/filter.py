@@ -27,6 +27,8 @@ class FilterDocuments:
         batch = with_column(batch, "text", result.texts)
         batch = with_column(batch, "signals", result.signals)
         extra = {f"personal_data.{kind}": n for kind, n in result.pii_counts.items()}
+        for language, documents in result.languages_without_settings.items():
+            extra[f"language_without_own_rules.{language}"] = documents
         return Outcome(batch, result.verdicts, result.edits, extra)
 
 

@@ -144,6 +144,11 @@ class Folder:
             return {}
         return {e["name"].rsplit("/", 1)[-1]: e["size"] for e in entries if e["type"] == "file"}
 
+    def find(self) -> list[str]:
+        """Names of all files below, relative to this folder, sorted."""
+        base = self.path()
+        return sorted(str(p)[len(base) :].lstrip("/") for p in self.fs.find(base))
+
     def open(self, name: str) -> BinaryIO:
         return cast(BinaryIO, self.fs.open(self.path(name), "rb"))
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from curation.errors import ConfigError, InputError
 from curation.readers import InputFile
+from curation.schema import DOCUMENTS
 from pipelines.engine.execute import Executor
 from pipelines.engine.files import SCRATCH, Folder, fingerprint
 from pipelines.engine.shards import add_counts
@@ -93,12 +94,11 @@ class StageRun:
         tasks: Sequence[Task],
         inputs: Sequence[tuple[str, str]],
         extra: dict[str, Any] | None = None,
-        files: dict[str, dict[str, Any]] | None = None,
         timings: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Sum the commit records into the manifest, write it last, clear the scratch folder."""
         counts: dict[str, Any] = {}
-        files = dict(files or {})
+        files: dict[str, dict[str, Any]] = {}
         for task in sorted(tasks, key=lambda t: t.name):
             record = self.folder.read_json(f"shards/{task.name}.json")
             add_counts(counts, record["counts"])
@@ -116,10 +116,17 @@ class StageRun:
             "files": files,
             **(extra or {}),
         }
+        self._remove_strays({*files, *(f"shards/{t.name}.json" for t in tasks)})
         self.folder.write_json(TIMINGS, self._seconds() | (timings or {}))
         self.folder.write_json(MANIFEST, manifest)
         self.folder.remove(SCRATCH)
         return manifest
+
+    def _remove_strays(self, known: set[str]) -> None:
+        """Remove outputs that no record names: an interrupted run wrote them for other inputs."""
+        for name in self.folder.find():
+            if name not in known and not name.startswith(f"{SCRATCH}/"):
+                self.folder.remove(name)
 
     def _seconds(self) -> dict[str, Any]:
         steps: dict[str, dict[str, float]] = {}
@@ -158,6 +165,8 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
 
 def _manifest_shards(folder: Folder) -> list[Shard]:
     files = folder.read_json(MANIFEST)["files"]
+    if not any(name.startswith("documents/") for name in files):
+        raise InputError(f"{folder.shown}: this stage leaves no documents for another")
     return [
         Shard(
             name.removeprefix("documents/").removesuffix(".parquet"),
@@ -195,9 +204,14 @@ def _loose_shards(path: str) -> list[Shard]:
             )
         try:
             with folder.open(name) as handle:
-                rows = pq.ParquetFile(handle).metadata.num_rows
+                metadata = pq.ParquetFile(handle).metadata
         except Exception as error:
             raise InputError(f"{file}: {error}") from error
+        absent = sorted(set(DOCUMENTS.names) - set(metadata.schema.to_arrow_schema().names))
+        if absent:
+            raise InputError(
+                f"{file}: no column {absent[0]!r}; `curate extract` makes documents of any table"
+            )
         data = folder.read_bytes(name)
         shards.append(
             Shard(
@@ -205,7 +219,7 @@ def _loose_shards(path: str) -> list[Shard]:
                 folder,
                 name,
                 hashlib.sha256(data).hexdigest(),
-                rows,
+                metadata.num_rows,
                 len(data),
             )
         )

@@ -1,0 +1,81 @@
+"""Stage folders: completion, strays, inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import BaseModel
+
+from curation.errors import InputError
+from curation.schema import DOCUMENTS
+from pipelines.engine.execute import Executor, parse_beam_args
+from pipelines.engine.files import Folder
+from pipelines.engine.stage import StageRun, stage_inputs
+from pipelines.engine.tasks import Task
+from tests.engine.toys import WriteName
+
+
+class Settings(BaseModel):
+    value: int = 1
+
+
+INPUTS = [("a", "1"), ("b", "2")]
+TASKS = [Task(n, ((n, f),)) for n, f in INPUTS]
+
+
+def stage(folder: Path, executor: Executor, recipe: str = "r") -> StageRun:
+    return StageRun("toy", Folder(str(folder)), Settings(), "k", executor, {"name": recipe})
+
+
+def finished(folder: Path, executor: Executor) -> StageRun:
+    run = stage(folder, executor)
+    run.begin()
+    run.run(WriteName(), TASKS)
+    run.finish(TASKS, INPUTS)
+    return run
+
+
+def test_a_finished_stage_is_complete_for_its_inputs_only(tmp_path: Path) -> None:
+    with Executor(parse_beam_args([], 0)) as executor:
+        run = finished(tmp_path, executor)
+        assert run.complete(INPUTS)
+        assert not run.complete([("a", "1"), ("b", "changed")])
+        (tmp_path / "documents" / "a.txt").write_text("cut")
+        assert not run.complete(INPUTS)
+
+
+def test_a_change_elsewhere_in_the_recipe_only_renames(tmp_path: Path) -> None:
+    with Executor(parse_beam_args([], 0)) as executor:
+        finished(tmp_path, executor)
+        manifest = stage(tmp_path, executor, recipe="other").complete(INPUTS)
+        assert manifest is not None
+        assert manifest["recipe"] == {"name": "other"}
+
+
+def test_strays_of_an_interrupted_run_go(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "stray.txt").write_text("of a killed run with other inputs")
+    with Executor(parse_beam_args([], 0)) as executor:
+        finished(tmp_path, executor)
+    assert sorted(p.name for p in (tmp_path / "documents").iterdir()) == ["a.txt", "b.txt"]
+    assert not (tmp_path / ".work").exists()
+
+
+def test_an_incomplete_stage_does_not_exist(tmp_path: Path) -> None:
+    (tmp_path / "filter" / "documents").mkdir(parents=True)
+    with pytest.raises(InputError, match="not complete"):
+        stage_inputs([str(tmp_path / "filter")])
+    with pytest.raises(InputError, match="no such file or stage folder"):
+        stage_inputs([str(tmp_path / "nothing")])
+
+
+def test_loose_parquet_files_are_documents(tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist([{"id": "1", "text": "t"}], schema=DOCUMENTS)
+    pq.write_table(rows, tmp_path / "good.parquet")
+    assert [s.rows for s in stage_inputs([str(tmp_path / "*.parquet")])] == [1]
+    pq.write_table(rows.drop_columns(["id"]), tmp_path / "bad.parquet")
+    with pytest.raises(InputError, match=r"bad.parquet: no column 'id'"):
+        stage_inputs([str(tmp_path)])
