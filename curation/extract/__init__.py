@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import yaml
 
 from curation import resources
-from curation.extract.clean import clean
-from curation.extract.engines import engine
+from curation.extract.clean import clean, normal
+from curation.extract.engines import text_engine
 from curation.extract.extraction import Extraction as Extraction
+from curation.extract.mojibake import repaired
+from curation.extract.own import TooManyNodesError, run
 from curation.extract.page import declared_language, deepest, title_of
 from curation.extract.settings import ExtractSettings as ExtractSettings
 from curation.readers.charset import decode_html
@@ -36,16 +38,27 @@ class Extractor:
         """Main content of one page.
 
         `charset` is what the HTTP header says; it only matters for bytes. Raises PageTooLargeError
-        before parsing when the page exceeds a limit.
+        when the page exceeds a limit.
         """
         limits = self.settings
         if len(html) > limits.max_html_bytes:
             raise PageTooLargeError("extract.too_large", len(html), limits.max_html_bytes)
         text, encoding = (html, "") if isinstance(html, str) else decode_html(html, charset)
+        if limits.engine == "curation":
+            return self._own(text, encoding)
         if (depth := deepest(text, limits.max_depth)) > limits.max_depth:
             raise PageTooLargeError("extract.too_deep", depth, limits.max_depth)
-        main = clean(engine(limits.engine)(text, url, limits)) if text.strip() else ""
+        main = clean(text_engine(limits.engine)(text, url, limits)) if text.strip() else ""
         return Extraction(main, clean(title_of(text)), declared_language(text), encoding)
+
+    def _own(self, text: str, encoding: str) -> Extraction:
+        try:
+            found = run(text.encode("utf-8", "replace"), self.settings)
+        except TooManyNodesError:
+            limit = self.settings.max_nodes
+            raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit) from None
+        main, title = normal(repaired(found.text)), clean(repaired(found.title))
+        return Extraction(main, title, found.language, encoding, found.code_languages)
 
 
 @functools.cache

@@ -15,10 +15,16 @@ _TRAILING = regex.compile(r"[^\S\n]+(?=\n|\Z)")
 _BLANK_LINES = regex.compile(r"\n{3,}")
 
 
+def normal(text: str) -> str:
+    """NFC."""
+    if text.isascii() or unicodedata.is_normalized("NFC", text):
+        return text
+    return unicodedata.normalize("NFC", text)
+
+
 def clean(text: str) -> str:
     """NFC, plain line ends, no control or zero-width debris, at most one blank line in a row."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
+    text = normal(text)
     text = _LINE_ENDS.sub("\n", text)
     text = _DEBRIS.sub("", text)
     text = _TRAILING.sub("", text)

@@ -53,14 +53,21 @@ def _justext(html: str, url: str | None, settings: ExtractSettings) -> str:
     return "\n".join(p.text for p in paragraphs if not p.is_boilerplate)
 
 
+def _own(html: str, url: str | None, settings: ExtractSettings) -> str:
+    from curation.extract.own import run
+
+    return run(html.encode("utf-8", "replace"), settings).text
+
+
 _ENGINES: dict[str, tuple[Engine, str]] = {
+    "curation": (_own, "numba"),
     "trafilatura": (_trafilatura, "trafilatura"),
     "resiliparse": (_resiliparse, "resiliparse"),
     "justext": (_justext, "justext"),
 }
 
 
-def engine(name: str) -> Engine:
+def text_engine(name: str) -> Engine:
     """The engine of that name. Raises ConfigError when its package is not installed."""
     function, package = _ENGINES[name]
     try:
@@ -74,6 +81,9 @@ def engine(name: str) -> Engine:
 
 def engine_packages(name: str) -> list[str]:
     """Distributions whose version decides the engine's output."""
-    return {"justext": ["jusText", "lxml"], "trafilatura": ["trafilatura", "lxml"]}.get(
-        name, [name]
-    )
+    packages = {
+        "curation": ["numba", "numpy", "regex"],
+        "justext": ["jusText", "lxml"],
+        "trafilatura": ["trafilatura", "lxml"],
+    }
+    return packages.get(name, [name])

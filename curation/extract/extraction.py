@@ -13,3 +13,4 @@ class Extraction:
     title: str = ""
     language: str = ""  # as the page declares it: `<html lang>`, lower case, "" when it doesn't
     encoding: str = ""  # WHATWG name of the encoding that was decoded; "" for a str
+    code_languages: tuple[str, ...] = ()  # programming languages that code blocks state, in order

@@ -6,25 +6,58 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from curation.models import ModelFile
+
+
+class Decision(BaseModel):
+    """When a block is main content, for the engine `curation`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lowest_threshold: float = Field(
+        ge=0, le=1, description="blocks less probable than this are never kept"
+    )
+    highest_threshold: float = Field(
+        ge=0, le=1, description="blocks at least this probable are always kept"
+    )
+    comment_threshold: float = Field(
+        ge=0, le=1, description="probability that readers' comments below an article need"
+    )
+    article_characters: int = Field(
+        ge=0, description="characters kept outside comments that make a page an article"
+    )
+
 
 class ExtractSettings(BaseModel):
     """How pages become text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    engine: Literal["trafilatura", "resiliparse", "justext"] = Field(
+    engine: Literal["curation", "trafilatura", "resiliparse", "justext"] = Field(
         description="extractor for HTML pages"
     )
     favor: Literal["balanced", "precision", "recall"] = Field(
         description="what the extractor prefers where it is unsure (trafilatura only)"
     )
     comments: bool = Field(description="keep readers' comments and forum replies")
+    markdown: bool = Field(description="markdown instead of plain text (engine `curation` only)")
+    model: ModelFile = Field(description="what the engine `curation` judges blocks by")
+    decision: Decision = Field(description="when a block is kept (engine `curation` only)")
     max_html_bytes: int = Field(ge=1, description="larger pages are removed unread")
     max_depth: int = Field(
-        ge=8, description="pages nested deeper are removed before they are parsed"
+        ge=8,
+        description="elements open at once: the engine `curation` flattens what is deeper, for the "
+        "others such pages are removed before they are parsed",
+    )
+    max_nodes: int = Field(
+        ge=1, description="pages with more elements or blocks are removed (engine `curation`)"
     )
     min_characters: int = Field(ge=0, description="pages with less text are removed")
     max_characters: int = Field(ge=1, description="pages with more text are removed")
     http_status: tuple[int, int] = Field(
         description="range of HTTP status codes that hold documents"
     )
+
+    def models(self) -> dict[str, ModelFile]:
+        """The models that these settings use, for manifests."""
+        return {"extract": self.model} if self.engine == "curation" else {}

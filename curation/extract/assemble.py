@@ -1,0 +1,187 @@
+"""From the blocks that are kept to text: in reading order, rows as lines, code and formulas exact."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.extract import scan as s
+from curation.extract.code import language_of, without_line_numbers
+from curation.extract.formulas import tex
+from curation.extract.markup import ANCESTOR, TAG
+
+_H1, _H6, _LI, _DT, _DD = TAG["h1"], TAG["h6"], TAG["li"], TAG["dt"], TAG["dd"]
+_TR, _TABLE, _TD, _TH = TAG["tr"], TAG["table"], TAG["td"], TAG["th"]
+_ITEM, _QUOTE, _HEADING = ANCESTOR["item"], ANCESTOR["quote"], ANCESTOR["heading"]
+_CELL_BYTES = 400  # cells with more text are parts of a layout, not of a table of data
+_LANGUAGE_LEVELS = 4  # elements around code whose class may name its language
+
+
+@numba.njit(cache=True, nogil=True)
+def _rows(e_parent, e_tag):  # type: ignore[no-untyped-def]
+    """Table row and cell that each element stands in (-1: none)."""
+    m = len(e_parent)
+    row = np.full(m, -1, np.int32)
+    cell = np.full(m, -1, np.int32)
+    for e in range(1, m):
+        tag = e_tag[e]
+        if tag == _TR:
+            row[e] = e
+        elif tag == _TABLE:
+            continue
+        else:
+            row[e] = row[e_parent[e]]
+            cell[e] = e if tag == _TD or tag == _TH else cell[e_parent[e]]
+    return row, cell
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Text of a page, and the programming languages that its code states."""
+
+    text: str
+    code_languages: tuple[str, ...]
+
+
+def assemble(
+    source: bytes, page: s.Page, kept: npt.NDArray[np.bool_], markdown: bool = False
+) -> Assembly:
+    """Text of the kept blocks [n] of a scanned page.
+
+    A block is a line (or the lines it has), cells of a row stand on one line with ` | ` between
+    them, code has an empty line before and behind it.
+    """
+    chosen = np.flatnonzero(kept)
+    row, cell = _rows(page.e_parent, page.e_tag)
+    blob = page.text.tobytes()
+    elements = page.b_element[chosen].tolist()
+    starts, ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
+    flags = page.b_flags[chosen].tolist()
+    rows, cells = row[page.b_element[chosen]].tolist(), cell[page.b_element[chosen]].tolist()
+    tags = page.e_tag[page.b_element[chosen]].tolist()
+    above = page.e_above[page.b_element[chosen]].tolist()
+    first_atoms = np.searchsorted(page.a_at, page.b_start[chosen]).tolist()
+    last_atoms = np.searchsorted(page.a_at, page.b_end[chosen], side="right").tolist()
+    out: list[str] = []
+    languages: list[str] = []
+    previous = -1
+    fence = ""
+    for i, (start, end, element) in enumerate(zip(starts, ends, elements, strict=True)):
+        if first_atoms[i] == last_atoms[i]:
+            text = blob[start:end].decode("utf-8", "replace")
+        else:
+            atoms = range(first_atoms[i], last_atoms[i])
+            text = _with_atoms(source, page, blob, start, end, atoms, markdown)
+        code = bool(flags[i] & s.PRE)
+        if code:
+            text = without_line_numbers(text)
+            if not text.strip():
+                continue
+            language = _language(source, page, element)
+            if language and language not in languages:
+                languages.append(language)
+        elif not text or text.isspace():
+            continue
+        if out:
+            if (
+                previous >= 0
+                and code
+                and flags[previous] & s.PRE
+                and _same_kind(page, element, elements[previous])
+            ):
+                out.append("\n")
+            elif previous >= 0 and _same_row(rows, cells, starts, ends, previous, i):
+                out.append(" | ")
+            elif code or (previous >= 0 and flags[previous] & s.PRE):
+                out.append(f"{fence}\n\n")
+                fence = ""
+            elif markdown:
+                both = tags[i] in (_LI, _DT, _DD, _TD, _TH) and tags[i] == tags[previous]
+                out.append("\n" if both or above[i] & _ITEM & above[previous] else "\n\n")
+            else:
+                out.append("\n")
+        if markdown:
+            if code and not fence:
+                out.append(f"```{language}\n")
+                fence = "\n```"
+            elif not code:
+                text = _marked(text, tags[i], above[i], flags[i])
+        out.append(text)
+        previous = i
+    return Assembly("".join(out) + fence, tuple(languages))
+
+
+def _with_atoms(
+    source: bytes,
+    page: s.Page,
+    blob: bytes,
+    start: int,
+    end: int,
+    atoms: Sequence[int],
+    markdown: bool,
+) -> str:
+    parts: list[str] = []
+    at = start
+    for atom in atoms:
+        place = int(page.a_at[atom])
+        kind = int(page.a_kind[atom])
+        if kind >= s.CODE_ON:
+            if markdown:
+                parts.append(blob[at:place].decode("utf-8", "replace"))
+                parts.append("`")
+                at = place
+            continue
+        span = source[page.a_start[atom] : page.a_end[atom]].decode("utf-8", "replace")
+        if formula := tex(kind, span):
+            parts.append(blob[at:place].decode("utf-8", "replace"))
+            parts.append(formula)
+            at = place
+    parts.append(blob[at:end].decode("utf-8", "replace"))
+    return "".join(parts)
+
+
+def _same_kind(page: s.Page, one: int, other: int) -> bool:
+    """Two pieces of code that are lines of one listing: another element of the same class each."""
+    return one != other and bool(
+        page.e_signature[one] == page.e_signature[other] and page.e_tag[one] in (_TD, TAG["div"])
+    )
+
+
+def _same_row(
+    rows: list[int], cells: list[int], starts: list[int], ends: list[int], one: int, other: int
+) -> bool:
+    return (
+        rows[one] >= 0
+        and rows[one] == rows[other]
+        and cells[one] != cells[other]
+        and ends[one] - starts[one] < _CELL_BYTES
+        and ends[other] - starts[other] < _CELL_BYTES
+    )
+
+
+def _language(source: bytes, page: s.Page, element: int) -> str:
+    for _ in range(_LANGUAGE_LEVELS):
+        if element <= 0:
+            break
+        start, end = page.e_class[element]
+        classes = html.unescape(source[start:end].decode("utf-8", "replace"))
+        if name := language_of(classes):
+            return name
+        element = int(page.e_parent[element])
+    return ""
+
+
+def _marked(text: str, tag: int, above: int, flags: int) -> str:
+    """The block as markdown."""
+    if _H1 <= tag <= _H6:
+        return "#" * (tag - _H1 + 1) + " " + text.replace("\n", " ")
+    if tag in (_LI, _DD) or above & _ITEM:
+        text = ("  " if flags & s.CONTINUED else "- ") + text.replace("\n", "\n  ")
+    if above & _QUOTE:
+        text = "> " + text.replace("\n", "\n> ")
+    return text

@@ -1,0 +1,482 @@
+"""Measurements of every block, from which the model judges whether it is main content.
+
+Three families: how the text of the block looks, what it stands in (its element and the three above:
+their share of the page's long text, link density, class names, repetition), and what stands around
+it (neighbours, the last heading, the dominant container, the page as a whole).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.extract import words as w
+from curation.extract.markup import ANCESTOR, FLAG_BODY, FLAG_MAIN, FLAG_SIDE, FNV_PRIME, TAG, find
+from curation.extract.scan import CONTINUED, GENERATOR, IN_LINK, LINKED_DATA, OG_TYPE, PRE, Page
+
+Table = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]
+
+#: Changes whenever the same page would give other features: models of another version don't load.
+VERSION = 1
+
+LONG_WORDS = 12  # a block of running text has at least this many words, most of them unlinked
+LEVELS = 4
+REGIONS = 12  # groups of class names in configs/lists/extract_regions.yaml
+DOMINANT = 0.5  # share of the long text that makes a container dominant
+
+
+class Lexicons(NamedTuple):
+    """What class names and words say: hash -> slot, slot -> value."""
+
+    class_table: Table
+    class_weights: npt.NDArray[np.float32]
+    word_table: Table
+    word_weights: npt.NDArray[np.float32]
+    region_table: Table  # hash -> bits
+
+
+_BLOCK = """words chars link_density links tags sentences commas digits upper ends first symbols
+lower_starts short_words word_length bold atoms pre continued in_link link_starts tag depth
+""".split()
+_ANCESTORS = [f"in_{name}" for name in ANCESTOR]
+_LEVEL = """words link_density share blocks words_per_block class_score sentences repeated
+repeated_words""".split()
+_CHAIN = "class_min class_max class_sum flag_main flag_side flag_body".split()
+_AROUND = """word_score heading_score heading_distance heading_level heading_words
+title_overlap title_cover title_distance before_title copies signature_count signature_share
+dominant_off dominant_in dominant_share dominant_depth position words_before words_after
+first_long last_long article_share article_order near_long""".split()
+_NEIGHBOURS = [
+    f"{name}_{offset}"
+    for offset in (-1, 1, -2, 2)
+    for name in ("words", "link_density", "same", "word_score", "class_sum")
+]
+_PAGE = """page_words page_long page_blocks page_link_density page_articles page_comments
+page_og page_forum page_product page_article page_links_per_block page_paragraphs
+page_list_words""".split()
+NAMES = (
+    [f"b_{name}" for name in _BLOCK]
+    + _ANCESTORS
+    + [f"e{level}_{name}" for level in range(LEVELS) for name in _LEVEL]
+    + _CHAIN
+    + [f"region_{region}" for region in range(REGIONS)]
+    + _AROUND
+    + _NEIGHBOURS
+    + _PAGE
+)
+COUNT = len(NAMES)
+
+_ANCESTOR_BITS = len(ANCESTOR)
+_H1, _H6, _P, _LI, _ARTICLE = TAG["h1"], TAG["h6"], TAG["p"], TAG["li"], TAG["article"]
+_FORUMS = (b"phpbb", b"vbulletin", b"xenforo", b"discourse", b"discuz", b"mybb", b"smf", b"invision",
+           b"vanilla", b"simple machines", b"flarum", b"nodebb")  # fmt: skip
+
+
+def page_facts(source: bytes, page: Page) -> npt.NDArray[np.float32]:
+    """What the head of a page says it is: og:type, forum, product, article (0 or a small number)."""
+    facts = page.facts
+    og = source[facts[OG_TYPE] : facts[OG_TYPE + 1]].lower()
+    generator = source[facts[GENERATOR] : facts[GENERATOR + 1]].lower()
+    linked = b""
+    for slot in range(LINKED_DATA, len(facts), 2):
+        if facts[slot]:
+            linked += source[facts[slot] : facts[slot + 1]]
+    kind = 0
+    if og:
+        kind = 1 if b"article" in og else 2 if b"product" in og else 3 if b"website" in og else 4
+    forum = any(name in generator for name in _FORUMS)
+    forum = forum or b"DiscussionForumPosting" in linked or b"QAPage" in linked
+    product = b'Product"' in linked or kind == 2
+    article = b"Article" in linked or b"BlogPosting" in linked or kind == 1
+    return np.array([kind, forum, product, article], np.float32)
+
+
+@numba.njit(cache=True, nogil=True)
+def class_scores(e_tokens, tokens, keys, slots, values, region_keys, region_bits):  # type: ignore[no-untyped-def]
+    """Score [m] and region bits [m] of the class and id names of each element."""
+    m = len(e_tokens) - 1
+    score = np.zeros(m, np.float32)
+    regions = np.zeros(m, np.int32)
+    for e in range(m):
+        total = np.float32(0)
+        hits = 0
+        bits = 0
+        for k in range(e_tokens[e], e_tokens[e + 1]):
+            slot = find(keys, slots, tokens[k])
+            if slot >= 0:
+                total += values[slot]
+                hits += 1
+            found = find(region_keys, region_bits, tokens[k])
+            if found > 0:
+                bits |= found
+        if hits:
+            score[e] = total / np.sqrt(np.float32(hits))
+        regions[e] = bits
+    return score, regions
+
+
+@numba.njit(cache=True, nogil=True)
+def group(keys):  # type: ignore[no-untyped-def]
+    """Number equal keys alike: group of each key [n], size of each group."""
+    n = len(keys)
+    size = 16
+    while size < 2 * n + 2:
+        size *= 2
+    table = np.full(size, -1, np.int32)
+    groups = np.empty(n, np.int32)
+    sizes = np.zeros(n + 1, np.int32)
+    first = np.empty(n + 1, np.int32)
+    count = 0
+    for i in range(n):
+        h = keys[i]
+        h ^= h >> np.uint64(29)
+        slot = np.int64(h & np.uint64(size - 1))
+        while table[slot] >= 0 and keys[first[table[slot]]] != keys[i]:
+            slot = (slot + 1) & (size - 1)
+        if table[slot] < 0:
+            table[slot] = count
+            first[count] = i
+            count += 1
+        groups[i] = table[slot]
+        sizes[table[slot]] += 1
+    return groups, sizes
+
+
+@numba.njit(cache=True, nogil=True)
+def _log(x):  # type: ignore[no-untyped-def]
+    return np.float32(np.log1p(np.float64(x)))
+
+
+@numba.njit(cache=True, nogil=True)
+def _features(
+    b_element, b_chars, b_link, b_links, b_tags, b_bold, b_atoms, b_flags,
+    e_parent, e_tag, e_depth, e_above, e_flags, e_sig,
+    counts, text_hash, word_score, class_score, regions, title_size, facts, out,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    n = len(b_element)
+    m = len(e_parent)
+    # ------------------------------------------------------------ sums over elements
+    words = np.zeros(m, np.float64)
+    chars = np.zeros(m, np.float64)
+    link = np.zeros(m, np.float64)
+    long = np.zeros(m, np.float64)
+    blocks = np.zeros(m, np.float64)
+    marks = np.zeros(m, np.float64)
+    is_long = np.zeros(n, np.bool_)
+    density = np.zeros(n, np.float32)
+    b_words = np.zeros(n, np.float64)
+    page_links = 0.0
+    paragraphs = 0.0
+    list_words = 0.0
+    comment_words = 0.0
+    chain_regions = regions.copy()
+    chain_flags = e_flags.copy()
+    low = class_score.copy()
+    high = class_score.copy()
+    total = class_score.copy()
+    low[0] = min(low[0], np.float32(0))
+    high[0] = max(high[0], np.float32(0))
+    article = np.full(m, -1, np.int32)
+    article_order = np.zeros(m, np.int32)
+    articles = 0
+    for e in range(1, m):
+        p = e_parent[e]
+        chain_regions[e] |= chain_regions[p]
+        chain_flags[e] |= chain_flags[p]
+        low[e] = min(low[p], low[e])
+        high[e] = max(high[p], high[e])
+        total[e] = np.float32(0.8) * total[p] + class_score[e]
+        article[e] = article[p]
+        if e_tag[e] == _ARTICLE and article[p] < 0:
+            article[e] = e
+            articles += 1
+            article_order[e] = articles
+    for b in range(n):
+        e = b_element[b]
+        t = np.float64(counts[b, w.WORDS]) + 5.0 * b_atoms[b]
+        b_words[b] = t
+        c = max(np.float64(b_chars[b]), 1.0)
+        density[b] = np.float32(b_link[b] / c)
+        words[e] += t
+        chars[e] += c
+        link[e] += b_link[b]
+        blocks[e] += 1
+        marks[e] += counts[b, w.SENTENCES] + counts[b, w.COMMAS]
+        page_links += b_links[b]
+        if t >= LONG_WORDS and density[b] < 0.5:
+            is_long[b] = True
+            long[e] += t
+            if e_tag[e] == _P:
+                paragraphs += 1
+        if e_above[e] & 4:
+            list_words += t
+        if chain_regions[e] & 1:
+            comment_words += t
+    for e in range(m - 1, 0, -1):
+        p = e_parent[e]
+        words[p] += words[e]
+        chars[p] += chars[e]
+        link[p] += link[e]
+        long[p] += long[e]
+        blocks[p] += blocks[e]
+        marks[p] += marks[e]
+    page_long = max(long[0], 1.0)
+    page_words = max(words[0], 1.0)
+    # ------------------------------------------------------------ the dominant container
+    best = np.full(m, -1, np.int32)
+    for e in range(1, m):
+        p = e_parent[e]
+        if best[p] < 0 or long[e] > long[best[p]]:
+            best[p] = e
+    place = np.full(m, -1, np.int32)
+    place[0] = 0
+    d = 0
+    steps = 0
+    while best[d] >= 0 and long[best[d]] >= DOMINANT * page_long and long[best[d]] > 0:
+        d = best[d]
+        steps += 1
+        place[d] = steps
+    for e in range(1, m):
+        if place[e] < 0:
+            q = place[e_parent[e]]
+            place[e] = q if q < steps else steps + 1
+        # inside the dominant container: steps + 1
+    # ------------------------------------------------------------ repetition
+    own_key = np.empty(m, np.uint64)
+    for e in range(m):
+        p = e_parent[e]
+        own_key[e] = (e_sig[e] * FNV_PRIME) ^ np.uint64(p + 1)
+    siblings, sibling_sizes = group(own_key)
+    sibling_words = np.zeros(m + 1, np.float64)
+    for e in range(m):
+        sibling_words[siblings[e]] += words[e]
+    b_key = np.empty(n, np.uint64)
+    for b in range(n):
+        e = b_element[b]
+        p = e_parent[e]
+        key = e_sig[e] * FNV_PRIME
+        if p >= 0:
+            key = (key ^ e_sig[p]) * FNV_PRIME
+            g = e_parent[p]
+            if g >= 0:
+                key = (key ^ e_sig[g]) * FNV_PRIME
+        b_key[b] = key
+    same, same_sizes = group(b_key)
+    same_long = np.zeros(n + 1, np.float64)
+    for b in range(n):
+        if is_long[b]:
+            same_long[same[b]] += b_words[b]
+    copies, copy_sizes = group(text_hash)
+    # ------------------------------------------------------------ positions
+    first_long = n
+    last_long = -1
+    around = np.zeros(n + 1, np.float64)
+    for b in range(n):
+        around[b + 1] = around[b] + (b_words[b] if is_long[b] else 0.0)
+        if is_long[b]:
+            last_long = b
+            if first_long == n:
+                first_long = b
+    heading = -1
+    heading_score = np.float32(0)
+    titled = -1
+    title_block = -1
+    for b in range(n):
+        if title_size > 0 and b_words[b] <= 2.5 * title_size + 4:
+            shared = counts[b, w.TITLE_SHARED]
+            if shared >= 0.6 * counts[b, w.WORDS] and shared >= 0.5 * title_size:
+                if e_above[b_element[b]] & 2 or title_block < 0:
+                    title_block = b
+                    if e_above[b_element[b]] & 2:
+                        break
+    before = 0.0
+    for b in range(n):
+        e = b_element[b]
+        k = 0
+        t = max(np.float64(counts[b, w.WORDS]), 1.0)
+        c = max(np.float64(b_chars[b]), 1.0)
+        letters = max(np.float64(counts[b, w.LETTERS]), 1.0)
+        row = out[b]
+        row[0] = _log(b_words[b])
+        row[1] = _log(c)
+        row[2] = density[b]
+        row[3] = min(b_links[b], 50)
+        row[4] = b_tags[b] / t
+        row[5] = counts[b, w.SENTENCES] / t
+        row[6] = counts[b, w.COMMAS] / t
+        row[7] = counts[b, w.DIGITS] / c
+        row[8] = counts[b, w.UPPER] / letters
+        row[9] = counts[b, w.ENDS_SENTENCE]
+        row[10] = counts[b, w.FIRST]
+        row[11] = counts[b, w.SYMBOLS] / t
+        row[12] = counts[b, w.LOWER_STARTS] / t
+        row[13] = counts[b, w.SHORT_WORDS] / t
+        row[14] = c / t
+        row[15] = b_bold[b] / c
+        row[16] = min(b_atoms[b], 10)
+        flags = b_flags[b]
+        row[17] = 1 if flags & PRE else 0
+        row[18] = 1 if flags & CONTINUED else 0
+        row[19] = 1 if flags & IN_LINK else 0
+        row[20] = b_links[b] / t
+        row[21] = e_tag[e]
+        row[22] = e_depth[e]
+        k = 23
+        for bit in range(_ANCESTOR_BITS):
+            row[k] = (e_above[e] >> bit) & 1
+            k += 1
+        x = e
+        for _ in range(LEVELS):
+            if x < 0:
+                x = 0
+            row[k] = _log(words[x])
+            row[k + 1] = link[x] / max(chars[x], 1.0)
+            row[k + 2] = long[x] / page_long
+            row[k + 3] = _log(blocks[x])
+            row[k + 4] = _log(words[x] / max(blocks[x], 1.0))
+            row[k + 5] = class_score[x]
+            row[k + 6] = marks[x] / max(words[x], 1.0)
+            size = sibling_sizes[siblings[x]]
+            row[k + 7] = _log(size)
+            row[k + 8] = _log(sibling_words[siblings[x]] / max(size, 1))
+            k += 9
+            x = e_parent[x]
+        row[k] = low[e]
+        row[k + 1] = high[e]
+        row[k + 2] = total[e]
+        row[k + 3] = 1 if chain_flags[e] & FLAG_MAIN else 0
+        row[k + 4] = 1 if chain_flags[e] & FLAG_SIDE else 0
+        row[k + 5] = 1 if chain_flags[e] & FLAG_BODY else 0
+        k += 6
+        for region in range(REGIONS):
+            row[k] = (chain_regions[e] >> region) & 1
+            k += 1
+        is_heading = e_above[e] & 2
+        row[k] = word_score[b]
+        row[k + 1] = heading_score
+        row[k + 2] = min(b - heading, 60) if heading >= 0 else 61
+        row[k + 3] = e_tag[b_element[heading]] if heading >= 0 else 0
+        row[k + 4] = _log(b_words[heading]) if heading >= 0 else 0
+        shared = counts[b, w.TITLE_SHARED]
+        row[k + 5] = shared / max(t + title_size - shared, 1.0)
+        row[k + 6] = shared / max(title_size, 1)
+        if title_block >= 0:
+            row[k + 7] = max(min(b - title_block, 100), -100)
+            row[k + 8] = 1 if b < title_block else 0
+        else:
+            row[k + 7] = -101
+            row[k + 8] = 0
+        row[k + 9] = min(copy_sizes[copies[b]], 10)
+        row[k + 10] = _log(same_sizes[same[b]])
+        row[k + 11] = same_long[same[b]] / page_long
+        q = place[e]
+        inside = q >= steps
+        row[k + 12] = steps - min(q, steps)
+        row[k + 13] = 1 if inside else 0
+        row[k + 14] = long[d] / page_long
+        row[k + 15] = e_depth[e] - e_depth[d]
+        row[k + 16] = b / max(n - 1, 1)
+        row[k + 17] = before / page_words
+        row[k + 18] = _log(page_words - before)
+        row[k + 19] = max(min(b - first_long, 100), -100)
+        row[k + 20] = max(min(b - last_long, 100), -100)
+        a = article[e]
+        row[k + 21] = long[a] / page_long if a >= 0 else -1
+        row[k + 22] = min(article_order[a], 10) if a >= 0 else 0
+        lo = max(0, b - 4)
+        hi = min(n, b + 5)
+        row[k + 23] = _log(around[hi] - around[lo])
+        k += 24
+        for offset in (-1, 1, -2, 2):
+            o = b + offset
+            if 0 <= o < n:
+                row[k] = _log(b_words[o])
+                row[k + 1] = density[o]
+                row[k + 2] = 1 if b_element[o] == e else 0
+                row[k + 3] = word_score[o]
+                row[k + 4] = total[b_element[o]]
+            else:
+                row[k : k + 5] = -1
+            k += 5
+        row[k] = _log(page_words)
+        row[k + 1] = _log(page_long)
+        row[k + 2] = _log(n)
+        row[k + 3] = link[0] / max(chars[0], 1.0)
+        row[k + 4] = min(articles, 20)
+        row[k + 5] = comment_words / page_words
+        row[k + 6] = facts[0]
+        row[k + 7] = facts[1]
+        row[k + 8] = facts[2]
+        row[k + 9] = facts[3]
+        row[k + 10] = page_links / n
+        row[k + 11] = _log(paragraphs)
+        row[k + 12] = list_words / page_words
+        k += 13
+        before += b_words[b]
+        if is_heading:
+            heading = b
+            heading_score = word_score[b]
+    return k
+
+
+def features(source: bytes, page: Page, lexicons: Lexicons) -> npt.NDArray[np.float32]:
+    """Features [n, COUNT] of the blocks of a scanned page; `source` is what was scanned."""
+    counts, text_hash, word_score, title_size = text_counts(source, page, lexicons)
+    score, regions = class_scores(
+        page.e_tokens,
+        page.tokens,
+        *lexicons.class_table,
+        lexicons.class_weights,
+        *lexicons.region_table,
+    )
+    out = np.empty((len(page.b_start), COUNT), np.float32)
+    _features(
+        page.b_element, page.b_chars, page.b_link_chars, page.b_links, page.b_tags,
+        page.b_bold_chars, page.b_atoms, page.b_flags,
+        page.e_parent, page.e_tag, page.e_depth, page.e_above, page.e_flags, page.e_signature,
+        counts, text_hash, word_score, score, regions, title_size, page_facts(source, page), out,
+    )  # fmt: skip
+    return out
+
+
+_NO_STARTS = np.zeros(0, np.int64)
+_NO_HASHES = np.zeros(0, np.uint64)
+
+
+def text_counts(
+    source: bytes,
+    page: Page,
+    lexicons: Lexicons,
+    hashes: npt.NDArray[np.uint64] = _NO_HASHES,
+    hash_starts: npt.NDArray[np.int64] = _NO_STARTS,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint64], npt.NDArray[np.float32], int]:
+    """Counts, text hashes and word scores of the blocks (see words.py), and the title's words."""
+    title = np.frombuffer(source[page.facts[0] : page.facts[1]] + bytes(8), np.uint8)
+    in_title = w.title_words(title, 0, len(title) - 8)
+    table = title_table(in_title)
+    counts, text_hash, word_score = w.count_words(
+        page.text, page.b_start, page.b_end, *table,
+        *lexicons.word_table, lexicons.word_weights, hashes, hash_starts,
+    )  # fmt: skip
+    return counts, text_hash, word_score, len(in_title)
+
+
+@numba.njit(cache=True, nogil=True)
+def title_table(hashes):  # type: ignore[no-untyped-def]
+    """`hash_table` of a few hashes, each with value 0."""
+    size = 16
+    while size < 2 * len(hashes) + 2:
+        size *= 2
+    keys = np.zeros(size, np.uint64)
+    values = np.zeros(size, np.int32)
+    for h in hashes:
+        if h == 0:
+            continue
+        slot = np.int64(h & np.uint64(size - 1))
+        while keys[slot] != 0 and keys[slot] != h:
+            slot = (slot + 1) & (size - 1)
+        keys[slot] = h
+    return keys, values

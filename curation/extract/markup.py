@@ -1,0 +1,193 @@
+"""What HTML markup means to the scanner: elements, attributes, entities and telling class names.
+
+Everything is turned into flat tables once at import, because the scanner is compiled and reads
+nothing but arrays. Names are found by the 64-bit FNV-1a hash of their lower-case bytes.
+"""
+
+from __future__ import annotations
+
+import html.entities
+from collections.abc import Mapping
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+FNV_START = np.uint64(0xCBF29CE484222325)
+FNV_PRIME = np.uint64(0x100000001B3)
+_MASK = (1 << 64) - 1
+
+
+def fnv(name: bytes) -> int:
+    """64-bit FNV-1a hash of bytes."""
+    value = int(FNV_START)
+    for byte in name:
+        value = ((value ^ byte) * int(FNV_PRIME)) & _MASK
+    return value
+
+
+def hash_table(entries: Mapping[int, int]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    """Open-addressing table (keys, values) of a power-of-two size at most half full; key 0 is free."""
+    size = 16
+    while size < 2 * len(entries) + 2:
+        size *= 2
+    keys, values = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
+    for key, value in entries.items():
+        slot = key & (size - 1)
+        while keys[slot]:
+            slot = (slot + 1) & (size - 1)
+        keys[slot], values[slot] = key, value
+    return keys, values
+
+
+@numba.njit(cache=True, nogil=True)
+def find(keys, values, key):  # type: ignore[no-untyped-def]
+    """Value of a key in a `hash_table`, -1 when it is absent."""
+    mask = np.int64(len(keys) - 1)
+    slot = np.int64(key & np.uint64(mask))
+    while keys[slot] != 0:
+        if keys[slot] == key:
+            return np.int64(values[slot])
+        slot = (slot + 1) & mask
+    return np.int64(-1)
+
+
+# Elements that end the run of text around them, in an order that models may rely on: append only.
+BLOCKS = """
+body p div li h1 h2 h3 h4 h5 h6 td th dd dt blockquote pre figcaption caption article section main
+aside nav header footer form ul ol dl table tr tbody thead tfoot figure details summary fieldset
+legend address center hgroup menu dialog dir listing search frameset html hr xmp button
+""".split()
+# Elements whose content is no text of the page: passed over up to their end tag.
+SKIPPED = """
+svg iframe template canvas audio video select datalist map noframes noembed noscript script style
+textarea title
+""".split()
+# Elements within a run of text that the scanner looks at.
+INLINE = "a b strong code img br wbr math input label em i span q tt kbd samp object".split()
+
+TAG = {name: index for index, name in enumerate(BLOCKS + SKIPPED + INLINE)}
+OTHER = len(TAG)
+LAST_BLOCK = len(BLOCKS) - 1
+LAST_SKIPPED = LAST_BLOCK + len(SKIPPED)
+TAG_KEYS, TAG_VALUES = hash_table({fnv(name.encode()): index for name, index in TAG.items()})
+
+# Attributes that the scanner looks at.
+ATTRIBUTES = """
+class id role itemprop hidden style aria-hidden href alt src type encoding alttext data-mathml
+property name content data-lang data-language
+""".split()
+ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
+ATTRIBUTE_KEYS, ATTRIBUTE_VALUES = hash_table(
+    {fnv(name.encode()): index for name, index in ATTRIBUTE.items()}
+)
+
+# What an element is inside of: one bit each, inherited by everything below it.
+_ANCESTORS = {
+    "p": "p",
+    "heading": "h1 h2 h3 h4 h5 h6",
+    "item": "li dd dt",
+    "list": "ul ol dl menu dir",
+    "cell": "td th",
+    "table": "table",
+    "nav": "nav",
+    "aside": "aside",
+    "header": "header",
+    "footer": "footer",
+    "form": "form fieldset",
+    "article": "article",
+    "main": "main",
+    "section": "section",
+    "figure": "figure figcaption",
+    "quote": "blockquote",
+    "code": "pre listing xmp",
+    "button": "button",
+    "details": "details summary",
+    "dialog": "dialog",
+}
+ANCESTOR = {name: 1 << index for index, name in enumerate(_ANCESTORS)}
+ANCESTOR_OF_TAG = np.zeros(OTHER + 1, np.int64)
+for _name, _tags in _ANCESTORS.items():
+    for _tag in _tags.split():
+        ANCESTOR_OF_TAG[TAG[_tag]] |= ANCESTOR[_name]
+
+# Roles and item properties, of which an element gets one bit each, inherited likewise.
+FLAG_MAIN, FLAG_SIDE, FLAG_BODY, FLAG_PROPERTY, FLAG_HIDDEN_CLASS = 1, 2, 4, 8, 16
+FLAG_COMMENT = 32
+_FLAGS = {
+    FLAG_MAIN: "main article",
+    FLAG_SIDE: "navigation complementary banner contentinfo search dialog menu tablist listbox menubar toolbar",  # noqa: E501
+    FLAG_BODY: "articlebody text description mainentity reviewbody acceptedanswer suggestedanswer",
+}
+VALUE_FLAGS = hash_table(
+    {fnv(word.encode()): flag for flag, words in _FLAGS.items() for word in words.split()}
+)
+
+# Whole class names that say what an element is, whatever the page is about (from the documentation
+# of the highlighters and renderers named).
+MARK_GUTTER, MARK_COPY, MARK_RENDERED, MARK_CODE, MARK_SCREEN_READER, MARK_FORMULA = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+)
+_MARKS = {
+    # line numbers: Pygments, Rouge, highlight.js, Prism, SyntaxHighlighter, Crayon, GitHub, GitLab,
+    # CodeMirror, Expressive Code, react-syntax-highlighter, Ace, Gist
+    MARK_GUTTER: """lineno linenos linenodiv line-number line-numbers line-numbers-rows
+        linenumber linenumbers gutter hljs-ln-numbers hljs-ln-n rouge-gutter blob-num crayon-nums
+        crayon-num codemirror-linenumber codemirror-gutter codemirror-gutters
+        codemirror-gutter-wrapper cm-gutters react-syntax-highlighter-line-number
+        react-code-line-number ace_gutter ace_gutter-cell diff-line-num line_numbers
+        js-line-number code-line-number linenum ln-num lnt ec-line-number""",
+    MARK_COPY: """copy copy-btn btn-copy copy-button copybtn clipboard-copy code-copy copy-code
+        copy-code-button button-copy toolbar-item clipboard zeroclipboard-container copytoclipboard
+        code-copy-button copy-to-clipboard-button snippet-clipboard crayon-toolbar
+        hljs-button code-toolbar-copy codehilite-copy""",
+    # what MathJax and KaTeX draw; the formula itself stands beside it
+    MARK_RENDERED: """mathjax mathjax_display mathjax_preview mathjax_svg mathjax_svg_display
+        mathjax_chtml mjx-chtml mjxc-display mjxp-display katex-html mathjax_process""",
+    MARK_CODE: """syntaxhighlighter blob-code blob-code-inner crayon-pre codemirror-code
+        codemirror-lines react-code-lines cm-content dp-highlighter""",
+    MARK_SCREEN_READER: """sr-only visually-hidden screen-reader-text visuallyhidden
+        screen-reader-only""",
+    MARK_FORMULA: """tex latex math mwe-math-fallback-image-inline mwe-math-fallback-image-display
+        latex-image formula equation mimetex wp-latex ql-img-inline-formula
+        ql-img-displayed-equation mathtex texrender texhtml""",
+}
+MARKS = hash_table(
+    {fnv(word.encode()): mark for mark, words in _MARKS.items() for word in words.split()}
+)
+
+# Entities: name -> one or two code points. HTML allows some of them without the semicolon.
+_ENTITIES = {name: value for name, value in html.entities.html5.items() if len(value) <= 2}
+ENTITY_POINTS = np.zeros((len(_ENTITIES), 2), np.int64)
+for _index, _value in enumerate(_ENTITIES.values()):
+    ENTITY_POINTS[_index, : len(_value)] = [ord(character) for character in _value]
+ENTITY_KEYS, ENTITY_VALUES = hash_table(
+    {fnv(name.encode()): index for index, name in enumerate(_ENTITIES)}
+)
+LONGEST_ENTITY = max(map(len, _ENTITIES))
+
+# Numeric references to C1 controls mean windows-1252 (HTML standard, 13.2.5.80).
+C1_POINTS = np.array(
+    [
+        ord(bytes([byte]).decode("cp1252")) if byte not in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else byte
+        for byte in range(128, 160)
+    ],
+    np.int64,
+)
+
+# Byte classes.
+SPACE, LETTER, NAME_END = 1, 2, 4
+BYTES = np.zeros(256, np.uint8)
+for _byte in b"\t\n\x0c\r ":
+    BYTES[_byte] |= SPACE | NAME_END
+for _byte in b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ":
+    BYTES[_byte] |= LETTER
+for _byte in b"/>":
+    BYTES[_byte] |= NAME_END
+LOWER = np.arange(256, dtype=np.uint8)
+LOWER[65:91] += 32

@@ -1,0 +1,121 @@
+"""The extractor's model: what class names and words say, and the trees that judge blocks.
+
+A model file is an npz archive without pickles. Hash tables are rebuilt from sorted keys when it is
+loaded, so the file is the same bytes for the same training.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.errors import ConfigError
+from curation.extract.features import COUNT, VERSION, Lexicons
+from curation.extract.forest import Forest
+from curation.extract.markup import hash_table
+from curation.models import ModelFile, locate
+
+#: A fixed date inside archives: the same model gives the same bytes.
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Weights by hash: of class names, of words, or bits of regions."""
+
+    keys: npt.NDArray[np.uint64]  # [k] ascending
+    values: npt.NDArray[Any]  # [k] float32 weights or int32 bits
+
+
+@dataclass(frozen=True)
+class Model:
+    """What judges blocks."""
+
+    classes: Lexicon
+    words: Lexicon
+    regions: Lexicon
+    forest: Forest
+
+    @functools.cached_property
+    def lexicons(self) -> Lexicons:
+        """The lexicons as the hash tables that kernels read."""
+        return Lexicons(
+            _positions(self.classes.keys),
+            self.classes.values.astype(np.float32),
+            _positions(self.words.keys),
+            self.words.values.astype(np.float32),
+            hash_table(
+                {
+                    int(k): int(v)
+                    for k, v in zip(self.regions.keys, self.regions.values, strict=True)
+                }
+            ),
+        )
+
+    def save(self, path: Path) -> None:
+        """Write the model; the same model gives the same bytes."""
+        head = {"features": VERSION, "columns": COUNT, "base": self.forest.base}
+        arrays = {
+            "head": np.frombuffer(json.dumps(head, sort_keys=True).encode(), np.uint8),
+            "class_keys": self.classes.keys,
+            "class_weights": self.classes.values.astype(np.float16),
+            "word_keys": self.words.keys,
+            "word_weights": self.words.values.astype(np.float16),
+            "region_keys": self.regions.keys,
+            "region_bits": self.regions.values.astype(np.int32),
+            "roots": self.forest.roots,
+            "feature": self.forest.feature,
+            "threshold": self.forest.threshold,
+            "left": self.forest.left,
+        }
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in arrays.items():
+                buffer = io.BytesIO()
+                np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+                entry = zipfile.ZipInfo(f"{name}.npy", _DATE)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(entry, buffer.getvalue())
+
+
+def _positions(
+    keys: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    return hash_table({int(key): index for index, key in enumerate(keys)})
+
+
+def read_model(path: Path, name: str) -> Model:
+    """Read a model file. Raises ConfigError, naming it, when it is none or of another version."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            head: dict[str, Any] = json.loads(stored["head"].tobytes())
+            part = {key: stored[key] for key in stored.files if key != "head"}
+    except Exception as error:  # zip, numpy and json each have their own
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ConfigError(f"{name}: not an extraction model of this toolkit: {reason}") from None
+    if head.get("features") != VERSION or head.get("columns") != COUNT:
+        raise ConfigError(
+            f"{name}: trained on features of version {head.get('features')}, not {VERSION}; "
+            "train it anew with `python -m curation.train.extract`"
+        )
+    forest = Forest(part["roots"], part["feature"], part["threshold"], part["left"], head["base"])
+    return Model(
+        Lexicon(part["class_keys"], part["class_weights"].astype(np.float32)),
+        Lexicon(part["word_keys"], part["word_weights"].astype(np.float32)),
+        Lexicon(part["region_keys"], part["region_bits"]),
+        forest,
+    )
+
+
+@functools.cache
+def load(model: ModelFile) -> Model:
+    """The model that settings name, loaded once per process and verified."""
+    path, _ = locate(model)
+    return read_model(path, model.path)

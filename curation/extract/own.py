@@ -1,0 +1,115 @@
+"""The engine `curation`: scan, measure, judge and assemble; no tree, no Python per element."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from curation.extract import scan as s
+from curation.extract.assemble import assemble
+from curation.extract.decide import keep
+from curation.extract.features import NAMES, features
+from curation.extract.forest import probabilities
+from curation.extract.model import Model, load
+from curation.extract.settings import ExtractSettings
+
+_IN_COMMENTS = NAMES.index("region_0")
+_SPACE = regex.compile(r"\s+")
+_TAGS = regex.compile(r"<[^<>]*>")
+_ENOUGH = 0.2  # less text than this share of a page's stated article body is a failure
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A scanned page with the fate of its blocks."""
+
+    source: bytes
+    page: s.Page
+    probability: npt.NDArray[np.float64]  # [n]
+    kept: npt.NDArray[np.bool_]  # [n]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the engine makes of a page."""
+
+    text: str
+    title: str
+    language: str
+    code_languages: tuple[str, ...]
+
+
+class TooManyNodesError(ValueError):
+    """A page has more elements or blocks than the settings allow."""
+
+
+def judge(source: bytes, settings: ExtractSettings) -> Judged:
+    """Scan a page (UTF-8) and decide on each block. Raises TooManyNodesError."""
+    model = load(settings.model)
+    judged = _judge(source, settings, model, keep_hidden=False)
+    if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.kept):
+        # A hidden element swallowed the page, or everything is hidden until a script runs.
+        judged = _judge(source, settings, model, keep_hidden=True)
+    return judged
+
+
+def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: bool) -> Judged:
+    page = s.scan(source, settings.max_depth, settings.max_nodes, keep_hidden)
+    if page.status == s.STATUS_TOO_MANY:
+        raise TooManyNodesError
+    measured = features(source, page, model.lexicons)
+    probability = probabilities(model.forest, measured)
+    in_comments = measured[:, _IN_COMMENTS] > 0
+    kept = keep(probability, page, in_comments, settings.decision, settings.comments)
+    return Judged(source, page, probability, kept)
+
+
+def run(source: bytes, settings: ExtractSettings) -> Result:
+    """Main content, title and declared language of a page (UTF-8). Raises TooManyNodesError."""
+    judged = judge(source, settings)
+    page = judged.page
+    made = assemble(source, page, judged.kept, settings.markdown)
+    text = made.text
+    if page.facts[s.LINKED_DATA] and b"articleBody" in source:
+        body = stated_body(source, page)
+        if len(text) < _ENOUGH * len(body):
+            text = body
+    title = _fact(source, page, s.TITLE)
+    language = _fact(source, page, s.LANGUAGE).lower()
+    return Result(text, title, language[:20], made.code_languages)
+
+
+def _fact(source: bytes, page: s.Page, slot: int) -> str:
+    start, end = page.facts[slot], page.facts[slot + 1]
+    raw = source[start : min(end, start + 2000)].decode("utf-8", "replace")
+    return _SPACE.sub(" ", html.unescape(raw)).strip()
+
+
+def stated_body(source: bytes, page: s.Page) -> str:
+    """The longest `articleBody` in the JSON-LD of a page, "" when there is none."""
+    best = ""
+    for slot in range(s.LINKED_DATA, s.FACTS, 2):
+        start, end = page.facts[slot], page.facts[slot + 1]
+        if not start or b"articleBody" not in source[start:end]:
+            continue
+        try:
+            waiting = [json.loads(source[start:end].decode("utf-8", "replace"), strict=False)]
+        except (ValueError, RecursionError):
+            continue
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, dict):
+                body = item.get("articleBody")
+                if isinstance(body, str) and len(body) > len(best):
+                    best = body
+                waiting.extend(item.values())
+            elif isinstance(item, list):
+                waiting.extend(item)
+    if "<" in best:
+        best = _TAGS.sub(" ", best)
+    return html.unescape(best)

@@ -1,0 +1,315 @@
+"""What the text of each block looks like: counts of words and marks, hashes, learned word scores.
+
+Nothing here knows a language: a word is a run of letters, each Han character or kana counts as one
+word, and sentence marks of all scripts count alike.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from curation.extract.markup import FNV_PRIME, FNV_START, find
+
+# Columns of the counts that `count_words` returns.
+(
+    WORDS,
+    SENTENCES,
+    COMMAS,
+    DIGITS,
+    UPPER,
+    LETTERS,
+    ENDS_SENTENCE,
+    FIRST,
+    SYMBOLS,
+    LOWER_STARTS,
+    TITLE_SHARED,
+    SHORT_WORDS,
+) = range(12)
+COLUMNS = 12
+
+SCORED_BYTES = 200  # longer blocks get no word score: their shape says enough
+SCORED_WORDS = 16
+
+_UPPER, _LOWER, _CASELESS, _HAN, _DIGIT, _SENTENCE, _COMMA, _SYMBOL, _SPACE = range(9)
+
+
+@numba.njit(cache=True, nogil=True)
+def kind_of(point):  # type: ignore[no-untyped-def]
+    """Coarse kind of a code point, small letters told from capitals where that is one comparison."""
+    if point < 128:
+        if 97 <= point <= 122:
+            return _LOWER
+        if 65 <= point <= 90:
+            return _UPPER
+        if 48 <= point <= 57:
+            return _DIGIT
+        if point <= 32:
+            return _SPACE
+        if point == 46 or point == 33 or point == 63:
+            return _SENTENCE
+        if point == 44 or point == 59:
+            return _COMMA
+        return _SYMBOL
+    if point < 0x2000:
+        if point < 0xC0:
+            if point == 0xAA or point == 0xB5 or point == 0xBA:
+                return _LOWER
+            return _SYMBOL
+        if point <= 0xDE:
+            return _SYMBOL if point == 0xD7 else _UPPER
+        if point == 0xF7:
+            return _SYMBOL
+        if 0x391 <= point <= 0x3A9 or 0x400 <= point <= 0x42F:
+            return _UPPER
+        if 0xDF <= point <= 0xFF or 0x3B1 <= point <= 0x3C9 or 0x430 <= point <= 0x45F:
+            return _LOWER
+        if point == 0x60C or point == 0x61B:
+            return _COMMA
+        if point == 0x61F or point == 0x6D4 or point == 0x964 or point == 0x965:
+            return _SENTENCE
+        if point == 0x1362 or point == 0x104A or point == 0x104B or point == 0x17D4:
+            return _SENTENCE
+        return _CASELESS
+    if point < 0x2C00:
+        return _SENTENCE if point == 0x2026 else _SYMBOL
+    if point < 0x3040:
+        if point == 0x3002:
+            return _SENTENCE
+        if point == 0x3001:
+            return _COMMA
+        return _CASELESS if point < 0x2E00 else _SYMBOL
+    if point < 0xA000:
+        if 0x3400 <= point or point <= 0x30FF:
+            return _HAN if point < 0x4DC0 or point >= 0x4E00 else _SYMBOL
+        return _CASELESS
+    if 0xF900 <= point <= 0xFAFF or 0x20000 <= point <= 0x3FFFF:
+        return _HAN
+    if 0xFE30 <= point <= 0xFE4F:
+        return _SYMBOL
+    if 0xFF00 <= point <= 0xFF65:
+        if point == 0xFF01 or point == 0xFF0E or point == 0xFF1F or point == 0xFF61:
+            return _SENTENCE
+        if point == 0xFF0C or point == 0xFF1B or point == 0xFF64:
+            return _COMMA
+        if 0xFF10 <= point <= 0xFF19:
+            return _DIGIT
+        if 0xFF21 <= point <= 0xFF3A:
+            return _UPPER
+        return _LOWER if 0xFF41 <= point <= 0xFF5A else _SYMBOL
+    if point >= 0x1F000 or 0xE000 <= point <= 0xF8FF:
+        return _SYMBOL
+    return _CASELESS
+
+
+@numba.njit(cache=True, nogil=True)
+def _folded(point, kind):  # type: ignore[no-untyped-def]
+    """Small letter of a capital, for the scripts where `kind_of` tells them apart."""
+    if kind != _UPPER:
+        return point
+    if 0x400 <= point <= 0x40F:
+        return point + 80
+    return point + 32
+
+
+@numba.njit(cache=True, nogil=True)
+def count_words(text, starts, ends, title_keys, title_values, lex_keys, lex_slots, lex_values,
+                hashes, hash_starts):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Counts [n, COLUMNS], text hash [n] and word score [n] of the blocks text[starts:ends].
+
+    The word score is the sum of the weights of the first words and pairs of words of a short block
+    over the square root of their number. With a non-empty `hash_starts` [n + 1] the hashes of those
+    words and pairs are written into `hashes`, for training.
+    """
+    n = len(starts)
+    counts = np.zeros((n, COLUMNS), np.float32)
+    whole = np.empty(n, np.uint64)
+    score = np.zeros(n, np.float32)
+    collect = len(hash_starts) > 0
+    written = 0
+    for b in range(n):
+        i = np.int64(starts[b])
+        end = np.int64(ends[b])
+        scored = end - i < SCORED_BYTES
+        h = FNV_START
+        word = FNV_START
+        word_length = 0
+        word_digit = False
+        previous_word = np.uint64(0)
+        seen = 0
+        total = np.float32(0)
+        hits = 0
+        words = 0
+        last = _SPACE
+        first = -1
+        sentences = 0
+        commas = 0
+        digits = 0
+        upper = 0
+        letters = 0
+        symbols = 0
+        lower_starts = 0
+        shared = 0
+        short = 0
+        while True:
+            if i >= end:
+                kind = _SPACE
+                point = np.int64(32)
+                size = 0
+            else:
+                c = np.int64(text[i])
+                if c < 128:
+                    point = c
+                    size = 1
+                elif c < 0xE0:
+                    point = ((c & 31) << 6) | np.int64(text[i + 1] & 63)
+                    size = 2
+                elif c < 0xF0:
+                    point = (
+                        ((c & 15) << 12)
+                        | (np.int64(text[i + 1] & 63) << 6)
+                        | np.int64(text[i + 2] & 63)
+                    )
+                    size = 3
+                else:
+                    point = (
+                        ((c & 7) << 18)
+                        | (np.int64(text[i + 1] & 63) << 12)
+                        | (np.int64(text[i + 2] & 63) << 6)
+                        | np.int64(text[i + 3] & 63)
+                    )
+                    size = 4
+                kind = kind_of(point)
+                h = (h ^ np.uint64(point)) * FNV_PRIME
+            in_word = kind <= _DIGIT
+            if in_word:
+                if word_length == 0:
+                    word_digit = kind == _DIGIT
+                    if kind == _LOWER:
+                        lower_starts += 1
+                    if kind != _HAN:
+                        words += 1
+                if kind == _HAN:
+                    words += 1
+                if kind == _DIGIT:
+                    digits += 1
+                else:
+                    letters += 1
+                    if kind == _UPPER:
+                        upper += 1
+                if word_digit and kind == _DIGIT:
+                    word = (FNV_START ^ np.uint64(48)) * FNV_PRIME
+                else:
+                    word_digit = False
+                    word = (word ^ np.uint64(_folded(point, kind))) * FNV_PRIME
+                word_length += 1
+            else:
+                if word_length:
+                    if word_length <= 3:
+                        short += 1
+                    if find(title_keys, title_values, word) >= 0:
+                        shared += 1
+                    if scored and seen < SCORED_WORDS:
+                        slot = find(lex_keys, lex_slots, word)
+                        if slot >= 0:
+                            total += lex_values[slot]
+                            hits += 1
+                        if collect:
+                            hashes[written] = word
+                            written += 1
+                        if seen:
+                            pair = (previous_word * FNV_PRIME) ^ word
+                            slot = find(lex_keys, lex_slots, pair)
+                            if slot >= 0:
+                                total += lex_values[slot]
+                                hits += 1
+                            if collect:
+                                hashes[written] = pair
+                                written += 1
+                        previous_word = word
+                        seen += 1
+                    word = FNV_START
+                    word_length = 0
+                if size == 0:
+                    break
+                if kind == _SENTENCE:
+                    # A full stop inside a number or an address ends no sentence.
+                    if point != 46 or i + 1 >= end or text[i + 1] <= 32 or text[i + 1] == 34:
+                        sentences += 1
+                elif kind == _COMMA:
+                    commas += 1
+                elif kind == _SYMBOL:
+                    symbols += 1
+            if kind != _SPACE:
+                if first < 0:
+                    first = kind
+                last = kind if point != 58 else 20
+            i += size
+        counts[b, WORDS] = words
+        counts[b, SENTENCES] = sentences
+        counts[b, COMMAS] = commas
+        counts[b, DIGITS] = digits
+        counts[b, UPPER] = upper
+        counts[b, LETTERS] = letters
+        counts[b, ENDS_SENTENCE] = 1 if last == _SENTENCE else (2 if last == 20 else 0)
+        counts[b, FIRST] = first
+        counts[b, SYMBOLS] = symbols
+        counts[b, LOWER_STARTS] = lower_starts
+        counts[b, TITLE_SHARED] = shared
+        counts[b, SHORT_WORDS] = short
+        whole[b] = h
+        if hits:
+            score[b] = total / np.sqrt(np.float32(hits))
+        if collect:
+            hash_starts[b + 1] = written
+    return counts, whole, score
+
+
+@numba.njit(cache=True, nogil=True)
+def title_words(text, start, end):  # type: ignore[no-untyped-def]
+    """Hashes of the words of text[start:end], as `count_words` makes them."""
+    out = np.empty(end - start + 1, np.uint64)
+    n = 0
+    i = start
+    word = FNV_START
+    length = 0
+    word_digit = False
+    while i <= end:
+        if i == end:
+            point = np.int64(32)
+            size = 1
+        else:
+            c = np.int64(text[i])
+            if c < 128:
+                point = c
+                size = 1
+            elif c < 0xE0:
+                point = ((c & 31) << 6) | np.int64(text[i + 1] & 63)
+                size = 2
+            elif c < 0xF0:
+                point = (
+                    ((c & 15) << 12)
+                    | (np.int64(text[i + 1] & 63) << 6)
+                    | np.int64(text[i + 2] & 63)
+                )
+                size = 3
+            else:
+                point = np.int64(0x1F600)
+                size = 4
+        kind = kind_of(point)
+        if kind <= _DIGIT:
+            if length == 0:
+                word_digit = kind == _DIGIT
+            if word_digit and kind == _DIGIT:
+                word = (FNV_START ^ np.uint64(48)) * FNV_PRIME
+            else:
+                word_digit = False
+                word = (word ^ np.uint64(_folded(point, kind))) * FNV_PRIME
+            length += 1
+        elif length:
+            out[n] = word
+            n += 1
+            word = FNV_START
+            length = 0
+        i += size
+    return out[:n]
