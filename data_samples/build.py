@@ -166,7 +166,9 @@ def _jsonl(pages: Sequence[Page]) -> bytes:
         )
         for i, p in enumerate(pages)
     ]
-    lines.insert(2, '{"url": "https://cut.example/", "date": "2024-02-01T00:00:00Z", "text": "The li')
+    lines.insert(
+        2, '{"url": "https://cut.example/", "date": "2024-02-01T00:00:00Z", "text": "The li'
+    )
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -255,7 +257,10 @@ def build() -> dict[str, bytes]:
         rows.append(_row(DAMAGED, replace(b.page, note=note), b.fate))
     lost = Page("", "", "garbage", "und", "", note="bytes between two records")
     rows.append(_row(DAMAGED, lost, "set_aside:gzip.garbage|set_aside:warc.garbage|skipped"))
-    cut = Capture("records-00007.jsonl.gz", Page("https://cut.example/", "2024-02-01T00:00:00Z", "article", "en", ""))
+    cut = Capture(
+        "records-00007.jsonl.gz",
+        Page("https://cut.example/", "2024-02-01T00:00:00Z", "article", "en", ""),
+    )
     rows.append(_row(cut.file, cut.page, "set_aside:jsonl.bad_json"))
     urls = Counter(tuple(row.split("\t")[:2]) for row in rows)
     twice = [key for key, count in urls.items() if count > 1]

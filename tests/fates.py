@@ -150,7 +150,7 @@ def _check_row(row: dict[str, str], ends: list[Place], aside: list[dict[str, Any
 
 
 def check_mended(run: Path, rows: list[dict[str, str]]) -> list[str]:
-    """Whether as many records were mended as the sample has broken ones whose beginning is whole."""
+    """Whether each broken record whose beginning can be read was mended."""
     counts = json.loads((run / "extract" / "manifest.json").read_text(encoding="utf-8"))["counts"]
     wanted = Counter(
         row["note"].removeprefix("mended: ") for row in rows if row["note"].startswith("mended: ")

@@ -130,19 +130,11 @@ def test_no_page_stands_twice_in_the_table() -> None:
              "noise-00003.warc.gz", "board-00004.warc.lz4"],
 )  # fmt: skip
 def test_another_reader_finds_the_pages_of_the_table(name: str) -> None:
-    warc = pytest.importorskip("fastwarc.warc")
-    from fastwarc.stream_io import GZipStream, LZ4Stream
-
-    path = SAMPLES / name
-    if name.endswith(".zst"):
-        pytest.skip("fastwarc doesn't read zstd")
-    with path.open("rb") as raw:
-        stream = GZipStream(raw) if name.endswith(".gz") else LZ4Stream(raw)
-        found = Counter(
-            (record.headers["WARC-Target-URI"], record.headers["WARC-Date"])
-            for record in warc.ArchiveIterator(stream, record_types=warc.WarcRecordType.response)
-            if "/dot-" not in record.headers["WARC-Target-URI"]
-        )
+    fastwarc = pytest.importorskip("fastwarc")
+    with (SAMPLES / name).open("rb") as raw:
+        records = fastwarc.ArchiveIterator(raw, record_types=fastwarc.WarcRecordType.response)
+        heads = [(r.headers["WARC-Target-URI"], r.headers["WARC-Date"]) for r in records]
+    found = Counter(head for head in heads if "/dot-" not in head[0])  # images
     assert found == Counter((r["url"], r["date"]) for r in ROWS if r["file"] == name)
 
 

@@ -102,8 +102,9 @@ def pack_zstd(records: Sequence[bytes], dictionary: bool) -> bytes:
     if not dictionary:
         packer = zstandard.ZstdCompressor(level=12, write_checksum=True)
         return b"".join(packer.compress(record) for record in records)
-    trained = zstandard.train_dictionary(8192, [r[i : i + 512] for r in records
-                                                for i in range(0, len(r), 512)])
+    trained = zstandard.train_dictionary(
+        8192, [r[i : i + 512] for r in records for i in range(0, len(r), 512)]
+    )
     packed = zstandard.ZstdCompressor(level=12).compress(trained.as_bytes())
     packer = zstandard.ZstdCompressor(level=12, dict_data=trained)
     head = struct.pack("<II", 0x184D2A5D, len(packed)) + packed

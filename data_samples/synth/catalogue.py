@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (markup and tables)
 """Which page goes where: the files of the synthetic web and the fate of every page."""
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def _english(site: dict[str, Site]) -> list[Page]:
     pages = []
     for i, text in enumerate(articles):
         host = "slowkitchen" if text.topic in ("food", "home") else hosts[i % len(hosts)]
-        encoding = Encoding("cp1252", "windows-1252", "meta") if i % 7 == 3 else (UTF8, META8)[i % 2]
+        encoding = (
+            Encoding("cp1252", "windows-1252", "meta") if i % 7 == 3 else (UTF8, META8)[i % 2]
+        )
         pages.append(make(site[f"{host}.example"], text, "article", encoding=encoding))
     for text in load("personal"):
         page = make(site["fieldnotes.example"], text, "personal-data", encoding=META8)
@@ -92,7 +95,9 @@ def _knowledge(site: dict[str, Site]) -> list[Page]:
         form = MATH_FORMS[i % len(MATH_FORMS)]
         host = {"wiki": "mathpedia", "mathjax": "mathnotes"}.get(form, "proofs")
         host = "mathnotes" if i % 5 == 4 and form != "wiki" else host
-        page = make(site[f"{host}.example"], text, "maths", math=form, encoding=(UTF8, META8)[i % 2])
+        page = make(
+            site[f"{host}.example"], text, "maths", math=form, encoding=(UTF8, META8)[i % 2]
+        )
         pages.append(replace(page, note=f"formulas: {form}"))
     code = [t for n in ("code_1", "code_2") for t in load(n)]
     for i, text in enumerate(code):
@@ -103,7 +108,9 @@ def _knowledge(site: dict[str, Site]) -> list[Page]:
     pages += [make(site["wheelandkettle.example"], t, "forum") for t in load("forum")]
     for i, text in enumerate(load("answers")):
         math = MATH_FORMS[2 + i % 2] if text.topic == "mathematics" else None
-        pages.append(make(site["askbench.example"], text, "answers", math=math, code=CODE_FORMS[i % 3]))
+        pages.append(
+            make(site["askbench.example"], text, "answers", math=math, code=CODE_FORMS[i % 3])
+        )
     pages += [make(site["goodthings.example"], t, "product") for t in load("products")]
     return pages
 

@@ -14,7 +14,6 @@ from synth.archive import (
 )
 from synth.pages import Page
 
-
 #: What may become of the beginning of a page.
 PARTIAL = (
     "keep", "extract:extract.empty", "identify-language:language.low_score",
@@ -34,9 +33,7 @@ class Broken:
     @property
     def fate(self) -> str:
         """Nothing of it can be read: set aside. A beginning can: it is judged as what it is."""
-        aside = [
-            one if one == "skipped" else f"set_aside:{one}" for one in self.reason.split("|")
-        ]
+        aside = [one if one == "skipped" else f"set_aside:{one}" for one in self.reason.split("|")]
         return "|".join([*aside, *PARTIAL]) if self.mended else "|".join(aside)
 
 

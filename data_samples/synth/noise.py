@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (markup and tables)
 """What a curated corpus must not hold: spam, logs, adult keywords, gibberish, empty shells."""
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def log_dumps() -> list[Page]:
         dice = Dice(f"log {n}")
         kind = ("access", "trace", "syslog")[n % 3]
         lines = []
-        for i in range(160):
+        for _ in range(160):
             clock = f"{dice.below(24):02}:{dice.below(60):02}:{dice.below(60):02}"
             if kind == "access":
                 address = ".".join(str(dice.between(10, 250)) for _ in range(4))
@@ -257,11 +258,50 @@ def listings(site: Site) -> list[Page]:
     return pages
 
 
-_LOREM = (
-    "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut "
-    "labore et dolore magna aliqua enim ad minim veniam quis nostrud exercitation ullamco laboris "
-    "nisi aliquip ex ea commodo consequat duis aute irure in reprehenderit voluptate velit esse"
-).split()
+_LOREM = [
+    "lorem",
+    "ipsum",
+    "dolor",
+    "sit",
+    "amet",
+    "consectetur",
+    "adipiscing",
+    "elit",
+    "sed",
+    "do",
+    "eiusmod",
+    "tempor",
+    "incididunt",
+    "ut",
+    "labore",
+    "et",
+    "dolore",
+    "magna",
+    "aliqua",
+    "enim",
+    "ad",
+    "minim",
+    "veniam",
+    "quis",
+    "nostrud",
+    "exercitation",
+    "ullamco",
+    "laboris",
+    "nisi",
+    "aliquip",
+    "ex",
+    "ea",
+    "commodo",
+    "consequat",
+    "duis",
+    "aute",
+    "irure",
+    "in",
+    "reprehenderit",
+    "voluptate",
+    "velit",
+    "esse",
+]
 
 
 def placeholders() -> list[Page]:
@@ -303,7 +343,14 @@ def http_errors() -> list[Page]:
     )
     return [
         replace(
-            _page("harbourpost.example", path, "error", "en", _shell(status, text), "extract:http.status"),
+            _page(
+                "harbourpost.example",
+                path,
+                "error",
+                "en",
+                _shell(status, text),
+                "extract:http.status",
+            ),
             status=status,
             extra_headers=headers,
         )

@@ -70,7 +70,9 @@ def phrase(line: str, language: str) -> str:
     """
     if language in UNSPACED:
         # Thai vowel signs and tone marks are no word characters to `re`.
-        runs = re.findall(r"(?:[^\W\d_a-zA-Z]|[\u0e31-\u0e4e])(?:[^\W\d_a-zA-Z]|[\u0e31-\u0e4e]){7,}", line)
+        runs = re.findall(
+            r"(?:[^\W\d_a-zA-Z]|[\u0e31-\u0e4e])(?:[^\W\d_a-zA-Z]|[\u0e31-\u0e4e]){7,}", line
+        )
         return max(runs, key=len)[:12] if runs else ""
     words = line.split()
     middle = max(1, len(words) // 2 - 3)
@@ -142,7 +144,7 @@ def make(
     month: str = "2024-02",
     math: str | None = None,
     code: str = "plain",
-    encoding: Encoding = Encoding(),  # noqa: B008 (frozen)
+    encoding: Encoding = Encoding(),
 ) -> Page:
     """Dress a text as a page of a site; the expected phrases come from the text."""
     path = path or f"/{kind}/{text.slug}.html"
@@ -199,5 +201,10 @@ def earlier_version(text: Text) -> Text:
 def removed(page: Page, fate: str, **changes: object) -> Page:
     """The same page with another fate; a removed page is asked for no phrases."""
     return replace(
-        page, fate=fate, contains=(), source_contains=(), excludes=(), **changes  # type: ignore[arg-type]
+        page,
+        fate=fate,
+        contains=(),
+        source_contains=(),
+        excludes=(),
+        **changes,  # type: ignore[arg-type]
     )

@@ -36,15 +36,10 @@ def formula(tex: str, form: str, display: bool) -> str:
         return f"\\[{safe}\\]" if display else f"\\({safe}\\)"
     if form == "mathjax-script":
         mode = "; mode=display" if display else ""
-        return (
-            '<span class="MathJax_Preview"></span>'
-            f'<script type="math/tex{mode}">{tex}</script>'
-        )
+        return f'<span class="MathJax_Preview"></span><script type="math/tex{mode}">{tex}</script>'
     if form == "katex":
         shown = re.sub(r"\\[A-Za-z]+|[{}^_]", " ", tex)
-        pieces = "".join(
-            f'<span class="mord">{escape(piece)}</span>' for piece in shown.split()
-        )
+        pieces = "".join(f'<span class="mord">{escape(piece)}</span>' for piece in shown.split())
         html = (
             f'<span class="katex"><span class="katex-mathml">{to_mathml(tex, display, True)}'
             f'</span><span class="katex-html" aria-hidden="true"><span class="base">{pieces}'
@@ -101,7 +96,8 @@ def listing(code: str, language: str, form: str) -> str:
         return f'<pre><code class="language-{language}">{escape(code, quote=False)}</code></pre>'
     if form == "pygments":
         body = f"<pre><span></span>{_marked(code, None)}\n</pre>"
-        return f'<div class="highlight-{language} notranslate"><div class="highlight">{body}</div></div>'
+        body = f'<div class="highlight">{body}</div>'
+        return f'<div class="highlight-{language} notranslate">{body}</div>'
     if form == "prism":
         return (
             f'<pre class="language-{language}" tabindex="0"><code class="language-{language}">'

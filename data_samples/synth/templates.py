@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (markup and tables)
 """Page skeletons: what stands around a text on a news site, a blog, a forum, a shop, a manual."""
 
 from __future__ import annotations
@@ -166,7 +167,9 @@ def legacy(site: Site, text: Text, dress: Dress) -> str:
     menu = "<BR>\n".join(f'<A HREF="s{i}.html">{escape(n)}</A>' for i, n in enumerate(site.nav))
     body = _body(site, text, dress)
     for tag in ("p", "h2", "ul", "li", "blockquote"):
-        body = body.replace(f"<{tag}>", f"<{tag.upper()}>").replace(f"</{tag}>", f"</{tag.upper()}>")
+        body = body.replace(f"<{tag}>", f"<{tag.upper()}>").replace(
+            f"</{tag}>", f"</{tag.upper()}>"
+        )
     return f"""<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.01 Transitional//EN">
 <HTML>
 <HEAD>
@@ -217,7 +220,7 @@ def docs(site: Site, text: Text, dress: Dress) -> str:
 def wiki(site: Site, text: Text, dress: Dress) -> str:
     """An encyclopaedia page: contents box, edit links, navigation portlets, categories."""
     return f"""<!DOCTYPE html>
-<html class="client-nojs" lang="{site.language}" dir="{'rtl' if site.language in ('ar', 'he', 'fa') else 'ltr'}">
+<html class="client-nojs" lang="{site.language}" dir="{"rtl" if site.language in ("ar", "he", "fa") else "ltr"}">
 {_head(site, text, dress)}
 <body class="mediawiki ns-0 ns-subject skin-vector">
 <div id="mw-page-base" class="noprint"></div>
@@ -356,7 +359,7 @@ def listing_page(site: Site, title: str, cards: Sequence[tuple[str, str]], dress
     items = "\n".join(
         f'<div class="card"><a href="/p/{i}"><img src="/img/{i}.jpg" alt=""></a>'
         f'<h3><a href="/p/{i}">{escape(name)}</a></h3><span class="price">{price}</span>'
-        '<button>Add to cart</button></div>'
+        "<button>Add to cart</button></div>"
         for i, (name, price) in enumerate(cards)
     )
     pages = " ".join(f'<a href="?page={i}">{i}</a>' for i in range(1, 9))

@@ -24,7 +24,24 @@ _OPERATORS = {
     "{": "{", "}": "}",
 }  # fmt: skip
 _FUNCTIONS = frozenset(
-    "sin cos tan log ln exp gcd max min lim det arctan deg Pr ker dim".split()
+    [
+        "sin",
+        "cos",
+        "tan",
+        "log",
+        "ln",
+        "exp",
+        "gcd",
+        "max",
+        "min",
+        "lim",
+        "det",
+        "arctan",
+        "deg",
+        "Pr",
+        "ker",
+        "dim",
+    ]
 )
 _SPACES = {",": "0.17em", ";": "0.28em", "quad": "1em", "qquad": "2em", " ": "0.25em", "!": "0"}
 _LETTERS = {"R": "ℝ", "Z": "ℤ", "N": "ℕ", "Q": "ℚ", "C": "ℂ", "E": "𝔼", "P": "ℙ"}
@@ -96,7 +113,7 @@ class _Parser:
         )
         table = f"<mtable>{cells}</mtable>"
         if name == "pmatrix":
-            return f'<mrow><mo>(</mo>{table}<mo>)</mo></mrow>'
+            return f"<mrow><mo>(</mo>{table}<mo>)</mo></mrow>"
         if name == "cases":
             return f"<mrow><mo>{{</mo>{table}</mrow>"
         return table

@@ -1,15 +1,15 @@
 """The source texts: a line-based format, one block per line.
 
-    === slug | topic            starts a text; further `| key=value` fields may follow
-    Title                       first line
-    A paragraph.                any other line
-    ## Heading
-    - list item
-    > quotation
-    | cell | cell |             table row
-    $$ x^2 $$                   displayed formula; `$x$` inside a line where formulas are on
-    ```python ... ```           code
-    @ author | 2023-05-04 10:12 starts a post of a thread
+=== slug | topic            starts a text; further `| key=value` fields may follow
+Title                       first line
+A paragraph.                any other line
+## Heading
+- list item
+> quotation
+| cell | cell |             table row
+$$ x^2 $$                   displayed formula; `$x$` inside a line where formulas are on
+```python ... ```           code
+@ author | 2023-05-04 10:12 starts a post of a thread
 """
 
 from __future__ import annotations
