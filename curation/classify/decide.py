@@ -23,6 +23,6 @@ def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
         verdicts = verdicts.otherwise(
             Verdicts.where(low, LOW_SCORE, quality.astype(np.float64), least)
         )
-    dropped = np.isin(np.array(result.topic.to_pylist(), str), settings.drop_topics or [""])
+    dropped = np.array([topic in settings.drop_topics for topic in result.topic.to_pylist()], bool)
     scores = result.topic_score.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return verdicts.otherwise(Verdicts.where(dropped, DROPPED, scores))

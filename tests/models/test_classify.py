@@ -1,0 +1,189 @@
+"""Quality, domain and topic: features, models, decisions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curation.classify import Classifier, ClassifyResult, ClassifySettings, decide
+from curation.classify import default_settings as defaults
+from curation.classify.features import BITS, SHAPE, measure
+from curation.classify.linear import LinearModel, load
+from curation.errors import ConfigError
+
+PROSE = (
+    "The bridge was built in 1894 after a flood had carried away the wooden one. Its architect, "
+    "who had studied in Vienna, chose iron because stone was dear and the river was wide. For "
+    "forty years it carried the only road between the two halves of the town, and when the "
+    "railway came in 1903 the deck was strengthened so that wagons could pass.\n"
+    "Historians still argue about why the western pier was moved. The town's records show that "
+    "the ground on that side was softer than the engineers had expected; letters in the archive "
+    "suggest instead that a landowner refused to sell. Both explanations may be true.\n"
+)
+JUNK = "\n".join(["BUY NOW!!! $$$ cheap | login | cart (0)", "Home > Shop > Sale > %%%"] * 20)
+CODE = "\n".join(
+    ["import os", "def main(argv):", "    for name in argv[1:]:", "        print(name)"] * 15 * 15
+)
+TEXTS = [PROSE, JUNK, CODE, "", "\n", "短い文。" * 40, "Привет, мир. " * 30, "\0\0", "a"]
+
+
+def result(**columns: list[object]) -> ClassifyResult:
+    n = len(next(iter(columns.values())))
+    floats = pa.array(np.zeros(n), pa.float32())
+    return ClassifyResult(
+        quality=pa.array(columns.get("quality", [1.0] * n), pa.float32()),
+        grade=floats,
+        domain=pa.array(columns.get("domain", ["general"] * n)),
+        topic=pa.array(columns.get("topic", ["other"] * n)),
+        topic_score=floats,
+        domain_scores={},
+    )
+
+
+def changed(**changes: object) -> ClassifySettings:
+    return ClassifySettings.model_validate(defaults().model_dump() | changes)
+
+
+def test_scores_of_typical_pages() -> None:
+    found = Classifier(defaults()).apply(TEXTS[:3], pa.array(["en", "en", "en"]))
+    quality = found.quality.to_pylist()
+    assert quality[0] > 5 * quality[1]
+    assert found.domain.to_pylist()[::2] == ["general", "code"]
+    assert found.grade[0].as_py() > found.grade[1].as_py()
+    reasons = decide(found, defaults()).reason.to_pylist()
+    assert reasons == [None, "quality.low_score", None]
+
+
+def test_every_score_is_a_probability() -> None:
+    found = Classifier(defaults()).apply(TEXTS)
+    for column in (found.quality, found.topic_score, *found.domain_scores.values()):
+        assert column.type == pa.float32() and column.null_count == 0
+        values = column.to_numpy()
+        assert ((values >= 0) & (values <= 1)).all()
+    sums = sum(c.to_numpy().astype(float) for c in found.domain_scores.values())
+    assert np.allclose(sums, 1, atol=1e-3)
+
+
+@given(st.lists(st.integers(0, len(TEXTS)), min_size=0, max_size=4))
+@settings(max_examples=20, deadline=None)
+def test_results_do_not_depend_on_the_batch(cuts: list[int]) -> None:
+    classifier = Classifier(defaults())
+    array = pa.array(TEXTS, pa.large_string())
+    whole = classifier.apply(array)
+    edges = [0, *sorted(cuts), len(TEXTS)]
+    parts = [classifier.apply(array.slice(a, b - a)) for a, b in itertools.pairwise(edges)]
+    for name in ("quality", "grade", "domain", "topic", "topic_score"):
+        assert pa.concat_arrays([getattr(p, name) for p in parts]).equals(getattr(whole, name))
+
+
+def test_no_documents() -> None:
+    found = Classifier(defaults()).apply([])
+    assert len(found) == 0 and len(decide(found, defaults()).reason) == 0
+
+
+def test_multilingual_is_what_is_not_english_and_no_code() -> None:
+    languages = pa.array(["de", "en", "de", None])
+    found = Classifier(defaults()).apply([PROSE, PROSE, CODE, PROSE], languages)
+    assert found.domain.to_pylist() == ["multilingual", "general", "code", "general"]
+    never = changed(domain_at_least={}, multilingual_excludes=("en", "de"))
+    found = Classifier(never).apply([PROSE, CODE], pa.array(["de", "de"]))
+    assert found.domain.to_pylist() == ["general", "general"]
+
+
+def test_decide_by_domain_and_topic() -> None:
+    scored = result(
+        quality=[0.2, 0.2, 0.05, 0.9],
+        domain=["general", "multilingual", "code", "general"],
+        topic=["sports", "sports", "other", "games"],
+    )
+    chosen = changed(min_quality={"general": 0.2, "multilingual": 0.25}, drop_topics=("games",))
+    verdicts = decide(scored, chosen)
+    assert verdicts.reason.to_pylist() == [None, "quality.low_score", None, "topic.dropped"]
+    assert verdicts.threshold.to_pylist()[1] == 0.25
+
+
+def test_topics_with_no_drops_stay() -> None:
+    assert decide(result(topic=["", "x"]), changed(drop_topics=())).reason.null_count == 2
+
+
+def test_settings_cross_processes() -> None:
+    copy = pickle.loads(pickle.dumps(defaults()))
+    assert copy == defaults() and hash(copy) == hash(defaults())
+
+
+def test_a_model_of_another_kind() -> None:
+    swapped = changed(quality=defaults().topic.model_dump())
+    with pytest.raises(ConfigError, match="kind 'classes' where 'quality' is needed"):
+        Classifier(swapped).apply(["a"])
+
+
+def test_a_file_that_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "noise.npz"
+    path.write_bytes(b"PK nothing")
+    with pytest.raises(ConfigError, match=r"noise\.npz: not a classifier") as caught:
+        load(path, "noise.npz")
+    assert "\n" not in str(caught.value)
+
+
+@given(st.lists(st.text(alphabet="aAbZ09 .\n!中é\0", max_size=80), max_size=5), st.integers(1, 60))
+@settings(deadline=None)
+def test_words_against_a_plain_count(texts: list[str], max_bytes: int) -> None:
+    """Values are 1 + ln(count) in unit length, of as many buckets as tokens and pairs differ."""
+    features = measure(texts, max_bytes)
+    assert features.shape.shape == (len(texts), len(SHAPE)) and np.isfinite(features.shape).all()
+    for i, text in enumerate(texts):
+        tokens = _tokens(text.encode()[:max_bytes].decode(errors="ignore"))
+        counts = [
+            *Counter(tokens).values(),
+            *Counter(itertools.pairwise(tokens)).values(),
+        ]
+        values = np.array([1 + math.log(c) for c in counts])
+        values /= np.sqrt((values**2).sum()) if len(values) else 1
+        begin, end = features.starts[i : i + 2]
+        ids = features.ids[begin:end]
+        assert (np.diff(ids) > 0).all() and ((ids >= 0) & (ids < 1 << BITS)).all()
+        assert np.allclose(np.sort(features.values[begin:end]), np.sort(values), atol=1e-5)
+
+
+def _tokens(text: str) -> list[str]:
+
+    text = re.sub("[0-9]", "0", text).lower()
+    return re.findall(r"\n+|中|[a-z0é]+|[^\s\0]", re.sub(r"\n+", "\n", text))
+
+
+def test_only_the_beginning_is_read() -> None:
+    a, b = measure([PROSE], 200), measure([PROSE[:200]], 200)
+    assert (a.ids == b.ids).all() and (a.values == b.values).all()
+    assert a.shape[0, 0] > b.shape[0, 0]  # but how long a text is counts
+
+
+def test_saving_and_loading(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    k, rows = 3, 50
+    model = LinearModel(
+        kind="classes",
+        labels=("a", "b", "c"),
+        max_bytes=500,
+        buckets=np.sort(random.choice(1 << BITS, rows, replace=False)).astype(np.int32),
+        weights=random.normal(size=(rows, k)).astype(np.float16).astype(np.float32),
+        mean=np.zeros(len(SHAPE), np.float32),
+        deviation=np.ones(len(SHAPE), np.float32),
+        shape_weights=random.normal(size=(len(SHAPE), k)).astype(np.float32),
+        intercept=np.zeros(k, np.float32),
+    )
+    paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    for path in paths:
+        model.save(path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    features = measure(TEXTS, model.max_bytes)
+    assert (load(paths[0], "a").outputs(features) == model.outputs(features)).all()

@@ -1,0 +1,173 @@
+"""Language identification: windows, labels, decisions."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curation.errors import ConfigError
+from curation.language import LanguageIdentifier, LanguageSettings, decide, identify
+from curation.language.settings import default_settings
+from curation.language.windows import cut
+from curation.models import ModelFile
+from curation.text import characters as ch
+
+SENTENCES = {
+    "en": "The committee will publish its report on the harvest at the end of the year.",
+    "de": "Der Ausschuss wird seinen Bericht über die Ernte am Ende des Jahres veröffentlichen.",
+    "fr": "Le comité publiera son rapport sur les récoltes à la fin de l'année prochaine.",
+    "ru": "Комитет опубликует свой доклад об урожае в конце следующего года.",
+    "zh": "委员会将在年底发表关于今年收成的报告。",
+    "th": "คณะกรรมการจะเผยแพร่รายงานเกี่ยวกับการเก็บเกี่ยวในปลายปีนี้",
+    "ar": "ستنشر اللجنة تقريرها عن المحصول في نهاية العام المقبل.",
+}
+
+
+def settings(**changes: object) -> LanguageSettings:
+    return LanguageSettings.model_validate(default_settings().model_dump() | changes)
+
+
+def test_identifies_languages_of_many_scripts() -> None:
+    labels, scores = identify(list(SENTENCES.values()))
+    assert labels == list(SENTENCES)
+    assert all(0.5 < s <= 1 for s in scores)
+
+
+def test_texts_without_letters_are_unknown() -> None:
+    labels, scores = identify(["", " \n\t", "\0", "12345 67,89", "?!… — »«", "​﻿"])
+    assert labels == ["und"] * 6
+    assert scores == [0.0] * 6
+
+
+def test_no_texts() -> None:
+    assert identify([]) == ([], [])
+
+
+def test_arrow_strings_and_nulls() -> None:
+    text = SENTENCES["de"]
+    for kind in (pa.string(), pa.large_string()):
+        labels, _ = identify(pa.array([text, None, text], kind).slice(1))
+        assert labels == ["und", "de"]
+
+
+@pytest.mark.parametrize("mark", ["\n", "\r\n", "\0", "\t", "\u2028", " \n\n "])
+def test_breaks_between_words_do_not_matter(mark: str) -> None:
+    text = SENTENCES["de"]
+    assert identify([text.replace(" ", mark)]) == identify([text])
+
+
+def test_a_label_prefix_in_a_text_is_text() -> None:
+    assert identify([f"__label__fr {SENTENCES['de']}"])[0] == ["de"]
+
+
+def test_long_documents_are_seen_from_begin_to_end() -> None:
+    """A page whose first tenth is an English menu is in the language of the rest."""
+    menu, body = SENTENCES["en"] * 10, SENTENCES["de"] * 100
+    labels, scores = identify([menu + body, body * 50])
+    assert labels == ["de", "de"]
+    assert scores[0] < scores[1]
+
+
+def test_windows_are_spread_evenly() -> None:
+    text = "".join(chr(0x4E00 + i) for i in range(1000))
+    found = cut([text, text[:30]], 3, 10)
+    assert found.texts.to_pylist() == [text[:10], text[495:505], text[990:], text[:30]]
+    assert found.firsts.tolist() == [0, 3, 4]
+    assert found.letters.tolist() == [10, 10, 10, 30]
+
+
+@given(
+    st.lists(st.text(max_size=60), max_size=6),
+    st.integers(1, 4),
+    st.integers(1, 25),
+)
+def test_windows_against_strings(texts: list[str], windows: int, characters: int) -> None:
+    texts = [t for t in texts if not any(0xD800 <= ord(c) <= 0xDFFF for c in t)]
+    found = cut(texts, windows, characters)
+    assert len(found.firsts) == len(texts) + 1
+    assert found.firsts[-1] == len(found.texts)
+    for i, text in enumerate(texts):
+        parts = found.texts.to_pylist()[found.firsts[i] : found.firsts[i + 1]]
+        most = 1 if len(text) <= windows * characters else windows
+        assert len(parts) <= most
+        for part in parts:
+            assert "\n" not in part and "  " not in part
+            assert len(part) <= (windows * characters if most == 1 else characters)
+            # a window without its spaces stands in the text without its white space
+            assert "".join(part.split()) in _without_blanks(text)
+        if any(c.isalpha() for c in text) and len(text) <= windows * characters:
+            assert len(parts) == 1
+
+
+def _without_blanks(text: str) -> str:
+    """The text less what windows leave out: white space, controls, formats."""
+    properties = ch.properties()
+    return "".join(c for c in text if not properties[ord(c)] & (ch.SPACE | ch.IGNORE))
+
+
+def test_results_do_not_depend_on_the_batch() -> None:
+    texts = [a + " " + b for a in SENTENCES.values() for b in SENTENCES.values()] + ["", "?"]
+    identifier = LanguageIdentifier(default_settings())
+    labels, scores = identifier.apply(texts)
+    for i, text in enumerate(texts):
+        one_label, one_score = identifier.apply([text])
+        assert (one_label[0], one_score[0]) == (labels[i], scores[i])
+
+
+def test_unknown_below() -> None:
+    texts = [SENTENCES["de"], "xqzj wvkk"]
+    labels, scores = identify(texts, settings(unknown_below=1.0, windows=1))
+    assert labels[1] == "und"
+    assert scores == identify(texts, settings(unknown_below=0.0, windows=1))[1]
+
+
+def test_decide_by_threshold_then_language() -> None:
+    labels = pa.array(["en", "en", "de", "de", "und", "fr"])
+    scores = pa.array(np.array([0.65, 0.64, 0.5, 0.3, 0.1, 0.9], np.float32))
+    chosen = settings(thresholds={"default": 0.5, "en": 0.65}, languages=("en", "de"))
+    verdicts = decide(labels, scores, chosen)
+    assert verdicts.reason.to_pylist() == [
+        None,
+        "language.low_score",
+        None,
+        "language.low_score",
+        "language.low_score",
+        "language.not_selected",
+    ]
+    assert verdicts.threshold.to_pylist()[1:4:2] == [0.65, 0.5]
+    assert verdicts.value.to_pylist()[1] == pytest.approx(0.64)
+
+
+def test_decide_keeps_all_without_thresholds_and_languages() -> None:
+    labels, scores = pa.array(["xx", "und"]), pa.array([0.01, 0.0], pa.float32())
+    verdicts = decide(labels, scores, settings(thresholds={}, languages=None))
+    assert verdicts.reason.null_count == 2
+
+
+def test_decide_on_nothing() -> None:
+    verdicts = decide(
+        pa.array([], pa.string()), pa.array([], pa.float32()), settings(languages=("en",))
+    )
+    assert len(verdicts.reason) == 0
+
+
+def test_settings_cross_processes() -> None:
+    identifier = LanguageIdentifier(default_settings())
+    copy = pickle.loads(pickle.dumps(identifier))
+    assert copy == identifier and hash(copy) == hash(identifier)
+    assert copy.apply(["Guten Morgen"])[0] == identifier.apply(["Guten Morgen"])[0]
+
+
+def test_a_file_that_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "noise.bin"
+    path.write_bytes(b"nothing of the kind" * 10)
+    wrong = settings(model=ModelFile(path=str(path), sha256=None))
+    with pytest.raises(ConfigError, match=r"noise\.bin: not a fastText model") as caught:
+        identify(["a"], wrong)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,254 @@
+"""Training: the same examples give the same bytes, and what the reports and errors say."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from scipy.stats import spearmanr
+from sklearn.metrics import f1_score, roc_auc_score
+
+from curation.classify import Classifier, ClassifySettings
+from curation.classify import default_settings as classify_defaults
+from curation.errors import ConfigError, InputError
+from curation.language import LanguageSettings, identify
+from curation.language.settings import default_settings as language_defaults
+from curation.models import ModelFile, read_card
+from curation.train import About, metrics, train_domain, train_language, train_quality, train_topic
+from curation.train.heldout import folds_of
+from curation.train.inputs import read_examples
+from curation.train.settings import LanguageTraining, LinearTraining, default_settings
+from pipelines.cli import main
+
+ABOUT = About("7", "CC0-1.0", "written for this test", "curate train ...")
+GOOD = "the author explains how the method works and why measurements of it may differ"
+BAD = "buy cheap now click here best price sale $$$ !!! login cart"
+WORDS = {
+    "de": "der Hund und die Katze schlafen nicht auf dem Sofa weil es regnet",
+    "en": "the dog and the cat do not sleep on the sofa because it rains",
+    "ru": "собака и кошка не спят на диване потому что идёт дождь",
+}
+
+
+def linear(task: Any, **changes: Any) -> LinearTraining:
+    small = {"min_documents": 1, "bootstrap": 100, "folds": 3}
+    base = default_settings(task, LinearTraining).model_dump()
+    return LinearTraining.model_validate(base | small | changes)
+
+
+def lid(**changes: Any) -> LanguageTraining:
+    small = {"bootstrap": 100, "folds": 2, "dim": 4, "epochs": 15, "buckets": 2000, "min_count": 1}
+    base = default_settings("language", LanguageTraining).model_dump()
+    return LanguageTraining.model_validate(base | small | changes)
+
+
+def shuffled(words: str, seed: int) -> str:
+    return " ".join(np.random.default_rng(seed).permutation(words.split()))
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    lines = "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows)
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(lines.encode()))
+    else:
+        path.write_text(lines, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> Path:
+    rows = [
+        {
+            "text": shuffled(GOOD if i % 2 else BAD, i),
+            "quality": 4 if i % 2 else 1,
+            "topic": "science" if i % 2 else "shopping",
+            "label": "code" if i % 2 else "general",
+            "url": f"http://site{i // 2}.example/{i}",
+        }
+        for i in range(24)
+    ]
+    return write(tmp_path / "graded.jsonl.gz", rows)
+
+
+@pytest.fixture
+def spoken(tmp_path: Path) -> Path:
+    rows = [{"text": shuffled(w, i), "lang": n} for i in range(8) for n, w in WORDS.items()]
+    return write(tmp_path / "spoken.jsonl", [*rows, {"text": "12 + 34", "lang": "en"}])
+
+
+@pytest.mark.parametrize("task", ["quality", "domain", "topic"])
+def test_linear_training_is_reproducible(task: str, graded: Path, tmp_path: Path) -> None:
+    train = {"quality": train_quality, "domain": train_domain, "topic": train_topic}[task]
+    reports = [train([graded], tmp_path / str(i), ABOUT, linear(task)) for i in range(2)]
+    one, two = (r.model.read_bytes() for r in reports)
+    assert one == two and reports[0].sha256 == reports[1].sha256
+    cards = [(r.model.parent / "card.yaml").read_bytes() for r in reports]
+    assert cards[0] == cards[1]
+    card = read_card(reports[0].model.parent)
+    assert (card.name, card.file, card.sha256) == (task, f"{task}.npz", reports[0].sha256)
+    assert (card.version, card.licence, card.source) == ("7", "CC0-1.0", "written for this test")
+    assert card.data[0]["examples"] == 24
+    assert yaml.safe_load(str(reports[0]))["metrics"] == card.metrics
+
+
+def test_trained_models_are_used(graded: Path, tmp_path: Path) -> None:
+    made = {
+        "quality": train_quality([graded], tmp_path / "q", ABOUT, linear("quality")),
+        "domain": train_domain([graded], tmp_path / "d", ABOUT, linear("domain")),
+        "topic": train_topic([graded], tmp_path / "t", ABOUT, linear("topic")),
+    }
+    assert made["quality"].metrics["spearman"]["value"] > 0.8
+    assert made["topic"].metrics["accuracy"]["value"] > 0.9
+    files = {n: ModelFile(path=str(r.model), sha256=r.sha256).model_dump() for n, r in made.items()}
+    chosen = ClassifySettings.model_validate(classify_defaults().model_dump() | files)
+    found = Classifier(chosen).apply([shuffled(GOOD, 99), shuffled(BAD, 99)])
+    assert found.topic.to_pylist() == ["science", "shopping"]
+    assert found.domain.to_pylist() == ["code", "general"]
+    assert found.quality[0].as_py() > 0.5 > found.quality[1].as_py()
+
+
+def test_quality_from_positive_and_negative_files(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.jsonl", [{"text": shuffled(GOOD, i)} for i in range(9)])
+    bad = write(tmp_path / "bad.jsonl", [{"text": shuffled(BAD, i)} for i in range(9)])
+    report = train_quality([], tmp_path / "m", ABOUT, linear("quality"), [good], [bad])
+    assert report.metrics["auc_good"]["value"] > 0.9
+    assert report.metrics["confusion_at_half"]["good"]["good"] >= 8
+
+
+def test_parquet_gives_the_same_model(graded: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in gzip.decompress(graded.read_bytes()).splitlines()]
+    parquet = tmp_path / "graded.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), parquet)
+    one = train_topic([graded], tmp_path / "a", ABOUT, linear("topic"))
+    two = train_topic([parquet], tmp_path / "b", ABOUT, linear("topic"))
+    assert one.sha256 == two.sha256
+
+
+def test_language_training_is_reproducible_and_used(spoken: Path, tmp_path: Path) -> None:
+    reports = [train_language([spoken], tmp_path / str(i), ABOUT, lid()) for i in range(2)]
+    assert reports[0].model.read_bytes() == reports[1].model.read_bytes()
+    found = reports[0].metrics
+    assert found["documents"] == 24 and found["without_letters"] == 1
+    assert found["accuracy"]["value"] > 0.8
+    assert set(found["by_file"]["spoken.jsonl (0)"]["by_class"]) == {"de", "en", "ru"}
+    model = ModelFile(path=str(reports[0].model), sha256=reports[0].sha256)
+    chosen = LanguageSettings.model_validate(
+        language_defaults().model_dump() | {"model": model.model_dump()}
+    )
+    assert identify([shuffled(w, 50) for w in WORDS.values()], chosen)[0] == list(WORDS)
+
+
+def test_training_that_diverges_is_an_error(spoken: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="learning_rate"):
+        train_language([spoken], tmp_path / "m", ABOUT, lid(learning_rate=1e30))
+    assert not (tmp_path / "m" / "card.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"text": "a b", "lang": "x y"}, "language 'x y'"),
+        ({"lang": "en"}, r"broken\.jsonl:2: no string 'text'"),
+        ({"text": "a"}, r"broken\.jsonl:2: no label 'lang'"),
+    ],
+)
+def test_broken_examples(row: dict[str, str], message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "broken.jsonl", [{"text": "guten Tag", "lang": "de"}, row])
+    with pytest.raises(InputError, match=message):
+        train_language([path], tmp_path / "m", ABOUT, lid())
+
+
+def test_lines_that_are_no_json(tmp_path: Path) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_text('{"text": "a", "lang": "de"}\n{"text"\n')
+    with pytest.raises(InputError, match=r"broken\.jsonl:2: not JSON"):
+        read_examples([path], "text", "lang", [])
+
+
+def test_labels_that_do_not_fit(graded: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown domain '1'"):
+        train_domain([graded], tmp_path / "m", ABOUT, linear("domain", label_column="quality"))
+    with pytest.raises(InputError, match="must be numbers"):
+        train_quality([graded], tmp_path / "m", ABOUT, linear("quality", label_column="topic"))
+    with pytest.raises(InputError, match="graded below 5"):
+        train_quality([graded], tmp_path / "m", ABOUT, linear("quality", positive_grade=5.0))
+    with pytest.raises(InputError, match="12 groups, too few for 13 folds"):
+        train_topic([graded], tmp_path / "m", ABOUT, linear("topic", folds=13))
+
+
+def test_no_group_on_both_sides() -> None:
+    groups = [f"g{i % 7}" for i in range(40)]
+    truth = np.arange(40) % 2
+    for found in (folds_of(groups, lid(folds=4)), folds_of(groups, lid(folds=4), truth)):
+        assert sorted(np.concatenate([test for _, test in found])) == list(range(40))
+        for train, test in found:
+            assert not {groups[i] for i in train} & {groups[i] for i in test}
+
+
+def test_metrics_against_scikit_learn() -> None:
+    random = np.random.default_rng(0)
+    truth, found = random.integers(0, 5, 200), random.integers(0, 7, 200)
+    expected = f1_score(truth, found, labels=range(5), average="macro", zero_division=0)
+    assert metrics.macro_f1(truth, found) == pytest.approx(expected)
+    grades, scores = random.integers(0, 6, 200).astype(float), random.normal(size=200).round(1)
+    assert metrics.spearman(grades, scores) == pytest.approx(spearmanr(grades, scores).statistic)
+    assert metrics.auc(grades >= 3, scores) == pytest.approx(roc_auc_score(grades >= 3, scores))
+
+
+def test_intervals_hold_the_value_and_widen_with_groups() -> None:
+    random = np.random.default_rng(1)
+    truth = random.integers(0, 2, 300)
+    found = np.where(random.random(300) < 0.8, truth, 1 - truth)
+    truth, found = np.repeat(truth, 4), np.repeat(found, 4)
+
+    def interval(groups: list[str]) -> dict[str, float]:
+        return metrics.with_interval(metrics.accuracy, [truth, found], groups, 200, 0.95, 0)
+
+    alone = interval([str(i) for i in range(1200)])
+    together = interval([str(i // 4) for i in range(1200)])
+    for found_interval in (alone, together):
+        assert found_interval["low"] < found_interval["value"] < found_interval["high"]
+    assert together["high"] - together["low"] > 1.5 * (alone["high"] - alone["low"])
+
+
+@pytest.mark.parametrize("task", ["quality", "domain", "topic", "language"])
+def test_command_line(
+    task: str, graded: Path, spoken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes = ["bootstrap=100", "folds=2"]
+    if task == "language":
+        changes += ["dim=4", "buckets=2000", "epochs=5", "min_count=1"]
+    else:
+        changes += ["min_documents=1"]
+    arguments = ["train", task, "--output", str(tmp_path / "out"), "--licence", "CC0-1.0"]
+    arguments += ["--input", str(spoken if task == "language" else graded)]
+    for change in changes:
+        arguments += ["--set", change]
+    assert main(arguments) == 0
+    printed = yaml.safe_load(capsys.readouterr().out)
+    card = read_card(tmp_path / "out")
+    assert printed["sha256"] == card.sha256 and printed["metrics"] == card.metrics
+    assert card.licence == "CC0-1.0" and card.name == task
+
+
+def test_command_line_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = ["--output", str(tmp_path / "out")]
+    assert main(["train", "domain", *output]) == 2
+    assert main(["train", "domain", "--input", str(tmp_path / "none*.jsonl"), *output]) == 1
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 2 and "--input" in errors[0] and "no such file" in errors[1]
+
+
+def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    for task in ("quality", "domain", "topic", "language"):
+        with pytest.raises(SystemExit) as left:
+            main(["train", task, "--help"])
+        assert left.value.code == 0
+        assert f"example: curate train {task}" in capsys.readouterr().out
