@@ -44,7 +44,9 @@ class _Hashes:
     @classmethod
     def of(cls, parts: Sequence[npt.NDArray[np.uint64]]) -> _Hashes:
         keys = np.concatenate([np.zeros(0, np.uint64), *(np.unique(part) for part in parts)])
-        numbers = np.repeat(np.arange(len(parts), dtype=np.uint16), [len(np.unique(p)) for p in parts])
+        numbers = np.repeat(
+            np.arange(len(parts), dtype=np.uint16), [len(np.unique(p)) for p in parts]
+        )
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         marks = np.arange(1 << _BUCKET_BITS, dtype=np.uint64) << _SHIFT
@@ -52,7 +54,9 @@ class _Hashes:
         return cls(keys, numbers[order], buckets)
 
     @property
-    def arrays(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+    def arrays(
+        self,
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
         return self.keys, self.lists, self.buckets
 
 
@@ -136,9 +140,7 @@ def _words(data, begin, end, hard, soft, seed, found):  # type: ignore[no-untype
     i = begin
     while i < end:
         a = i
-        while i < end and (
-            97 <= data[i] <= 122 or 48 <= data[i] <= 57 or data[i] >= 0x80
-        ):
+        while i < end and (97 <= data[i] <= 122 or 48 <= data[i] <= 57 or data[i] >= 0x80):
             i += 1
         if i > a:
             key = xxh64(data, a, i, seed)
@@ -190,9 +192,7 @@ def _check(data, offsets, seed, hosts, pages, exceptions, allowed, hard, soft, l
                 ):
                     continue
                 if k > path + 1 and not (k == end and data[k - 1] == 47):
-                    code = _listed(
-                        data, a, z, xxh64(data, first, k, seed), pages, seed, exceptions
-                    )
+                    code = _listed(data, a, z, xxh64(data, first, k, seed), pages, seed, exceptions)
                     if code >= 0:
                         break
         if code >= 0:

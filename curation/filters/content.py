@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
+from curation.arrow import Texts
+from curation.filters.scratch import allocate
 from curation.text import characters as ch
-from curation.text.lines import strip_left, strip_right
+from curation.text.buffers import read_only
+from curation.text.lines import characters, feed_lines, strip_left, strip_right
 from curation.text.words import code_point
 
 NAMES = ("code_line_ratio", "math_ratio")
@@ -95,3 +99,22 @@ def measure_content(data, begin, end, properties, n_lines, lines, text_chars, ou
             marks += properties[code_point(data, i)[0]] & _MATH != 0
     out[0] = code / filled if filled else np.nan
     out[1] = marks / text_chars if text_chars else np.nan
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure_batch(data, offsets, properties, lines, out):  # type: ignore[no-untyped-def]
+    for d in range(len(offsets) - 1):
+        begin = offsets[d]
+        end = offsets[d + 1]
+        n_lines = feed_lines(data, begin, end, lines.starts, lines.ends)
+        chars = characters(data, begin, end)
+        measure_content(data, begin, end, properties, n_lines, lines, chars, out[d])
+
+
+def content_signals(texts: Texts) -> dict[str, npt.NDArray[np.float64]]:
+    """NAMES of every text alone, where nothing else is to be measured: float64 [n] each."""
+    offsets, data = read_only(texts)
+    out = np.empty((len(offsets) - 1, len(NAMES)), np.float64)
+    most = int(np.diff(offsets).max(initial=0))
+    _measure_batch(data, offsets, ch.properties(), allocate(most).lines, out)
+    return {name: out[:, k].copy() for k, name in enumerate(NAMES)}

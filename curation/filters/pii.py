@@ -235,8 +235,10 @@ def _is_address(match: re.Match[str], run: str, before: str, after: str, context
         return False
     if context.address.search(lead):
         return True
-    # four single digits are more often a chapter or a version
-    return any(len(octet) > 1 for octet in match.group().split("."))
+    # four single digits that begin a line of words number a heading
+    rest = (run[match.end() :] + after).lstrip(" .\t)")
+    heading = not lead.rpartition("\n")[2].strip() and rest[:1].isalpha()
+    return not heading or any(len(octet) > 1 for octet in match.group().split("."))
 
 
 def _public(text: str) -> bool:

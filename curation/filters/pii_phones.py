@@ -45,7 +45,8 @@ _GROUPS = re.compile(
 _LOOSE = re.compile(rf"(?<!\d)[(+]{{0,2}}\d(?:(?:{_JOIN}| [-/] )?\d){{6,14}}(?!\d)")
 
 _DATE = re.compile(
-    r"(?<!\d)(?:(?:19|20)\d\d[-./ ][01]?\d[-./ ][0-3]?\d|[0-3]?\d[-./][0-3]?\d[-./](?:(?:19|20)\d\d|\d\d))"
+    r"(?<!\d)(?:(?:19|20)\d\d[-./ ][01]?\d[-./ ][0-3]?\d"
+    r"|[0-3]?\d[-./][0-3]?\d[-./](?:(?:19|20)\d\d|\d\d))"
     r"(?!\d)"
 )
 _YEARS = re.compile(r"(?:1[5-9]|20)\d\d ?(?:[-/]|\xe2\x80[\x90-\x93]) ?(?:1[5-9]|20)\d\d")
@@ -113,8 +114,6 @@ def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
         for match in pattern.finditer(run):
             if least <= _digits(match.group()) <= most:
                 yield *match.span(), certain
-    if named:
-        match = _LOOSE.search(run)
-        if match and _SHORTEST <= _digits(match.group()) <= _LONGEST and match.start() <= 2:
-            if not _DATE.match(run) and not _YEARS.match(run):
-                yield *match.span(), True
+    loose = _LOOSE.search(run) if named and not (_DATE.match(run) or _YEARS.match(run)) else None
+    if loose and _SHORTEST <= _digits(loose.group()) <= _LONGEST and loose.start() <= 2:
+        yield *loose.span(), True

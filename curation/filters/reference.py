@@ -127,9 +127,7 @@ class WordCounts:
         )
 
 
-def train_reference(
-    texts: Texts, language: str, vocabulary: int, min_count: int = 2
-) -> Reference:
+def train_reference(texts: Texts, language: str, vocabulary: int, min_count: int = 2) -> Reference:
     """Count the words of a corpus that fits in memory and keep the most frequent.
 
     Raises InputError where no word occurs `min_count` times.
@@ -198,7 +196,6 @@ def measure_reference(tokens, distinct, kinds, scratch, number, keys, values, un
         divergence += outside * (np.log(outside / total) - unknown[number])
     out[0] = divergence / total
     out[1] = outside / total
-
 
 
 @numba.njit(cache=True, nogil=True)

@@ -58,7 +58,7 @@ _LINE_BREAKS = "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 # Above the ideographic planes only tags and variation selectors (U+E0000...) are assigned.
-_SCANNED = 0x34000
+_SCANNED = 0x40000
 _TAGS, _SELECTORS, _SUPPLEMENT_END = 0xE0000, 0xE0100, 0xE01F0
 
 

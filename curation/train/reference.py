@@ -122,7 +122,9 @@ def _quantiles(
     shares = (0.5, 0.9, 0.99)
     found = np.quantile(table, shares, axis=0).round(3)
     return {
-        name: {f"q{round(100 * share)}": float(v) for share, v in zip(shares, found[:, k], strict=True)}
+        name: {
+            f"q{round(100 * share)}": float(v) for share, v in zip(shares, found[:, k], strict=True)
+        }
         for k, name in enumerate(("kl_divergence", "outlier_token_ratio"))
     }
 

@@ -1,0 +1,138 @@
+"""Repetition in each tool's meaning, against plain Python written from the definitions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curation.filters.settings import SignalSettings, default_settings
+from curation.filters.signals import measure
+from curation.text.words import word_list
+
+Dialect = Literal["datatrove", "dolma", "dclm"]
+LISTS = {"stop_words": None, "dirty_words": None, "allowed_words": None, "reference": None}
+
+
+def of(dialect: Dialect) -> SignalSettings:
+    return default_settings(signals={"repetition": {"dialect": dialect}, **LISTS}).signals
+
+
+def measured(text: str, dialect: Dialect) -> dict[str, float]:
+    row = measure([text], None, of(dialect)).to_pylist()[0]
+    return {k.removeprefix("repetition_"): v for k, v in row.items() if k.startswith("repet")}
+
+
+def grams(words: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+
+
+def later_copies(pieces: list[str]) -> tuple[int, int]:
+    copies = [piece for i, piece in enumerate(pieces) if piece in pieces[:i]]
+    return len(copies), sum(map(len, copies))
+
+
+def all_copies(pieces: list[str]) -> tuple[int, int]:
+    copies = [piece for piece in pieces if pieces.count(piece) > 1]
+    return len(copies), sum(map(len, copies))
+
+
+def datatrove(text: str) -> dict[str, float]:
+    words = word_list(text, symbols=True)
+    size = max(len(text), 1)
+    lines = re.split(r"\n+", text)
+    paragraphs = re.split(r"\n{2,}", text.strip())
+    out: dict[str, float] = {}
+    for name, pieces in (("line", lines), ("para", paragraphs)):
+        copies, chars = later_copies(pieces)
+        out[f"dup_{name}"] = copies / len(pieces)
+        out[f"dup_{name}_chars"] = chars / size
+    for n in (2, 3, 4):
+        found = Counter(grams(words, n)).most_common(1)
+        out[f"top_{n}gram"] = len(" ".join(found[0][0])) * found[0][1] / size if found else 0.0
+    for n in range(5, 11):
+        seen = set()
+        chars = i = 0
+        while i + n <= len(words):
+            gram = tuple(words[i : i + n])
+            if gram in seen:
+                chars += len("".join(gram))
+                i += n
+            else:
+                seen.add(gram)
+                i += 1
+        out[f"dup_{n}gram"] = chars / size
+    return out
+
+
+def dolma(text: str) -> dict[str, float]:
+    words = text.split()
+    size = sum(map(len, words))
+    copies, chars = all_copies(text.split("\n"))
+    out = {"dup_line": copies / len(text.split("\n")), "dup_line_chars": chars / max(size, 1)}
+    for n in (2, 3, 4):
+        found = Counter(grams(words, n)).most_common(1)
+        out[f"top_{n}gram"] = len("".join(found[0][0])) * found[0][1] / size if found else 0.0
+    for n in range(5, 11):
+        count = Counter(grams(words, n))
+        lengths = {gram: len("".join(gram)) for gram in count}
+        whole = sum(lengths[gram] * times for gram, times in count.items())
+        repeated = sum(lengths[gram] * times for gram, times in count.items() if times > 1)
+        out[f"dup_{n}gram"] = repeated / whole if whole else 0.0
+    return out
+
+
+def dclm(text: str) -> dict[str, float]:
+    words = [w for w in word_list(text) if w[0].isalnum()]
+    size = sum(map(len, words))
+    out: dict[str, float] = {}
+    for name, mark in (("line", "\n"), ("para", "\n\n")):
+        pieces = [piece for piece in text.split(mark) if piece.strip()]
+        copies, chars = all_copies(pieces)
+        out[f"dup_{name}"] = copies / max(len(pieces), 1)
+        out[f"dup_{name}_chars"] = chars / max(sum(map(len, pieces)), 1)
+    for n in (2, 3, 4):
+        count = Counter(grams(words, n))
+        best = max(count.values(), default=1)
+        longest = max((len("".join(g)) for g, c in count.items() if c == best), default=0)
+        out[f"top_{n}gram"] = best * longest / size if best > 1 else 0.0
+    for n in range(5, 11):
+        count = Counter(grams(words, n))
+        covered = {i + k for i, g in enumerate(grams(words, n)) if count[g] > 1 for k in range(n)}
+        out[f"dup_{n}gram"] = sum(len(words[i]) for i in covered) / size if size else 0.0
+    return out
+
+
+PLAIN = {"datatrove": datatrove, "dolma": dolma, "dclm": dclm}
+TEXT = st.lists(
+    st.sampled_from(["a", "b", "aa", "é", "中", "x1", ".", "!", "the", "\n", "\n\n", " \n"]),
+    max_size=70,
+).map(" ".join) | st.text(st.sampled_from("ab中.\n "), max_size=80)
+
+
+@pytest.mark.parametrize("dialect", ["datatrove", "dolma", "dclm"])
+@given(text=TEXT)
+@settings(max_examples=250, deadline=None)
+def test_kernels_are_the_plain_definitions(dialect: Dialect, text: str) -> None:
+    found = measured(text, dialect)
+    expected = PLAIN[dialect](text)
+    assert {k: found[k] for k in expected} == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_published_case_by_hand() -> None:
+    """Two equal lines of 11 characters and one of 5, 29 characters in all."""
+    found = measured("hello there\nhello there\nworld", "datatrove")
+    assert found["dup_line"] == pytest.approx(1 / 3)
+    assert found["dup_line_chars"] == pytest.approx(11 / 29)
+    assert found["top_2gram"] == pytest.approx(2 * 11 / 29)
+    assert measured("hello there\nhello there\nworld", "dolma")["dup_line"] == pytest.approx(2 / 3)
+
+
+def test_dolma_measures_no_paragraphs() -> None:
+    found = measured("a\n\na", "dolma")
+    assert found["dup_para"] != found["dup_para"]  # NaN

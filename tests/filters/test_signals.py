@@ -1,0 +1,154 @@
+"""Signals on portable cases worked out by hand from the published definitions."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curation.filters.content import content_signals
+from curation.filters.settings import default_settings
+from curation.filters.signals import NAMES, measure
+from curation.text.words import word_list
+
+SETTINGS = default_settings(signals={"reference": None}).signals
+
+
+def measured(text: str, language: str | None = "en", **changes: object) -> dict[str, float]:
+    held = default_settings(signals={"reference": None, **changes}).signals
+    row: dict[str, float] = measure([text], pa.array([language], pa.string()), held).to_pylist()[0]
+    return row
+
+
+def gopher(text: str, dialect: str, language: str = "en") -> dict[str, float]:
+    row = measured(text, language, gopher={"dialect": dialect})
+    return {k.removeprefix("gopher_"): v for k, v in row.items() if k.startswith("gopher_")}
+
+
+def test_gopher_counts_punctuation_only_in_datatrove() -> None:
+    text = "The cat, 12 of them ... sat #there"
+    found = gopher(text, "datatrove")
+    # tokens: The cat , 12 of them ... sat # there
+    assert found["word_count"] == 7
+    assert found["mean_word_length"] == pytest.approx((3 + 3 + 2 + 2 + 4 + 3 + 5) / 7, rel=1e-12)
+    assert found["symbol_hash_ratio"] == pytest.approx(1 / 10, rel=1e-12)
+    assert found["ellipsis_ratio"] == pytest.approx(1 / 10, rel=1e-12)
+    assert found["alpha_word_ratio"] == pytest.approx(6 / 10, rel=1e-12)
+    assert found["stop_words"] == 1  # `of`; `The` has a capital
+    found = gopher(text, "dclm")
+    assert found["word_count"] == 7
+    assert found["symbol_hash_ratio"] == pytest.approx(1 / 7, rel=1e-12)
+    assert found["alpha_word_ratio"] == pytest.approx(6 / 7, rel=1e-12)
+    assert found["stop_words"] == 2
+    found = gopher(text, "dolma")
+    # pieces: The cat, 12 of them ... sat #there
+    assert found["word_count"] == 8
+    assert found["mean_word_length"] == 3  # the median
+    assert found["alpha_word_ratio"] == pytest.approx(6 / 8, rel=1e-12)
+
+
+def test_gopher_lines() -> None:
+    found = gopher("• one\n- two\nthree…\nfour...\nfive", "datatrove")
+    assert found["bullet_line_ratio"] == pytest.approx(2 / 5, rel=1e-12)
+    assert found["ellipsis_line_ratio"] == pytest.approx(2 / 5, rel=1e-12)
+
+
+def test_stop_words_follow_the_language() -> None:
+    assert gopher("Der Hund und die Katze", "datatrove", "de")["stop_words"] == 2
+    assert gopher("我是在中国的人", "dclm", "zh")["stop_words"] == 5
+    assert math.isnan(gopher("ภาษาไทย", "dclm", "th")["stop_words"])
+
+
+def test_fineweb() -> None:
+    text = "This line ends well enough, for once.\nShort\nShort\n\nEnde。"
+    found = measured(text)
+    assert found["fineweb_line_punct"] == pytest.approx(2 / 4, rel=1e-12)
+    assert found["fineweb_short_lines"] == pytest.approx(3 / 4, rel=1e-12)
+    assert found["fineweb_char_dup"] == pytest.approx(5 / (len(text) - 4), rel=1e-12)
+    tokens = len(word_list(text, symbols=True))
+    assert found["fineweb_newlines_per_word"] == pytest.approx(4 / tokens, rel=1e-12)
+
+
+def test_fineweb_quotes_end_lines_in_the_first_release_only() -> None:
+    text = 'He said "no"\nShe left'
+    assert measured(text)["fineweb_line_punct"] == 0
+    first = {"short_line": 30, "quotes_end_lines": True}
+    assert measured(text, fineweb=first)["fineweb_line_punct"] == 0.5
+
+
+def test_c4_counts_what_its_lines_leave() -> None:
+    text = (
+        "One sentence here. Another one there.\nToo short\n"
+        "Please enable JavaScript to see this.\nWe use cookies and so on, always.\nA third one."
+    )
+    found = measured(text)
+    assert found["c4_sentences"] == 3
+    assert found["c4_characters"] == len(text)
+    assert measured("a b c { d\nLorem Ipsum dolor sit")["c4_curly_bracket"] == 1
+    assert measured("a b c { d\nLorem Ipsum dolor sit")["c4_lorem_ipsum"] == 1
+    assert measured("x" * 200 + "\n" + "y" * 199)["c4_long_lines"] == 1
+
+
+def test_c4_terminal_marks_of_any_script() -> None:
+    limits = SETTINGS.c4.model_dump() | {"terminal_punctuation": True}
+    text = "これは本です。\nこれは題"
+    assert measured(text, "ja", c4=limits)["c4_sentences"] == 1
+    assert measured(text, "ja", c4=limits | {"any_script": False})["c4_sentences"] == 0
+
+
+def test_refinedweb_interface_lines() -> None:
+    text = "3 likes\nSHARE THIS NOW\n2,345\nWord\nA line of real words stands here"
+    assert measured(text)["refinedweb_flagged_word_ratio"] == pytest.approx(7 / 14, rel=1e-12)
+
+
+def test_logs_are_covered_by_their_own_ngrams() -> None:
+    log = "\n".join(f"12:00:{i:02d} error: connection {i} refused by peer" for i in range(20))
+    prose = "A few words that nobody says twice stand at the end of this log file."
+    found = measured(log + "\n" + prose)["llama3_line_ngram_coverage"]
+    assert 0.8 < found < 1
+    assert measured(prose)["llama3_line_ngram_coverage"] == 0
+
+
+def test_dirty_words_and_their_excuses() -> None:
+    assert measured("porn and more porn here")["dirty_word_count"] == 2
+    assert measured("porn and more porn here")["dirty_word_ratio"] == pytest.approx(0.4)
+    assert measured("She graduated cum laude")["dirty_word_count"] == 0
+    assert measured("这个网站有色情片和更多", "zh")["dirty_word_count"] == 1
+    assert measured("港口有码头和船", "zh")["dirty_word_count"] == 0
+    assert math.isnan(measured("porn", "eo")["dirty_word_count"])
+
+
+def test_content_tells_code_and_mathematics_from_prose() -> None:
+    code = "def f(x):\n    return g(x) + 1\n\nfor i in range(3):\n    print(f(i))\n"
+    tex = r"Let $\alpha \in \mathbb{R}$ and $x^2 = 4$; then $x = \pm 2$."
+    prose = "It cost $100 in 2019.\nNobody (but me) knew: why = unknown."
+    found = content_signals([code, tex, prose])
+    assert found["code_line_ratio"][0] >= 0.75
+    assert found["code_line_ratio"][2] == 0
+    assert found["math_ratio"][1] > 0.1
+    assert found["math_ratio"][2] == 0
+    row = measured(code)
+    assert row["code_line_ratio"] == found["code_line_ratio"][0]
+
+
+def test_empty_texts_measure_nothing() -> None:
+    row = measured("", None)
+    assert list(row) == list(NAMES)
+    assert math.isnan(row["gopher_mean_word_length"])
+    assert math.isnan(row["gopher_stop_words"])
+    assert row["gopher_word_count"] == 0
+
+
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_a_document_is_measured_alone(texts: list[str]) -> None:
+    """Neighbours in the batch change nothing, nor do slices."""
+    languages = pa.array(["en"] * len(texts))
+    together = measure(pa.array(["x y z x y z", *texts]).slice(1), languages, SETTINGS).to_pylist()
+    alone = [measure([t], pa.array(["en"]), SETTINGS).to_pylist()[0] for t in texts]
+    assert [list(map(repr, r.values())) for r in together] == [
+        list(map(repr, r.values())) for r in alone
+    ]
