@@ -68,6 +68,10 @@ def sites(name: str) -> dict[str, Site]:
     }
 
 
+def _without_any(phrases: tuple[str, ...], hidden: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(x for x in phrases if not any(h in x for h in hidden))
+
+
 def _english(site: dict[str, Site]) -> list[Page]:
     articles = [t for n in ("en_articles_1", "en_articles_2", "en_articles_3") for t in load(n)]
     hosts = ["harbourpost", "fieldnotes", "openfolio", "harbourpost", "uncleherbert", "plainwords"]
@@ -81,10 +85,14 @@ def _english(site: dict[str, Site]) -> list[Page]:
     for text in load("personal"):
         page = make(site["fieldnotes.example"], text, "personal-data", encoding=META8)
         hidden = tuple(x.strip() for x in text.fields["hide"].split(" ; "))
-        source = tuple(x for x in page.source_contains if not any(h in x for h in hidden))
-        pages.append(
-            replace(page, excludes=page.excludes + hidden, source_contains=source, note="redacted")
+        page = replace(
+            page,
+            contains=_without_any(page.contains, hidden),
+            source_contains=_without_any(page.source_contains, hidden),
+            excludes=page.excludes + hidden,
+            note="redacted",
         )
+        pages.append(page)
     return pages
 
 
@@ -240,7 +248,7 @@ def _captures(pages: list[Page], texts: dict[str, Text], taken: set[str]) -> lis
 
 def _file_of(page: Page, i: int) -> str:
     if page.fate != KEEP and page.kind in (
-        "spam", "log", "adult", "gibberish", "empty", "listing", "placeholder", "error",
+        "spam", "log", "adult", "gibberish", "empty", "listing", "placeholder", "error", "probe",
     ):  # fmt: skip
         return "noise-00003.warc.gz"
     if page.language != "en" and page.group:  # copies are the same text only if both are HTML
@@ -273,7 +281,7 @@ def catalogue() -> tuple[list[Capture], list[Page]]:
     groups = {c.note.rsplit(" ", 1)[-1]: c.group for c in [*mirrors, *edited, *captures]}
     kept = [replace(p, group=groups.get(p.url, "")) for p in kept]
     noise = all_noise(site["goodthings.example"], site["harbourpost.example"],
-                      [t.title for t in texts.values() if t.title.isascii()])  # fmt: skip
+                      [t.title for t in texts.values() if t.title.isascii()], texts)  # fmt: skip
     pages = [*kept, *mirrors, *edited, *captures, *noise]
     files = [Capture(_file_of(p, i), p) for i, p in enumerate(pages)]
     return files, reserved

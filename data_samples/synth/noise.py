@@ -9,6 +9,7 @@ from html import escape
 from synth.dice import Dice
 from synth.pages import Page, crawl_time
 from synth.templates import Dress, Site, listing_page
+from synth.text import Text
 
 #: Fates where several rules may justly fire first.
 ANY_FILTER = "filter:*|classify:quality.low_score"
@@ -122,7 +123,7 @@ def log_dumps() -> list[Page]:
 
 
 _ADULT = {
-    "en": "porn xxx sex nude naked erotic webcam porno sexy nudity",
+    "en": "porn porno xxx nudes hentai sex nude naked erotic webcam sexy",
     "de": "porno xxx sex nackt erotik sexy nackte pornos",
     "fr": "porno xxx sexe nue érotique sexy nu pornos",
     "es": "porno xxx sexo desnuda erótico sexy desnudo pornos",
@@ -150,7 +151,7 @@ def adult_pages() -> list[Page]:
                     line = line.replace("{}", dice.pick(words.split()), 1)
                 lines.append(f"<p>{line}.</p>")
             html = _shell("xxx " + dice.pick(words.split()), "\n".join(lines), language)
-            fate = f"filter:dirty.*|filter:blocklist.*|{SPAM}"
+            fate = f"filter:llama3.dirty_word_ratio|{SPAM}"
             host = f"hot-{language}{n}.example"
             pages.append(_page(host, "/videos/", "adult", language, html, fate))
     return pages
@@ -191,7 +192,7 @@ def gibberish() -> list[Page]:
             ]
             lines.append(f"<p>{' '.join(words)}</p>")
         html = _shell("".join(dice.pick(letters) for _ in range(9)), "\n".join(lines))
-        fate = f"identify-language:language.low_score|identify-language:*|{SPAM}"
+        fate = "identify-language:language.low_score"
         pages.append(_page(f"noise{n}.example", "/", "gibberish", "und", html, fate))
     return pages
 
@@ -358,8 +359,66 @@ def http_errors() -> list[Page]:
     ]
 
 
-def all_noise(shop: Site, news: Site, titles: list[str]) -> list[Page]:
+#: Texts whose own pages are broken beyond reading (`damage.py`): free to be used here.
+_BASES = ("index-funds", "river-names", "climbing-knots", "paper-plane")
+_SENTENCES = ("salt-roads", "tram-timetable", "hedgehog-gap", "stone-skipping", "museum-labels",
+              "allergy-season")  # fmt: skip
+_SHORT = (
+    "The office is open from Monday to Thursday between nine and noon. Please bring the form that "
+    "was sent to you by letter, and a passport or another paper with a photograph. Parking is free "
+    "for an hour behind the house.",
+    "Municipal administration reorganises neighbourhood responsibilities: registration certificates, "
+    "construction permissions, environmental complaints and educational allowances are henceforth "
+    "processed electronically. Applicants without appropriate equipment receive personal assistance "
+    "at the information counter between Wednesday and Saturday, preferably following appointment by "
+    "correspondence.",
+)
+
+
+def single_rules(texts: dict[str, Text]) -> list[Page]:
+    """Pages that are sound but for one thing, so that exactly one rule has to remove them."""
+
+    def probe(name: str, fate: str, lines: list[str]) -> Page:
+        html = _shell("Notes", "\n".join(f"<p>{escape(x, quote=False)}</p>" for x in lines))
+        return _page("probes.example", f"/{name}.html", "probe", "en", html, fate)
+
+    pages = []
+    for n, slug in enumerate(_BASES):
+        lines = list(texts[slug].prose)
+        if n < 2:
+            lines.insert(2, "Lorem ipsum dolor sit amet, to be replaced before we go online.")
+            pages.append(probe(f"filler-{n}", "filter:c4.lorem_ipsum", lines))
+        else:
+            words = Dice(f"words {n}").shuffled(_ADULT["en"].split()[:5]) * 2
+            lines = [f"{line} See {words[2 * i]} and {words[2 * i + 1]} pictures here."
+                     for i, line in enumerate(lines)]  # fmt: skip
+            pages.append(probe(f"words-{n}", "filter:llama3.dirty_word_ratio", lines))
+    sentences = [s for slug in _SENTENCES for line in texts[slug].prose for s in line.split(". ")]
+    half = len(sentences) // 2
+    bullets = [f"• {s.rstrip('.')}." for s in sentences[:half]]
+    pages.append(probe("bullets", "filter:gopher.bullet_line_ratio", bullets))
+    starts = [f"{' '.join(s.split()[:9])}..." for s in sentences[half:] if len(s.split()) > 11]
+    cut = "filter:gopher.ellipsis_line_ratio|filter:gopher.ellipsis_ratio"
+    pages.append(probe("beginnings", cut, starts))
+    for n, line in enumerate(_SHORT):
+        fate = "filter:gopher.word_count" if n else "dedup-lines:lines.too_short"
+        pages.append(probe(f"short-{n}", fate, [line]))
+    dice = Dice("english log")
+    entries = [
+        f"2024-03-{dice.between(1, 28):02} {dice.below(24):02}:{dice.below(60):02} the request from "
+        f"the {dice.pick(_GOODS)} page was not answered in time and it will be tried again in "
+        f"{dice.between(2, 90)} seconds"
+        for _ in range(70)
+    ]
+    # The lines may be cut out one by one before the rules look at what is left: nothing.
+    fate = "filter:llama3.line_ngram_coverage|filter:repetition.*|filter:gopher.word_count"
+    pages.append(probe("log", fate, entries))
+    return pages
+
+
+def all_noise(shop: Site, news: Site, titles: list[str], texts: dict[str, Text]) -> list[Page]:
     return [
+        *single_rules(texts),
         *keyword_stuffing(), *repeated_pitch(), *link_farm(), *log_dumps(), *adult_pages(),
         *casino_pages(), *gibberish(), *empty_shells(), *teasers(news, titles), *listings(shop),
         *placeholders(), *http_errors(),
