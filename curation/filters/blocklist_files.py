@@ -49,6 +49,18 @@ def _is_space(b):  # type: ignore[no-untyped-def]
     return b == 32 or b == 9 or b == 13
 
 
+@numba.njit(inline="always")
+def begins_www(data, start, end):  # type: ignore[no-untyped-def]
+    """Whether a host begins with `www.` and goes on."""
+    return (
+        end - start > 4
+        and data[start] == 119
+        and data[start + 1] == 119
+        and data[start + 2] == 119
+        and data[start + 3] == 46
+    )
+
+
 @numba.njit(cache=True, nogil=True)
 def _classify(data, start, end):  # type: ignore[no-untyped-def]
     """(kind, start, end) of one stripped line; kind 0 is a comment."""
@@ -167,9 +179,8 @@ def _read(data, seed, kinds, hashes, starts, ends):  # type: ignore[no-untyped-d
             continue
         if wide and kind != PASSED:
             kind = kind + FOREIGN
-        elif kind == PAGE and z - a > 4 and data[a] == 119 and data[a + 1] == 119:
-            if data[a + 2] == 119 and data[a + 3] == 46:
-                a += 4
+        elif kind == PAGE and begins_www(data, a, z):
+            a += 4
         kinds[n] = kind
         hashes[n] = xxh64(data, a, z, seed)
         starts[n] = a
@@ -225,8 +236,8 @@ def parse(raw: bytes) -> Entries:
 def read_entries(path: str) -> Entries:
     """The entries of a list file (also .gz, .bz2, .xz, .zst, or a URL), or of a folder.
 
-    A UT1 category is a folder with `domains` and `urls`; of any other folder all files count. Raises
-    ConfigError when there is nothing to read.
+    A UT1 category is a folder with `domains` and `urls`; of any other folder all files count.
+    Raises ConfigError when there is nothing to read.
     """
     local = resolve(path)
     files = [local]

@@ -20,6 +20,7 @@ from curation.errors import ConfigError
 from curation.filters.blocklist_files import (
     _SEED,
     ascii_host,
+    begins_www,
     hash_text,
     lower_bytes,
     read_entries,
@@ -182,10 +183,7 @@ def _check(data, offsets, seed, hosts, pages, exceptions, allowed, hard, soft, l
         if free:
             continue
         if code < 0 and len(pages[0]):
-            first = a
-            if z - a > 4 and data[a] == 119 and data[a + 1] == 119 and data[a + 2] == 119:
-                if data[a + 3] == 46:
-                    first = a + 4
+            first = a + 4 if begins_www(data, a, z) else a
             for k in range(path + 1, end + 1):
                 if k < end and not (
                     data[k] == 47 or data[k] == 63 or data[k] == 35 or data[k] == 38

@@ -1,8 +1,8 @@
 """C4 (Raffel et al. 2020): which lines and documents its cleaning keeps.
 
 A line is judged in the order of datatrove's filter, whose steps are those of the TFDS code; only
-`C4Limits` differ between them. Measurements simulate the removal of lines, so that they are the same
-before and after the lines were cut (curation.filters.edits).
+`C4Limits` differ between them. Measurements simulate the removal of lines, so that they are the
+same before and after the lines were cut (curation.filters.edits).
 """
 
 from __future__ import annotations

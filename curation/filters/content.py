@@ -32,7 +32,7 @@ def _looks_like_code(data, raw, start, end):  # type: ignore[no-untyped-def]
     name, an assignment, a name with an inner underscore, an arrow or a comment sign.
     """
     last = data[end - 1]
-    if last == _SEMICOLON or last == _OPEN or last == _CLOSE:
+    if last in (_SEMICOLON, _OPEN, _CLOSE):
         return True
     before = data[end - 2] if end - start > 1 else np.uint8(0)
     if last == _COLON and before == _PAREN:
@@ -40,7 +40,7 @@ def _looks_like_code(data, raw, start, end):  # type: ignore[no-untyped-def]
     marks = np.int64(start - raw >= 2 or (start > raw and data[raw] == 9))
     first = data[start]
     second = data[start + 1] if start + 1 < end else np.uint8(0)
-    if first == _SLASH and (second == _SLASH or second == _STAR):
+    if first == _SLASH and second in (_SLASH, _STAR):
         return True
     marks += first == _HASH and second != _HASH
     call = 0
@@ -50,7 +50,7 @@ def _looks_like_code(data, raw, start, end):  # type: ignore[no-untyped-def]
         b = data[i]
         name = data[i - 1] | 32
         named = 97 <= name <= 122 or 48 <= data[i - 1] <= 57
-        if (b == _PAREN_OPEN or b == _BRACKET) and named:
+        if b in (_PAREN_OPEN, _BRACKET) and named:
             call = 1
         elif b == _EQUALS:
             assigned = 1

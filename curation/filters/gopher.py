@@ -37,10 +37,9 @@ def _count_symbols(data, start, end):  # type: ignore[no-untyped-def]
         b = data[i]
         if b == _HASH:
             hashes += 1
-        elif b == _DOT and i + 2 < end and data[i + 1] == _DOT and data[i + 2] == _DOT:
-            ellipses += 1
-            i += 2
-        elif b == 0xE2 and data[i + 1] == 0x80 and data[i + 2] == 0xA6:
+        elif (b == _DOT and i + 2 < end and data[i + 1] == _DOT and data[i + 2] == _DOT) or (
+            b == 0xE2 and data[i + 1] == 0x80 and data[i + 2] == 0xA6
+        ):
             ellipses += 1
             i += 2
         i += 1
@@ -114,7 +113,9 @@ def _median(n, tokens, marks):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_gopher(data, start, end, properties, n, kinds, scratch, number, keys, values, dialect, out):  # type: ignore[no-untyped-def]
+def measure_gopher(  # type: ignore[no-untyped-def]
+    data, start, end, properties, n, kinds, scratch, number, keys, values, dialect, out
+):
     """Fill out[0:8]; `number` is the stop word list of the language, negative where there is none.
 
     Ratios per word are NaN in a text without words, as are stop words without a list.

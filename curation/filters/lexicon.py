@@ -91,7 +91,6 @@ def flagged(n, tokens, number, keys, values):  # type: ignore[no-untyped-def]
             continue
         h = seed
         kind = np.int64(0)
-        words = 0
         length = 0
         stop = i
         for j in range(i, n):
@@ -99,10 +98,9 @@ def flagged(n, tokens, number, keys, values):  # type: ignore[no-untyped-def]
                 break
             h = chain(h, tokens.lows[j])
             bits = lookup(keys, values, h)
-            words += 1
             if bits & (FLAGGED | ALLOWED):
                 kind = bits
-                length = words
+                length = j + 1 - i
                 stop = j + 1
             if not bits & CONTINUES:
                 break

@@ -10,7 +10,7 @@ from curation.resources import resolve
 
 
 def read_list(path: str | Path) -> list[str]:
-    """Entries of a list: one a line, `#` begins a comment line. Raises ConfigError if unreadable."""
+    """Entries of a list: one a line, `#` begins a comment. Raises ConfigError if unreadable."""
     try:
         text = Path(resolve(str(path))).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -42,7 +42,8 @@ _CREDENTIALS = regex.compile(r"://(?P<secret>[^\s/@:]+:[^\s/@]+)$")
 _IP4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)")
 _IP6 = re.compile(r"[0-9A-Fa-f:]+")
 _CARD = re.compile(
-    r"(?<![\d.])(?:\d{4}([ -])\d{4}\1\d{4}\1\d{2,4}(?:\1\d{3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19})"
+    r"(?<![\d.])(?:\d{4}([ -])\d{4}\1\d{4}\1\d{2,4}(?:\1\d{3})?"
+    r"|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19})"
     r"(?![\d.]\d|\d)"
 )
 _SSN = re.compile(r"(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\d-])")
@@ -161,8 +162,7 @@ def _judge(
         text = bytes(view[start : min(start + LONGEST, last)]).decode("latin-1")
         secret = match_secret(text)
         if secret:
-            name, a, b = secret
-            yield name, start + a, start + b  # type: ignore[misc]
+            yield secret[0], start + secret[1], start + secret[2]
 
 
 def _mail(
@@ -254,8 +254,8 @@ def redact(
 ) -> tuple[pa.Array, dict[str, npt.NDArray[np.int64]]]:
     """Texts (large_string) with placeholders for the kinds to be replaced, and counts by kind.
 
-    Counts (int64, one per text) are given for all KINDS; those not searched have none. A placeholder is never
-    counted as personal data, so that a second run changes nothing.
+    Counts (int64, one per text) are given for all KINDS; those not searched have none. A
+    placeholder is never counted as personal data, so that a second run changes nothing.
     """
     offsets, data = read_only(texts)
     rows = len(offsets) - 1

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from curation.filters.settings import PersonalKind
+
 
 class Secret(NamedTuple):
     """A kind of secret: how it begins, and what all of it looks like (matched at the prefix)."""
 
-    kind: str
+    kind: PersonalKind
     prefixes: tuple[str, ...]
     pattern: re.Pattern[str]
 
@@ -86,7 +88,7 @@ SECRETS = (
 LONGEST = 16384  # bytes of a secret that are looked at
 
 
-def match_secret(text: str) -> tuple[str, int, int] | None:
+def match_secret(text: str) -> tuple[PersonalKind, int, int] | None:
     """(kind, start, end) of the secret at the very beginning of `text`, a prefix being there."""
     for secret in SECRETS:
         if text.startswith(secret.prefixes):

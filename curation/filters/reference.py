@@ -2,9 +2,9 @@
 
 A reference is the unigram distribution of a language over its most frequent lower-case words, each
 held as the upper 32 bits of its hash, and the probability of meeting any other word. That last one
-is the Good-Turing estimate (words seen once / words) where the vocabulary is complete, plus the mass
-of the words cut off. The Kullback-Leibler divergence (document || reference) is taken over these
-words and one class for all others, so it is finite. The Llama 3 report names this measurement
+is the Good-Turing estimate (words seen once / words) where the vocabulary is complete, plus the
+mass of the words cut off. The Kullback-Leibler divergence (document || reference) is taken over
+these words and one class for all others, so it is finite. The Llama 3 report names this measurement
 without numbers.
 """
 
@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -47,7 +48,7 @@ class Reference:
 
     def save(self, path: Path) -> None:
         """Write an .npz file; the same reference gives the same bytes."""
-        arrays = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "words": self.words,
             "log_probabilities": self.log_probabilities.astype(np.float16),
             "header": np.array([self.log_unknown, self.tokens], np.float64),

@@ -120,9 +120,12 @@ def _top(n, size, distinct_grams, tokens, grams, dialect):  # type: ignore[no-un
         if grams.counts[k] > best:
             best = grams.counts[k]
             first = i
-        elif dialect == DCLM and best > 1 and grams.counts[k] == best:
-            if _length(tokens, i, n) > _length(tokens, first, n):
-                first = i
+        elif (
+            dialect == DCLM
+            and grams.counts[k] == best > 1
+            and _length(tokens, i, n) > _length(tokens, first, n)
+        ):
+            first = i
     if dialect == DATATROVE:  # words joined by a space; a single occurrence counts too
         return best * (_length(tokens, first, n) + n - 1)
     if dialect == DCLM and best == 1:

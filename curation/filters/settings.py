@@ -1,4 +1,4 @@
-"""Settings of the filter stage. Defaults, with their sources, stand in configs/defaults/filter.yaml."""
+"""Settings of the filter stage; defaults with their sources in configs/defaults/filter.yaml."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class FilterSettings(Settings):
 @cache
 def default_tree() -> dict[str, Any]:
     """configs/defaults/filter.yaml as it stands; don't change the returned value."""
-    with open(resolve("builtin:configs/defaults/filter.yaml"), encoding="utf-8") as file:  # noqa: PTH123
+    with open(resolve("builtin:configs/defaults/filter.yaml"), encoding="utf-8") as file:
         tree: dict[str, Any] = yaml.safe_load(file)
     return tree
 
@@ -187,7 +187,9 @@ def merge(tree: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     out = dict(tree)
     for key, value in changes.items():
         held = out.get(key)
-        out[key] = merge(held, value) if isinstance(held, dict) and isinstance(value, dict) else value
+        if isinstance(held, dict) and isinstance(value, dict):
+            value = merge(held, value)
+        out[key] = value
     return out
 
 

@@ -106,7 +106,10 @@ def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, give
 
 
 @numba.njit(cache=True, nogil=True)
-def _measure(data, offsets, kit, numbers, given, given_starts, given_ends, space, buffer, coverage, counts, out):  # type: ignore[no-untyped-def]
+def _measure(  # type: ignore[no-untyped-def]
+    data, offsets, kit, numbers, given, given_starts, given_ends, space, buffer, coverage, counts,
+    out,
+):  # fmt: skip
     """Fill out[documents, signals]; `numbers[documents, 3]` are the stop word, dirty word and
     reference lists; `given` are the offsets of supplied tokens, empty where there are none."""
     tokens = space.tokens
@@ -213,7 +216,10 @@ class Meter:
             refinedweb.counter_words(settings.refinedweb.counters),
             line_ngrams.LineNgrams(rule.n, rule.min_count, rule.max_coverage),
             lexicon.phrase_table(
-                {i: {lexicon.FLAGGED: lists.read_list(p)} for i, p in enumerate(stop_words.values())}
+                {
+                    i: {lexicon.FLAGGED: lists.read_list(path)}
+                    for i, path in enumerate(stop_words.values())
+                }
             ),
             lexicon.phrase_table(
                 {

@@ -8,7 +8,7 @@ from curation.arrow import TextBuffers, Texts, text_buffers
 
 
 def read_only(texts: Texts) -> TextBuffers:
-    """`text_buffers`, always contiguous and read-only: numba compiles a kernel per array flavour."""
+    """`text_buffers`, always contiguous and read-only: kernels are compiled per array flavour."""
     offsets, data = text_buffers(texts)
     offsets = np.ascontiguousarray(offsets).view()
     data = data.view()

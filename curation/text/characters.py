@@ -65,7 +65,8 @@ _TAGS, _SELECTORS, _SUPPLEMENT_END = 0xE0000, 0xE0100, 0xE01F0
 @functools.cache
 def _every_character() -> str:
     """Code points in order; surrogates, which UTF-8 cannot hold, stand as U+0000."""
-    return "".join(map(chr, range(0xD800))) + "\0" * 0x800 + "".join(map(chr, range(0xE000, _SCANNED)))
+    below, above = range(0xD800), range(0xE000, _SCANNED)
+    return "".join(map(chr, below)) + "\0" * 0x800 + "".join(map(chr, above))
 
 
 @functools.cache
