@@ -169,7 +169,9 @@ def _add_to_card(
         licence=about.licence,
         source=about.source,
         command=about.command,
-        **{key: dict(sorted(value.items())) for key, value in held.items()},
+        sha256=dict(sorted(held["sha256"].items())),
+        data=dict(sorted(held["data"].items())),
+        metrics=dict(sorted(held["metrics"].items())),
         settings=settings.model_dump(mode="json"),  # type: ignore[call-arg]
     )
     text = yaml.safe_dump(

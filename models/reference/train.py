@@ -4,7 +4,8 @@
 
 CORPUS holds `<language>.jsonl.gz` as models/tokenizer/make_corpus.py writes them (Debian's
 translated documentation, and labelled texts given to it); `--texts` adds labelled web texts, of
-which mathematics, code and low grades are left out. Languages with fewer bytes than `--least` get no reference.
+which mathematics, code and low grades are left out. Languages with fewer bytes than `--least` get
+no reference.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ ABOUT = About(
     "graded web pages, WCXB articles (CC BY 4.0), OpenStax textbooks (CC BY 4.0), XQuAD (CC BY-SA "
     "4.0), Leipzig sentences (CC BY). Documentation weighs heavily: compare documents of one "
     "language with each other rather than with a fixed threshold.",
-    command="python models/reference/train.py --corpus CORPUS --texts domain/dev.jsonl.gz quality/dev.jsonl.gz",
+    command="python models/reference/train.py --corpus CORPUS "
+    "--texts domain/dev.jsonl.gz quality/dev.jsonl.gz",
 )
 
 
