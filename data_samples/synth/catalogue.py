@@ -74,7 +74,8 @@ def _without_any(phrases: tuple[str, ...], hidden: tuple[str, ...]) -> tuple[str
 
 def _english(site: dict[str, Site]) -> list[Page]:
     articles = [t for n in ("en_articles_1", "en_articles_2", "en_articles_3") for t in load(n)]
-    hosts = ["harbourpost", "fieldnotes", "openfolio", "harbourpost", "uncleherbert", "plainwords"]
+    hosts = ["harbourpost", "fieldnotes", "openfolio", "plainwords", "harbourpost", "uncleherbert",
+             "plainwords"]  # fmt: skip
     pages = []
     for i, text in enumerate(articles):
         host = "slowkitchen" if text.topic in ("food", "home") else hosts[i % len(hosts)]

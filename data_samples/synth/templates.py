@@ -218,14 +218,19 @@ def docs(site: Site, text: Text, dress: Dress) -> str:
 
 
 def wiki(site: Site, text: Text, dress: Dress) -> str:
-    """An encyclopaedia page: contents box, edit links, navigation portlets, categories."""
+    """An encyclopaedia page: site notice or cookie bar, navigation portlets, categories."""
+    notice = f'<div id="siteNotice" class="mw-body-content">{escape(site.cookies)}</div>'
+    cookies = (
+        '<div class="mw-cookiewarning-container banner-container"><div class="mw-cookiewarning-text">'
+        f'<span>{escape(site.cookies)}</span></div><form method="POST"><button>OK</button></form></div>'
+    )
     return f"""<!DOCTYPE html>
 <html class="client-nojs" lang="{site.language}" dir="{"rtl" if site.language in ("ar", "he", "fa") else "ltr"}">
 {_head(site, text, dress)}
 <body class="mediawiki ns-0 ns-subject skin-vector">
 <div id="mw-page-base" class="noprint"></div>
 <div id="content" class="mw-body" role="main">
-<div id="siteNotice" class="mw-body-content">{escape(site.cookies)}</div>
+{notice if site.language == "en" else ""}
 <h1 id="firstHeading" class="firstHeading">{escape(text.title)}</h1>
 <div id="bodyContent" class="mw-body-content">
 <div id="mw-content-text" class="mw-body-content"><div class="mw-parser-output">
@@ -236,6 +241,7 @@ def wiki(site: Site, text: Text, dress: Dress) -> str:
 </div>
 <div id="mw-navigation">{_nav(site)}<div class="portal" role="navigation">{_related(site, dress)}</div></div>
 <footer id="footer" class="mw-footer" role="contentinfo"><ul><li>{escape(site.footer)}</li></ul></footer>
+{"" if site.language == "en" else cookies}
 </body>
 </html>
 """
