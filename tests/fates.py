@@ -33,6 +33,7 @@ class Place:
     fate: str
     text: str
     value: float | None = None
+    language: str | None = None
 
     def __str__(self) -> str:
         return self.fate if self.value is None else f"{self.fate} ({self.value:.3g})"
@@ -85,11 +86,14 @@ def places(run: Path) -> tuple[dict[Key, list[Place]], list[dict[str, Any]]]:
                 "keep" if sampled else f"{stage}:{row['reason']}",
                 row["text"] or "",
                 None if sampled else row["value"],
+                row.get("language"),
             )
             found.setdefault(_key(row), []).append(place)
     last = [s for s in stages if any((run / s / "documents").glob("*.parquet"))][-1]
     for row in _rows(run / last / "documents"):
-        found.setdefault(_key(row), []).append(Place("keep", row["text"]))
+        found.setdefault(_key(row), []).append(
+            Place("keep", row["text"], language=row.get("language"))
+        )
     return found, list(_rows(run / "extract" / "set_aside"))
 
 
@@ -146,7 +150,11 @@ def _check_row(row: dict[str, str], ends: list[Place], aside: list[dict[str, Any
         ends = [Place(f"set_aside:{record['reason']}", "")]
     if not matches(ends[0].fate, row["fate"]):
         return [f"is {ends[0]}, expected {row['fate']}"]
-    return list(_check_text(row, ends[0].text)) if ends[0].fate == "keep" else []
+    if ends[0].fate != "keep":
+        return []
+    named = ends[0].language
+    wrong = [] if named in (None, row["language"]) else [f"identified as {named}"]
+    return [*wrong, *_check_text(row, ends[0].text)]
 
 
 def check_mended(run: Path, rows: list[dict[str, str]]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +20,7 @@ COLUMNS = (
 DAY = dt.datetime(2024, 2, 1, 8, 0, 0, tzinfo=dt.UTC)
 
 
-def _table(path: Path, rows: list[dict[str, object]]) -> None:
+def _table(path: Path, rows: list[dict[str, Any]]) -> None:
     fields = [
         ("url", pa.string()),
         ("date", pa.timestamp("us", tz="UTC")),
