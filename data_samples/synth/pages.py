@@ -132,7 +132,9 @@ def plain_text(site: Site, text: Text) -> str:
 
 def boilerplate(site: Site) -> tuple[str, ...]:
     """Strings of the site that must not be in the final text."""
-    return tuple(x[:48].rstrip() for x in (site.cookies, site.footer, *site.inside) if len(x) > 12)
+    # Nothing but its place tells the signature of a plain page from its text: it may stay.
+    footer = "" if site.template == "minimal" else site.footer
+    return tuple(x[:48].rstrip() for x in (site.cookies, footer, *site.inside) if len(x) > 12)
 
 
 def make(
