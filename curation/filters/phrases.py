@@ -17,20 +17,32 @@ class Phrases(NamedTuple):
     offsets: npt.NDArray[np.int64]
     bits: npt.NDArray[np.int64]
     first: npt.NDArray[np.uint8]  # [256] 1 where some phrase begins with this byte
+    pairs: npt.NDArray[np.uint8]  # [65536] 1 where some phrase begins with these two
+
+
+def _cases(b: int) -> list[int]:
+    """An ASCII letter in both cases, another byte alone."""
+    return [b, b - 32] if 97 <= b <= 122 else [b]
 
 
 def compile_phrases(groups: Sequence[tuple[int, Sequence[str]]]) -> Phrases:
     """Pack groups of (bits, phrases)."""
     raw = [(bits, phrase.lower().encode()) for bits, phrases in groups for phrase in phrases]
     first = np.zeros(256, np.uint8)
+    pairs = np.zeros((256, 256), np.uint8)
     for _, phrase in raw:
-        first[phrase[0]] = 1
-        first[ord(chr(phrase[0]).upper())] = 1
+        for b in _cases(phrase[0]):
+            first[b] = 1
+            if len(phrase) == 1:
+                pairs[b] = 1
+            else:
+                pairs[b, _cases(phrase[1])] = 1
     return Phrases(
         np.frombuffer(b"".join(p for _, p in raw) + b"\0", np.uint8).copy(),
         np.cumsum([0, *(len(p) for _, p in raw)]).astype(np.int64),
         np.array([bits for bits, _ in raw], np.int64),
         first,
+        pairs.reshape(-1),
     )
 
 
@@ -57,6 +69,8 @@ def find_phrases(data, start, end, phrases):  # type: ignore[no-untyped-def]
     found = np.int64(0)
     for i in range(start, end):
         if not phrases.first[data[i]]:
+            continue
+        if i + 1 < end and not phrases.pairs[np.int64(data[i]) << 8 | data[i + 1]]:
             continue
         for k in range(len(phrases.bits)):
             if found & phrases.bits[k] != phrases.bits[k] and equals(
