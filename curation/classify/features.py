@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
+from curation.classify import lexicon
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import code_point
@@ -62,6 +63,14 @@ SHAPE = (
     "words_upper",
     "words_long",
     "pairs_repeated",
+    "math_words",
+    "code_words",
+    "formulas",
+    "mathematics",
+    "code_tokens",
+    "programming",
+    "math_vocabulary",
+    "code_vocabulary",
 )
 
 _WORD, _SPACE, _SINGLE = ch.WORD, ch.SPACE, ch.SINGLE
@@ -86,6 +95,18 @@ _SIGNS = np.zeros(128, np.uint8)
 for _sign, _group in _GROUPS.items():
     _SIGNS[ord(_sign)] = _group
 _GROUP_COUNT = 10
+
+# Bits of an ASCII sign for the marks of formulas and code.
+_OPERATOR, _DOUBLES, _BEFORE_EQUAL = 1, 2, 4
+_MARKS = np.zeros(128, np.uint8)
+for _bit, _signs in ((_OPERATOR, "=+<>*"), (_DOUBLES, "=:&|/-"), (_BEFORE_EQUAL, "!+-*<>")):
+    for _sign in _signs:
+        _MARKS[ord(_sign)] |= _bit
+_VOWELS = np.zeros(128, np.bool_)
+_VOWELS[[ord(v) for v in "aeiouyAEIOUY"]] = True  # words by themselves in many languages
+_KEYS, _KINDS = lexicon.table(int(_SEED), int(_PRIME))
+_MATH_WORD, _CODE_WORD = lexicon.MATH_WORD, lexicon.CODE_WORD
+_SLOT_MASK = np.uint64(lexicon.SLOTS - 1)
 _MATH_GROUP = 9
 
 # Scales that bring counts per character near 1; the models standardise once more.
@@ -120,8 +141,8 @@ def measure(texts: Texts, max_bytes: int) -> Features:
     longest = int(lengths.max()) if len(lengths) else 0
     logs = 1.0 + np.log(np.maximum(np.arange(2 * longest + 2), 1))
     _measure(
-        offsets, data, max_bytes, ch.properties(), ch.lower_case(), _SIGNS, logs,
-        counts, starts, ids, values, shape,
+        offsets, data, max_bytes, ch.properties(), ch.lower_case(), _SIGNS, _MARKS, _VOWELS,
+        _KEYS, _KINDS, logs, counts, starts, ids, values, shape,
     )  # fmt: skip
     entries = int(starts[-1])
     return Features(starts, ids[:entries].copy(), values[:entries].copy(), shape)
@@ -131,6 +152,29 @@ def measure(texts: Texts, max_bytes: int) -> Features:
 def _bucket(h):  # type: ignore[no-untyped-def]
     h = (h ^ (h >> np.uint64(32))) * _MIX
     return np.int64(h >> np.uint64(64 - BITS))
+
+
+@numba.njit(cache=True, nogil=True)
+def _kind(token, keys, kinds):  # type: ignore[no-untyped-def]
+    """Which list of the lexicon a token stands in, 0 for none."""
+    slot = token & _SLOT_MASK
+    while keys[slot]:
+        if keys[slot] == token:
+            return np.int64(kinds[slot])
+        slot = (slot + np.uint64(1)) & _SLOT_MASK
+    return np.int64(0)
+
+
+@numba.njit(inline="always")
+def _code_pair(a, b, marks):  # type: ignore[no-untyped-def]
+    """Whether two neighbouring ASCII signs are an operator or brackets of code."""
+    if a == b:
+        return marks[a] & _DOUBLES != 0
+    if b == 61:  # =
+        return marks[a] & _BEFORE_EQUAL != 0
+    if b == 62:  # >
+        return a == 45 or a == 61
+    return (a == 40 and b == 41) or (a == 91 and b == 93) or (a == 60 and b == 47)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -145,8 +189,9 @@ def _count(counts, bucket, ids, n):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _measure(  # type: ignore[no-untyped-def]
-    offsets, data, max_bytes, properties, lower, signs, logs, counts, starts, ids, values, shape
-):
+    offsets, data, max_bytes, properties, lower, signs, marks, vowels, keys, kinds, logs,
+    counts, starts, ids, values, shape,
+):  # fmt: skip
     n = 0
     for doc in range(len(offsets) - 1):
         begin = offsets[doc]
@@ -157,8 +202,9 @@ def _measure(  # type: ignore[no-untyped-def]
                 end -= 1
         first = n
         n = _document(
-            data, begin, end, offsets[doc + 1], properties, lower, signs, counts, ids, n, shape[doc]
-        )
+            data, begin, end, offsets[doc + 1], properties, lower, signs, marks, vowels,
+            keys, kinds, counts, ids, n, shape[doc],
+        )  # fmt: skip
         ids[first:n].sort()
         square = 0.0
         for k in range(first, n):
@@ -173,8 +219,9 @@ def _measure(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _document(  # type: ignore[no-untyped-def]
-    data, begin, end, whole_end, properties, lower, signs, counts, ids, n, shape
-):
+    data, begin, end, whole_end, properties, lower, signs, marks, vowels,
+    keys, kinds, counts, ids, n, shape,
+):  # fmt: skip
     """Count the buckets of data[begin:end] and fill its row of `shape`."""
     groups = np.zeros(_GROUP_COUNT, np.int64)
     chars = upper = digits = spaces = symbols = not_ascii = unspaced = 0
@@ -186,6 +233,14 @@ def _document(  # type: ignore[no-untyped-def]
     bullet = False
     closed = False  # the last visible character ends a sentence, closing quotes aside
     previous = np.uint64(0)
+    math_words = code_words = math_vocabulary = code_vocabulary = formulas = code_tokens = 0
+    last = 0  # last code point of the token before this one
+    last_length = 0  # its length when it is a word, else 0
+    gap = True  # white space stands before this token
+    operand = False  # the token before ends a term: a number, a lone letter, a closing bracket
+    after_command = False  # the token before is a TeX command, or belongs to its name
+    kind = 0
+    tex_braces = 0  # open braces that are TeX's
     i = begin
     while i < end:
         c, size = code_point(data, i)
@@ -203,8 +258,10 @@ def _document(  # type: ignore[no-untyped-def]
                 indented += lead > 0
                 if line_chars > _LONG_LINE:
                     in_long += line_chars
+                code_tokens += last == 59 or last == 123 or last == 125  # ; { }
             line_chars = lead = 0
-            bullet = closed = False
+            bullet = closed = operand = after_command = False
+            gap = True
             i += 1
             if i < end and data[i] == 10:
                 continue
@@ -218,10 +275,12 @@ def _document(  # type: ignore[no-untyped-def]
             else:
                 lead += 1
             i += size
+            gap = True
             continue
         else:
             token = _SEED
-            length = uppers = 0
+            length = uppers = figures = humps = 0
+            was_upper = True
             starts_upper = False
             word = (p & _WORD) != 0
             alone = not word or (p & _SINGLE) != 0
@@ -231,9 +290,12 @@ def _document(  # type: ignore[no-untyped-def]
                 if p & _UPPER:
                     uppers += 1
                     starts_upper = starts_upper or length == 1
+                    humps += not was_upper and c < 128
+                was_upper = (p & _UPPER) != 0
                 folded = np.uint64(lower[c])
                 if p & _NUMBER:
                     digits += 1
+                    figures += 1
                     folded = np.uint64(48)
                 token = (token ^ folded) * _PRIME
                 not_ascii += c > 127
@@ -254,12 +316,48 @@ def _document(  # type: ignore[no-untyped-def]
                 long_words += length >= _LONG_WORD
                 unspaced += alone
                 closed = False
+                kind = _kind(token, keys, kinds)
+                math_words += kind == _MATH_WORD
+                code_words += kind == _CODE_WORD
+                letter = (
+                    length == 1
+                    and figures == 0
+                    and ((c < 128 and not vowels[c]) or 0x391 <= c <= 0x3C9)
+                )
+                command = not gap and last == 92
+                formulas += command or (letter and last != 39 and last != 0x2019)
+                code_tokens += humps > 0 or (not gap and last == 46 and length > 1 and not figures)
+                operand = letter or figures == length
+                after_command = command
+                last_length = length
+                last = c
             else:
+                kind = 0
                 symbols += 1
                 if c < 128:
+                    tex = False
+                    if c == 123:  # { after a TeX command, ^ or _, or inside another of TeX's
+                        tex = after_command or tex_braces > 0 or (not gap and last == 94)
+                        tex_braces += tex
+                    elif c == 125 and tex_braces > 0:
+                        tex_braces -= 1
+                        tex = True
+                    if not gap and not tex:
+                        if last_length == 0 and 0 < last < 128:
+                            code_tokens += _code_pair(last, c, marks)
+                        elif last_length > 1 and not after_command:
+                            code_tokens += c == 40 or c == 95  # a call, a name of several words
+                    formulas += operand and (marks[c] & _OPERATOR) != 0
+                    after_command = after_command and tex  # \frac{}{}
+                    operand = c == 41 or c == 93
+                    last = 0 if tex else c
                     groups[signs[c]] += 1
-                elif p & _MATH:
-                    groups[_MATH_GROUP] += 1
+                else:
+                    formulas += operand and (p & _MATH) != 0
+                    groups[_MATH_GROUP] += (p & _MATH) != 0
+                    operand = after_command = False
+                    last = c
+                last_length = 0
                 if p & _TERMINAL:
                     closed = True
                 elif not p & _CLOSE:
@@ -267,10 +365,14 @@ def _document(  # type: ignore[no-untyped-def]
                 if line_chars == 0:
                     bullet = c == 42 or c == 45 or c == 0x2022 or c == 0xB7 or c == 0x2013
             line_chars += length
+            gap = False
         tokens += 1
         before = n
         n = _count(counts, _bucket(token), ids, n)
         vocabulary += n - before
+        if token != _LINE_FEED and n > before:
+            math_vocabulary += kind == _MATH_WORD
+            code_vocabulary += kind == _CODE_WORD
         if previous:
             pairs += 1
             before = n
@@ -322,4 +424,13 @@ def _document(  # type: ignore[no-untyped-def]
     shape[29] = capitals / max(words, 1)
     shape[30] = long_words / max(words, 1)
     shape[31] = 1.0 - new_pairs / max(pairs, 1)
+    share = 100.0 / max(words, 1)
+    shape[32] = np.log(1.0 + share * math_words)
+    shape[33] = np.log(1.0 + share * code_words)
+    shape[34] = np.log(1.0 + share * formulas)
+    shape[35] = np.log(1.0 + share * (formulas + math_words))
+    shape[36] = np.log(1.0 + share * code_tokens)
+    shape[37] = np.log(1.0 + share * (code_tokens + code_words))
+    shape[38] = np.log(1.0 + math_vocabulary)
+    shape[39] = np.log(1.0 + code_vocabulary)
     return n

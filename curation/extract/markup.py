@@ -133,6 +133,7 @@ MARK_GUTTER, MARK_COPY, MARK_RENDERED, MARK_CODE, MARK_SCREEN_READER, MARK_FORMU
     5,
     6,
 )
+MARK_CODE_CELL = 7
 _MARKS = {
     # line numbers: Pygments, Rouge, highlight.js, Prism, SyntaxHighlighter, Crayon, GitHub, GitLab,
     # CodeMirror, Expressive Code, react-syntax-highlighter, Ace, Gist
@@ -151,6 +152,7 @@ _MARKS = {
         mathjax_chtml mjx-chtml mjxc-display mjxp-display katex-html mathjax_process""",
     MARK_CODE: """syntaxhighlighter blob-code blob-code-inner crayon-pre codemirror-code
         codemirror-lines react-code-lines cm-content dp-highlighter""",
+    MARK_CODE_CELL: "code blob-code-content",  # on table cells: the listing beside its gutter
     MARK_SCREEN_READER: """sr-only visually-hidden screen-reader-text visuallyhidden
         screen-reader-only""",
     MARK_FORMULA: """tex latex math mwe-math-fallback-image-inline mwe-math-fallback-image-display

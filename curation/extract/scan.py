@@ -35,6 +35,7 @@ from curation.extract.markup import (
     LONGEST_ENTITY,
     LOWER,
     MARK_CODE,
+    MARK_CODE_CELL,
     MARK_COPY,
     MARK_FORMULA,
     MARK_GUTTER,
@@ -423,6 +424,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
     facts = np.zeros(FACTS, np.int32)
     stack_tag = np.empty(max_depth + 2, np.int32)
     stack_element = np.empty(max_depth + 2, np.int32)
+    stack_at = np.zeros(max_depth + 2, np.int64)  # in code, where the text of the element starts
     open_count = np.zeros(OTHER + 1, np.int64)
     av_start = np.zeros(_ATTRIBUTES, np.int64)
     av_end = np.zeros(_ATTRIBUTES, np.int64)
@@ -881,7 +883,8 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                 if keep_hidden or tag == _MAIN or tag == _ARTICLE:
                     hidden = False
                 if mark == MARK_GUTTER:
-                    hidden = True
+                    # Prism names the listing itself so, others its gutter.
+                    hidden = hidden or not (tag == _PRE or tag == _CODE or tag == _TABLE)
                 elif mark == MARK_COPY:
                     hidden = hidden or pre_top >= 0
                 elif mark == MARK_SCREEN_READER:
@@ -890,6 +893,8 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                     rendered = True
                 elif mark == MARK_CODE:
                     keeps_space = keeps_space or block_tag
+                elif mark == MARK_CODE_CELL:
+                    keeps_space = keeps_space or tag == _TD
             if rendered:
                 # The drawing of a formula: its source stands before it (KaTeX) or behind (MathJax).
                 first = LOWER[src[av_start[_AT_CLASS]]]
@@ -1053,10 +1058,12 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                         top += 1
                         stack_tag[top] = tag
                         stack_element[top] = element
+                        stack_at[top] = o
                         open_count[tag] += 1
                     elif tag != _HR:
                         over += 1
                 else:
+                    opened = np.int64(-1)
                     if over > 0:
                         over -= 1
                     else:
@@ -1064,10 +1071,11 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                         while k > pre_top and stack_tag[k] != tag:
                             k -= 1
                         if k > pre_top:
+                            opened = stack_at[k]
                             while top >= k:
                                 open_count[stack_tag[top]] -= 1
                                 top -= 1
-                    if o > line_start or not (o > start and text[o - 1] == 10):
+                    if not (0 <= opened < o and text[o - 1] == 10):
                         line_due = o > start
                 continue
 

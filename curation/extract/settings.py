@@ -14,17 +14,25 @@ class Decision(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    lowest_threshold: float = Field(
-        ge=0, le=1, description="blocks less probable than this are never kept"
+    article_threshold: float = Field(
+        ge=0, le=1, description="probability that a block of an article needs to be kept"
     )
-    highest_threshold: float = Field(
-        ge=0, le=1, description="blocks at least this probable are always kept"
+    open_threshold: float = Field(
+        ge=0, le=1, description="probability that a block of any other page needs"
+    )
+    sure_probability: float = Field(
+        ge=0, le=1, description="probability from which a block counts as surely content"
+    )
+    sure_share: float = Field(
+        ge=0,
+        le=1,
+        description="share of the characters over `open_threshold` that are sure in an article",
     )
     comment_threshold: float = Field(
         ge=0, le=1, description="probability that readers' comments below an article need"
     )
     article_characters: int = Field(
-        ge=0, description="characters kept outside comments that make a page an article"
+        ge=0, description="characters, surely content or kept outside comments, that an article has"
     )
 
 

@@ -381,6 +381,7 @@ def signs() -> npt.NDArray[np.int64]:
 def fit(examples: Sequence[Example], settings: ExtractTraining) -> Forest:
     """Boosted trees over the measured blocks."""
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from threadpoolctl import threadpool_limits
 
     rng = np.random.default_rng(settings.seed)
     rows, labels, weights = [], [], []
@@ -407,11 +408,12 @@ def fit(examples: Sequence[Example], settings: ExtractTraining) -> Forest:
         random_state=settings.seed,
         monotonic_cst=signs(),
     )
-    model.fit(
-        np.concatenate(rows),
-        np.concatenate(labels).astype(np.int64),
-        sample_weight=weight * len(weight) / weight.sum(),
-    )
+    with threadpool_limits(1):  # sums in one order, whatever the machine
+        model.fit(
+            np.concatenate(rows),
+            np.concatenate(labels).astype(np.int64),
+            sample_weight=weight * len(weight) / weight.sum(),
+        )
     return forest_of(model)
 
 
@@ -504,6 +506,10 @@ def train(
 
 
 def _measured(example: Example, tables: Lexicons) -> npt.NDArray[np.float32]:
+    """Variants are measured without what words say, as pages in languages never seen are."""
+    if example.is_variant:
+        empty = Model(_EMPTY, _EMPTY, _EMPTY, _NO_FOREST).lexicons
+        tables = tables._replace(word_table=empty.word_table, word_weights=empty.word_weights)
     return features(example.source, example.page, tables)
 
 

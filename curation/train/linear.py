@@ -20,6 +20,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from curation.classify.classifier import softmax
 from curation.classify.features import BITS, SHAPE, Features, measure
 from curation.classify.linear import Kind, LinearModel, standardise
+from curation.config import nearest
+from curation.errors import ConfigError
 from curation.train.settings import LinearTraining
 
 Floats = npt.NDArray[np.float64]
@@ -97,7 +99,8 @@ def fit(
     mean = features.shape.mean(0, dtype=np.float64).astype(np.float32)
     deviation = features.shape.std(0, dtype=np.float64).astype(np.float32)
     deviation[deviation < 1e-6] = 1.0
-    shape_scale = np.sqrt(settings.shape_share / len(SHAPE))
+    used = _used(settings)
+    shape_scale = used * np.sqrt(settings.shape_share / max(int(used.sum()), 1))
     shape = standardise(features.shape, mean, deviation) * shape_scale
     design = sp.hstack([matrix @ sp.diags(scale), sp.csr_matrix(shape)]).tocsr()
     ridge = Ridge(
@@ -111,9 +114,19 @@ def fit(
         weights=coefficients[: len(buckets)] * scale[:, None],
         mean=mean,
         deviation=deviation,
-        shape_weights=coefficients[len(buckets) :] * shape_scale,
+        shape_weights=coefficients[len(buckets) :] * shape_scale[:, None],
         intercept=np.atleast_1d(ridge.intercept_),
     )
+
+
+def _used(settings: LinearTraining) -> npt.NDArray[np.bool_]:
+    """Which dense features the settings name: [len(SHAPE)]."""
+    if settings.shape_features is None:
+        return np.ones(len(SHAPE), bool)
+    for name in settings.shape_features:
+        if name not in SHAPE:
+            raise ConfigError(f"shape_features: no feature {name!r}{nearest(name, SHAPE)}")
+    return np.array([name in settings.shape_features for name in SHAPE])
 
 
 def out_of_fold(

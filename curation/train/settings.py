@@ -41,6 +41,9 @@ class LinearTraining(TrainingSettings):
     shape_share: float = Field(
         ge=0, description="squared length of the dense features against 1 of the words"
     )
+    shape_features: tuple[str, ...] | None = Field(
+        description="dense features that are used, by name; null uses all"
+    )
     balanced: bool = Field(description="weight classes as if each had as many documents")
     positive_grade: float | None = Field(
         description="quality: from this label on an example is good; null for models of classes"

@@ -1,0 +1,292 @@
+"""Extraction against public gold text: every engine, every set, quality and speed.
+
+    python benchmarks/extraction.py --data DIR [--models DIR] [--engines a,b] [--sets a,b]
+
+DIR holds `<set>/html/<id>.html` and `<set>/gold.jsonl`. Scores are those of the Scrapinghub article
+extraction benchmark: multisets of 4-grams of words (each Han character and kana one word), precision
+averaged over pages with text, recall over all pages, F1 of both averages; an empty answer counts as
+it is. Sets that the shipped model may learn from are scored by models that saw no page of the same
+site: `--models` names the folder that `python -m curation.train.extract --cross-fit` wrote. Without
+it they are left out for the engine `curation`.
+
+Speed is CPU time of one thread on the same pages, engines interleaved page by page; the bare parse
+is lexbor through selectolax (pip install selectolax).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import re
+import statistics
+import time
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from curation.extract import Extractor, PageTooLargeError, default_settings, own
+from curation.extract.model import Model, read_model
+from curation.extract.settings import ExtractSettings
+from curation.readers.charset import decode_html
+from curation.train.extract import default_training, fold_of
+
+TEXT_SETS = (
+    "scrapinghub wcxb cleaneval cleanportaleval dragnet l3s-gn1 readability magichtml-article "
+    "magichtml-forum daniel crawl-to-the-future mathcode-llmwebkit"
+).split()
+PHRASE_SET = "trafilatura-eval"
+CODE_SET = "mathcode-llmwebkit"
+ENGINES = ("curation", "trafilatura", "resiliparse", "justext")
+
+_HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(f"[{_HAN}]|[^\\W{_HAN}]+")
+_FENCE = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```", re.S | re.M)
+_FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$\n]{2,400}?)(?<!\\)\$", re.S)
+_STYLE = re.compile(r"\\(?:left|right|displaystyle|,|;|!|quad)(?![a-zA-Z])|[\s{}$]")
+
+
+def words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFC", text))
+
+
+def shingles(text: str) -> Counter[tuple[str, ...]]:
+    """Multiset of 4-grams; a shorter text is one shingle."""
+    found = words(text)
+    if not found:
+        return Counter()
+    return Counter(tuple(found[i : i + 4]) for i in range(max(1, len(found) - 3)))
+
+
+def precision_recall(gold: str, answer: str) -> tuple[float, float]:
+    wanted, given = shingles(gold), shingles(answer)
+    if not wanted and not given:
+        return 1.0, 1.0
+    shared = sum((wanted & given).values())
+    return shared / max(given.total(), 1), shared / max(wanted.total(), 1)
+
+
+def f1(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+@dataclass
+class Score:
+    """Scores of an engine on a set."""
+
+    precision: list[float] = field(default_factory=list)
+    recall: list[float] = field(default_factory=list)
+    phrases: list[int] = field(default_factory=lambda: [0, 0, 0])  # hits, false, missed
+    code: list[int] = field(default_factory=lambda: [0] * 5)
+
+    def add(self, row: dict[str, Any], answer: str) -> None:
+        gold = row.get("text")
+        if gold is None:
+            self._phrases(row, answer)
+            return
+        if row.get("gold_format") == "markdown":
+            self.code = [a + b for a, b in zip(self.code, formulas_and_code(gold, answer), strict=True)]
+        if len(words(gold)) < 5:
+            return
+        precision, recall = precision_recall(gold, answer)
+        if words(answer):
+            self.precision.append(precision)
+        self.recall.append(recall)
+
+    def _phrases(self, row: dict[str, Any], answer: str) -> None:
+        text = _plain(answer)
+        wanted = [_plain(phrase) in text for phrase in row.get("with") or []]
+        unwanted = [_plain(phrase) in text for phrase in row.get("without") or []]
+        self.phrases[0] += sum(wanted)
+        self.phrases[1] += sum(unwanted)
+        self.phrases[2] += len(wanted) - sum(wanted)
+
+    def figures(self) -> tuple[float, float, float]:
+        """F1, precision, recall."""
+        if self.recall:
+            p = statistics.mean(self.precision) if self.precision else 0.0
+            r = statistics.mean(self.recall)
+        else:
+            hits, false, missed = self.phrases
+            p, r = hits / max(hits + false, 1), hits / max(hits + missed, 1)
+        return f1(p, r), p, r
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", unicodedata.normalize("NFC", text)).strip()
+
+
+def formulas_and_code(gold: str, answer: str) -> list[int]:
+    """Formulas found and wanted; code lines found with exact indentation, without it, and wanted.
+
+    Formulas are compared without white space, braces and commands that only set the style.
+    """
+    listings = _FENCE.findall(gold)
+    wanted = Counter(
+        bare
+        for one, other in _FORMULA.findall(_FENCE.sub("\n", gold))
+        if len(bare := _STYLE.sub("", one or other)) >= 3
+    )
+    text = _STYLE.sub("", answer)
+    found = sum(min(count, text.count(formula)) for formula, count in wanted.items())
+    lines = Counter(
+        line.rstrip() for code in listings for line in code.split("\n") if len(line.strip()) >= 4
+    )
+    exact = Counter(line.rstrip() for line in answer.split("\n"))
+    loose = Counter(line.strip() for line in answer.split("\n"))
+    kept = sum(min(count, exact[line]) for line, count in lines.items())
+    stripped = Counter(line.strip() for line in lines.elements())
+    anyhow = sum(min(count, loose[line]) for line, count in stripped.items())
+    return [found, wanted.total(), kept, anyhow, lines.total()]
+
+
+def rows_of(data: Path, name: str) -> Iterator[tuple[dict[str, Any], bytes]]:
+    with (data / name / "gold.jsonl").open(encoding="utf-8") as file:
+        for line in file:
+            row = json.loads(line)
+            yield row, (data / name / "html" / f"{row['id']}.html").read_bytes()
+
+
+@dataclass
+class Runner:
+    """An engine with its settings; for `curation` on training sets, the models by fold."""
+
+    settings: ExtractSettings
+    folds: list[Model]
+    learned: frozenset[str]
+
+    def can(self, name: str) -> bool:
+        return self.settings.engine != "curation" or name not in self.learned or bool(self.folds)
+
+    def answer(self, name: str, row: dict[str, Any], html: bytes) -> str:
+        if self.settings.engine == "curation" and name in self.learned:
+            model = self.folds[fold_of(row.get("group") or row["site"], len(self.folds))]
+            with using(model):
+                return Extractor(self.settings).extract(html).text
+        try:
+            return Extractor(self.settings).extract(html).text
+        except PageTooLargeError:
+            return ""
+
+
+class using:  # noqa: N801  (reads as a statement)
+    """Let the engine `curation` judge by another model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def __enter__(self) -> None:
+        self.shipped = own.load
+        own.load = lambda _: self.model  # type: ignore[assignment]
+
+    def __exit__(self, *_: object) -> None:
+        own.load = self.shipped
+
+
+def quality(data: Path, sets: list[str], runners: dict[str, Runner]) -> None:
+    table: dict[str, dict[str, Score]] = {engine: {} for engine in runners}
+    for name in sets:
+        for engine, runner in runners.items():
+            if runner.can(name):
+                table[engine][name] = Score()
+        for row, html in rows_of(data, name):
+            for engine, runner in runners.items():
+                if name in table[engine]:
+                    table[engine][name].add(row, runner.answer(name, row, html))
+        for engine in runners:
+            if name in table[engine]:
+                score = table[engine][name]
+                value, p, r = score.figures()
+                pages = len(score.recall) or "phrases"
+                fitted = engine == "curation" and name in runners[engine].learned
+                note = " cross-fitted" if fitted else ""
+                print(f"{name:22} {engine:12} F1 {value:.3f} P {p:.3f} R {r:.3f} n {pages}{note}")
+                if name == CODE_SET:
+                    found, formulas, exact, anyhow, lines = score.code
+                    print(
+                        f"{'':22} {engine:12} formulas {found}/{formulas} = {found / formulas:.3f}, "
+                        f"code lines exact {exact}/{lines} = {exact / lines:.3f}, "
+                        f"whatever the indentation {anyhow / lines:.3f}"
+                    )
+    text_sets = [name for name in sets if name != PHRASE_SET]
+    for engine in runners:
+        figures = [table[engine][name].figures()[0] for name in text_sets if name in table[engine]]
+        if figures:
+            print(f"macro over {len(figures)} sets: {engine:12} F1 {statistics.mean(figures):.4f}")
+
+
+def speed(data: Path, sets: list[str], engines: list[str], per_set: int) -> None:
+    """CPU milliseconds per page of every engine and of the bare parse."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    pages = []
+    for name in sets:
+        listed = [html for _, html in rows_of(data, name)]
+        step = max(1, len(listed) // per_set)
+        pages += listed[::step][:per_set]
+    calls: dict[str, Callable[[bytes], object]] = {
+        "lexbor parse": lambda html: LexborHTMLParser(decode_html(html, None)[0]),
+    }
+    for engine in engines:
+        extractor = Extractor(default_settings().model_copy(update={"engine": engine}))
+        calls[engine] = extractor.extract
+    spent: dict[str, list[float]] = {name: [] for name in calls}
+    for name, call in calls.items():
+        call(pages[0])  # imports and compiled code are not what is measured
+    for html in pages:
+        for name, call in calls.items():
+            start = time.thread_time()
+            call(html)
+            spent[name].append((time.thread_time() - start) * 1e3)
+    size = sum(map(len, pages)) / len(pages) / 1e3
+    print(f"{len(pages)} pages, {size:.0f} kB on average; CPU milliseconds, one thread, interleaved")
+    slow = statistics.mean(spent.get("trafilatura") or [float("nan")])
+    bare = statistics.mean(spent["lexbor parse"])
+    for name, times in spent.items():
+        mean = statistics.mean(times)
+        times = sorted(times)
+        print(
+            f"{name:14} {1e3 / mean:7.0f} pages/s  mean {mean:7.2f}  median "
+            f"{statistics.median(times):7.2f}  p99 {times[int(len(times) * 0.99)]:8.1f}  worst "
+            f"{times[-1]:8.1f}  x trafilatura {slow / mean:6.1f}  x bare parse {mean / bare:6.2f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--models", type=Path, help="folder with blocks-fold<k>.npz")
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--sets", default=",".join([*TEXT_SETS, PHRASE_SET]))
+    parser.add_argument("--speed-pages", type=int, default=16, help="pages per set; 0: no timing")
+    parser.add_argument("--no-quality", action="store_true", help="only the timing")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    engines, sets = options.engines.split(","), options.sets.split(",")
+    training = default_training()
+    learned = frozenset([*training.sets, *training.phrase_sets])
+    folds = []
+    if options.models:
+        paths = [options.models / f"blocks-fold{k}.npz" for k in range(training.folds)]
+        folds = [read_model(path, str(path)) for path in paths]
+    if not options.no_quality:
+        runners = {
+            engine: Runner(
+                default_settings().model_copy(update={"engine": engine, "comments": engine == "curation"}),
+                folds,
+                learned,
+            )
+            for engine in engines
+        }
+        quality(options.data, sets, runners)
+    if options.speed_pages:
+        speed(options.data, [name for name in sets if name != PHRASE_SET], engines, options.speed_pages)
+
+
+if __name__ == "__main__":
+    main()

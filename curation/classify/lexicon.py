@@ -1,0 +1,81 @@
+"""Words that mark mathematics and programming, in several languages.
+
+Part of what the features are: a change needs another FEATURES_VERSION and models trained anew.
+Lower case; a word stands in one list only.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+MATH = """
+theorem theorems lemma lemmas proof proofs corollary proposition axiom conjecture equation
+equations inequality polynomial polynomials integer integers logarithm exponent exponents fraction
+fractions denominator numerator quotient divisor divisible prime derivative integral integrals
+matrix matrices vector vectors eigenvalue eigenvalues determinant algebra algebraic geometry
+geometric trigonometry theta sine cosine sin cos tan log ln sqrt triangle rectangle hypotenuse
+perpendicular parallel radius diameter circumference perimeter coefficient coefficients variables
+quadratic linear nonlinear cubic slope intercept graph vertex vertices parabola hyperbola ellipse
+asymptote permutation permutations combinatorics probability bijection injective surjective
+countable cardinal ordinal subset subsets union intersection modulo congruent arithmetic calculate
+solve solving solution solutions simplify factoring evaluate multiply multiplied divide divided
+subtract sum product equals equal satisfies satisfy implies iff suppose hence therefore thus
+denote denotes denoted formula formulas rational irrational positive negative nonnegative finite
+infinite convergence converges sequence manifold topology homomorphism isomorphism metric norm
+tensor euclidean cartesian coordinates axis degrees angle angles percent ratio total qed mathbb
+mathcal mathrm frac cdot leq geq forall exists infty mathematics mathematical mathematician math
+satz beweis gleichung gleichungen ungleichung matrizen vektor ganzzahl bruch ableitung mathematik
+théorème preuve démonstration équation équations polynôme entier matrice vecteur dérivée intégrale
+mathématiques teorema demostración ecuación ecuaciones polinomio matriz entero derivada
+matemáticas dimostrazione equazione polinomi matematica equação demonstração matemática теорема
+доказательство уравнение уравнения матрица вектор многочлен производная интеграл лемма математика
+математики
+"""
+
+CODE = """
+def return import class const let var function func fn void int str string bool boolean null none
+nil true false public private protected static final async await struct enum impl trait interface
+extends implements typedef include printf println print console foreach elif endif try catch
+except finally throw throws raise lambda self args argv kwargs yield github git npm pip sudo apt
+bash shell docker kubernetes container api apis sdk cli http https json yaml xml html css
+javascript typescript python java rust golang ruby php perl scala kotlin swift sql mysql
+postgresql sqlite database query server client backend frontend framework library libraries module
+modules package packages dependency dependencies compiler compile compiled runtime debug debugging
+debugger repository repo commit branch code coding codebase programming programmer programmers
+developer developers software syntax parameter parameters argument arguments method methods object
+objects array arrays variable callback endpoint endpoints url uri config configuration configure
+install installation installed plugin plugins localhost linux unix windows ubuntu terminal command
+commands script scripts file files directory folder stdin stdout regex iterator instance instances
+constructor deploy deployment programmierung entwickler datei befehl quellcode logiciel
+développeur fichier programación código desarrollador программирование код файл разработчик
+"""
+
+MATH_WORD, CODE_WORD = 1, 2
+#: Slots of the table; a power of two, several times the words, so that most probes hit at once.
+SLOTS = 4096
+
+_MASK = (1 << 64) - 1
+
+
+@cache
+def table(seed: int, prime: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
+    """Hashes (0: empty) and kinds of the words, by the low bits of the hash, probed linearly.
+
+    The hash is FNV-1a over code points, as features compute it of a token.
+    """
+    keys = np.zeros(SLOTS, np.uint64)
+    kinds = np.zeros(SLOTS, np.uint8)
+    for kind, words in ((MATH_WORD, MATH.split()), (CODE_WORD, CODE.split())):
+        for word in words:
+            h = seed
+            for character in word:
+                h = ((h ^ ord(character)) * prime) & _MASK
+            slot = h % SLOTS
+            while keys[slot]:
+                slot = (slot + 1) % SLOTS
+            keys[slot] = h
+            kinds[slot] = kind
+    return keys, kinds

@@ -1,0 +1,28 @@
+"""Pages of our own, one for each form of formula and code, with what must stand in their text.
+
+A gold file holds fragments separated by lines of `=====`; one that starts with `!` must be absent.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from curation.extract import Extractor, default_settings
+
+_PAGES = sorted((Path(__file__).parent / "pages").glob("*.html"))
+_OWN = Extractor(default_settings().model_copy(update={"engine": "curation"}))
+
+
+@pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.stem)
+def test_page(path: Path) -> None:
+    text = _OWN.extract(path.read_bytes()).text
+    gold = path.with_suffix(".txt").read_bytes().decode("utf-8").removesuffix("\n")
+    for fragment in gold.split("\n=====\n"):
+        if fragment.startswith("!"):
+            assert fragment[1:] not in text
+        else:
+            assert fragment in text
+    for boilerplate in ("Privacy", "Terms", "Topics"):
+        assert boilerplate not in text
