@@ -88,7 +88,9 @@ class Score:
             self._phrases(row, answer)
             return
         if row.get("gold_format") == "markdown":
-            self.code = [a + b for a, b in zip(self.code, formulas_and_code(gold, answer), strict=True)]
+            self.code = [
+                a + b for a, b in zip(self.code, formulas_and_code(gold, answer), strict=True)
+            ]
         if len(words(gold)) < 5:
             return
         precision, recall = precision_recall(gold, answer)
@@ -234,7 +236,7 @@ def speed(data: Path, sets: list[str], engines: list[str], per_set: int) -> None
         extractor = Extractor(default_settings().model_copy(update={"engine": engine}))
         calls[engine] = extractor.extract
     spent: dict[str, list[float]] = {name: [] for name in calls}
-    for name, call in calls.items():
+    for call in calls.values():
         call(pages[0])  # imports and compiled code are not what is measured
     for html in pages:
         for name, call in calls.items():
@@ -242,7 +244,9 @@ def speed(data: Path, sets: list[str], engines: list[str], per_set: int) -> None
             call(html)
             spent[name].append((time.thread_time() - start) * 1e3)
     size = sum(map(len, pages)) / len(pages) / 1e3
-    print(f"{len(pages)} pages, {size:.0f} kB on average; CPU milliseconds, one thread, interleaved")
+    print(
+        f"{len(pages)} pages, {size:.0f} kB on average; CPU milliseconds, one thread, interleaved"
+    )
     slow = statistics.mean(spent.get("trafilatura") or [float("nan")])
     bare = statistics.mean(spent["lexbor parse"])
     for name, times in spent.items():
@@ -277,7 +281,9 @@ def main() -> None:
     if not options.no_quality:
         runners = {
             engine: Runner(
-                default_settings().model_copy(update={"engine": engine, "comments": engine == "curation"}),
+                default_settings().model_copy(
+                    update={"engine": engine, "comments": engine == "curation"}
+                ),
                 folds,
                 learned,
             )
@@ -285,7 +291,12 @@ def main() -> None:
         }
         quality(options.data, sets, runners)
     if options.speed_pages:
-        speed(options.data, [name for name in sets if name != PHRASE_SET], engines, options.speed_pages)
+        speed(
+            options.data,
+            [name for name in sets if name != PHRASE_SET],
+            engines,
+            options.speed_pages,
+        )
 
 
 if __name__ == "__main__":

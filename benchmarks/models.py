@@ -37,7 +37,7 @@ from curation.train.linear import features_of, grade_calibration, out_of_fold
 from curation.train.settings import LinearTraining, default_settings
 
 #: Languages of most web pages (Common Crawl's statistics of languages, CC-MAIN-2025-05).
-LARGE = (  # noqa: SIM905
+LARGE = (
     "en ru de ja zh es fr it pt pl nl tr vi id cs ko fa ar sv hu el uk ro th da fi no sk bg he"
 ).split()
 CHARACTERS = 3000

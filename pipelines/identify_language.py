@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+
 from curation.language import LanguageIdentifier, decide
 from curation.language.settings import LanguageSettings
-
 from curation.schema import with_column
 from pipelines.engine.files import Folder
 from pipelines.engine.stage import StageRun

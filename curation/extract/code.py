@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import regex
 
 _NUMBERED = regex.compile(r"^[ \t]*(\d{1,6})(?:[.:|)]?(?=[ \t]|$)|(?=\D|$))")
@@ -29,7 +31,7 @@ def without_line_numbers(code: str) -> str:
     numbers = [int(match.group(1)) if match else None for match in found]
     follows = sum(
         1
-        for before, after in zip(numbers, numbers[1:], strict=False)
+        for before, after in itertools.pairwise(numbers)
         if before is not None and after == before + 1
     )
     if follows + 1 < max(3, _SHARE * len(lines)):

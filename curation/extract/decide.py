@@ -8,15 +8,12 @@ import numpy.typing as npt
 from curation.extract import scan as s
 from curation.extract.settings import Decision
 
-
 # How far up code and formulas (in rows of tables, often) and the text around them look for a
 # container that they share.
 _LEVELS_OF_CODE, _LEVELS_OF_TEXT = 5, 2
 
 
-def attached(
-    probabilities: npt.NDArray[np.float64], page: s.Page
-) -> npt.NDArray[np.float64]:
+def attached(probabilities: npt.NDArray[np.float64], page: s.Page) -> npt.NDArray[np.float64]:
     """Probabilities [n] where code and formulas share the fate of the text before or behind them.
 
     Their words say little about them; what they stand in says more.

@@ -282,7 +282,6 @@ def _features(
                 first_long = b
     heading = -1
     heading_score = np.float32(0)
-    titled = -1
     title_block = -1
     for b in range(n):
         if title_size > 0 and b_words[b] <= 2.5 * title_size + 4:

@@ -116,7 +116,7 @@ FLAG_MAIN, FLAG_SIDE, FLAG_BODY, FLAG_PROPERTY, FLAG_HIDDEN_CLASS = 1, 2, 4, 8, 
 FLAG_COMMENT = 32
 _FLAGS = {
     FLAG_MAIN: "main article",
-    FLAG_SIDE: "navigation complementary banner contentinfo search dialog menu tablist listbox menubar toolbar",  # noqa: E501
+    FLAG_SIDE: "navigation complementary banner contentinfo search dialog menu tablist listbox menubar toolbar",
     FLAG_BODY: "articlebody text description mainentity reviewbody acceptedanswer suggestedanswer",
 }
 VALUE_FLAGS = hash_table(

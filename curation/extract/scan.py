@@ -860,7 +860,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                     src, av_start[_AT_CLASS], av_end[_AT_CLASS], _DOT, tokens, nt, token_limit
                 )
             if block_tag and av_start[_AT_ID] >= 0:
-                nt, other = _class_tokens(
+                nt, _ = _class_tokens(
                     src, av_start[_AT_ID], av_end[_AT_ID], _SHARP, tokens, nt, token_limit
                 )
             hidden = False

@@ -80,7 +80,7 @@ def kind_of(point):  # type: ignore[no-untyped-def]
             return _COMMA
         return _CASELESS if point < 0x2E00 else _SYMBOL
     if point < 0xA000:
-        if 0x3400 <= point or point <= 0x30FF:
+        if point >= 0x3400 or point <= 0x30FF:
             return _HAN if point < 0x4DC0 or point >= 0x4E00 else _SYMBOL
         return _CASELESS
     if 0xF900 <= point <= 0xFAFF or 0x20000 <= point <= 0x3FFFF:
@@ -113,7 +113,8 @@ def _folded(point, kind):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def count_words(text, starts, ends, title_keys, title_values, lex_keys, lex_slots, lex_values,
+def count_words(  # type: ignore[no-untyped-def]
+    text, starts, ends, title_keys, title_values, lex_keys, lex_slots, lex_values,
                 hashes, hash_starts):  # type: ignore[no-untyped-def]  # fmt: skip
     """Counts [n, COLUMNS], text hash [n] and word score [n] of the blocks text[starts:ends].
 

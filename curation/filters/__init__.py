@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.filters import blocklists, pii
+from curation.filters.content import content_signals
 from curation.filters.edits import Edited, edit
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings as FilterSettings
@@ -51,7 +52,7 @@ class Filter:
         rows = batch.num_rows
         languages = batch.column("language") if "language" in batch.schema.names else None
         verdicts = _blocked_verdicts(self._blocked.check(batch.column("url")))
-        edited = self._edit(batch.column("text"), languages)
+        edited = self._edit(batch.column("text"))
         signals = self._meter.measure(edited.texts, languages)
         verdicts = verdicts.otherwise(self._rules.decide(signals, languages))
         texts, counts = pii.redact(edited.texts, self._settings.pii)
@@ -68,16 +69,14 @@ class Filter:
             {label: labels.count(label) for label in sorted(strangers)} if rows else {},
         )
 
-    def _edit(self, texts: pa.Array, languages: pa.Array | None) -> Edited:
+    def _edit(self, texts: pa.Array) -> Edited:
         """Cut lines, but not out of documents of an exempt kind."""
-        exempt = self._settings.exempt
         skip: npt.NDArray[np.bool_] | None = None
-        if exempt:
-            before = self._meter.measure(texts, languages)
+        if self._settings.exempt:
+            found = content_signals(texts)
             skip = np.zeros(len(texts), bool)
-            for kind in exempt.values():
-                values = before.field(kind.signal).to_numpy(zero_copy_only=False)
-                skip |= values >= kind.min
+            for kind in self._settings.exempt.values():
+                skip |= found[kind.signal] >= kind.min
         return edit(texts, self._meter, self._settings.edits, skip)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from curation.config import nearest
 from curation.errors import ConfigError
+from curation.filters.content import NAMES as CONTENT
 from curation.filters.lists import closest
 from curation.filters.settings import Exemption, FilterSettings, Rule, Rules
 from curation.filters.signals import NAMES
@@ -60,7 +61,7 @@ class RuleBook:
         for rule in [*self._default, *(r for rules in self._by_language.values() for r in rules)]:
             _check_signal(f"filter.rules.{rule.reason}.signal", rule.rule.signal)
         for kind, exemption in self._exempt.items():
-            _check_signal(f"filter.exempt.{kind}.signal", exemption.signal)
+            _check_signal(f"filter.exempt.{kind}.signal", exemption.signal, CONTENT)
 
     def of(self, language: str | None) -> list[NamedRule]:
         """The rules for a language; those of its base language, else the default ones."""
@@ -123,9 +124,9 @@ class RuleBook:
         return [*groups, (self._default, rest)]
 
 
-def _check_signal(where: str, signal: str) -> None:
-    if signal not in NAMES:
-        raise ConfigError(f"{where}: unknown signal {signal!r}{nearest(signal, NAMES)}")
+def _check_signal(where: str, signal: str, known: Sequence[str] = NAMES) -> None:
+    if signal not in known:
+        raise ConfigError(f"{where}: unknown signal {signal!r}{nearest(signal, known)}")
 
 
 def _column(signals: pa.StructArray, name: str) -> npt.NDArray[np.float64]:

@@ -82,8 +82,14 @@ def allocate(most: int) -> Scratch:
 
     return Scratch(
         Tokens(
-            ints(), ints(), ints(), ints(),
-            np.empty(n, np.uint64), np.empty(n, np.uint64), ints(), ints(),
+            ints(),
+            ints(),
+            ints(),
+            ints(),
+            np.empty(n, np.uint64),
+            np.empty(n, np.uint64),
+            ints(),
+            ints(),
         ),
         Distinct(ints(), ints()),
         Lines(ints(), ints()),

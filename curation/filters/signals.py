@@ -250,10 +250,7 @@ class Meter:
             encoded = encoded.combine_chunks()
         table = np.array(
             [
-                [
-                    held.get(lists.closest(label, held) or "", -1)
-                    for held in self._numbers
-                ]
+                [held.get(lists.closest(label, held) or "", -1) for held in self._numbers]
                 for label in encoded.dictionary.to_pylist()
             ],
             np.int64,

@@ -72,6 +72,11 @@ def find_record(data: bytes | bytearray, begin: int, end: int, known: int) -> in
     return first
 
 
+def another_begins(data: bytes | bytearray, begin: int, end: int) -> bool:
+    """Whether a WARC record begins in [begin, end), be it in the middle of a broken line."""
+    return _WARC_START.search(data, begin, end) is not None
+
+
 def may_begin_warc(data: bytes | bytearray, at: int) -> bool:
     return _WARC.match(data, at) is not None
 

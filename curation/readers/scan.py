@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from curation.readers.headers import (
     RecordHead,
+    another_begins,
     find_record,
     may_begin_warc,
     parse_arc,
@@ -121,7 +122,7 @@ class _Scanner:
             head: RecordHead | None
             if may_begin_warc(stream.buffer, at):
                 head = parse_warc(stream.buffer, at, end)
-                if head and stream.buffer.find(b"\nWARC/", at, at + head.size) >= 0:
+                if head and another_begins(stream.buffer, at + 1, at + head.size):
                     return None  # the next record begins before this header ends
             else:
                 head = parse_arc(stream.buffer, at, end)
@@ -145,6 +146,8 @@ class _Scanner:
             extent = self._mend(head, body, want)
         if stream.breaks and stream.breaks[0][0] <= self._behind_blank(extent.next):
             broken = stream.breaks[0][1]
+            if extent.problem is None and broken.offset != stream.member_of(extent.end - 1):
+                return extent  # it is the next member that breaks, before its first byte
             cut = extent.problem.cut if extent.problem else False
             problem = Problem(broken.reason, broken.detail, cut)
             return extent._replace(problem=problem, at_break=True)

@@ -80,6 +80,11 @@ class Stream:
         """Positions in [begin, end) where members start."""
         return [start for start, _ in self._starts if begin <= start < end]
 
+    def member_of(self, position: int) -> int:
+        """File offset of the member that holds a position; 0 where there are no members."""
+        held = [offset for start, offset in self._starts if start <= position]
+        return held[-1] if held else 0
+
     def _member(self, position: int) -> tuple[int, int]:
         starts = self._starts
         while len(starts) > 1 and starts[1][0] <= position:

@@ -428,7 +428,7 @@ def forest_of(model: Any) -> Forest:
         roots.append(len(feature))
         waiting = [(0, len(feature))]
         for store, value in ((feature, 0), (threshold, 0.0), (left, 0)):
-            store.append(value)  # type: ignore[attr-defined]
+            store.append(value)  # type: ignore[attr-defined, arg-type]
         while waiting:
             index, at = waiting.pop()
             node = nodes[index]

@@ -61,7 +61,7 @@ def read_examples(
     files = []
     for number, path in enumerate(map(Path, paths)):
         count = 0
-        for place, row in _rows(path):
+        for place, row in rows(path):
             text = row.get(text_column)
             if not isinstance(text, str):
                 raise InputError(f"{place}: no string {text_column!r}")
@@ -107,7 +107,7 @@ def _group(row: dict[str, Any], columns: Sequence[str]) -> str:
     return ""
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every row with its place, `file:line` (Parquet: `file, row n`)."""
     try:
         if path.suffix == ".parquet":

@@ -16,7 +16,7 @@ from curation import resources
 from curation.errors import InputError
 from curation.filters.reference import Reference, WordCounts, measure_references
 from curation.models import ModelCard, read_card
-from curation.train.inputs import _rows
+from curation.train.inputs import rows
 from curation.train.report import About, Report
 
 CARD = "card.yaml"
@@ -94,7 +94,7 @@ def _batches(
     size = 0
     names = settings.language_column.split("|") if settings.language_column else []
     for path in map(Path, inputs):
-        for place, row in _rows(path):
+        for place, row in rows(path):
             text = row.get(settings.text_column)
             if not isinstance(text, str):
                 raise InputError(f"{place}: no string {settings.text_column!r}")

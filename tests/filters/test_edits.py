@@ -84,15 +84,13 @@ def test_exempt_documents_stay() -> None:
     assert result.texts.to_pylist() == ["Menu", ""]
 
 
-lines = st.lists(
-    st.sampled_from(
-        ["", " ", "Home", "A whole sentence stands here.", "javascript is needed for this", "[1]",
-         "12 likes", "ALL CAPITALS HERE NOW", "数学は楽しい。", "word[2] and [edit] more words.", "x" * 30,
-         "error 1 in module a b c d", "error 2 in module a b c d", "error 3 in module a b c d",
-         "error 4 in module a b c d"]
-    ),
-    max_size=14,
-)  # fmt: skip
+LINES = [
+    "", " ", "Home", "A whole sentence stands here.", "javascript is needed for this", "[1]",
+    "12 likes", "ALL CAPITALS HERE NOW", "数学は楽しい。", "word[2] and [edit] more words.",
+    "x" * 30, "error 1 in module a b c d", "error 2 in module a b c d",
+    "error 3 in module a b c d", "error 4 in module a b c d",
+]  # fmt: skip
+lines = st.lists(st.sampled_from(LINES), max_size=14)
 
 
 @settings(deadline=None, max_examples=200)
