@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from curation.errors import ConfigError
@@ -43,12 +44,20 @@ def _resiliparse(html: str, url: str | None, settings: ExtractSettings) -> str:
     )
 
 
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
 def _justext(html: str, url: str | None, settings: ExtractSettings) -> str:
     import justext
 
     # Without a stop list jusText judges by length and links alone, which serves every language.
+    # Control characters, which lxml refuses to write back, end it with an error.
     paragraphs = justext.justext(
-        html, frozenset(), stopwords_low=0.0, stopwords_high=0.0, no_headings=False
+        _CONTROLS.sub("", html),
+        frozenset(),
+        stopwords_low=0.0,
+        stopwords_high=0.0,
+        no_headings=False,
     )
     return "\n".join(p.text for p in paragraphs if not p.is_boilerplate)
 
