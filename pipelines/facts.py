@@ -21,7 +21,7 @@ from curation.tokenize.tokenizer import load_tokenizer
 
 #: Packages whose version can change a stage's bytes, besides pyarrow, which writes them all.
 _PACKAGES = {
-    "extract": ["fastwarc", "brotli", "zstandard"],
+    "extract": ["brotli", "chardet", "webencodings", "zstandard"],
     "dedup-urls": ["numpy"],
     "dedup-documents": ["numpy", "numba"],
     "dedup-lines": ["numpy", "numba"],
