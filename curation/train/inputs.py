@@ -75,9 +75,7 @@ def read_examples(
             inputs.append(number)
             count += 1
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        files.append(
-            {"file": f"{path.parent.name}/{path.name}", "sha256": digest, "examples": count}
-        )
+        files.append({"file": path.name, "sha256": digest, "examples": count})
     if not texts:
         raise InputError("no training examples in " + ", ".join(map(str, paths)))
     return Examples(texts, labels, groups, inputs, tuple(files))
