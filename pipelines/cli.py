@@ -127,12 +127,20 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _workers(text: str) -> int:
+    return _number(text, "a number of processes")
+
+
+def _count(text: str) -> int:
+    return _number(text, "a number")
+
+
+def _number(text: str, what: str) -> int:
     try:
         number = int(text)
     except ValueError:
         number = -1
     if number < 0:
-        raise argparse.ArgumentTypeError(f"expected a number of processes, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
     return number
 
 
@@ -169,16 +177,52 @@ def _add_stage(commands: argparse._SubParsersAction, stage: str, purpose: str) -
         "--input",
         nargs="+",
         action="extend",
-        required=True,
+        default=[],
+        required=stage != "filter",
         metavar="PATH",
         help="a stage folder, or files by path, glob or URL",
     )
     parser.add_argument(
-        "--output", required=True, metavar="DIR", help=f"run folder; the stage writes DIR/{stage}"
+        "--output",
+        required=stage != "filter",
+        metavar="DIR",
+        help=f"run folder; the stage writes DIR/{stage}",
     )
     parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
     _add_recipe_options(parser)
     parser.set_defaults(command=_run, stages=stage)
+    if stage == "filter":
+        _add_what_if(parser)
+
+
+def _add_what_if(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `--what-if`."""
+    group = parser.add_argument_group(
+        "other thresholds on a finished run",
+        "curate filter --what-if --run out --sweep filter.rules.fineweb.line_punct.min=0.05,0.1",
+    )
+    group.add_argument(
+        "--what-if",
+        action="store_true",
+        help="show what --set and --sweep would change, from the signals alone; nothing is written",
+    )
+    group.add_argument("--run", metavar="DIR", help="run folder")
+    group.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="KEY=V1,V2,...",
+        help="try each value; several sweeps try every combination (repeatable)",
+    )
+    group.add_argument(
+        "--samples",
+        type=_count,
+        default=2,
+        metavar="N",
+        help="documents shown per change (default: 2)",
+    )
+    group.add_argument("--json", action="store_true", help="machine-readable")
+    parser.set_defaults(command=_filter)
 
 
 def _add_why(commands: argparse._SubParsersAction) -> None:
@@ -229,6 +273,20 @@ def _run(options: argparse.Namespace) -> int:
     from pipelines.commands.run import run
 
     return run(options)
+
+
+def _filter(options: argparse.Namespace) -> int:
+    if options.what_if:
+        from pipelines.commands.what_if import what_if
+
+        return what_if(options)
+    for name in ("input", "output"):
+        if not getattr(options, name):
+            raise ConfigError(f"--{name} is required (see `curate filter --help`)")
+    for name in ("run", "sweep"):
+        if getattr(options, name):
+            raise ConfigError(f"--{name} goes with --what-if")
+    return _run(options)
 
 
 def _why(options: argparse.Namespace) -> int:

@@ -72,10 +72,10 @@ class Filter:
     def _edit(self, texts: pa.Array) -> Edited:
         """Cut lines, but not out of documents of an exempt kind."""
         skip: npt.NDArray[np.bool_] | None = None
-        if self._settings.exempt:
+        if self._settings.exemptions:
             found = content_signals(texts)
             skip = np.zeros(len(texts), bool)
-            for kind in self._settings.exempt.values():
+            for kind in self._settings.exemptions.values():
                 skip |= found[kind.signal] >= kind.min
         return edit(texts, self._meter, self._settings.edits, skip)
 

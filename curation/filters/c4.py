@@ -25,8 +25,6 @@ from curation.text.lines import (
 )
 from curation.text.words import code_point
 
-NAMES = ("sentences", "lorem_ipsum", "curly_bracket", "long_lines", "characters")
-
 KEEP, LONG_WORD, NO_TERMINAL, FEW_WORDS, JAVASCRIPT, POLICY = 0, 1, 2, 3, 4, 5
 #: Reasons by code, for the record of cut lines.
 REASONS = (

@@ -7,13 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
+from curation.filters.names import CONTENT
 from curation.filters.scratch import allocate
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.lines import characters, feed_lines, strip_left, strip_right
 from curation.text.words import code_point
-
-NAMES = ("code_line_ratio", "math_ratio")
 
 _MATH = ch.MATH
 _SEMICOLON, _OPEN, _CLOSE, _PAREN, _COLON = 0x3B, 0x7B, 0x7D, 0x29, 0x3A
@@ -112,9 +111,9 @@ def _measure_batch(data, offsets, properties, lines, out):  # type: ignore[no-un
 
 
 def content_signals(texts: Texts) -> dict[str, npt.NDArray[np.float64]]:
-    """NAMES of every text alone, where nothing else is to be measured: float64 [n] each."""
+    """`names.CONTENT` of every text, where nothing else is to be measured: float64 [n] each."""
     offsets, data = read_only(texts)
-    out = np.empty((len(offsets) - 1, len(NAMES)), np.float64)
+    out = np.empty((len(offsets) - 1, len(CONTENT)), np.float64)
     most = int(np.diff(offsets).max(initial=0))
     _measure_batch(data, offsets, ch.properties(), allocate(most).lines, out)
-    return {name: out[:, k].copy() for k, name in enumerate(NAMES)}
+    return {name: out[:, k].copy() for k, name in enumerate(CONTENT)}

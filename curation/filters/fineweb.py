@@ -10,8 +10,6 @@ from curation.text import characters as ch
 from curation.text.lines import characters, feed_lines
 from curation.text.words import code_point
 
-NAMES = ("line_punct", "short_lines", "char_dup", "newlines_per_word")
-
 _TERMINAL = ch.TERMINAL
 _LF = 10
 

@@ -11,17 +11,6 @@ from curation.text import characters as ch
 from curation.text.lines import all_lines, feed_lines, strip_left, strip_right
 from curation.text.words import HAS_ALPHA, IS_WORD, NOT_PUNCTUATION, STARTS_ALNUM, code_point
 
-NAMES = (
-    "word_count",
-    "mean_word_length",
-    "symbol_hash_ratio",
-    "ellipsis_ratio",
-    "bullet_line_ratio",
-    "ellipsis_line_ratio",
-    "alpha_word_ratio",
-    "stop_words",
-)
-
 _SPACE = ch.SPACE
 _HASH, _DOT, _DASH, _STAR = 0x23, 0x2E, 0x2D, 0x2A
 _ELLIPSIS, _BULLET = 0x2026, 0x2022

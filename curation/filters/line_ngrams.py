@@ -16,7 +16,6 @@ from curation.filters.scratch import begin
 from curation.filters.tables import intern
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, finish
 
-NAMES = ("line_ngram_coverage",)
 REASON = "llama3.line_ngram_coverage"
 
 _DIGITS = np.uint64(0x2545F4914F6CDD1D)

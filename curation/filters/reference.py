@@ -23,13 +23,12 @@ import numpy.typing as npt
 
 from curation.arrow import Texts
 from curation.errors import ConfigError, InputError
+from curation.filters.names import REFERENCE
 from curation.filters.scratch import allocate, begin, fill_tokens, number_tokens
 from curation.filters.tables import Table, build, intern, lookup
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_WORD, describe, segment, words
-
-NAMES = ("kl_divergence", "outlier_token_ratio")
 
 _DIGITS = np.uint64(0x2545F4914F6CDD1D)  # every word of digits is the same word
 _HALF = np.uint64(32)
@@ -214,9 +213,9 @@ def _measure_batch(data, offsets, properties, lower, space, number, table, unkno
 def measure_references(
     texts: Texts, references: Sequence[Reference], number: int = 0
 ) -> npt.NDArray[np.float64]:
-    """NAMES of every text against one of the references alone: float64 [n, 2]."""
+    """`names.REFERENCE` of every text against one of the references alone: float64 [n, 2]."""
     offsets, data = read_only(texts)
-    out = np.empty((len(offsets) - 1, len(NAMES)), np.float64)
+    out = np.empty((len(offsets) - 1, len(REFERENCE)), np.float64)
     table, unknown = reference_table(references)
     most = int(np.diff(offsets).max(initial=0))
     _measure_batch(

@@ -13,8 +13,6 @@ from curation.text import characters as ch
 from curation.text.lines import feed_lines, strip_left, strip_right
 from curation.text.words import code_point
 
-NAMES = ("flagged_word_ratio",)
-
 KEEP, UPPERCASE, NUMERIC, COUNTER, ONE_WORD = 0, 1, 2, 3, 4
 #: Reasons by code, for the record of cut lines.
 REASONS = (

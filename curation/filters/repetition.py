@@ -16,17 +16,6 @@ from curation.filters.tables import intern
 from curation.hashing import xxh64
 from curation.text.lines import characters, feed_lines, paragraphs, strip_left
 
-TOP = (2, 3, 4)
-DUPLICATE = (5, 6, 7, 8, 9, 10)
-NAMES = (
-    "dup_line",
-    "dup_line_chars",
-    "dup_para",
-    "dup_para_chars",
-    *(f"top_{n}gram" for n in TOP),
-    *(f"dup_{n}gram" for n in DUPLICATE),
-)
-
 _ONCE = -1
 _LF = 10
 _SHIFT = np.uint64(32)

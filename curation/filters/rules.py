@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.config import nearest
-from curation.errors import ConfigError
-from curation.filters.content import NAMES as CONTENT
 from curation.filters.lists import closest
+from curation.filters.names import NAMES
 from curation.filters.settings import Exemption, FilterSettings, Rule, Rules
-from curation.filters.signals import NAMES
 from curation.schema import Verdicts
 
 _NO_RULE = -1
@@ -48,7 +45,7 @@ def overlay(rules: Rules, changes: Rules) -> Rules:
 
 
 class RuleBook:
-    """The rules of every language. Raises ConfigError where a rule names no signal."""
+    """The rules of every language."""
 
     def __init__(self, settings: FilterSettings) -> None:
         self._default = flatten(settings.rules)
@@ -56,12 +53,15 @@ class RuleBook:
             language: flatten(overlay(settings.rules, changes))
             for language, changes in settings.by_language.items()
         }
-        self._exempt = settings.exempt
+        self._exempt = settings.exemptions
         self._meant_for = {*settings.default_languages, *settings.by_language}
-        for rule in [*self._default, *(r for rules in self._by_language.values() for r in rules)]:
-            _check_signal(f"filter.rules.{rule.reason}.signal", rule.rule.signal)
-        for kind, exemption in self._exempt.items():
-            _check_signal(f"filter.exempt.{kind}.signal", exemption.signal, CONTENT)
+        self.signals = self._signals()
+
+    def _signals(self) -> list[str]:
+        """The signals that the rules read, in the order of the names."""
+        rules = [*self._default, *(r for rules in self._by_language.values() for r in rules)]
+        read = {r.rule.signal for r in rules} | {e.signal for e in self._exempt.values()}
+        return [name for name in NAMES if name in read]
 
     def of(self, language: str | None) -> list[NamedRule]:
         """The rules for a language; those of its base language, else the default ones."""
@@ -77,11 +77,11 @@ class RuleBook:
     def decide(self, signals: pa.StructArray, languages: pa.Array | None) -> Verdicts:
         """The first rule that each document fails, in the recipe's order.
 
-        `signals` has the fields of `curation.filters.signals.NAMES`. A signal that is NaN could not
-        be measured and fails no rule.
+        `signals` has the fields that `self.signals` names. A signal that is NaN could not be
+        measured and fails no rule.
         """
         rows = len(signals)
-        values = {name: _column(signals, name) for name in NAMES}
+        values = {name: _column(signals, name) for name in self.signals}
         reasons = np.full(rows, _NO_RULE, np.int64)
         found = np.full(rows, np.nan)
         limits = np.full(rows, np.nan)
@@ -122,11 +122,6 @@ class RuleBook:
                 groups.append((self.of(label), mine))
                 rest &= ~mine
         return [*groups, (self._default, rest)]
-
-
-def _check_signal(where: str, signal: str, known: Sequence[str] = NAMES) -> None:
-    if signal not in known:
-        raise ConfigError(f"{where}: unknown signal {signal!r}{nearest(signal, known)}")
 
 
 def _column(signals: pa.StructArray, name: str) -> npt.NDArray[np.float64]:

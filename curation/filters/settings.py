@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from curation.config import nearest
+from curation.filters.names import CONTENT, with_signals
 from curation.resources import resolve
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -89,7 +91,10 @@ class SignalSettings(Settings):
 
 
 class Rule(Settings):
-    """A document is removed where the signal is below `min` or above `max`."""
+    """A document is removed where the signal is below `min` or above `max`.
+
+    In a recipe `signal` may be left out: see `names.with_signals`.
+    """
 
     signal: str
     min: float | None = None
@@ -169,9 +174,37 @@ class FilterSettings(Settings):
         description="languages for which `rules` are meant as they stand; others without an entry "
         "in by_language are reported"
     )
-    exempt: dict[str, Exemption]
+    exempt: dict[str, Exemption | None] = Field(description="null: no such kind")
     pii: PiiSettings
     blocklists: BlockListSettings
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_signals(cls, tree: Any) -> Any:
+        if not isinstance(tree, dict):
+            return tree
+        named = dict(tree)
+        if "rules" in tree:
+            named["rules"] = with_signals(tree["rules"], {}, "rules")
+        if isinstance(tree.get("by_language"), dict):
+            named["by_language"] = {
+                language: with_signals(rules, named.get("rules"), f"by_language.{language}")
+                for language, rules in tree["by_language"].items()
+            }
+        return named
+
+    @model_validator(mode="after")
+    def _known_kinds(self) -> FilterSettings:
+        for kind, held in self.exemptions.items():
+            if held.signal not in CONTENT:
+                hint = nearest(held.signal, CONTENT)
+                raise ValueError(f"exempt.{kind}.signal: unknown signal {held.signal!r}{hint}")
+        return self
+
+    @property
+    def exemptions(self) -> dict[str, Exemption]:
+        """The kinds that are not switched off."""
+        return {kind: held for kind, held in self.exempt.items() if held is not None}
 
 
 @cache

@@ -26,11 +26,13 @@ from curation.filters import (
     lexicon,
     line_ngrams,
     lists,
+    names,
     reference,
     refinedweb,
     repetition,
     scratch,
 )
+from curation.filters.names import NAMES as NAMES
 from curation.filters.phrases import Phrases
 from curation.filters.settings import SignalSettings
 from curation.filters.tables import Table
@@ -39,30 +41,16 @@ from curation.text.buffers import read_only
 from curation.text.lines import characters, feed_lines
 from curation.text.words import Spans
 
-_FAMILIES = (
-    *(f"gopher_{name}" for name in gopher.NAMES),
-    *(f"repetition_{name}" for name in repetition.NAMES),
-    *(f"c4_{name}" for name in c4.NAMES),
-    *(f"fineweb_{name}" for name in fineweb.NAMES),
-    *(f"refinedweb_{name}" for name in refinedweb.NAMES),
-    *(f"llama3_{name}" for name in line_ngrams.NAMES),
-    "dirty_word_count",
-    "dirty_word_ratio",
-    *reference.NAMES,
-    *content.NAMES,
-)
-NAMES: tuple[str, ...] = _FAMILIES
-
 _GOPHER = 0
-_REPETITION = _GOPHER + len(gopher.NAMES)
+_REPETITION = _GOPHER + len(names.GOPHER)
 _NGRAMS = _REPETITION + 4
-_C4 = _REPETITION + len(repetition.NAMES)
-_FINEWEB = _C4 + len(c4.NAMES)
-_REFINEDWEB = _FINEWEB + len(fineweb.NAMES)
-_LLAMA3 = _REFINEDWEB + len(refinedweb.NAMES)
-_DIRTY = _LLAMA3 + len(line_ngrams.NAMES)
-_REFERENCE = _DIRTY + 2
-_CONTENT = _REFERENCE + len(reference.NAMES)
+_C4 = _REPETITION + len(names.REPETITION)
+_FINEWEB = _C4 + len(names.C4)
+_REFINEDWEB = _FINEWEB + len(names.FINEWEB)
+_LLAMA3 = _REFINEDWEB + len(names.REFINEDWEB)
+_DIRTY = _LLAMA3 + len(names.LLAMA3)
+_REFERENCE = _DIRTY + len(names.DIRTY)
+_CONTENT = _REFERENCE + len(names.REFERENCE)
 
 _DATATROVE = dialects.DATATROVE
 _DOLMA = dialects.DOLMA

@@ -12,6 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import InputError
+from curation.filters.rules import NamedRule, RuleBook
+from curation.filters.settings import FilterSettings
+from pipelines.commands.what_if import filter_tree
 from pipelines.engine.files import Folder
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import MANIFEST
@@ -80,12 +83,12 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
         if removed["kept_id"]:
             decision["kept_id"] = removed["kept_id"]
             decision |= _kept_instead(folder, stage, removed)
-        return decision | _measured(place, removed, stage)
+        return decision | _measured(folder, removed, stage)
     kept = _row(place, f"documents/{row['shard']}", row)
     if kept is None:
         return _tokens(place, row) if stage == "tokenize" else None
     decision = {"stage": stage, "decision": "kept"}
-    decision |= _measured(place, kept, stage)
+    decision |= _measured(folder, kept, stage)
     if edits := _edits(place, row):
         decision["cut"] = edits
     return decision
@@ -105,21 +108,20 @@ def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None
     return None
 
 
-def _measured(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any]:
+def _measured(folder: Folder, row: dict[str, Any], stage: str) -> dict[str, Any]:
     facts = {k: row[k] for k in _FACTS if row.get(k) is not None}
     if stage == "filter" and row.get("signals"):
-        rules = place.read_json(MANIFEST)["settings"].get("rules", {})
+        settings = FilterSettings.model_validate(filter_tree(folder))
+        rules = RuleBook(settings).of(row.get("language"))
         facts["rules"] = list(_rules(rules, row["signals"]))
     return facts
 
 
-def _rules(rules: dict[str, Any], signals: dict[str, float]) -> Iterator[dict[str, Any]]:
-    for family, members in rules.items():
-        for name, rule in (members or {}).items():
-            if not rule:
-                continue
-            limits = {k: rule[k] for k in ("min", "max") if rule.get(k) is not None}
-            yield {"rule": f"{family}.{name}", "value": signals.get(rule["signal"]), **limits}
+def _rules(rules: list[NamedRule], signals: dict[str, float]) -> Iterator[dict[str, Any]]:
+    """The rules of the document's language with its values."""
+    for _, reason, rule in rules:
+        limits = {k: v for k, v in (("min", rule.min), ("max", rule.max)) if v is not None}
+        yield {"rule": reason, "value": signals.get(rule.signal), **limits}
 
 
 def _edits(place: Folder, row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation.errors import ConfigError
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings, default_settings
 from curation.filters.signals import NAMES
@@ -82,8 +83,43 @@ def test_languages_without_settings_are_named() -> None:
     assert rules.without_settings(["en", "de", "de-AT", "xx", "yy", "xx"]) == ["xx", "yy"]
 
 
-def test_an_unknown_signal_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="unknown signal 'gopher_word_cnt'") as caught:
-        book(rules={"g": {"a": {"signal": "gopher_word_cnt", "min": 1}}})
-    assert "filter.rules.g.a.signal: " in str(caught.value)
-    assert "did you mean 'gopher_word_count'?" in str(caught.value)
+def test_a_rule_reads_the_signal_of_its_name() -> None:
+    rules = {
+        "gopher": {"word_count": {"min": 50}},
+        "llama3": {"kl_divergence": {"max": 2}},
+        "ours": {"words": {"signal": "gopher_word_count", "max": 9}},
+    }
+    changes = {"de": {"gopher": {"word_count": {"min": 10}}, "ours": {"words": {"max": 5}}}}
+    held = book(rules=rules, by_language=changes)
+    assert held.signals == ["gopher_word_count", "kl_divergence"]
+    assert [(r.reason, r.rule.signal, r.rule.max) for r in held.of("de")] == [
+        ("gopher.word_count", "gopher_word_count", None),
+        ("llama3.kl_divergence", "kl_divergence", 2),
+        ("ours.words", "gopher_word_count", 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"rules": {"g": {"a": {"signal": "gopher_word_cnt", "min": 1}}}},
+            "rules.g.a.signal: unknown signal 'gopher_word_cnt'; did you mean 'gopher_word_count'?",
+        ),
+        (
+            {"rules": {"gopher": {"word_cuont": {"min": 1}}}},
+            "rules.gopher.word_cuont: no signal of this name; did you mean 'word_count'?",
+        ),
+        (
+            {"by_language": {"de": {"c4": {"sentence": {"min": 1}}}}},
+            "by_language.de.c4.sentence: no signal of this name; did you mean 'sentences'?",
+        ),
+        (
+            {"exempt": {"x": {"signal": "code_line_ration", "min": 1, "rules": []}}},
+            "exempt.x.signal: unknown signal 'code_line_ration'; did you mean 'code_line_ratio'?",
+        ),
+    ],
+)
+def test_an_unknown_signal_is_an_error(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        book(**changes)

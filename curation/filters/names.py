@@ -1,0 +1,90 @@
+"""Names of all signals, in the order of the `signals` columns, and the signal that a rule reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from curation.config import nearest
+
+GOPHER = (
+    "word_count",
+    "mean_word_length",
+    "symbol_hash_ratio",
+    "ellipsis_ratio",
+    "bullet_line_ratio",
+    "ellipsis_line_ratio",
+    "alpha_word_ratio",
+    "stop_words",
+)
+#: Lengths of the n-grams of which the most frequent counts, and of those that count when repeated.
+TOP = (2, 3, 4)
+DUPLICATE = (5, 6, 7, 8, 9, 10)
+REPETITION = (
+    "dup_line",
+    "dup_line_chars",
+    "dup_para",
+    "dup_para_chars",
+    *(f"top_{n}gram" for n in TOP),
+    *(f"dup_{n}gram" for n in DUPLICATE),
+)
+C4 = ("sentences", "lorem_ipsum", "curly_bracket", "long_lines", "characters")
+FINEWEB = ("line_punct", "short_lines", "char_dup", "newlines_per_word")
+REFINEDWEB = ("flagged_word_ratio",)
+LLAMA3 = ("line_ngram_coverage",)
+DIRTY = ("dirty_word_count", "dirty_word_ratio")
+REFERENCE = ("kl_divergence", "outlier_token_ratio")
+CONTENT = ("code_line_ratio", "math_ratio")
+
+NAMES: tuple[str, ...] = (
+    *(f"gopher_{name}" for name in GOPHER),
+    *(f"repetition_{name}" for name in REPETITION),
+    *(f"c4_{name}" for name in C4),
+    *(f"fineweb_{name}" for name in FINEWEB),
+    *(f"refinedweb_{name}" for name in REFINEDWEB),
+    *(f"llama3_{name}" for name in LLAMA3),
+    *DIRTY,
+    *REFERENCE,
+    *CONTENT,
+)
+
+
+def signal_of(family: str, rule: str) -> str | None:
+    """The signal that a rule reads where it names none: `family_rule`, or `rule` alone."""
+    return next((name for name in (f"{family}_{rule}", rule) if name in NAMES), None)
+
+
+def with_signals(rules: Any, base: Any, where: str) -> Any:
+    """Rules as they stand in a recipe, each with the signal it reads.
+
+    A rule that names none reads that of the rule of its name in `base`, else the signal of its own
+    name. Raises ValueError where a signal is unknown or none can be told.
+    """
+    if not isinstance(rules, Mapping):
+        return rules
+    return {
+        family: {
+            name: _with_signal(rule, base, family, name, where) for name, rule in members.items()
+        }
+        if isinstance(members, Mapping)
+        else members
+        for family, members in rules.items()
+    }
+
+
+def _with_signal(rule: Any, base: Any, family: str, name: str, where: str) -> Any:
+    if not isinstance(rule, Mapping):
+        return rule
+    place = f"{where}.{family}.{name}"
+    named = rule.get("signal")
+    if named is None:
+        held = (base.get(family) or {}).get(name) if isinstance(base, Mapping) else None
+        named = held.get("signal") if isinstance(held, Mapping) else None
+        named = named or signal_of(family, name)
+        if named is None:
+            known = {*((base.get(family) or {}) if isinstance(base, Mapping) else {})}
+            known |= {n.removeprefix(f"{family}_") for n in NAMES}
+            raise ValueError(f"{place}: no signal of this name{nearest(name, sorted(known))}")
+    elif named not in NAMES:
+        raise ValueError(f"{place}.signal: unknown signal {named!r}{nearest(named, NAMES)}")
+    return {**rule, "signal": named}

@@ -1,0 +1,293 @@
+"""`curate filter --what-if`: other rules on the signals of a finished run, without its texts."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import itertools
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from curation.config import assign, nearest, validate
+from curation.errors import ConfigError, InputError
+from curation.filters.redecide import WhatIf
+from curation.filters.rules import RuleBook
+from curation.filters.settings import FilterSettings, default_tree
+from curation.tokenize.settings import TokenizeSettings
+from curation.tokenize.shard import count_tokens
+from pipelines.engine.files import Folder
+from pipelines.engine.stage import MANIFEST
+from pipelines.run import RECIPE_FILE, load_run
+
+_STAGE = "filter"
+#: Parts of the settings that decide over signals; all others decide what is measured.
+_DECIDING = ("rules", "by_language", "exempt")
+_BATCH = 1 << 16
+_SNIPPET = 200
+#: Documents tokenised to tell tokens from characters: the first of each of some files.
+_COUNTED_FILES, _COUNTED_ROWS = 8, 32
+
+
+class Variant(NamedTuple):
+    """Settings to try, and how they differ from the run's."""
+
+    name: str
+    settings: FilterSettings
+
+
+class Source(NamedTuple):
+    """A file of the stage; its documents are numbered from `first`."""
+
+    name: str
+    first: int
+    rows: int
+
+
+def what_if(options: argparse.Namespace) -> int:
+    """Re-decide the run for every variant and print what changes."""
+    if options.run is None:
+        raise ConfigError("--what-if needs --run DIR, the folder of a finished run")
+    folder, stages = load_run(options.run)
+    if _STAGE not in stages:
+        raise ConfigError(f"{options.run}: holds no complete stage {_STAGE!r}")
+    place = folder / _STAGE
+    tree = filter_tree(folder)
+    tried = list(variants(tree, options.assignments, options.sweep))
+    samples = max(0, options.samples)
+    tallies = [WhatIf(RuleBook(variant.settings), samples) for variant in tried]
+    sources = _sources(place)
+    for batch, recorded, languages, first in _signals(place, sources, tallies):
+        for tally in tallies:
+            tally.add(batch, languages, recorded, first)
+    per_character = _tokens_per_character(folder, place, sources)
+    facts = [
+        _facts(variant.name, tally, per_character)
+        for variant, tally in zip(tried, tallies, strict=True)
+    ]
+    shown = _texts(place, sources, tallies)
+    for fact, tally in zip(facts, tallies, strict=True):
+        fact["flips"] = [_flip(pair, flips, shown) for pair, flips in tally.ranked()]
+    if options.json:
+        print(json.dumps(facts, indent=1, ensure_ascii=False))
+    else:
+        _print(facts, folder.shown)
+    return 0
+
+
+def filter_tree(folder: Folder) -> dict[str, Any]:
+    """The settings of the run's filter stage, rules in the order in which they were tried.
+
+    A manifest sorts its keys; the recipe beside it has the order, unless another was written since.
+    """
+    settings: dict[str, Any] = (folder / _STAGE).read_json(MANIFEST)["settings"]
+    if folder.exists(RECIPE_FILE):
+        recipe = yaml.safe_load(folder.read_bytes(RECIPE_FILE))
+        if recipe.get(_STAGE) == settings:
+            return recipe[_STAGE]  # type: ignore[no-any-return]
+    return settings
+
+
+def variants(
+    tree: dict[str, Any], assignments: Sequence[str], sweeps: Sequence[str]
+) -> Iterator[Variant]:
+    """The run's settings as they are, then changed by `assignments` and each value of the sweeps.
+
+    Raises ConfigError for a key that is unknown or can't be tried without the texts.
+    """
+    yield Variant("as run", FilterSettings.model_validate(tree))
+    choices = [_values(sweep) for sweep in sweeps]
+    for chosen in itertools.product(*choices):
+        changes = [*assignments, *chosen]
+        if not changes:
+            continue
+        whole = {_STAGE: copy.deepcopy(tree)}
+        for change in changes:
+            check_key(change, tree)
+            assign(whole, change)
+        named = " ".join(chosen or assignments)
+        yield Variant(named, validate(FilterSettings, whole[_STAGE], "--set"))
+
+
+def _values(sweep: str) -> list[str]:
+    key, equals, values = sweep.partition("=")
+    if not equals or not values:
+        raise ConfigError(f"--sweep {sweep}: expected key.path=value,value,...")
+    return [f"{key}={value}" for value in values.split(",")]
+
+
+def check_key(assignment: str, tree: Mapping[str, Any]) -> None:
+    """Raise ConfigError with the nearest name where a key leads nowhere."""
+    path = assignment.partition("=")[0].strip()
+    keys = path.split(".")
+    if keys[0] != _STAGE or len(keys) < 2:
+        hint = (
+            f"; did you mean '{_STAGE}.{path}'?" if keys[0] in tree else nearest(keys[0], [_STAGE])
+        )
+        raise ConfigError(f"--set {path}: --what-if takes keys below {_STAGE}{hint}")
+    if keys[1] not in tree:
+        raise ConfigError(f"--set {path}: unknown key{nearest(keys[1], tree)}")
+    if keys[1] not in _DECIDING:
+        raise ConfigError(
+            f"--set {path}: {keys[1]} decides what is measured: run the stage again instead"
+        )
+    if keys[1] == "exempt" and len(keys) > 2 and keys[2] not in tree["exempt"]:
+        raise ConfigError(f"--set {path}: unknown key{nearest(keys[2], tree['exempt'])}")
+    rules = keys[2:] if keys[1] == "rules" else keys[3:] if keys[1] == "by_language" else []
+    known = default_tree()["rules"]
+    ours = tree["rules"]
+    if rules and rules[0] not in {**known, **ours}:
+        raise ConfigError(f"--set {path}: unknown key{nearest(rules[0], {**known, **ours})}")
+    if len(rules) > 1:
+        names = {**(known.get(rules[0]) or {}), **(ours.get(rules[0]) or {})}
+        if rules[1] not in names:
+            raise ConfigError(f"--set {path}: unknown key{nearest(rules[1], names)}")
+
+
+def _sources(place: Folder) -> list[Source]:
+    files = place.read_json(MANIFEST)["files"]
+    sources: list[Source] = []
+    first = 0
+    for name, held in sorted(files.items()):
+        if name.split("/", 1)[0] in ("documents", "removed"):
+            sources.append(Source(name, first, held["rows"]))
+            first += held["rows"]
+    return sources
+
+
+def _signals(
+    place: Folder, sources: Sequence[Source], tallies: Sequence[WhatIf]
+) -> Iterator[tuple[pa.StructArray, pa.Array, pa.Array | None, int]]:
+    """(signals, recorded reasons, languages, number of the first document) of every batch."""
+    needed = dict.fromkeys(name for tally in tallies for name in tally.signals)
+    for source in sources:
+        if not source.rows:
+            continue
+        with place.open(source.name) as file, pq.ParquetFile(file) as parquet:
+            names = parquet.schema_arrow.names
+            held = {f.name for f in parquet.schema_arrow.field("signals").type}
+            absent = [name for name in needed if name not in held]
+            if absent:
+                raise InputError(
+                    f"{place.shown}/{source.name}: no signal {absent[0]!r}: the run is of an "
+                    "earlier version; run the stage again"
+                )
+            columns = [f"signals.{name}" for name in needed]
+            columns += [name for name in ("language", "reason") if name in names]
+            row = source.first
+            for batch in parquet.iter_batches(_BATCH, columns=columns):
+                rows = batch.num_rows
+                found = batch.schema.names
+                yield (
+                    batch.column("signals"),
+                    batch.column("reason") if "reason" in found else pa.nulls(rows, pa.string()),
+                    batch.column("language") if "language" in found else None,
+                    row,
+                )
+                row += rows
+
+
+def _tokens_per_character(folder: Folder, place: Folder, sources: Sequence[Source]) -> float:
+    """Estimated with the recipe's tokenizer on the first documents of some files."""
+    kept = [s for s in sources if s.name.startswith("documents/") and s.rows]
+    settings = TokenizeSettings.model_validate(
+        yaml.safe_load(folder.read_bytes(RECIPE_FILE))["tokenize"]
+    )
+    tokens = characters = 0
+    for source in kept[:: max(1, len(kept) // _COUNTED_FILES)][:_COUNTED_FILES]:
+        with place.open(source.name) as file, pq.ParquetFile(file) as parquet:
+            batch = next(parquet.iter_batches(_COUNTED_ROWS, columns=["text"]))
+        texts = batch.column("text")
+        tokens += int(count_tokens(texts, settings).sum())
+        characters += sum(map(len, texts.to_pylist()))
+    return tokens / characters if characters else 0.0
+
+
+def _facts(name: str, tally: WhatIf, per_character: float) -> dict[str, Any]:
+    return {
+        "variant": name,
+        "documents_in": tally.documents,
+        "documents": tally.kept,
+        "characters": tally.characters,
+        "words": tally.words,
+        "tokens_estimated": round(tally.characters * per_character),
+        "newly_kept": tally.gained(),
+        "newly_removed": tally.lost(),
+        "removed": dict(sorted(tally.removed.items())),
+    }
+
+
+def _flip(pair: tuple[str, str], flips: Any, shown: Mapping[int, dict[str, str]]) -> dict[str, Any]:
+    return {
+        "was": pair[0],
+        "now": pair[1],
+        "documents": flips.documents,
+        "samples": [shown[place] for _, place in flips.samples],
+    }
+
+
+def _texts(
+    place: Folder, sources: Sequence[Source], tallies: Sequence[WhatIf]
+) -> dict[int, dict[str, str]]:
+    """URL and beginning of the documents to be shown, by number; the only texts that are read."""
+    wanted = sorted({n for t in tallies for _, f in t.ranked() for _, n in f.samples})
+    shown: dict[int, dict[str, str]] = {}
+    for source in sources:
+        mine = [n for n in wanted if source.first <= n < source.first + source.rows]
+        if not mine:
+            continue
+        with place.open(source.name) as file, pq.ParquetFile(file) as parquet:
+            begin = source.first
+            for group in range(parquet.num_row_groups):
+                end = begin + parquet.metadata.row_group(group).num_rows
+                here = [n for n in mine if begin <= n < end]
+                if here:
+                    table = parquet.read_row_group(group, columns=["url", "text"])
+                    for n in here:
+                        row = table.slice(n - begin, 1).to_pylist()[0]
+                        text = " ".join(row["text"][: 4 * _SNIPPET].split())[:_SNIPPET]
+                        shown[n] = {"url": row["url"], "text": text}
+                begin = end
+    return shown
+
+
+def _print(facts: Sequence[Mapping[str, Any]], run: str) -> None:
+    console = Console(file=sys.stdout, highlight=False)
+    table = Table(title=f"filter of {run} under other rules")
+    table.add_column("rules", overflow="fold", min_width=24)
+    for name in ("kept", "share", "chars", "~tokens", "gained", "lost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for fact in facts:
+        share = fact["documents"] / max(fact["documents_in"], 1)
+        table.add_row(
+            _short(fact["variant"]),
+            f"{fact['documents']:,}",
+            f"{share:.1%}",
+            f"{fact['characters']:,}",
+            f"{fact['tokens_estimated']:,}",
+            f"{fact['newly_kept']:,}",
+            f"{fact['newly_removed']:,}",
+        )
+    console.print(table)
+    for fact in facts:
+        for flip in fact["flips"]:
+            console.print(
+                f"{_short(fact['variant'])}: {flip['was']} -> {flip['now']}, "
+                f"documents {flip['documents']:,}",
+                markup=False,
+                soft_wrap=True,
+            )
+            for sample in flip["samples"]:
+                console.print(f"    {sample['url']}", markup=False, soft_wrap=True)
+                console.print(f"      {sample['text']}", markup=False, soft_wrap=True)
+
+
+def _short(variant: str) -> str:
+    return variant.replace(f"{_STAGE}.rules.", "")

@@ -1,0 +1,67 @@
+"""Other thresholds on measured documents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.filters.names import NAMES
+from curation.filters.redecide import WhatIf, redecide
+from curation.filters.rules import RuleBook
+from curation.filters.settings import FilterSettings, default_settings
+
+
+def book(**rules: object) -> RuleBook:
+    tree = default_settings().model_dump()
+    tree |= {"rules": rules, "by_language": {}, "exempt": {}}
+    return RuleBook(FilterSettings.model_validate(tree))
+
+
+def signals(words: list[float]) -> pa.StructArray:
+    columns = {n: np.full(len(words), np.nan) for n in NAMES}
+    columns["gopher_word_count"] = np.array(words)
+    columns["c4_characters"] = 5 * np.array(words)
+    return pa.StructArray.from_arrays([pa.array(c) for c in columns.values()], list(columns))
+
+
+def test_verdicts_from_texts_stand() -> None:
+    rules = book(gopher={"word_count": {"min": 50}})
+    recorded = pa.array(["blocklist.adult", "pii.card", "pii.card", "gopher.word_count", None])
+    found = redecide(rules, signals([90, 90, 10, 90, 10]), None, recorded)
+    assert found.to_pylist() == [
+        "blocklist.adult", "pii.card", "gopher.word_count", None, "gopher.word_count",
+    ]  # fmt: skip
+
+
+def test_tallies_do_not_depend_on_batches() -> None:
+    numbers = np.random.default_rng(1).integers(0, 100, 500).astype(float).tolist()
+    rules = book(gopher={"word_count": {"min": 50}})
+    recorded = rules.decide(signals(numbers), None).reason
+    other = book(gopher={"word_count": {"min": 30}}, c4={"characters": {"max": 400}})
+
+    def tally(size: int) -> WhatIf:
+        held = WhatIf(other, samples=3)
+        for a in range(0, len(numbers), size):
+            held.add(signals(numbers[a : a + size]), None, recorded.slice(a, size), a)
+        return held
+
+    whole, parts = tally(500), tally(7)
+    assert vars(whole) | {"_rules": 0} == vars(parts) | {"_rules": 0}
+    assert whole.kept == sum(30 <= n <= 80 for n in numbers)
+    assert whole.characters == 5 * whole.words == 5 * sum(n for n in numbers if 30 <= n <= 80)
+    assert whole.gained() == sum(30 <= n < 50 for n in numbers)
+    assert whole.lost() == sum(n > 80 for n in numbers)
+    shown = whole.flips["kept", "c4.characters"].samples
+    assert len(shown) == 3
+    assert all(numbers[place] > 80 for _, place in shown)
+
+
+def test_the_same_rules_change_nothing() -> None:
+    rules = book(gopher={"word_count": {"min": 50}})
+    found = signals([10, 60, 70])
+    recorded = rules.decide(found, None).reason
+    held = WhatIf(rules)
+    held.add(found, None, recorded, 0)
+    assert (held.kept, held.flips) == (2, {})
+    assert pc.is_null(recorded).to_pylist() == [False, True, True]
