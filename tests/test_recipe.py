@@ -18,7 +18,7 @@ def write(folder: Path, content: object, name: str = "mine.yaml") -> str:
 
 
 def test_built_in_recipes_are_complete() -> None:
-    assert set(built_in()) == {"sample", "llama3", "fineweb"}
+    assert set(built_in()) == {"sample", "llama3", "fineweb", "fineweb2"}
     for name in built_in():
         recipe = load(name)
         assert recipe.name == name
