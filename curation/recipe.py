@@ -10,9 +10,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from curation import resources
 from curation.classify.settings import ClassifySettings
@@ -21,6 +21,7 @@ from curation.dedup.settings import DocumentDedupSettings, LineDedupSettings, Ur
 from curation.errors import ConfigError
 from curation.extract.settings import ExtractSettings
 from curation.filters.settings import FilterSettings
+from curation.inputs import check_name, fold_inputs
 from curation.language.settings import LanguageSettings
 from curation.mix.settings import MixSettings
 from curation.readers.settings import ReaderSettings
@@ -47,8 +48,9 @@ class Recipe(BaseModel):
 
     name: str = Field(min_length=1)
     description: str
-    inputs: tuple[str, ...] = Field(
-        description="paths, folders, globs or URLs; --input replaces them"
+    inputs: tuple[str, ...] | dict[str, tuple[str, ...]] = Field(
+        description="paths, folders, globs or URLs, or several such lists by name; "
+        "--input replaces them"
     )
     stages: tuple[str, ...] = Field(min_length=1, description="the stages to run, in order")
     readers: ReaderSettings
@@ -62,9 +64,27 @@ class Recipe(BaseModel):
     mix: MixSettings
     tokenize: TokenizeSettings
 
-    def settings(self, stage: str) -> BaseModel:
-        """The settings of one stage."""
+    @model_validator(mode="after")
+    def _mixes_exist(self) -> Self:
+        for name in self.tokenize.mixes:
+            if name not in self.mix.mixes:
+                raise ValueError(
+                    f"tokenize.mixes: no mix of the name {name!r}{nearest(name, self.mix.mixes)}"
+                )
+        return self
+
+    def settings(self, stage: str, mix: str = "") -> BaseModel:
+        """The settings of one stage; of `mix` and `tokenize`, for one of the mixes by name."""
+        if stage == "mix":
+            return self.mix.mixture(mix)
+        if stage == "tokenize":
+            return self.tokenize.for_mix(mix)
         return getattr(self, stage.replace("-", "_"))  # type: ignore[no-any-return]
+
+    @property
+    def mixes(self) -> tuple[str, ...]:
+        """Names of the mixes besides the one without a name, sorted."""
+        return tuple(sorted(self.mix.mixes))
 
     @property
     def sha256(self) -> str:
@@ -89,9 +109,32 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     for assignment in assignments:
         assign(merged, assignment)
     merged.pop("extends", None)
+    fold_inputs(merged, _file_of(recipe).name)
+    _complete_mixes(merged)
     loaded = validate(Recipe, merged, _file_of(recipe).name)
     check_order(loaded.stages)
+    for name in loaded.mixes:
+        check_name(name, f"{_file_of(recipe).name}: mix.mixes")
+        if name in _FOLDERS:
+            raise ConfigError(f"{_file_of(recipe).name}: mix.mixes: {name!r} is a stage's folder")
     return loaded
+
+
+#: Folders of the stages `mix` and `tokenize`, beside which those of the named mixes lie.
+_FOLDERS = ("documents", "removed", "shards", "tokens", "index")
+
+
+def _complete_mixes(tree: dict[str, Any]) -> None:
+    """Fill what a named mix leaves out from the mix without a name, in place."""
+    mix = tree.get("mix")
+    if isinstance(mix, dict) and isinstance(mix.get("mixes"), dict):
+        base = {k: v for k, v in mix.items() if k != "mixes"}
+        mix["mixes"] = {
+            name: merge(base, {} if own is None else own)
+            if own is None or isinstance(own, dict)
+            else own
+            for name, own in mix["mixes"].items()
+        }
 
 
 def check_order(stages: Sequence[str]) -> None:

@@ -1,60 +1,77 @@
-"""Stage `mix`: draw documents so that domains have the recipe's shares of a token budget."""
+"""Stage `mix`: draw documents so that domains have the recipe's shares of a token budget.
+
+Named mixes of one corpus are runs of this stage in folders of their own, `mix/<name>`. They share
+the counts, which lie in the scratch folder of `mix` until the mix without a name is complete.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from curation.dedup.keys import string_keys
-from curation.mix import NARROW, MixPlan, MixSettings, draw, plan_tables
+from curation.inputs import source_names
+from curation.mix import NARROW, MixPlan, Mixture, draw, plan_tables
 from curation.schema import with_column
 from curation.tokenize.settings import TokenizeSettings
-from curation.tokenize.shard import count_tokens
+from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import concatenated, read_columns, write_columns
-from pipelines.engine.files import SCRATCH, Folder
+from pipelines.engine.files import SCRATCH, Folder, HashingSink, fingerprint
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.engine.tasks import Progress, Result, Step, Task
 from pipelines.engine.transform import Outcome, TransformShards, column_names, shard_tasks
 
-_COLUMNS = ["id", "text", "domain", "topic", "quality"]
+_COLUMNS = ["id", "text", "source", "domain", "topic", "quality"]
 _PLAN = f"{SCRATCH}/data/plan.json"
-#: Name of the one input that a run has; recipes with several named inputs weigh them by name.
-_SOURCE = "documents"
+#: Where a mix leaves the token ids of its documents, row for row as in `documents`.
+TOKENS = "tokens"
+TOKEN_IDS = pa.schema([("ids", pa.large_list(pa.uint32()))])
+_LITTLE = np.dtype("<u4")
 
 
 @dataclass(frozen=True)
 class CountTokens:
-    """Map: the narrow columns of every document that the draw looks at."""
+    """Map: the narrow columns of every document that draws look at, and its token ids."""
 
     settings_key: str
     tokenize: TokenizeSettings
+    sources: tuple[str, ...]
     name: str = "tokens"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
         present = column_names(shard)
         batches = [_EMPTY]
-        for batch in read_batches(shard.folder, shard.file, [c for c in _COLUMNS if c in present]):
-            batches.append(self._narrow(batch))
-            progress(batch.num_rows, batch.num_rows)
+        with _create_ids(folder, shard.name) as ids:
+            for batch in read_batches(
+                shard.folder, shard.file, [c for c in _COLUMNS if c in present]
+            ):
+                batches.append(self._narrow(batch, ids))
+                progress(batch.num_rows, batch.num_rows)
         table = concatenated(batches, NARROW)
         name = scratch("narrow", shard.name)
         columns = {n: table.column(n) for n in NARROW.names}
-        return Result({name: write_columns(folder, name, columns)})
+        files = {name: write_columns(folder, name, columns)}
+        return Result(files | {_ids_name(shard.name): ids.record(table.num_rows)})
 
-    def _narrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _narrow(self, batch: pa.RecordBatch, ids: HashingSink) -> pa.RecordBatch:
         rows = batch.num_rows
+        tokenizer = load_tokenizer(self.tokenize.tokenizer)
+        tokens, offsets = tokenizer.encode_batch(batch.column("text"))
+        ids.write(tokens.astype(_LITTLE, copy=False).view(np.uint8))
         columns = {
             "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
-            "source": pa.array([_SOURCE] * rows, pa.string()),
-            "tokens": pa.array(count_tokens(batch.column("text"), self.tokenize), pa.int64()),
+            "source": source_names(batch.column("source"), self.sources),
+            "tokens": pa.array(np.diff(offsets) + self.tokenize.marks, pa.int64()),
         }
         for name in ("domain", "topic", "quality"):
             kind = NARROW.field(name).type
@@ -66,17 +83,34 @@ class CountTokens:
 _EMPTY = pa.RecordBatch.from_pylist([], schema=NARROW)
 
 
+def _ids_name(shard: str) -> str:
+    return f"{SCRATCH}/data/ids/{shard}.u32"
+
+
+def _create_ids(folder: Folder, shard: str) -> AbstractContextManager[HashingSink]:
+    return folder.create(_ids_name(shard))
+
+
+def _read_ids(folder: Folder, shard: str) -> npt.NDArray[np.uint32]:
+    """Token ids of a shard's documents, end to end."""
+    name = _ids_name(shard)
+    if folder.is_local and folder.size(name):
+        return np.asarray(np.memmap(folder.path(name), _LITTLE, "r"))
+    return np.frombuffer(folder.read_bytes(name), _LITTLE)
+
+
 @dataclass(frozen=True)
 class PlanMix:
     """One task: the token budget of each domain and the keys at which draws end."""
 
     settings_key: str
-    settings: MixSettings
+    settings: Mixture
+    counts: Folder
     name: str = "plan"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shards: Sequence[str] = task.payload
-        tables = [read_columns(folder, scratch("narrow", s)) for s in shards]
+        tables = [read_columns(self.counts, scratch("narrow", s)) for s in shards]
         plan = plan_tables(tables, self.settings)
         record = folder.write_bytes(_PLAN, json.dumps(plan.as_dict(), sort_keys=True).encode())
         return Result({_PLAN: record})
@@ -86,12 +120,21 @@ class PlanMix:
 class DrawDocuments:
     """The transform that draws: adds `tokens` and `repeats` (how often a document is used)."""
 
+    counts: Folder
+    marks: int
     plan: MixPlan | None = None
     narrow: pa.RecordBatch | None = None
+    ids: Any = None  # uint32 [tokens]
+    starts: Any = None  # int64 [documents + 1]
 
     def open(self, shard: str, folder: Folder) -> DrawDocuments:
         plan = MixPlan.from_dict(folder.read_json(_PLAN))
-        return replace(self, plan=plan, narrow=read_columns(folder, scratch("narrow", shard)))
+        narrow = read_columns(self.counts, scratch("narrow", shard))
+        lengths = narrow.column("tokens").to_numpy() - self.marks
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return replace(
+            self, plan=plan, narrow=narrow, ids=_read_ids(self.counts, shard), starts=starts
+        )
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         assert self.plan is not None and self.narrow is not None
@@ -99,12 +142,67 @@ class DrawDocuments:
         drawn = draw(narrow, self.plan)
         batch = with_column(batch, "tokens", narrow.column("tokens"))
         batch = with_column(batch, "repeats", pa.array(drawn.repeats, pa.int32()))
-        used = pc.multiply(batch.column("tokens"), batch.column("repeats").cast(pa.int64()))
-        domains = batch.column("domain").to_pylist()
+        used = narrow.column("tokens").to_numpy() * drawn.repeats.astype(np.int64)
         extra: dict[str, int] = {}
-        for domain, tokens in zip(domains, used.to_pylist(), strict=True):
-            extra[f"tokens_drawn.{domain}"] = extra.get(f"tokens_drawn.{domain}", 0) + tokens
-        return Outcome(batch, drawn.verdicts, extra=extra)
+        for column, prefix in (("domain", "tokens_drawn"), ("source", "tokens_drawn_from")):
+            table = pa.table({"key": narrow.column(column), "tokens": used})
+            for row in table.group_by("key").aggregate([("tokens", "sum")]).to_pylist():
+                extra[f"{prefix}.{row['key']}"] = row["tokens_sum"]
+        return Outcome(
+            batch,
+            drawn.verdicts,
+            extra=extra,
+            tables={TOKENS: self._ids(first_row, batch.num_rows, drawn.verdicts.kept)},
+        )
+
+    def _ids(self, first: int, rows: int, kept: pa.Array) -> pa.RecordBatch:
+        starts = self.starts[first : first + rows + 1]
+        lists = pa.LargeListArray.from_arrays(
+            pa.array(starts - starts[0]), pa.array(self.ids[starts[0] : starts[-1]])
+        )
+        return pa.RecordBatch.from_arrays([lists.filter(kept)], schema=TOKEN_IDS)
+
+
+def saved_tokens(shard: Shard) -> str:
+    """Where the mix left the token ids of a shard."""
+    return f"{TOKENS}/{shard.name}.parquet"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A mix that is planned and not drawn yet."""
+
+    plan: MixPlan
+    counts: Folder
+    fingerprint: str
+
+
+def counts_folder(run: StageRun) -> Folder:
+    """Where the counts lie that all mixes of a run share."""
+    _, _, mix = run.stage.partition("/")
+    return Folder(run.folder.url.removesuffix(f"/{mix}")) if mix else run.folder
+
+
+def count(run: StageRun) -> tuple[Folder, list[dict[str, Any]]]:
+    """Count the tokens of every document, once for all mixes; the counts' folder and records."""
+    tokenize: TokenizeSettings = run.also["tokenize"]
+    sources = tuple(sorted(run.settings.sources))
+    decides = [tokenize.bos, tokenize.eos, sources, run.facts]
+    step = CountTokens(fingerprint(["tokens", decides]), tokenize, sources)
+    folder, tasks = counts_folder(run), shard_tasks(run.inputs)
+    run.executor.run(run.stage, step, folder, tasks, run.documents)
+    return folder, files_of(folder, step, tasks)
+
+
+def plan(run: StageRun) -> Planned:
+    """Count tokens and plan the mix, without drawing."""
+    counts, records = count(run)
+    step: Step = PlanMix(run.settings_key, run.settings, counts)
+    narrow = output_fingerprint(records)
+    task = Task("all", (("narrow", narrow),), 0, [s.name for s in run.inputs])
+    run.run(step, [task])
+    found = output_fingerprint(files_of(run.folder, step, [task]))
+    return Planned(MixPlan.from_dict(run.folder.read_json(_PLAN)), counts, found)
 
 
 def run(run: StageRun) -> dict[str, Any]:
@@ -113,19 +211,17 @@ def run(run: StageRun) -> dict[str, Any]:
     if manifest := run.complete(inputs):
         return manifest
     run.begin()
-    count = CountTokens(run.settings_key, run.also["tokenize"])
-    count_tasks = shard_tasks(run.inputs)
-    run.run(count, count_tasks)
-    narrow = output_fingerprint(files_of(run.folder, count, count_tasks))
-
-    plan = PlanMix(run.settings_key, run.settings)
-    plan_task = Task("all", (("narrow", narrow),), 0, [s.name for s in run.inputs])
-    run.run(plan, [plan_task])
-
-    found = output_fingerprint(files_of(run.folder, plan, [plan_task]))
-    apply = TransformShards(run.stage, run.settings_key, DrawDocuments())
-    tasks = shard_tasks(run.inputs, {s.name: found for s in run.inputs})
+    planned = plan(run)
+    transform = DrawDocuments(planned.counts, run.also["tokenize"].marks)
+    apply = TransformShards(run.stage, run.settings_key, transform)
+    tasks = shard_tasks(run.inputs, {s.name: planned.fingerprint for s in run.inputs})
     run.run(apply, tasks)
-    mix = MixPlan.from_dict(run.folder.read_json(_PLAN))
-    notes = {"mix": mix.rows(), "budget": mix.budget, "short": mix.as_dict()["short"]}
+    mix = planned.plan
+    notes = {
+        "mix": mix.rows(),
+        "inputs": mix.cell_rows(),
+        "budget": mix.budget,
+        "short": mix.as_dict()["short"],
+        "advice": mix.advice(),
+    }
     return run.finish(tasks, inputs, {"notes": notes})

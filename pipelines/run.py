@@ -43,7 +43,7 @@ class Plan:
 
 
 def _also(stage: str, recipe: Recipe) -> dict[str, Any]:
-    return {name: getattr(recipe, name) for name in _ALSO_READS.get(stage, ())}
+    return {name: recipe.settings(name) for name in _ALSO_READS.get(stage, ())}
 
 
 def plan(
@@ -58,22 +58,44 @@ def plan(
     folder = Folder(output.rstrip("/") or "/")
     given = tuple(inputs)
     if not given and chosen[0] == "extract":
-        given = recipe.inputs
-        if not given:
+        if not recipe.inputs:
             raise ConfigError("no input: name files with --input, or in the recipe as inputs:")
-    if not given:
+    elif not given:
         given = (_complete_before(chosen[0], recipe, folder),)
     facts = {
         stage: stage_facts(stage, [recipe.settings(stage), *_also(stage, recipe).values()])
         for stage in chosen
     }
     try:
-        found = discover([resources.resolve(g) for g in given]) if chosen[0] == "extract" else []
+        found = input_files(recipe, given) if chosen[0] == "extract" else []
         if chosen[0] != "extract":
             stage_inputs(given)
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
     return Plan(recipe, chosen, given, folder, facts, tuple(found))
+
+
+def input_files(recipe: Recipe, given: Sequence[str] = ()) -> list[InputFile]:
+    """Raw files of a run: the recipe's inputs, or `given` in their place.
+
+    Names of files of a named input begin with the input's name as a folder. `given` may say
+    `name=GLOB` for a name that the recipe knows. Raises InputError when nothing matches.
+    """
+    named: dict[str, list[str]] = {}
+    plain: list[str] = []
+    if not given and isinstance(recipe.inputs, dict):
+        named = {name: list(paths) for name, paths in recipe.inputs.items()}
+    for pattern in given or (() if named else recipe.inputs):
+        name, equals, rest = pattern.partition("=")
+        if equals and name in recipe.mix.sources:
+            named.setdefault(name, []).append(rest)
+        else:
+            plain.append(pattern)
+    files = discover([resources.resolve(g) for g in plain])
+    for name, patterns in sorted(named.items()):
+        found = discover([resources.resolve(g) for g in patterns])
+        files += [InputFile(f.path, f"{name}/{f.name}", f.size) for f in found]
+    return files
 
 
 def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
@@ -97,22 +119,60 @@ def run_plan(work: Plan, executor: Executor, fresh: bool = False) -> dict[str, d
         _write_recipe(work)
         inputs = work.inputs
         for stage in work.stages:
+            mixed = stage == "tokenize" and "mix" in work.stages
+            for mix in mixes_of(stage, work):
+                # A mix goes from its own folder of one stage to that of the next.
+                source = ((work.output / f"mix/{mix}").url,) if mixed else inputs
+                name = f"{stage}/{mix}"
+                manifests[name] = run_stage(stage, work, source, executor, mix)
             manifests[stage] = run_stage(stage, work, inputs, executor)
             inputs = ((work.output / stage).url,)
     return manifests
 
 
-def run_stage(stage: str, work: Plan, inputs: Sequence[str], executor: Executor) -> dict[str, Any]:
-    """Run one stage; a complete one costs a look at its manifest."""
-    settings = work.recipe.settings(stage)
+def mixes_of(stage: str, work: Plan) -> tuple[str, ...]:
+    """Named mixes that a stage works on besides the one without a name.
+
+    They come first: the counts that all share go when the mix without a name is complete.
+    """
+    several = stage == "mix" or (stage == "tokenize" and "mix" in work.stages)
+    return work.recipe.mixes if several else ()
+
+
+def run_stage(
+    stage: str, work: Plan, inputs: Sequence[str], executor: Executor, mix: str = ""
+) -> dict[str, Any]:
+    """Run one stage, or one named mix of it; a complete one costs a look at its manifest."""
+    run = stage_run(stage, work, inputs, executor, mix)
+    executor.display.stage(run.stage, "started")
+    before, started = _manifest_key(run), time.perf_counter()
+    module = importlib.import_module(f"pipelines.{stage.replace('-', '_')}")
+    manifest = module.run(run)
+    counts = manifest["counts"]
+    executor.display.stage(
+        run.stage,
+        "complete" if before == manifest["key"] else "done",
+        documents=counts["documents_in"],
+        kept=counts["documents"],
+        removed=counts["documents_removed"],
+        seconds=round(time.perf_counter() - started, 1),
+    )
+    return manifest  # type: ignore[no-any-return]
+
+
+def stage_run(
+    stage: str, work: Plan, inputs: Sequence[str], executor: Executor, mix: str = ""
+) -> StageRun:
+    """What a stage's module needs to run, for the stage or one named mix of it."""
+    settings = work.recipe.settings(stage, mix)
     also = _also(stage, work.recipe)
     facts = work.facts[stage]
     key = [s.model_dump(mode="json") for s in (settings, *also.values())]
     recipe = {"name": work.recipe.name, "sha256": work.recipe.sha256, "stages": list(work.stages)}
     shards: list[Shard] = [] if stage == "extract" else stage_inputs(inputs)
-    run = StageRun(
-        stage,
-        work.output / stage,
+    return StageRun(
+        f"{stage}/{mix}" if mix else stage,
+        work.output / (f"{stage}/{mix}" if mix else stage),
         settings,
         fingerprint([key, facts]),
         executor,
@@ -121,21 +181,8 @@ def run_stage(stage: str, work: Plan, inputs: Sequence[str], executor: Executor)
         shards,
         also,
         work.files if stage == "extract" else (),
+        () if mix else mixes_of(stage, work),
     )
-    executor.display.stage(stage, "started")
-    before, started = _manifest_key(run), time.perf_counter()
-    module = importlib.import_module(f"pipelines.{stage.replace('-', '_')}")
-    manifest = module.run(run)
-    counts = manifest["counts"]
-    executor.display.stage(
-        stage,
-        "complete" if before == manifest["key"] else "done",
-        documents=counts["documents_in"],
-        kept=counts["documents"],
-        removed=counts["documents_removed"],
-        seconds=round(time.perf_counter() - started, 1),
-    )
-    return manifest  # type: ignore[no-any-return]
 
 
 def _manifest_key(run: StageRun) -> str | None:
@@ -148,7 +195,9 @@ def _manifest_key(run: StageRun) -> str | None:
 def _write_recipe(work: Plan) -> None:
     content = work.recipe.model_dump(mode="json", by_alias=True, exclude={"inputs"})
     content["inputs"] = []
-    content["stages"] = list(work.stages)
+    # Some stages of a recipe, run on their own, don't change the order in which a run is read.
+    whole = set(work.stages) <= set(work.recipe.stages)
+    content["stages"] = list(work.recipe.stages if whole else work.stages)
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
     data = text.encode()
     if not work.output.exists(RECIPE_FILE) or work.output.read_bytes(RECIPE_FILE) != data:
@@ -185,18 +234,34 @@ def _locked(folder: Folder) -> Iterator[None]:
 
 
 def load_run(directory: str) -> tuple[Folder, list[str]]:
-    """A run folder and its complete stages in order. Raises ConfigError when it is none."""
+    """A run folder and its complete stages in order; those of named mixes (`mix/annealing`) last.
+
+    Raises ConfigError when it is none.
+    """
     folder = Folder(directory.rstrip("/"))
     if not folder.exists():
         raise ConfigError(f"{directory}: no such run folder")
     order: Sequence[str] = STAGES
+    mixes: list[str] = []
     if folder.exists(RECIPE_FILE):
-        order = yaml.safe_load(folder.read_bytes(RECIPE_FILE))["stages"]
+        recipe = yaml.safe_load(folder.read_bytes(RECIPE_FILE))
+        order, mixes = recipe["stages"], sorted(recipe["mix"].get("mixes", {}))
     stages = [s for s in order if (folder / s).exists(MANIFEST)]
     stages += [s for s in STAGES if s not in stages and (folder / s).exists(MANIFEST)]
+    branches = [f"{stage}/{mix}" for mix in mixes for stage in ("mix", "tokenize")]
+    stages += [s for s in branches if (folder / s).exists(MANIFEST)]
     if not stages:
         raise ConfigError(f"{directory}: holds no complete stage")
     return folder, stages
+
+
+def stage_before(stage: str, stages: Sequence[str]) -> str | None:
+    """The stage of a run whose documents a stage read, among `stages` of `load_run`."""
+    name, _, mix = stage.partition("/")
+    if mix and name == "tokenize":
+        return f"mix/{mix}"
+    at = stages.index(name) if name in stages else 0
+    return stages[at - 1] if at else None
 
 
 def dumps(value: Any) -> str:

@@ -3,7 +3,7 @@
 from curation.mix.columns import NARROW
 from curation.mix.draw import Draw, draw
 from curation.mix.plan import Cell, MixPlan, Shortage, merge_stats, plan, stats
-from curation.mix.settings import DomainMix, MixSettings
+from curation.mix.settings import DomainMix, MixSettings, Mixture, SourceMix
 from curation.mix.thresholds import (
     Crossing,
     candidates,
@@ -21,7 +21,9 @@ __all__ = [
     "Draw",
     "MixPlan",
     "MixSettings",
+    "Mixture",
     "Shortage",
+    "SourceMix",
     "candidates",
     "crossing",
     "draw",

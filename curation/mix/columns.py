@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from curation.errors import InputError
 from curation.mix.keys import draw_keys, topic_values
-from curation.mix.settings import MixSettings
+from curation.mix.settings import Mixture
 
 NARROW = pa.schema(
     [
         ("id_hash", pa.uint64()),  # of the document's id
-        ("source", pa.string()),  # name of the input
+        ("source", pa.string()),  # name of the input, see `curation.inputs`
         ("domain", pa.string()),
         ("topic", pa.string()),  # may be null
         ("quality", pa.float64()),  # may be null
@@ -33,11 +33,22 @@ class Rows(NamedTuple):
     keys: npt.NDArray[np.uint64]
     topic_values: npt.NDArray[np.float64]
     topic_shares: npt.NDArray[np.float64]  # 1 where the topic isn't downsampled
+    too_short: npt.NDArray[np.bool_]
+    too_long: npt.NDArray[np.bool_]
+
+    @property
+    def outlived(self) -> npt.NDArray[np.bool_]:
+        """Whether a document outlives the downsampling of its topic."""
+        return self.topic_values < self.topic_shares
 
     @property
     def eligible(self) -> npt.NDArray[np.bool_]:
-        """Whether a document outlives the downsampling of its topic."""
-        return self.topic_values < self.topic_shares
+        """Whether a document may be drawn at all."""
+        return self.outlived & ~self.too_short & ~self.too_long
+
+    def only(self, rows: npt.NDArray[np.bool_]) -> Rows:
+        """The documents where `rows` holds."""
+        return Rows._make(column[rows] for column in self)
 
 
 def cell_names(batch: pa.RecordBatch | pa.Table) -> list[tuple[str, str]]:
@@ -50,9 +61,7 @@ def cell_names(batch: pa.RecordBatch | pa.Table) -> list[tuple[str, str]]:
     return sorted((row["source"], row["domain"]) for row in pairs)
 
 
-def rows(
-    batch: pa.RecordBatch | pa.Table, cells: list[tuple[str, str]], settings: MixSettings
-) -> Rows:
+def rows(batch: pa.RecordBatch | pa.Table, cells: list[tuple[str, str]], settings: Mixture) -> Rows:
     """Columns of `NARROW` as flat arrays; InputError on a (source, domain) not in `cells`."""
     places = {cell: k for k, cell in enumerate(cells)}
     for cell in cell_names(batch):
@@ -63,12 +72,16 @@ def rows(
     topics = _flat(batch, "topic").cast(pa.string())
     for topic, share in settings.topics.items():
         shares[pc.fill_null(pc.equal(topics, topic), False).to_numpy(zero_copy_only=False)] = share
+    tokens = _flat(batch, "tokens").to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    longest = np.iinfo(np.int64).max if settings.max_tokens is None else settings.max_tokens
     return Rows(
         _cells(batch, places),
-        _flat(batch, "tokens").to_numpy(zero_copy_only=False).astype(np.int64, copy=False),
+        tokens,
         draw_keys(hashes, _weights(batch, settings), settings.seed),
         topic_values(hashes, settings.seed),
         shares,
+        tokens < (settings.min_tokens or 0),
+        tokens > longest,
     )
 
 
@@ -92,9 +105,7 @@ def _cells(
     ]
 
 
-def _weights(
-    batch: pa.RecordBatch | pa.Table, settings: MixSettings
-) -> npt.NDArray[np.float64] | None:
+def _weights(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> npt.NDArray[np.float64] | None:
     """Quality weight of each document, or None where all are drawn alike."""
     if not settings.quality_weights:
         return None

@@ -16,6 +16,8 @@ from curation.schema import Verdicts
 
 OVER_BUDGET = "mix.over_budget"
 TOPIC_DOWNSAMPLED = "mix.topic_downsampled"
+TOO_SHORT = "mix.too_short"
+TOO_LONG = "mix.too_long"
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     """Repeats and verdicts of rows of `NARROW`, from a plan whose cuts are known.
 
     A document left out by its topic has its random value and the topic's share as value and
-    threshold; one over the budget its key and the key of its cell's cut (0 if none is drawn).
+    threshold; one of a length that isn't wanted its tokens and the limit; one over the budget its
+    key and the key of its cell's cut (0 if none is drawn).
     Raises ConfigError on a plan without cuts.
     """
     if any(cell.kept is None for cell in mix.cells):
@@ -46,13 +49,15 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     weighted = bool(mix.settings.quality_weights)
     thresholds = np.where(partial, key_values(cuts, weighted), 0.0)[r.cells]
     gone = repeats == 0
-    reason = np.where(allowed, OVER_BUDGET, TOPIC_DOWNSAMPLED).astype(object)
-    value = np.where(allowed, key_values(r.keys, weighted), r.topic_values)
-    threshold = np.where(allowed, thresholds, r.topic_shares)
+    cases = [~r.outlived, r.too_short, r.too_long]
+    reason = np.select(cases, [TOPIC_DOWNSAMPLED, TOO_SHORT, TOO_LONG], OVER_BUDGET)
+    value = np.select(cases, [r.topic_values, r.tokens, r.tokens], key_values(r.keys, weighted))
+    limits = [float(mix.settings.min_tokens or 0), float(mix.settings.max_tokens or 0)]
+    threshold = np.select(cases, [r.topic_shares, *limits], thresholds)
     return Draw(
         repeats,
         Verdicts(
-            pa.array(reason, pa.string(), mask=~gone),
+            pa.array(reason.astype(object), pa.string(), mask=~gone),
             pa.array(value, pa.float64(), mask=~gone),
             pa.array(threshold, pa.float64(), mask=~gone),
             pa.nulls(len(repeats), pa.string()),

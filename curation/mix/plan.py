@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from curation.errors import ConfigError, InputError
 from curation.mix.columns import cell_names, rows
-from curation.mix.settings import MixSettings
+from curation.mix.settings import Mixture
 
 STATS = pa.schema(
     [
@@ -20,7 +20,7 @@ STATS = pa.schema(
         ("domain", pa.string()),
         ("documents", pa.int64()),
         ("tokens", pa.int64()),
-        ("eligible_documents", pa.int64()),  # after downsampling of topics
+        ("eligible_documents", pa.int64()),  # of a wanted length, after downsampling of topics
         ("eligible_tokens", pa.int64()),
     ]
 )
@@ -32,7 +32,7 @@ class Cell:
 
     source: str
     domain: str
-    documents: int  # after downsampling of topics
+    documents: int  # that may be drawn: of a wanted length, after downsampling of topics
     available: int  # their tokens
     target: int  # tokens to draw
     cut: int | None = None  # highest key of the partial epoch; None: no partial epoch
@@ -63,8 +63,9 @@ class Shortage:
 class MixPlan:
     """What is drawn: token targets by (source, domain), and key cuts once they are known."""
 
-    settings: MixSettings
+    settings: Mixture
     budget: int
+    most: int  # the largest budget of which no domain that has tokens falls short
     wanted: dict[str, int]  # tokens by domain, whether or not there are so many
     cells: tuple[Cell, ...]
     short: tuple[Shortage, ...]
@@ -94,23 +95,38 @@ class MixPlan:
             )
         return lines
 
+    def cell_rows(self) -> list[dict[str, Any]]:
+        """One line per domain and input, in the order of `rows`."""
+        lines = []
+        for domain in self.settings.domains:
+            for cell in self.cells:
+                if cell.domain == domain:
+                    drawn = cell.target if cell.kept is None else cell.kept
+                    lines.append(
+                        {
+                            "domain": domain,
+                            "source": cell.source,
+                            "weight": self.settings.source(cell.source).weight,
+                            "documents": cell.documents,
+                            "available": cell.available,
+                            "epochs": drawn / cell.available if cell.available else 0.0,
+                            "kept": drawn,
+                            "kept_share": drawn / self.budget if self.budget else 0.0,
+                        }
+                    )
+        return lines
+
     def table(self) -> str:
-        """The plan for people: one line per domain, then what is short."""
-        head = ["domain", "share", "documents", "available", "wanted", "epochs", "kept", "is"]
+        """The plan for people: one line per domain, below it its inputs, then what is short."""
+        head = ["", "share", "documents", "available", "wanted", "epochs", "kept", "is"]
         lines = [head]
+        cells = self.cell_rows()
+        several = len({cell["source"] for cell in cells}) > 1
         for row in self.rows():
-            lines.append(
-                [
-                    row["domain"],
-                    f"{row['share']:.1%}",
-                    f"{row['documents']:,}",
-                    f"{row['available']:,}",
-                    f"{row['wanted']:,}",
-                    f"{row['epochs']:.3f}",
-                    f"{row['kept']:,}",
-                    f"{row['kept_share']:.2%}",
-                ]
-            )
+            lines.append(_line(row["domain"], f"{row['share']:.2%}", f"{row['wanted']:,}", row))
+            for cell in cells if several else []:
+                if cell["domain"] == row["domain"]:
+                    lines.append(_line(f"  {cell['source']} x{cell['weight']:g}", "", "", cell))
         widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
         text = [
             "  ".join(
@@ -119,15 +135,21 @@ class MixPlan:
             )
             for line in lines
         ]
-        text.append(f"budget {self.budget:,} tokens")
-        text.extend(_sentence(shortage) for shortage in self.short)
-        return "\n".join(text)
+        return "\n".join([*text, f"budget {self.budget:,} tokens", *self.advice()])
+
+    def advice(self) -> list[str]:
+        """What is short and what would fill it, a sentence each."""
+        lines = [_sentence(shortage) for shortage in self.short]
+        if any(shortage.epochs_needed is not None for shortage in self.short):
+            lines.append(f"a budget of {self.most:,} tokens would be filled with what there is")
+        return lines
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain values; `from_dict` reads it."""
         return {
             "settings": self.settings.model_dump(),
             "budget": self.budget,
+            "most": self.most,
             "wanted": dict(self.wanted),
             "cells": [asdict(cell) for cell in self.cells],
             "short": [asdict(shortage) for shortage in self.short],
@@ -136,8 +158,9 @@ class MixPlan:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MixPlan:
         return cls(
-            MixSettings.model_validate(values["settings"]),
+            Mixture.model_validate(values["settings"]),
             values["budget"],
+            values["most"],
             dict(values["wanted"]),
             tuple(Cell(**cell) for cell in values["cells"]),
             tuple(Shortage(**shortage) for shortage in values["short"]),
@@ -145,6 +168,20 @@ class MixPlan:
 
     def with_cells(self, cells: Iterable[Cell]) -> MixPlan:
         return replace(self, cells=tuple(cells))
+
+
+def _line(name: str, share: str, wanted: str, row: dict[str, Any]) -> list[str]:
+    """Cells of one line of the plan's table."""
+    return [
+        name,
+        share,
+        f"{row['documents']:,}",
+        f"{row['available']:,}",
+        wanted,
+        f"{row['epochs']:.3f}",
+        f"{row['kept']:,}",
+        f"{row['kept_share']:.2%}",
+    ]
 
 
 def _sentence(short: Shortage) -> str:
@@ -157,7 +194,7 @@ def _sentence(short: Shortage) -> str:
     )
 
 
-def stats(batch: pa.RecordBatch | pa.Table, settings: MixSettings) -> pa.Table:
+def stats(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> pa.Table:
     """Documents and tokens of every (source, domain) in rows of `NARROW`: columns `STATS`."""
     cells = cell_names(batch)
     r = rows(batch, cells, settings)
@@ -193,46 +230,42 @@ def merge_stats(parts: Iterable[pa.Table]) -> pa.Table:
     return sums.select(STATS.names).sort_by([("source", "ascending"), ("domain", "ascending")])
 
 
-def plan(totals: pa.Table, settings: MixSettings) -> MixPlan:
+def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
     """Targets from the merged stats of all shards; cuts are still open (see `thresholds`).
 
     A domain's share of the budget is divided among inputs in proportion to tokens times weight,
-    none beyond the domain's `max_epochs`. With `budget: auto` the budget is the most that no
-    domain, of those that have any tokens, falls short of. Raises ConfigError on documents of a
-    domain without a share, InputError when there is nothing to draw.
+    none beyond `max_epochs` of the domain and of the input. With `budget: auto` the budget is the
+    most that no domain, of those that have any tokens, falls short of. Raises ConfigError on
+    documents of a domain without a share, InputError when there is nothing to draw.
     """
     table = totals.to_pylist()
     unknown = sorted({r["domain"] for r in table} - set(settings.domains))
     if unknown:
         raise ConfigError(f"mix: no share for the domains {unknown} (0 leaves one out)")
+    caps = [_cap(r, settings) for r in table]
     possible = {
-        domain: sum(
-            math.floor(r["eligible_tokens"] * mix.max_epochs)
-            for r in table
-            if r["domain"] == domain
-        )
-        for domain, mix in settings.domains.items()
+        domain: sum(cap for r, cap in zip(table, caps, strict=True) if r["domain"] == domain)
+        for domain in settings.domains
     }
-    budget = settings.budget
-    if budget == "auto":
-        most = [
-            possible[domain] / mix.share
-            for domain, mix in settings.domains.items()
-            if mix.share > 0 and possible[domain] > 0
-        ]
-        if not most:
-            raise InputError("mix: no tokens in any domain that has a share")
-        budget = math.floor(min(most))
+    limits = [
+        possible[domain] / mix.share
+        for domain, mix in settings.domains.items()
+        if mix.share > 0 and possible[domain] > 0
+    ]
+    if not limits:
+        raise InputError(
+            f"mix: no domain that has a share has any tokens: of {_total(table, 'documents'):,} "
+            f"documents, limits of length and topic leave {_total(table, 'eligible_documents'):,}"
+        )
+    most = math.floor(min(limits))
+    budget = most if settings.budget == "auto" else settings.budget
     wanted = _apportion(budget, {d: mix.share for d, mix in settings.domains.items()})
     cells = []
-    for domain, mix in settings.domains.items():
+    for domain in settings.domains:
         lines = sorted((r for r in table if r["domain"] == domain), key=lambda r: r["source"])
-        caps = [math.floor(r["eligible_tokens"] * mix.max_epochs) for r in lines]
-        weights = [
-            r["eligible_tokens"] * settings.sources.get(r["source"], settings.other_sources)
-            for r in lines
-        ]
-        for r, target in zip(lines, _fill(wanted[domain], weights, caps), strict=True):
+        weights = [r["eligible_tokens"] * settings.source(r["source"]).weight for r in lines]
+        targets = _fill(wanted[domain], weights, [_cap(r, settings) for r in lines])
+        for r, target in zip(lines, targets, strict=True):
             cells.append(
                 Cell(r["source"], domain, r["eligible_documents"], r["eligible_tokens"], target)
             )
@@ -242,7 +275,19 @@ def plan(totals: pa.Table, settings: MixSettings) -> MixPlan:
         if wanted[domain] > possible[domain]
     ]
     ordered = tuple(sorted(cells, key=lambda c: (c.source, c.domain)))
-    return MixPlan(settings, budget, wanted, ordered, tuple(short))
+    return MixPlan(settings, budget, most, wanted, ordered, tuple(short))
+
+
+def _total(table: list[dict[str, Any]], column: str) -> int:
+    return sum(row[column] for row in table)
+
+
+def _cap(row: dict[str, Any], settings: Mixture) -> int:
+    """Tokens that one input can give of a domain at most."""
+    domain = settings.domains[row["domain"]].max_epochs
+    source = settings.source(row["source"]).max_epochs
+    epochs = domain if source is None else min(domain, source)
+    return math.floor(row["eligible_tokens"] * epochs)
 
 
 def _shortage(
@@ -253,7 +298,7 @@ def _shortage(
         domain,
         wanted - possible,
         wanted / available if available else None,
-        math.ceil(wanted / max_epochs) - available,
+        math.ceil((wanted - possible) / max_epochs),
     )
 
 

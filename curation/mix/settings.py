@@ -20,7 +20,24 @@ class DomainMix(BaseModel):
     max_epochs: float = Field(gt=0, description="How often its documents may repeat at most")
 
 
-class MixSettings(BaseModel):
+class SourceMix(BaseModel):
+    """What an input gets of its domains' tokens."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weight: Weight = Field(
+        default=1.0,
+        description="Of two inputs with equally many tokens of a domain, one of weight 2 gives "
+        "twice as many as one of weight 1",
+    )
+    max_epochs: float | None = Field(
+        default=None,
+        gt=0,
+        description="How often its documents may repeat; the domain's limit holds too",
+    )
+
+
+class Mixture(BaseModel):
     """How many tokens of which documents are drawn. Defaults: `configs/defaults/mix.yaml`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -29,9 +46,9 @@ class MixSettings(BaseModel):
         description="Tokens in all, or `auto`: the most that shares and epochs allow"
     )
     domains: dict[str, DomainMix] = Field(min_length=1, description="Share and epochs by domain")
-    sources: dict[str, Weight] = Field(
-        description="Weight by input: of two inputs with equally many tokens of a domain, one of "
-        "weight 2 gives twice as many as one of weight 1"
+    sources: dict[str, SourceMix] = Field(
+        description="Weight and epochs by named input; `weight` and `max_epochs` of the recipe's "
+        "`inputs` come to stand here"
     )
     other_sources: Weight = Field(description="Weight of inputs that `sources` doesn't name")
     quality_weights: list[tuple[float, Weight]] = Field(
@@ -42,6 +59,8 @@ class MixSettings(BaseModel):
     topics: dict[str, Share] = Field(
         description="Share of a topic's documents that may be drawn at all; others: all"
     )
+    min_tokens: int | None = Field(ge=0, description="Shorter documents are left out")
+    max_tokens: int | None = Field(ge=0, description="Longer documents are left out")
     seed: int = Field(ge=0, lt=1 << 63, description="Seed of every draw")
 
     @model_validator(mode="after")
@@ -53,3 +72,22 @@ class MixSettings(BaseModel):
         if any(b <= a for a, b in pairwise(places)):
             raise ValueError("quality_weights must go from lower to higher quality")
         return self
+
+    def source(self, name: str) -> SourceMix:
+        """Weight and epochs of an input, named or not."""
+        return self.sources.get(name) or SourceMix(weight=self.other_sources)
+
+
+class MixSettings(Mixture):
+    """The mixture, and further named ones of the same documents (annealing, long context, ...)."""
+
+    mixes: dict[str, Mixture] = Field(
+        description="Further mixtures by name, each in a folder of its own; a recipe names only "
+        "what differs from the mixture above"
+    )
+
+    def mixture(self, name: str = "") -> Mixture:
+        """A mixture by name; the empty name is the settings' own."""
+        if name:
+            return self.mixes[name]
+        return Mixture.model_validate(self.model_dump(exclude={"mixes"}))

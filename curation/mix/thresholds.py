@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from curation.mix.columns import Rows, rows
 from curation.mix.plan import MixPlan, merge_stats, plan, stats
-from curation.mix.settings import MixSettings
+from curation.mix.settings import Mixture
 
 _BITS = 16  # of a key that choose its bin
 BINS = 1 << _BITS
@@ -34,14 +34,7 @@ class Crossing:
 
 def _eligible(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Rows:
     r = rows(batch, mix.cell_names, mix.settings)
-    allowed = r.eligible
-    return Rows(
-        r.cells[allowed],
-        r.tokens[allowed],
-        r.keys[allowed],
-        r.topic_values[allowed],
-        r.topic_shares[allowed],
-    )
+    return r.only(r.eligible)
 
 
 def histogram(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> npt.NDArray[np.int64]:
@@ -112,7 +105,7 @@ def settle(mix: MixPlan, where: Crossing, parts: Iterable[pa.RecordBatch]) -> Mi
     return mix.with_cells(settled)
 
 
-def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: MixSettings) -> MixPlan:
+def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) -> MixPlan:
     """The whole way in one process: stats, targets, cuts. `tables` hold rows of `NARROW`."""
     held = list(tables)
     mix = plan(merge_stats(stats(table, settings) for table in held), settings)

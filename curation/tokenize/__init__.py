@@ -3,12 +3,21 @@
 from curation.tokenize.megatron import IndexedWriter, read_index
 from curation.tokenize.reader import TokenShards
 from curation.tokenize.settings import TokenizeSettings
-from curation.tokenize.shard import DOCUMENT_INDEX, ShardStats, count_tokens, write_shard
+from curation.tokenize.shard import (
+    DOCUMENT_INDEX,
+    ENCODED,
+    ShardStats,
+    count_tokens,
+    encoded_rows,
+    write_rows,
+    write_shard,
+)
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 from curation.tokenize.train import CardFacts, TokenizerTraining, train, train_tokenizer
 
 __all__ = [
     "DOCUMENT_INDEX",
+    "ENCODED",
     "CardFacts",
     "IndexedWriter",
     "ShardStats",
@@ -17,9 +26,11 @@ __all__ = [
     "Tokenizer",
     "TokenizerTraining",
     "count_tokens",
+    "encoded_rows",
     "load_tokenizer",
     "read_index",
     "train",
     "train_tokenizer",
+    "write_rows",
     "write_shard",
 ]

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+Packing = Literal["best_fit", "concat"]
+Context = Annotated[int, Field(ge=2, le=1 << 24)]
+
+
+class Shape(BaseModel):
+    """What a named mix changes of the sequences."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    context_length: Context | None = Field(default=None, description="Tokens of every sequence")
+    packing: Packing | None = Field(default=None, description="As in tokenize.packing")
 
 
 class TokenizeSettings(BaseModel):
@@ -15,11 +27,25 @@ class TokenizeSettings(BaseModel):
     tokenizer: str = Field(
         min_length=1, description="A built-in name, a `.tiktoken` file, or a trained folder"
     )
-    context_length: int = Field(ge=2, le=1 << 24, description="Tokens of every sequence")
-    packing: Literal["best_fit", "concat"] = Field(
+    context_length: Context = Field(description="Tokens of every sequence")
+    packing: Packing = Field(
         description="`best_fit`: a document is cut only where it is longer than a sequence; "
         "`concat`: documents end to end, cut at every sequence"
     )
     bos: bool = Field(description="Begin every document with the begin token")
     eos: bool = Field(description="End every document with the end token")
-    seed: int = Field(ge=0, lt=1 << 63, description="Order of documents within a shard")
+    shard_tokens: int = Field(ge=1, description="About as many tokens go into one shard")
+    seed: int = Field(ge=0, lt=1 << 63, description="Order of documents over the whole data set")
+    mixes: dict[str, Shape] = Field(
+        default={}, description="What differs for a named mix, such as a longer context"
+    )
+
+    @property
+    def marks(self) -> int:
+        """Begin and end tokens that every document gets."""
+        return int(self.bos) + int(self.eos)
+
+    def for_mix(self, name: str = "") -> TokenizeSettings:
+        """The settings under which one mix is written; the empty name is the mix without one."""
+        shape = self.mixes.get(name, Shape()).model_dump(exclude_none=True) if name else {}
+        return self.model_copy(update={**shape, "mixes": {}})

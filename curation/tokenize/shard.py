@@ -1,4 +1,4 @@
-"""Tokenise the documents of one shard: count, encode, order, pack and write them."""
+"""Documents to packed sequences: encode them, bring them into order, pack and write them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ DOCUMENT_INDEX = pa.schema(
     ]
 )
 
+#: One row per copy of a document, on its way to its place in the data set.
+ENCODED = pa.schema(
+    [
+        ("key", pa.uint64()),  # place in the order of all documents
+        ("tokens", pa.large_list(pa.uint32())),  # without begin and end tokens
+        ("repeat", pa.int32()),
+        ("id", pa.string()),
+        ("source", SOURCE),
+        ("url", pa.string()),
+    ]
+)
+
 _BLOCK_BYTES = 8 << 20  # of rows written at a time
 _ID_SEED = np.uint64(0)
 
@@ -42,7 +54,7 @@ _ID_SEED = np.uint64(0)
 class ShardStats:
     """What went into a shard. Tokens include begin and end tokens, not padding."""
 
-    documents: int
+    documents: int  # whose first copy is here
     copies: int  # documents counted as often as they repeat
     tokens: int
     sequences: int
@@ -58,7 +70,7 @@ def count_tokens(
 ) -> npt.NDArray[np.int64]:
     """Tokens that each document will take in a shard, begin and end tokens included: int64 [n]."""
     _, offsets = load_tokenizer(settings.tokenizer).encode_batch(texts, threads)
-    return np.diff(offsets) + int(settings.bos) + int(settings.eos)
+    return np.diff(offsets) + settings.marks
 
 
 def document_keys(ids: Texts, repeats: npt.NDArray[np.int32], seed: int) -> npt.NDArray[np.uint64]:
@@ -69,15 +81,38 @@ def document_keys(ids: Texts, repeats: npt.NDArray[np.int32], seed: int) -> npt.
     return mix64(hashes ^ salt)
 
 
-def _drawn(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, npt.NDArray[np.int32]]:
-    """The documents of a batch that are wanted at all, and how often."""
-    if batch.schema.get_field_index("repeats") < 0:
-        return batch, np.ones(batch.num_rows, np.int32)
-    column = batch.column("repeats")
-    if column.null_count or (batch.num_rows and pc.min(column).as_py() < 0):
+def encoded_rows(
+    batch: pa.RecordBatch,
+    tokens: npt.NDArray[np.uint32],
+    offsets: npt.NDArray[np.int64],
+    settings: TokenizeSettings,
+) -> pa.RecordBatch:
+    """Rows of `ENCODED`, one per copy of a document that is drawn.
+
+    `batch` has `id`, `url`, `source` and may have `repeats` (int32: how often a document is drawn;
+    0 leaves it out). Tokens of document i are `tokens[offsets[i]:offsets[i + 1]]`.
+    """
+    column = batch.column("repeats") if batch.schema.get_field_index("repeats") >= 0 else None
+    if column is None:
+        times = np.ones(batch.num_rows, np.int32)
+    elif column.null_count or (batch.num_rows and pc.min(column).as_py() < 0):
         raise InputError("column `repeats` has a null or negative value")
-    wanted = batch.filter(pc.greater(column, 0))
-    return wanted, wanted.column("repeats").to_numpy(zero_copy_only=False).astype(np.int32)
+    else:
+        times = column.to_numpy(zero_copy_only=False).astype(np.int32)
+    documents = np.repeat(np.arange(len(times)), times)
+    copies = np.arange(len(documents)) - np.repeat(np.cumsum(times) - times, times)
+    about = batch.select(["id", "source", "url"]).take(pa.array(documents))
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(tokens))
+    repeat = copies.astype(np.int32)
+    columns = {
+        "key": pa.array(document_keys(about.column("id"), repeat, settings.seed)),
+        "tokens": lists.take(pa.array(documents)),
+        "repeat": pa.array(repeat),
+        **{name: about.column(name) for name in ("id", "source", "url")},
+    }
+    return pa.RecordBatch.from_arrays(
+        [columns[f.name].cast(f.type) for f in ENCODED], schema=ENCODED
+    )
 
 
 def write_shard(
@@ -87,60 +122,55 @@ def write_shard(
     idx_file: BinaryIO,
     threads: int = 1,
 ) -> tuple[pa.RecordBatch, ShardStats]:
-    """Write the documents of a shard as packed sequences; return the document index and figures.
+    """Write documents as packed sequences; return the document index and figures.
 
-    Batches hold `id`, `url`, `text`, `source` and may hold `repeats` (int32: how often a document
-    is drawn; 0 leaves it out). Documents come in the order of `document_keys`, whatever the order
-    and size of the batches, as long as ids differ. Every sequence has `context_length` tokens; what
-    packing leaves is padding. Memory: the shard's ids at four bytes each, and its metadata.
+    Batches hold `id`, `url`, `text`, `source` and may hold `repeats`, see `encoded_rows`. Documents
+    come in the order of `document_keys`, whatever the order and size of the batches, as long as ids
+    differ.
     """
     tokenizer = load_tokenizer(settings.tokenizer)
-    ids: list[npt.NDArray[np.uint32]] = []
-    counts: list[npt.NDArray[np.int64]] = []
-    repeats: list[npt.NDArray[np.int32]] = []
-    metadata: list[pa.RecordBatch] = []
+    rows = []
     for batch in batches:
-        wanted, times = _drawn(batch)
-        tokens, offsets = tokenizer.encode_batch(wanted.column("text"), threads)
-        ids.append(tokens)
-        counts.append(np.diff(offsets))
-        repeats.append(times)
-        metadata.append(wanted.select(["id", "source", "url"]))
-    flat = np.concatenate([np.zeros(0, np.uint32), *ids])
-    ids.clear()
-    token_counts = np.concatenate([np.zeros(0, np.int64), *counts])
-    times = np.concatenate([np.zeros(0, np.int32), *repeats])
-    schema = pa.schema([(n, DOCUMENT_INDEX.field(n).type) for n in ("id", "source", "url")])
-    about = pa.Table.from_batches([b.cast(schema) for b in metadata], schema).combine_chunks()
+        tokens, offsets = tokenizer.encode_batch(batch.column("text"), threads)
+        rows.append(encoded_rows(batch, tokens, offsets, settings))
+    table = pa.Table.from_batches(rows, ENCODED).sort_by("key").combine_chunks()
+    (whole,) = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=ENCODED)]
+    return write_rows(whole, settings, bin_file, idx_file)
 
-    documents = np.repeat(np.arange(len(times)), times)
-    copies = (np.arange(len(documents)) - np.repeat(np.cumsum(times) - times, times)).astype(
-        np.int32
-    )
-    names = about.column("id").combine_chunks().take(pa.array(documents))
-    order = np.argsort(document_keys(names, copies, settings.seed), kind="stable")
-    documents, copies = documents[order], copies[order]
 
-    lengths = token_counts[documents] + int(settings.bos) + int(settings.eos)
+def write_rows(
+    encoded: pa.RecordBatch, settings: TokenizeSettings, bin_file: BinaryIO, idx_file: BinaryIO
+) -> tuple[pa.RecordBatch, ShardStats]:
+    """Pack and write rows of `ENCODED` in the order of their keys.
+
+    Every sequence has `context_length` tokens; what packing leaves is padding.
+    """
+    tokenizer = load_tokenizer(settings.tokenizer)
+    order = np.argsort(encoded.column("key").to_numpy(), kind="stable")
+    lists = encoded.column("tokens")
+    offsets = lists.offsets.to_numpy()
+    flat = lists.values.to_numpy()
+    token_counts, token_starts = np.diff(offsets)[order], offsets[:-1][order]
+    lengths = token_counts + settings.marks
     pack = best_fit if settings.packing == "best_fit" else concatenate
     spans = pack(lengths, settings.context_length)
-    token_starts = np.cumsum(token_counts) - token_counts
-    where = documents[spans.documents]
-    _write_rows(
+    places = spans.documents
+    _write_spans(
         spans,
-        token_starts[where],
-        token_counts[where],
+        token_starts[places],
+        token_counts[places],
         flat,
         tokenizer,
         settings,
         bin_file,
         idx_file,
     )
-    index = _index(spans, copies, about.take(pa.array(where)))
+    index = _index(spans, encoded, order[places])
     tokens_written = int(lengths.sum())
+    first_copies = encoded.column("repeat").to_numpy() == 0
     stats = ShardStats(
-        documents=len(times),
-        copies=len(documents),
+        documents=int(first_copies.sum()),
+        copies=encoded.num_rows,
         tokens=tokens_written,
         sequences=spans.sequence_count,
         padding=spans.sequence_count * settings.context_length - tokens_written,
@@ -149,7 +179,7 @@ def write_shard(
     return index, stats
 
 
-def _write_rows(
+def _write_spans(
     spans: Spans,
     token_starts: npt.NDArray[np.int64],
     token_counts: npt.NDArray[np.int64],
@@ -185,18 +215,16 @@ def _write_rows(
     writer.finish(idx_file)
 
 
-def _index(spans: Spans, copies: npt.NDArray[np.int32], about: pa.Table) -> pa.RecordBatch:
-    """The document index of the spans; `about` has one row per span."""
+def _index(spans: Spans, encoded: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """The document index of the spans; `rows` are the spans' places in `encoded`."""
+    take = pa.array(rows)
     columns = {
         "sequence": pa.array(spans.sequences),
         "start": pa.array(spans.starts.astype(np.int32)),
         "length": pa.array(spans.lengths.astype(np.int32)),
         "document_offset": pa.array(spans.offsets),
-        "repeat": pa.array(copies[spans.documents]),
+        **{name: encoded.column(name).take(take) for name in ("repeat", "id", "source", "url")},
     }
-    for name in ("id", "source", "url"):
-        column = about.column(name).combine_chunks()
-        columns[name] = pa.concat_arrays(column.chunks) if hasattr(column, "chunks") else column
     return pa.RecordBatch.from_arrays(
         [columns[field.name] for field in DOCUMENT_INDEX], schema=DOCUMENT_INDEX
     )

@@ -18,7 +18,7 @@ from pipelines.commands.what_if import filter_tree
 from pipelines.engine.files import Folder
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import MANIFEST
-from pipelines.run import load_run
+from pipelines.run import load_run, stage_before
 
 _FACTS = ("language", "language_score", "quality", "domain", "topic", "tokens", "repeats")
 
@@ -55,14 +55,16 @@ def _files(folder: Folder, stage: str) -> Iterator[tuple[str, str]]:
 
 
 def _story(folder: Folder, stages: list[str], row: dict[str, Any]) -> dict[str, Any]:
-    decisions = []
+    decisions: list[dict[str, Any]] = []
+    last: dict[str, str] = {}  # decision by stage
     for stage in stages:
+        before = stage_before(stage, stages)
+        if before is not None and last.get(before) != "kept":
+            continue
         decision = _decision(folder, stage, row)
-        if decision is None:
-            break
-        decisions.append(decision)
-        if decision["decision"] == "removed":
-            break
+        if decision is not None:
+            decisions.append(decision)
+            last[stage] = decision["decision"]
     return {
         "id": row["id"],
         "url": row["url"],
@@ -86,7 +88,7 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
         return decision | _measured(folder, removed, stage)
     kept = _row(place, f"documents/{row['shard']}", row)
     if kept is None:
-        return _tokens(place, row) if stage == "tokenize" else None
+        return _tokens(place, row, stage) if stage.split("/")[0] == "tokenize" else None
     decision = {"stage": stage, "decision": "kept"}
     decision |= _measured(folder, kept, stage)
     if edits := _edits(place, row):
@@ -161,17 +163,17 @@ def _difference(removed: str, kept: str) -> list[str]:
     return list(lines)[:60]
 
 
-def _tokens(place: Folder, row: dict[str, Any]) -> dict[str, Any] | None:
+def _tokens(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | None:
     """Where the document's tokens stand in the token shards."""
     spans: list[dict[str, Any]] = []
     for name in sorted(place.read_json(MANIFEST)["files"]):
-        if not name.endswith(".parquet"):
+        if not name.startswith("index/"):
             continue
         for batch in read_batches(place, name):
             if "id" in batch.schema.names:
                 found = batch.filter(pc.equal(batch["id"], pa.scalar(row["id"])))
                 spans += [{"file": name} | r for r in found.to_pylist()]
-    return {"stage": "tokenize", "decision": "written", "spans": spans} if spans else None
+    return {"stage": stage, "decision": "written", "spans": spans} if spans else None
 
 
 def _text(story: dict[str, Any]) -> str:

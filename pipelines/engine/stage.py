@@ -49,6 +49,7 @@ class StageRun:
     inputs: Sequence[Shard] = ()
     also: dict[str, Any] = field(default_factory=dict)  # other sections that the stage reads
     files: tuple[InputFile, ...] = ()  # raw input of the first stage
+    beside: tuple[str, ...] = ()  # folders inside this one that are not the stage's own
 
     @property
     def documents(self) -> int:
@@ -95,9 +96,13 @@ class StageRun:
         inputs: Sequence[tuple[str, str]],
         extra: dict[str, Any] | None = None,
         timings: dict[str, Any] | None = None,
+        counts: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Sum the commit records into the manifest, write it last, clear the scratch folder."""
-        counts: dict[str, Any] = {}
+        """Sum the commit records into the manifest, write it last, clear the scratch folder.
+
+        `counts` are those of earlier steps, to which the records' are added.
+        """
+        counts = dict(counts or {})
         files: dict[str, dict[str, Any]] = {}
         for task in sorted(tasks, key=lambda t: t.name):
             record = self.folder.read_json(f"shards/{task.name}.json")
@@ -125,7 +130,7 @@ class StageRun:
     def _remove_strays(self, known: set[str]) -> None:
         """Remove outputs that no record names: an interrupted run wrote them for other inputs."""
         for name in self.folder.find():
-            if name not in known and not name.startswith(f"{SCRATCH}/"):
+            if name not in known and name.split("/", 1)[0] not in (SCRATCH, *self.beside):
                 self.folder.remove(name)
 
     def _seconds(self) -> dict[str, Any]:

@@ -79,7 +79,9 @@ def commit_name(task: Task) -> str:
 
 def shown(step: Step, folder: Folder) -> str:
     """A step for people: the stage, and which part of its work."""
-    stage = folder.url.rstrip("/").rsplit("/", 1)[-1]
+    *_, parent, stage = ("", *folder.url.rstrip("/").split("/"))
+    if parent in ("mix", "tokenize"):  # a named mix
+        stage = f"{parent}/{stage}"
     return stage if step.name == "shards" else f"{stage} ({step.name})"
 
 

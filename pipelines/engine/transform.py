@@ -27,6 +27,7 @@ class Outcome:
     verdicts: Verdicts
     edits: pa.RecordBatch | None = None
     extra: dict[str, int] = field(default_factory=dict)
+    tables: dict[str, pa.RecordBatch] = field(default_factory=dict)  # further files, by kind
 
 
 class Transform(Protocol):
@@ -65,6 +66,8 @@ class TransformShards:
                 kept = writer.write(outcome.batch, outcome.verdicts)
                 if self.writes_edits:
                     writer.write_to("edits", outcome.edits or _NO_EDITS)
+                for kind, table in outcome.tables.items():
+                    writer.write_to(kind, table)
                 progress(batch.num_rows, kept)
         return Result(writer.files, tally.counts())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from pipelines.engine.files import Folder
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import MANIFEST, TIMINGS
 from pipelines.engine.tasks import FRAMEWORK
-from pipelines.run import load_run
+from pipelines.run import load_run, stage_before
 
 #: Removed documents shown per reason, and how much of their text.
 _EXAMPLES = 3
@@ -88,8 +87,10 @@ def _problems(funnel: Sequence[dict[str, Any]]) -> list[str]:
         removed = sum(r["documents"] for r in entry["removed"].values())
         if removed != entry["documents_removed"]:
             problems.append(f"{entry['stage']}: reasons do not add up to the removed documents")
-    for before, after in itertools.pairwise(funnel):
-        if before["documents"] != after["documents_in"]:
+    entries = {entry["stage"]: entry for entry in funnel}
+    for after in funnel:
+        before = entries.get(stage_before(after["stage"], list(entries)) or "")
+        if before and before["documents"] != after["documents_in"]:
             problems.append(
                 f"{after['stage']} read {after['documents_in']} documents, "
                 f"{before['stage']} had kept {before['documents']}"

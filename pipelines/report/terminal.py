@@ -32,6 +32,9 @@ def print_funnel(facts: dict[str, Any], console: Console) -> None:
     for entry in facts["funnel"]:
         if entry["removed"]:
             console.print(f"{entry['stage']} removed: {_reasons(entry)}", highlight=False)
+    for entry in facts["funnel"]:
+        for line in entry["notes"].get("advice", []):
+            console.print(f"[yellow]{entry['stage']}:[/] {line}", highlight=False)
     first = facts["funnel"][0]["counters"]
     if first.get("records"):
         console.print(_records(first), highlight=False)

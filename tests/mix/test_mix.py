@@ -19,6 +19,7 @@ from curation.mix import (
     NARROW,
     MixPlan,
     MixSettings,
+    Mixture,
     candidates,
     crossing,
     draw,
@@ -35,9 +36,9 @@ from curation.resources import root
 DOMAINS = ["general", "math_reasoning", "code", "multilingual"]
 
 
-def mixing(**changes: Any) -> MixSettings:
+def mixing(**changes: Any) -> Mixture:
     defaults = yaml.safe_load((root() / "configs/defaults/mix.yaml").read_text())
-    return MixSettings.model_validate(defaults | {"seed": 1} | changes)
+    return MixSettings.model_validate(defaults | {"seed": 1} | changes).mixture()
 
 
 def narrow(rows: int, seed: int = 0, sources: tuple[str, ...] = ("books", "web")) -> pa.Table:
@@ -149,7 +150,7 @@ def test_a_missing_domain_is_reported_and_the_rest_keeps_its_shares() -> None:
 def test_source_weights_shift_the_draw_within_a_domain() -> None:
     table = narrow(20_000)
     even = plan_tables([table], mixing(budget=1_000_000))
-    tilted = plan_tables([table], mixing(budget=1_000_000, sources={"books": 3}))
+    tilted = plan_tables([table], mixing(budget=1_000_000, sources={"books": {"weight": 3}}))
 
     def ratio(mix: MixPlan) -> float:
         got = drawn_by(table, draw(table, mix).repeats, "source")
@@ -172,7 +173,7 @@ def test_a_full_source_hands_its_part_to_the_others() -> None:
     )
     s = mixing(
         budget=5000,
-        sources={"small": 100},
+        sources={"small": {"weight": 100}},
         domains={"general": {"share": 1, "max_epochs": 1}},
     )
     mix = plan_tables([table], s)
@@ -239,7 +240,7 @@ def test_bad_input_is_refused() -> None:
         mixing(quality_weights=[[1, 1], [1, 2]])
     with pytest.raises(ConfigError, match="no share for the domains"):
         plan_tables([narrow(50)], mixing(domains={"code": {"share": 1, "max_epochs": 1}}))
-    with pytest.raises(InputError, match="no tokens"):
+    with pytest.raises(InputError, match="any tokens"):
         plan_tables([narrow(0)], mixing())
     table = narrow(50)
     open_plan = plan(stats(table, mixing()), mixing())

@@ -135,6 +135,7 @@ def shard_settings(tokenizer: str, **changes: object) -> TokenizeSettings:
         "packing": "best_fit",
         "bos": True,
         "eos": True,
+        "shard_tokens": 1 << 20,
         "seed": 7,
     }
     return TokenizeSettings.model_validate(values | changes)

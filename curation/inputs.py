@@ -1,0 +1,80 @@
+"""Named inputs: where each is read, and how a document tells which one it is from.
+
+The name travels as the first folder of `source.file` (`books/part-00000.jsonl.gz`), so that no
+stage has to carry a column for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation.config import merge, validate
+from curation.errors import ConfigError
+
+#: What documents of inputs without a name are counted as.
+UNNAMED = "unnamed"
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
+
+
+class NamedInput(BaseModel):
+    """One input of a recipe: `inputs: {books: {paths: [...], weight: 2}}`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    paths: tuple[str, ...] = Field(min_length=1, description="paths, folders, globs or URLs")
+    weight: float | None = Field(default=None, gt=0, description="as in mix.sources")
+    max_epochs: float | None = Field(default=None, gt=0, description="as in mix.sources")
+
+
+class _NamedInputs(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    inputs: dict[str, NamedInput]
+
+
+def fold_inputs(tree: dict[str, Any], name: str) -> None:
+    """Reduce named inputs of a recipe's tree to their paths, in place.
+
+    Their weights and epochs move to `mix.sources`, where a value that already stands there wins.
+    `name` is the recipe's, for errors. Raises ConfigError with the key's path.
+    """
+    given = tree.get("inputs")
+    if not isinstance(given, dict):
+        return
+    shaped = {k: {"paths": v} if isinstance(v, list | tuple) else v for k, v in given.items()}
+    inputs = validate(_NamedInputs, {"inputs": shaped}, name).inputs
+    mixing = {}
+    for key, one in inputs.items():
+        check_name(key, f"{name}: inputs")
+        values = {"weight": one.weight, "max_epochs": one.max_epochs}
+        mixing[key] = {k: v for k, v in values.items() if v is not None}
+    tree["inputs"] = {key: list(one.paths) for key, one in inputs.items()}
+    mix = tree.setdefault("mix", {})
+    mix["sources"] = merge(mixing, mix.get("sources") or {})
+
+
+def check_name(name: str, where: str) -> None:
+    """Raise ConfigError unless the name can be a folder and an option."""
+    if not re.fullmatch(_NAME, name) or name == UNNAMED:
+        raise ConfigError(
+            f"{where}: {name!r} can't be a name: use letters, digits, - and _, and not {UNNAMED!r}"
+        )
+
+
+def source_names(source: pa.Array, names: Collection[str]) -> pa.Array:
+    """Name of each document's input: string [n], from the column `source`.
+
+    `names` are those that the recipe knows; any other first folder is `UNNAMED`.
+    """
+    files = pc.struct_field(source, "file").dictionary_encode()
+    known = set(names)
+    firsts = [(f or "").partition("/") for f in files.dictionary.to_pylist()]
+    found = [first if slash and first in known else UNNAMED for first, slash, _ in firsts]
+    values = pa.array([*found, UNNAMED], pa.string())
+    return values.take(pc.fill_null(files.indices, len(found)))
