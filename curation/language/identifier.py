@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
-import fasttext
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts
-from curation.errors import ConfigError
+from curation.language.fasttext import FastText, load_fasttext
 from curation.language.settings import LanguageSettings
-from curation.language.windows import cut
+from curation.language.windows import Windows, cut
 from curation.models import ModelFile, locate
 
 UNKNOWN = "und"
 
-PREFIX = "__label__"
 #: Scores are rounded, so that bytes of outputs do not depend on the last bits of a sum.
 DECIMALS = 4
 
@@ -38,89 +35,39 @@ class LanguageIdentifier:
         """
         model = _load(self.settings.model)
         windows = cut(texts, self.settings.windows, self.settings.characters)
-        ids, probabilities = model.predict(windows.texts.to_pylist(), self.settings.candidates)
-        best, scores = _combine(
-            ids, probabilities, windows.letters, windows.firsts, len(model.labels)
-        )
-        known = (best >= 0) & (scores >= self.settings.unknown_below)
-        names = np.array([*model.labels, UNKNOWN], object)
-        labels = names[np.where(known, best, len(model.labels))]
-        return pa.array(labels, pa.string()), pa.array(scores, pa.float32())
+        probabilities = average(model.probabilities(windows.texts), windows)
+        return self._decide(probabilities, model.labels)
 
-
-@dataclass(frozen=True)
-class FastText:
-    """A loaded fastText classifier and its labels, without their prefix."""
-
-    labels: tuple[str, ...]
-    index: dict[str, int]
-    native: Any
-
-    def predict(
-        self, lines: list[str], k: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Best k labels of every line: ids [lines, k], -1 where there are fewer, probabilities.
-
-        A line holds no line feed. Calls the compiled model, whose Python wrapper copies in a way
-        that NumPy 2 refuses.
-        """
-        ids = np.full((len(lines), k), -1, np.int64)
-        probabilities = np.zeros((len(lines), k))
-        if not lines:
-            return ids, probabilities
-        labels, scores = self.native.multilinePredict(lines, k, 0.0, "strict")
-        for row, (names, values) in enumerate(zip(labels, scores, strict=True)):
-            ids[row, : len(names)] = [self.index[name] for name in names]
-            probabilities[row, : len(names)] = values
-        return ids, probabilities
+    def _decide(
+        self, probabilities: npt.NDArray[np.float64], labels: tuple[str, ...]
+    ) -> tuple[pa.Array, pa.Array]:
+        """Best label of every document; of equal scores the one that the model lists first."""
+        rounded = np.minimum(probabilities.round(DECIMALS), 1.0)
+        best = rounded.argmax(1)
+        scores = rounded[np.arange(len(rounded)), best]
+        known = (scores > 0) & (scores >= self.settings.unknown_below)
+        names = np.array([*labels, UNKNOWN], object)
+        found = names[np.where(known, best, len(labels))]
+        return pa.array(found, pa.string()), pa.array(scores, pa.float32())
 
 
 @functools.cache
 def _load(model: ModelFile) -> FastText:
     path, _ = locate(model)
-    return load_fasttext(str(path), model.path)
+    return load_fasttext(path, model.path)
 
 
-def load_fasttext(path: str, name: str) -> FastText:
-    """Load a supervised fastText model; ConfigError names it when it is none."""
-    try:
-        native = fasttext.load_model(path).f
-        names, _ = native.getLabels("strict")
-    except Exception as error:  # the binding raises several kinds
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ConfigError(f"{name}: not a fastText model: {reason}") from None
-    if not names or not all(n.startswith(PREFIX) for n in names):
-        raise ConfigError(f"{name}: not a supervised fastText model: its labels lack {PREFIX}")
-    labels = tuple(n.removeprefix(PREFIX) for n in names)
-    return FastText(labels, {n: i for i, n in enumerate(names)}, native)
+def average(windows: npt.NDArray[np.float32], of: Windows) -> npt.NDArray[np.float64]:
+    """Probabilities [documents, labels] from those of their windows, weighted by letters.
 
-
-def _combine(
-    ids: npt.NDArray[np.int64],
-    probabilities: npt.NDArray[np.float64],
-    weights: npt.NDArray[np.int64],
-    firsts: npt.NDArray[np.int64],
-    labels: int,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Best label id (-1: none) and rounded score of every document from those of its windows.
-
-    Of equal scores the label that the model lists first wins.
+    All are 0 for a document without windows.
     """
-    documents = len(firsts) - 1
-    owner = np.repeat(np.arange(documents), np.diff(firsts))
-    totals = np.zeros(documents)
-    np.add.at(totals, owner, weights)
-    found = ids >= 0
-    rows = np.broadcast_to(owner[:, None], ids.shape)[found]
-    shares = (probabilities * weights[:, None])[found] / totals[rows]
-    keys, inverse = np.unique(rows * labels + ids[found], return_inverse=True)
-    sums = np.bincount(inverse, shares, len(keys)).round(DECIMALS)
-    order = np.lexsort((keys % labels, -sums, keys // labels))
-    rows = keys[order] // labels
-    first = np.ones(len(rows), bool)
-    first[1:] = rows[1:] != rows[:-1]
-    best = np.full(documents, -1, np.int64)
-    scores = np.zeros(documents)
-    best[rows[first]] = keys[order][first] % labels
-    scores[rows[first]] = np.minimum(sums[order][first], 1.0)
-    return best, scores
+    documents = len(of.firsts) - 1
+    out = np.zeros((documents, windows.shape[1]))
+    if not len(windows):
+        return out
+    weighted = windows.astype(np.float64) * of.letters[:, None]
+    filled = np.flatnonzero(np.diff(of.firsts))  # reduceat takes an empty span for its first row
+    out[filled] = np.add.reduceat(weighted, of.firsts[filled])
+    out[filled] /= np.add.reduceat(of.letters, of.firsts[filled])[:, None]
+    return out

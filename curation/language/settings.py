@@ -22,9 +22,6 @@ class LanguageSettings(BaseModel):
     model: ModelFile = Field(description="any supervised fastText model (.bin or .ftz)")
     windows: int = Field(ge=1, description="parts of a long document that are looked at")
     characters: int = Field(ge=20, description="length of one part")
-    candidates: int = Field(
-        ge=1, description="labels per part, whose probabilities are averaged over the parts"
-    )
     unknown_below: Score = Field(description="below this score the language is `und`")
     languages: tuple[str, ...] | None = Field(description="languages to keep; null keeps all")
     thresholds: dict[str, Score] = Field(

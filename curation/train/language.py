@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import ConfigError, InputError
-from curation.language.identifier import PREFIX, FastText, load_fasttext
+from curation.language.fasttext import FastText, load_fasttext
+from curation.language.fasttext_file import PREFIX
 from curation.language.windows import cut
 from curation.train.heldout import class_metrics, folds_of
 from curation.train.inputs import read_examples
@@ -115,14 +116,14 @@ def _fit(
     if not np.isfinite(model.get_output_matrix()).all():
         raise ConfigError("training ended in NaN; learning_rate must be lower")
     model.save_model(str(path))
-    return load_fasttext(str(path), path.name)
+    return load_fasttext(path, path.name)
 
 
 def _predict(
     model: FastText, lines: list[str], names: tuple[str, ...]
 ) -> tuple[Ints, npt.NDArray[np.float64]]:
     """Best label of every line, as an index into `names`, and its probability."""
-    ids, scores = model.predict(lines, 1)
+    probabilities = model.probabilities(lines)
+    best = probabilities.argmax(1)
     of_model = np.array([names.index(label) for label in model.labels], np.int64)
-    # a line of rare words alone may have no label; it then counts for the model's first
-    return of_model[np.maximum(ids[:, 0], 0)], np.clip(scores[:, 0], 0.0, 1.0)
+    return of_model[best], probabilities[np.arange(len(best)), best].astype(np.float64)
