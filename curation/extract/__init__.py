@@ -11,19 +11,12 @@ from curation import resources
 from curation.extract.clean import clean, normal
 from curation.extract.engines import text_engine
 from curation.extract.extraction import Extraction as Extraction
+from curation.extract.limits import PageTooLargeError as PageTooLargeError
 from curation.extract.mojibake import repaired
-from curation.extract.own import TooManyNodesError, run
+from curation.extract.own import run
 from curation.extract.page import declared_language, deepest, title_of
 from curation.extract.settings import ExtractSettings as ExtractSettings
-from curation.readers.charset import decode_html
-
-
-class PageTooLargeError(ValueError):
-    """A page exceeds a limit of the settings: `reason`, `value` and `threshold` say which."""
-
-    def __init__(self, reason: str, value: float, threshold: float) -> None:
-        super().__init__(f"{reason}: {value:,.0f} is over {threshold:,.0f}")
-        self.reason, self.value, self.threshold = reason, value, threshold
+from curation.readers.charset import decode_html, utf8_html
 
 
 @dataclass(frozen=True)
@@ -43,20 +36,20 @@ class Extractor:
         limits = self.settings
         if len(html) > limits.max_html_bytes:
             raise PageTooLargeError("extract.too_large", len(html), limits.max_html_bytes)
-        text, encoding = (html, "") if isinstance(html, str) else decode_html(html, charset)
         if limits.engine == "curation":
-            return self._own(text, encoding)
+            return self._own(html, charset)
+        text, encoding = (html, "") if isinstance(html, str) else decode_html(html, charset)
         if (depth := deepest(text, limits.max_depth)) > limits.max_depth:
             raise PageTooLargeError("extract.too_deep", depth, limits.max_depth)
         main = clean(text_engine(limits.engine)(text, url, limits)) if text.strip() else ""
         return Extraction(main, clean(title_of(text)), declared_language(text), encoding)
 
-    def _own(self, text: str, encoding: str) -> Extraction:
-        try:
-            found = run(text.encode("utf-8", "replace"), self.settings)
-        except TooManyNodesError:
-            limit = self.settings.max_nodes
-            raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit) from None
+    def _own(self, html: bytes | str, charset: str | None) -> Extraction:
+        if isinstance(html, str):
+            source, encoding = html.encode("utf-8", "replace"), ""
+        else:
+            source, encoding = utf8_html(html, charset)
+        found = run(source, self.settings)
         main, title = normal(repaired(found.text)), clean(repaired(found.title))
         return Extraction(main, title, found.language, encoding, found.code_languages)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+import numba
+import numpy as np
 import regex
 
 # Characters that carry no text: C0 and C1 controls but tab and newline, the byte-order mark,
@@ -15,11 +17,39 @@ _TRAILING = regex.compile(r"[^\S\n]+(?=\n|\Z)")
 _BLANK_LINES = regex.compile(r"\n{3,}")
 
 
+# Normal forms order the marks on a letter in time quadratic in their number, so runs are kept as
+# short as Unicode's stream-safe text has them (UAX #15, section 13): a joiner after 30 marks.
+_MARKS = 30
+_MARK_RUN = regex.compile(rf"([^\p{{ccc=0}}]{{{_MARKS}}})(?=[^\p{{ccc=0}}])")
+_JOINER = "\u034f"
+_IS_MARK = np.frombuffer(
+    bytes(bool(unicodedata.combining(chr(point))) for point in range(0x20000)), np.uint8
+)
+
+
 def normal(text: str) -> str:
-    """NFC."""
-    if text.isascii() or unicodedata.is_normalized("NFC", text):
+    """NFC, of text with at most 30 marks on a letter."""
+    if text.isascii():
+        return text
+    if _longest_run(np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)) > _MARKS:
+        text = _MARK_RUN.sub(rf"\1{_JOINER}", text)
+    if unicodedata.is_normalized("NFC", text):
         return text
     return unicodedata.normalize("NFC", text)
+
+
+@numba.njit(cache=True, nogil=True)
+def _longest_run(points):  # type: ignore[no-untyped-def]
+    """Length of the longest run of combining marks among code points."""
+    longest = 0
+    run = 0
+    for point in points:
+        if point >= 0x300 and point < len(_IS_MARK) and _IS_MARK[point]:
+            run += 1
+            longest = max(longest, run)
+        else:
+            run = 0
+    return longest
 
 
 def clean(text: str) -> str:

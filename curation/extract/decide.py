@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -22,26 +23,51 @@ def attached(probabilities: npt.NDArray[np.float64], page: s.Page) -> npt.NDArra
     special = ((page.b_flags & s.PRE) != 0) | ((page.b_atoms > 0) & words_alike)
     if not special.any():
         return probabilities
+    return _attached(probabilities, special, page.b_element, page.e_parent)
+
+
+@numba.njit(cache=True, nogil=True)
+def _attached(probabilities, special, b_element, e_parent):  # type: ignore[no-untyped-def]
+    n = len(probabilities)
     out = probabilities.copy()
-    n = len(out)
-    ordinary = np.flatnonzero(~special)
-    for block in np.flatnonzero(special):
-        around = _containers(page, int(page.b_element[block]), _LEVELS_OF_CODE)
-        place = int(np.searchsorted(ordinary, block))
-        for other in ordinary[max(0, place - 1) : min(n, place + 1)]:
-            if around & _containers(page, int(page.b_element[other]), _LEVELS_OF_TEXT):
-                out[block] = max(out[block], probabilities[other])
+    after = np.full(n + 1, -1, np.int32)  # the next ordinary block from here on
+    for b in range(n - 1, -1, -1):
+        after[b] = after[b + 1] if special[b] else b
+    before = np.int32(-1)
+    around = np.empty(_LEVELS_OF_CODE + 1, np.int32)
+    for b in range(n):
+        if not special[b]:
+            before = np.int32(b)
+            continue
+        count = _containers(b_element[b], e_parent, _LEVELS_OF_CODE, around)
+        for other in (before, after[b]):
+            if other >= 0 and probabilities[other] > out[b]:
+                element = b_element[other]
+                for _ in range(_LEVELS_OF_TEXT + 1):
+                    shared = False
+                    for k in range(count):
+                        shared = shared or around[k] == element
+                    if shared:
+                        out[b] = probabilities[other]
+                        break
+                    element = e_parent[element]
+                    if element <= 0:
+                        break
     return out
 
 
-def _containers(page: s.Page, element: int, levels: int) -> set[int]:
-    found = {element}
+@numba.njit(cache=True, nogil=True)
+def _containers(element, e_parent, levels, out):  # type: ignore[no-untyped-def]
+    """The element and so many above it, the body left out, into `out`; how many."""
+    out[0] = element
+    count = 1
     for _ in range(levels):
-        element = int(page.e_parent[element])
+        element = e_parent[element]
         if element <= 0:
             break
-        found.add(element)
-    return found
+        out[count] = element
+        count += 1
+    return count
 
 
 def keep(

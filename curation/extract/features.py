@@ -154,7 +154,7 @@ def _log(x):  # type: ignore[no-untyped-def]
 def _features(
     b_element, b_chars, b_link, b_links, b_tags, b_bold, b_atoms, b_flags,
     e_parent, e_tag, e_depth, e_above, e_flags, e_sig,
-    counts, text_hash, word_score, class_score, regions, title_size, facts, out,
+    counts, text_hash, word_score, class_score, regions, title_size, facts, judged, out,
 ):  # type: ignore[no-untyped-def]  # fmt: skip
     n = len(b_element)
     m = len(e_parent)
@@ -292,13 +292,22 @@ def _features(
                     if e_above[b_element[b]] & 2:
                         break
     before = 0.0
+    r = -1
     for b in range(n):
         e = b_element[b]
+        is_heading = e_above[e] & 2
+        if not judged[b]:
+            before += b_words[b]
+            if is_heading:
+                heading = b
+                heading_score = word_score[b]
+            continue
+        r += 1
         k = 0
         t = max(np.float64(counts[b, w.WORDS]), 1.0)
         c = max(np.float64(b_chars[b]), 1.0)
         letters = max(np.float64(counts[b, w.LETTERS]), 1.0)
-        row = out[b]
+        row = out[r]
         row[0] = _log(b_words[b])
         row[1] = _log(c)
         row[2] = density[b]
@@ -353,7 +362,6 @@ def _features(
         for region in range(REGIONS):
             row[k] = (chain_regions[e] >> region) & 1
             k += 1
-        is_heading = e_above[e] & 2
         row[k] = word_score[b]
         row[k + 1] = heading_score
         row[k + 2] = min(b - heading, 60) if heading >= 0 else 61
@@ -421,8 +429,15 @@ def _features(
     return k
 
 
-def features(source: bytes, page: Page, lexicons: Lexicons) -> npt.NDArray[np.float32]:
-    """Features [n, COUNT] of the blocks of a scanned page; `source` is what was scanned."""
+def features(
+    source: bytes, page: Page, lexicons: Lexicons, judged: npt.NDArray[np.bool_] | None = None
+) -> npt.NDArray[np.float32]:
+    """Features [n, COUNT] of the blocks of a scanned page; `source` is what was scanned.
+
+    Where `judged` [n] is given, only the blocks that it names get a row.
+    """
+    if judged is None:
+        judged = np.ones(len(page.b_start), np.bool_)
     counts, text_hash, word_score, title_size = text_counts(source, page, lexicons)
     score, regions = class_scores(
         page.e_tokens,
@@ -431,12 +446,12 @@ def features(source: bytes, page: Page, lexicons: Lexicons) -> npt.NDArray[np.fl
         lexicons.class_weights,
         *lexicons.region_table,
     )
-    out = np.empty((len(page.b_start), COUNT), np.float32)
+    out = np.empty((int(judged.sum()), COUNT), np.float32)
     _features(
         page.b_element, page.b_chars, page.b_link_chars, page.b_links, page.b_tags,
         page.b_bold_chars, page.b_atoms, page.b_flags,
         page.e_parent, page.e_tag, page.e_depth, page.e_above, page.e_flags, page.e_signature,
-        counts, text_hash, word_score, score, regions, title_size, page_facts(source, page), out,
+        counts, text_hash, word_score, score, regions, title_size, page_facts(source, page), judged, out,
     )  # fmt: skip
     return out
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import urllib.parse
-from html.parser import HTMLParser
 
 import regex
 
 from curation.extract import scan as s
 
-_ANNOTATION = regex.compile(
-    r"""<annotation\b[^>]*encoding\s*=\s*["']?[^"'>]*\b(?:tex|latex)\b[^>]*>(.*?)</annotation""",
-    regex.I | regex.S,
-)
+_ANNOTATION_TAG = regex.compile(r"<annotation\b([^<>]*+)>", regex.I)
+_ANNOTATION_END = regex.compile(r"</annotation", regex.I)
+_TEX_ENCODING = regex.compile(r"""encoding\s*=\s*["']?[^"'>]*\b(?:tex|latex)\b""", regex.I)
 _ALTTEXT = regex.compile(
-    r"""<math\b[^>]*?\salttext\s*=\s*(?:"([^"]*)"|'([^']*)')""", regex.I | regex.S
+    r"""[^<]*+<(?:\w+:)?math\b[^>]*?\salttext\s*=\s*(?:"([^"]*)"|'([^']*)')""", regex.I | regex.S
 )
 _DISPLAY = regex.compile(
-    r"""<math\b[^>]*?\s(?:display\s*=\s*["']?block|mode\s*=\s*["']?display)""", regex.I
+    r"""[^<]*+<(?:\w+:)?math\b[^>]*?\s(?:display\s*=\s*["']?block|mode\s*=\s*["']?display)""",
+    regex.I,
 )
 _CDATA = regex.compile(r"^\s*(?:%\s*)?<!\[CDATA\[(.*?)(?:%\s*)?\]\]>\s*$", regex.S)
 _DISPLAYSTYLE = regex.compile(r"^\{\s*\\(?:displaystyle|textstyle)\b\s*(.*)\}$", regex.S)
@@ -27,6 +27,7 @@ _SPACE = regex.compile(r"\s+")
 _TEX = regex.compile(r"\\[A-Za-z]+|\\[(\[]|[\^_]\{?\w|\$[^$]+\$")
 _DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"), ("[tex]", "[/tex]"))
 _MAX_SOURCE = 200_000  # characters; longer "formulas" are damage
+_SHORT_SOURCE = 400  # characters; formulas as short are often the same
 
 
 def tex(kind: int, source: str) -> str:
@@ -36,10 +37,19 @@ def tex(kind: int, source: str) -> str:
     """
     if len(source) > _MAX_SOURCE:
         return ""
+    return _short_tex(kind, source) if len(source) <= _SHORT_SOURCE else _tex(kind, source)
+
+
+@functools.lru_cache(maxsize=4096)
+def _short_tex(kind: int, source: str) -> str:
+    return _tex(kind, source)
+
+
+def _tex(kind: int, source: str) -> str:
     if kind == s.DATA_MATHML:
         source, kind = html.unescape(source), s.MATHML
     if kind in (s.MATHML, s.SCRIPT_MATHML):
-        return delimited(tidy(mathml_to_tex(source)), bool(_DISPLAY.search(source)))
+        return delimited(tidy(mathml_to_tex(source)), bool(_DISPLAY.match(source)))
     if kind in (s.TEX_INLINE, s.TEX_DISPLAY):
         found = _CDATA.match(source)
         return delimited(tidy(found.group(1) if found else source), kind == s.TEX_DISPLAY)
@@ -70,7 +80,8 @@ def tidy(formula: str) -> str:
             break
     if found := _DISPLAYSTYLE.match(formula):
         formula = found.group(1)
-    formula = _COMMENT.sub("", formula)
+    lines = formula.rfind("\n") + 1
+    formula = _COMMENT.sub("", formula[:lines]) + formula[lines:]
     return _SPACE.sub(" ", formula).strip()
 
 
@@ -99,16 +110,21 @@ def address_formula(address: str) -> str:
 
 def mathml_to_tex(source: str) -> str:
     """TeX of a `<math>` element: its annotation, its alttext, or its presentation converted."""
-    if found := _ANNOTATION.search(source):
-        annotation = html.unescape(found.group(1)).strip()
+    if (stated := _annotation(source)) is not None:
+        annotation = html.unescape(stated).strip()
         inner = _CDATA.match(annotation)
         return inner.group(1) if inner else annotation
-    if (found := _ALTTEXT.search(source)) and (alt := found.group(1) or found.group(2)):
+    if (found := _ALTTEXT.match(source)) and (alt := found.group(1) or found.group(2)):
         return html.unescape(alt)
-    builder = _Builder()
-    builder.feed(source)
-    builder.close()
-    return _convert(builder.root, 0)
+    return _convert(_tree(source), 0)
+
+
+def _annotation(source: str) -> str | None:
+    for tag in _ANNOTATION_TAG.finditer(source):
+        if _TEX_ENCODING.search(tag.group(1)):
+            end = _ANNOTATION_END.search(source, tag.end())
+            return source[tag.end() : end.start()] if end else None
+    return None
 
 
 class _Node:
@@ -123,32 +139,38 @@ class _Node:
 _MAX_DEPTH = 100
 
 
-class _Builder(HTMLParser):
+_MARKUP = regex.compile(r"<(/?)([a-zA-Z][^\s/<>]*+)([^<>]*+)>|<[!?][^<>]*+>|[^<]++|<[^<]*+")
+_ATTRIBUTE = regex.compile(r"""([\w:-]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"']++))""")
+_EMPTY = frozenset(("mspace", "mprescripts", "none"))
+
+
+def _tree(source: str) -> _Node:
     """A small tree of one `<math>` element; deeper than _MAX_DEPTH it is flat."""
+    opened = [_Node("mrow", {})]
+    for markup in _MARKUP.finditer(source):
+        end, name, rest = markup.groups()
+        if name is None:
+            text = markup.group()
+            if not text.startswith(("<!", "<?")):
+                opened[-1].text += html.unescape(text) if "&" in text else text
+            continue
+        tag = name.lower().rpartition(":")[2]
+        if end:
+            for depth in range(len(opened) - 1, 0, -1):
+                if opened[depth].tag == tag:
+                    del opened[depth:]
+                    break
+            continue
+        node = _Node(tag, _attributes(rest) if "=" in rest else {})
+        opened[-1].children.append(node)
+        if len(opened) < _MAX_DEPTH and tag not in _EMPTY and not rest.endswith("/"):
+            opened.append(node)
+    return opened[0]
 
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.root = _Node("mrow", {})
-        self.open = [self.root]
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        node = _Node(tag.rpartition(":")[2], dict(attrs))
-        self.open[-1].children.append(node)
-        if len(self.open) < _MAX_DEPTH and node.tag not in ("mspace", "mprescripts", "none"):
-            self.open.append(node)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.open[-1].children.append(_Node(tag.rpartition(":")[2], dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        tag = tag.rpartition(":")[2]
-        for depth in range(len(self.open) - 1, 0, -1):
-            if self.open[depth].tag == tag:
-                del self.open[depth:]
-                return
-
-    def handle_data(self, data: str) -> None:
-        self.open[-1].text += data
+def _attributes(source: str) -> dict[str, str | None]:
+    found = _ATTRIBUTE.findall(source)
+    return {name.lower(): html.unescape(a or b or c) for name, a, b, c in found}
 
 
 _SYMBOLS = {
@@ -195,24 +217,30 @@ _UNDERS = {"_": "underline", "̲": "underline", "⏟": "underbrace"}
 
 
 def _symbols(text: str) -> str:
-    out = ""
+    out = []
+    command = False
+    last = ""
     for character in text.strip():
-        command = _SYMBOLS.get(character, character)
-        if out and out[-1].isalpha() and "\\" in out and command[:1].isalpha():
-            out += " "
-        out += command
-    return out
+        symbol = _SYMBOLS.get(character, character)
+        if command and last.isalpha() and symbol[:1].isalpha():
+            out.append(" ")
+        out.append(symbol)
+        command = command or "\\" in symbol
+        last = symbol[-1:] or last
+    return "".join(out)
 
 
 def _join(parts: list[str]) -> str:
-    out = ""
+    out: list[str] = []
     for part in parts:
         if part:
-            spaced = _COMMAND_END.search(out) and part[0].isalpha()
-            out += f" {part}" if spaced else part
-    return out
+            if out and part[0].isalpha() and _COMMAND_END.search(out[-1][-_LONGEST_COMMAND:]):
+                out.append(" ")
+            out.append(part)
+    return "".join(out)
 
 
+_LONGEST_COMMAND = 40
 _COMMAND_END = regex.compile(r"\\[A-Za-z]+$")
 
 

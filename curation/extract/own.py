@@ -12,9 +12,11 @@ import regex
 
 from curation.extract import scan as s
 from curation.extract.assemble import assemble
+from curation.extract.crowd import stand_ins
 from curation.extract.decide import keep
 from curation.extract.features import NAMES, features
 from curation.extract.forest import probabilities
+from curation.extract.limits import PageTooLargeError
 from curation.extract.model import Model, load
 from curation.extract.settings import ExtractSettings
 
@@ -44,12 +46,8 @@ class Result:
     code_languages: tuple[str, ...]
 
 
-class TooManyNodesError(ValueError):
-    """A page has more elements or blocks than the settings allow."""
-
-
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
-    """Scan a page (UTF-8) and decide on each block. Raises TooManyNodesError."""
+    """Scan a page (UTF-8) and decide on each block. Raises PageTooLargeError."""
     model = load(settings.model)
     judged = _judge(source, settings, model, keep_hidden=False)
     if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.kept):
@@ -61,18 +59,24 @@ def judge(source: bytes, settings: ExtractSettings) -> Judged:
 def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: bool) -> Judged:
     page = s.scan(source, settings.max_depth, settings.max_nodes, keep_hidden)
     if page.status == s.STATUS_TOO_MANY:
-        raise TooManyNodesError
-    measured = features(source, page, model.lexicons)
-    probability = probabilities(model.forest, measured)
-    in_comments = measured[:, _IN_COMMENTS] > 0
+        limit = settings.max_nodes
+        raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit)
+    stands = stand_ins(page, settings.max_judged_blocks)
+    judged = stands == np.arange(len(stands))
+    measured = features(source, page, model.lexicons, judged)
+    rows = (np.cumsum(judged) - 1)[stands]
+    probability = probabilities(model.forest, measured)[rows]
+    in_comments = (measured[:, _IN_COMMENTS] > 0)[rows]
     kept = keep(probability, page, in_comments, settings.decision, settings.comments)
     return Judged(source, page, probability, kept)
 
 
 def run(source: bytes, settings: ExtractSettings) -> Result:
-    """Main content, title and declared language of a page (UTF-8). Raises TooManyNodesError."""
+    """Main content, title and declared language of a page (UTF-8). Raises PageTooLargeError."""
     judged = judge(source, settings)
     page = judged.page
+    if (length := int(page.b_chars[judged.kept].sum())) > settings.max_characters:
+        raise PageTooLargeError("extract.too_long", length, settings.max_characters)
     made = assemble(source, page, judged.kept, settings.markdown)
     text = made.text
     if page.facts[s.LINKED_DATA] and b"articleBody" in source:

@@ -60,6 +60,11 @@ class ExtractSettings(BaseModel):
     max_nodes: int = Field(
         ge=1, description="pages with more elements or blocks are removed (engine `curation`)"
     )
+    max_judged_blocks: int = Field(
+        ge=1,
+        description="on pages with more blocks, those of one kind share the judgement of one among "
+        "them (engine `curation`)",
+    )
     min_characters: int = Field(ge=0, description="pages with less text are removed")
     max_characters: int = Field(ge=1, description="pages with more text are removed")
     http_status: tuple[int, int] = Field(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 
 import chardet
 import webencodings  # type: ignore[import-untyped]
@@ -56,6 +57,8 @@ _BOMS = (
 _PRESCAN = 1024  # bytes; HTML standard
 _PRESCAN_MORE = 1 << 16  # bytes; browsers start again when a `<meta>` comes later
 _DETECTED = 1 << 16  # bytes that detection looks at
+#: Bytes of a large page that are decoded at a time.
+PIECE = 1 << 22
 _ERAS = (
     EncodingEra.MODERN_WEB
     | EncodingEra.LEGACY_ISO
@@ -172,6 +175,54 @@ def decode_text(content: bytes, http_charset: str | None) -> tuple[str, str]:
     return _decode(content, http_charset, html=False)
 
 
+def utf8_html(content: bytes, http_charset: str | None) -> tuple[bytes, str]:
+    """UTF-8 of the text that `decode_html` gives, and the codec.
+
+    Large pages are converted in pieces: as one `str`, a page with a single character beyond the
+    first plane takes four bytes for each of its characters.
+    """
+    if len(content) <= PIECE:
+        text, encoding = decode_html(content, http_charset)
+        return text.encode("utf-8", "replace"), encoding
+    for mark, encoding in _BOMS:
+        if content.startswith(mark):
+            return _converted(content, len(mark), encoding), encoding
+    odd = _ODD_ASCII.search(content) is not None
+    wide = _utf16_without_mark(content) if odd else None
+    if not wide and not (odd and content.isascii()) and _is_utf8(content):
+        return content, "utf-8"
+    encoding = _chosen(content, http_charset, True, wide, odd, _mostly_utf8(content))
+    return _converted(content, 0, encoding), encoding
+
+
+def _pieces(content: bytes, start: int, encoding: str, errors: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    for at in range(start, len(content), PIECE):
+        yield decoder.decode(content[at : at + PIECE], at + PIECE >= len(content))
+
+
+def _converted(content: bytes, start: int, encoding: str) -> bytes:
+    pieces = _pieces(content, start, encoding, "replace")
+    return b"".join(piece.encode("utf-8", "replace") for piece in pieces)
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        for _ in _pieces(content, 0, "utf-8", "strict"):
+            pass
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _mostly_utf8(content: bytes) -> bool:
+    characters = broken = 0
+    for piece in _pieces(content, 0, "utf-8", "replace"):
+        characters += len(piece)
+        broken += piece.count("\ufffd")
+    return _counts_as_utf8(content, characters, broken)
+
+
 def _decode(content: bytes, http_charset: str | None, html: bool) -> tuple[str, str]:
     for mark, encoding in _BOMS:
         if content.startswith(mark):
@@ -183,26 +234,34 @@ def _decode(content: bytes, http_charset: str | None, html: bool) -> tuple[str, 
             return content.decode("utf-8"), "utf-8"
         except UnicodeDecodeError:
             pass
-    broken = _broken_utf8(content)
-    for named in (encoding_of_label(http_charset), wide, html and declared_encoding(content)):
-        if named and (named != "utf-8" or broken is not None):
-            encoding = named
-            break
-    else:
-        escapes = odd and content.isascii() and _ESCAPE.search(content)
-        sound = broken is not None and not escapes
-        encoding = "utf-8" if sound else detect_encoding(content)
-    if encoding == "utf-8" and broken is not None:
+    broken = content.decode("utf-8", "replace")
+    mostly = _counts_as_utf8(content, len(broken), broken.count("\ufffd"))
+    encoding = _chosen(content, http_charset, html, wide, odd, mostly)
+    if encoding == "utf-8" and mostly:
         return broken, encoding
     return content.decode(encoding, "replace"), encoding
 
 
-def _broken_utf8(content: bytes) -> str | None:
-    """Text of mostly valid UTF-8, or None where the bytes are something else.
+def _chosen(
+    content: bytes,
+    http_charset: str | None,
+    html: bool,
+    wide: str | None,
+    odd: bool,
+    mostly_utf8: bool,
+) -> str:
+    """The encoding of bytes that aren't sound UTF-8: as named, as they look, or as detected."""
+    for named in (encoding_of_label(http_charset), wide, html and declared_encoding(content)):
+        if named and (named != "utf-8" or mostly_utf8):
+            return named
+    escapes = odd and content.isascii() and _ESCAPE.search(content)
+    return "utf-8" if mostly_utf8 and not escapes else detect_encoding(content)
 
-    It is UTF-8 if more characters beyond ASCII are sound than broken, whatever the page is about.
+
+def _counts_as_utf8(content: bytes, characters: int, broken: int) -> bool:
+    """Whether bytes that decode to so many characters, so many of them broken, are UTF-8.
+
+    They are if more characters beyond ASCII are sound than broken, whatever the page is about.
     """
-    text = content.decode("utf-8", "replace")
     ascii_bytes = len(content.translate(None, _HIGH_BYTES))
-    broken = text.count("\ufffd")
-    return text if broken == 0 or len(text) - ascii_bytes > 2 * broken else None
+    return broken == 0 or characters - ascii_bytes > 2 * broken

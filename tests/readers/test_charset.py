@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curation.readers import charset as charset_module
 from curation.readers import decode_html
 from curation.readers.charset import declared_encoding, encoding_of_label
 from curation.resources import root
@@ -139,3 +140,19 @@ def test_labelled_pages() -> None:
         right += decode_html(path.read_bytes(), None)[0] == expected.removeprefix("\ufeff")
     assert total > 100
     assert right >= total - 2
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-16", "gb18030", "shift_jis", "koi8-r", "cp1252"]
+)
+def test_large_pages_are_converted_in_pieces(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(charset_module, "PIECE", 7)
+    text = "<meta charset=%s><p>%s</p>" % (encoding, "Привет naïve 港口 wave " * 9)
+    for content in (
+        text.encode(encoding, "ignore"),
+        text.encode(encoding, "ignore")[:-9] + b"\xff",
+    ):
+        expected, codec = decode_html(content, None)
+        assert charset_module.utf8_html(content, None) == (expected.encode(), codec)

@@ -1,0 +1,48 @@
+"""Pages with very many blocks: which of them are judged, and for which others they stand."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.extract.markup import FNV_PRIME
+from curation.extract.scan import Page
+
+_KINDS = 4096  # kinds of blocks told apart; a power of two
+
+
+@numba.njit(cache=True, nogil=True)
+def _stand_in(b_element, e_parent, e_signature, every):  # type: ignore[no-untyped-def]
+    n = len(b_element)
+    out = np.empty(n, np.int32)
+    seen = np.zeros(_KINDS, np.int32)
+    last = np.zeros(_KINDS, np.int32)
+    for b in range(n):
+        e = b_element[b]
+        key = np.uint64(0)
+        for _ in range(3):
+            if e < 0:
+                break
+            key = (key ^ e_signature[e]) * FNV_PRIME
+            e = e_parent[e]
+        kind = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(_KINDS - 1))
+        if seen[kind] % every == 0:
+            last[kind] = b
+        seen[kind] += 1
+        out[b] = last[kind]
+    return out
+
+
+def stand_ins(page: Page, most: int) -> npt.NDArray[np.int32]:
+    """The block [n] that is judged in place of each block: itself, on all but enormous pages.
+
+    On a page of more than `most` blocks, blocks of one kind (the same element, parent and
+    grandparent by tag and class) share the judgement of one among them, so many that about `most`
+    are judged: at most `most` and one for each of the 4,096 kinds told apart.
+    """
+    n = len(page.b_start)
+    if n <= most:
+        return np.arange(n, dtype=np.int32)
+    every = -(-n // most)
+    return _stand_in(page.b_element, page.e_parent, page.e_signature, every)
