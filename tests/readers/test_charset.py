@@ -149,10 +149,8 @@ def test_large_pages_are_converted_in_pieces(
     encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(charset_module, "PIECE", 7)
-    text = "<meta charset=%s><p>%s</p>" % (encoding, "Привет naïve 港口 wave " * 9)
-    for content in (
-        text.encode(encoding, "ignore"),
-        text.encode(encoding, "ignore")[:-9] + b"\xff",
-    ):
+    page = f"<meta charset={encoding}><p>" + "Привет naïve 港口 wave " * 9
+    sound = page.encode(encoding, "ignore")
+    for content in (sound, sound[:-9] + b"\xff"):
         expected, codec = decode_html(content, None)
         assert charset_module.utf8_html(content, None) == (expected.encode(), codec)
