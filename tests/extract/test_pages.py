@@ -1,4 +1,4 @@
-"""Pages of our own, one for each form of formula and code, with what must stand in their text.
+"""Pages of our own: forms of formulas and code, kinds of pages, scripts; with what stands in their text.
 
 A gold file holds fragments separated by lines of `=====`; one that starts with `!` must be absent.
 """
@@ -6,6 +6,7 @@ A gold file holds fragments separated by lines of `=====`; one that starts with 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,20 @@ from curation.extract import Extractor, default_settings
 _PAGES = sorted((Path(__file__).parent / "pages").glob("*.html"))
 _OWN = Extractor(default_settings().model_copy(update={"engine": "curation"}))
 
+_NOT_YET = {
+    "91-crayon": "code seven elements below the text around it shares no container with it",
+    "a02-forum": "boxes about the authors of posts are kept",
+    "a09-table-page": "cells are judged one by one",
+}
 
-@pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.stem)
+
+def _parameter(path: Path) -> Any:
+    reason = _NOT_YET.get(path.stem)
+    marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+    return pytest.param(path, id=path.stem, marks=marks)
+
+
+@pytest.mark.parametrize("path", map(_parameter, _PAGES))
 def test_page(path: Path) -> None:
     text = _OWN.extract(path.read_bytes()).text
     gold = path.with_suffix(".txt").read_bytes().decode("utf-8").removesuffix("\n")
