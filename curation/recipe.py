@@ -23,7 +23,7 @@ from curation.extract.settings import ExtractSettings
 from curation.filters.settings import FilterSettings
 from curation.inputs import check_name, fold_inputs
 from curation.language.settings import LanguageSettings
-from curation.mix.settings import MixSettings
+from curation.mix.settings import MixSettings, SearchSettings
 from curation.readers.settings import ReaderSettings
 from curation.tokenize.settings import TokenizeSettings
 
@@ -63,6 +63,7 @@ class Recipe(BaseModel):
     classify: ClassifySettings
     mix: MixSettings
     tokenize: TokenizeSettings
+    search: SearchSettings
 
     @model_validator(mode="after")
     def _mixes_exist(self) -> Self:
@@ -89,7 +90,9 @@ class Recipe(BaseModel):
     @property
     def sha256(self) -> str:
         """Hash of everything that decides outputs; where the input lies does not."""
-        content = self.model_dump(mode="json", by_alias=True, exclude={"inputs", "description"})
+        content = self.model_dump(
+            mode="json", by_alias=True, exclude={"inputs", "description", "search"}
+        )
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -163,7 +166,9 @@ _ORDER = [
 
 def _defaults() -> dict[str, Any]:
     folder = resources.root() / "configs" / "defaults"
-    return {section: read_yaml(folder / f"{section}.yaml") for section in ("readers", *STAGES)}
+    return {
+        section: read_yaml(folder / f"{section}.yaml") for section in ("readers", *STAGES, "search")
+    }
 
 
 def _file_of(recipe: str) -> Path:

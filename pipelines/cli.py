@@ -191,6 +191,15 @@ def _add_stage(commands: argparse._SubParsersAction, stage: str, purpose: str) -
     parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
     _add_recipe_options(parser)
     parser.set_defaults(command=_run, stages=stage)
+    if stage == "mix":
+        before = parser.add_mutually_exclusive_group()
+        before.add_argument(
+            "--plan", action="store_true", help="only count and show the token table of every mix"
+        )
+        before.add_argument(
+            "--search", action="store_true", help="only propose shares, from small proxy runs"
+        )
+        parser.set_defaults(command=_mix)
     if stage == "filter":
         _add_what_if(parser)
 
@@ -287,6 +296,12 @@ def _filter(options: argparse.Namespace) -> int:
         if getattr(options, name):
             raise ConfigError(f"--{name} goes with --what-if")
     return _run(options)
+
+
+def _mix(options: argparse.Namespace) -> int:
+    from pipelines.commands.mix import mix
+
+    return mix(options)
 
 
 def _why(options: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from curation.dedup.keys import string_keys
 from curation.inputs import source_names
-from curation.mix import NARROW, MixPlan, Mixture, draw, plan_tables
+from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
 from curation.schema import with_column
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
@@ -91,7 +91,7 @@ def _create_ids(folder: Folder, shard: str) -> AbstractContextManager[HashingSin
     return folder.create(_ids_name(shard))
 
 
-def _read_ids(folder: Folder, shard: str) -> npt.NDArray[np.uint32]:
+def read_ids(folder: Folder, shard: str) -> npt.NDArray[np.uint32]:
     """Token ids of a shard's documents, end to end."""
     name = _ids_name(shard)
     if folder.is_local and folder.size(name):
@@ -133,7 +133,7 @@ class DrawDocuments:
         lengths = narrow.column("tokens").to_numpy() - self.marks
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return replace(
-            self, plan=plan, narrow=narrow, ids=_read_ids(self.counts, shard), starts=starts
+            self, plan=plan, narrow=narrow, ids=read_ids(self.counts, shard), starts=starts
         )
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
@@ -222,6 +222,6 @@ def run(run: StageRun) -> dict[str, Any]:
         "inputs": mix.cell_rows(),
         "budget": mix.budget,
         "short": mix.as_dict()["short"],
-        "advice": mix.advice(),
+        "advice": advice(mix),
     }
     return run.finish(tasks, inputs, {"notes": notes})

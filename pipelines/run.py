@@ -112,7 +112,7 @@ def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
 def run_plan(work: Plan, executor: Executor, fresh: bool = False) -> dict[str, dict[str, Any]]:
     """Run every stage of a plan that is not complete; return the manifests by stage."""
     manifests: dict[str, dict[str, Any]] = {}
-    with _locked(work.output):
+    with locked(work.output):
         if fresh:
             for stage in work.stages:
                 work.output.remove(stage)
@@ -208,7 +208,7 @@ def _write_recipe(work: Plan) -> None:
 
 
 @contextlib.contextmanager
-def _locked(folder: Folder) -> Iterator[None]:
+def locked(folder: Folder) -> Iterator[None]:
     """One run at a time in a local run folder; the lock goes with the process that holds it."""
     if not folder.is_local:
         yield

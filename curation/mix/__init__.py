@@ -4,6 +4,7 @@ from curation.mix.columns import NARROW
 from curation.mix.draw import Draw, draw
 from curation.mix.plan import Cell, MixPlan, Shortage, merge_stats, plan, stats
 from curation.mix.settings import DomainMix, MixSettings, Mixture, SourceMix
+from curation.mix.tables import advice, align, plan_table
 from curation.mix.thresholds import (
     Crossing,
     candidates,
@@ -24,12 +25,15 @@ __all__ = [
     "Mixture",
     "Shortage",
     "SourceMix",
+    "advice",
+    "align",
     "candidates",
     "crossing",
     "draw",
     "histogram",
     "merge_stats",
     "plan",
+    "plan_table",
     "plan_tables",
     "settle",
     "stats",

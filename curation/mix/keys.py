@@ -11,7 +11,7 @@ U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
 
 # Independent streams of one seed.
-_DRAW, _TOPIC = 1, 2
+_DRAW, _TOPIC, _SAMPLE = 1, 2, 3
 
 _LN2 = 0.6931471805599453
 _TERMS = 12  # of the series below: its error is under 1e-17 for |s| <= 0.1716
@@ -70,3 +70,8 @@ def key_values(keys: U64, weighted: bool) -> F64:
 def topic_values(id_hashes: U64, seed: int) -> F64:
     """Uniform value of each document in (0, 1), independent of `draw_keys`."""
     return _open_unit(_uniform_bits(id_hashes, seed, _TOPIC))
+
+
+def sample_values(id_hashes: U64, seed: int) -> F64:
+    """Uniform value of each document in (0, 1), independent of both: for samples."""
+    return _open_unit(_uniform_bits(id_hashes, seed, _SAMPLE))

@@ -74,6 +74,18 @@ class MixPlan:
     def cell_names(self) -> list[tuple[str, str]]:
         return [(cell.source, cell.domain) for cell in self.cells]
 
+    @property
+    def possible(self) -> dict[str, int]:
+        """Tokens that each domain can give, every document as often as it may be drawn."""
+        return {
+            domain: sum(
+                math.floor(cell.available * _epochs(domain, cell.source, self.settings))
+                for cell in self.cells
+                if cell.domain == domain
+            )
+            for domain in self.settings.domains
+        }
+
     def rows(self) -> list[dict[str, Any]]:
         """One line per domain: available, wanted, drawn (kept once cuts are known), epochs."""
         lines = []
@@ -87,6 +99,7 @@ class MixPlan:
                     "share": mix.share,
                     "documents": sum(cell.documents for cell in cells),
                     "available": available,
+                    "at_most": self.possible[domain],
                     "wanted": self.wanted[domain],
                     "epochs": drawn / available if available else 0.0,
                     "kept": drawn,
@@ -116,34 +129,6 @@ class MixPlan:
                     )
         return lines
 
-    def table(self) -> str:
-        """The plan for people: one line per domain, below it its inputs, then what is short."""
-        head = ["", "share", "documents", "available", "wanted", "epochs", "kept", "is"]
-        lines = [head]
-        cells = self.cell_rows()
-        several = len({cell["source"] for cell in cells}) > 1
-        for row in self.rows():
-            lines.append(_line(row["domain"], f"{row['share']:.2%}", f"{row['wanted']:,}", row))
-            for cell in cells if several else []:
-                if cell["domain"] == row["domain"]:
-                    lines.append(_line(f"  {cell['source']} x{cell['weight']:g}", "", "", cell))
-        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-        text = [
-            "  ".join(
-                cell.ljust(width) if k == 0 else cell.rjust(width)
-                for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
-        ]
-        return "\n".join([*text, f"budget {self.budget:,} tokens", *self.advice()])
-
-    def advice(self) -> list[str]:
-        """What is short and what would fill it, a sentence each."""
-        lines = [_sentence(shortage) for shortage in self.short]
-        if any(shortage.epochs_needed is not None for shortage in self.short):
-            lines.append(f"a budget of {self.most:,} tokens would be filled with what there is")
-        return lines
-
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain values; `from_dict` reads it."""
         return {
@@ -168,30 +153,6 @@ class MixPlan:
 
     def with_cells(self, cells: Iterable[Cell]) -> MixPlan:
         return replace(self, cells=tuple(cells))
-
-
-def _line(name: str, share: str, wanted: str, row: dict[str, Any]) -> list[str]:
-    """Cells of one line of the plan's table."""
-    return [
-        name,
-        share,
-        f"{row['documents']:,}",
-        f"{row['available']:,}",
-        wanted,
-        f"{row['epochs']:.3f}",
-        f"{row['kept']:,}",
-        f"{row['kept_share']:.2%}",
-    ]
-
-
-def _sentence(short: Shortage) -> str:
-    more = f"{short.tokens_needed:,} more distinct tokens"
-    if short.epochs_needed is None:
-        return f"{short.domain} is short of {short.missing:,} tokens: there are none; add {more}"
-    return (
-        f"{short.domain} is short of {short.missing:,} tokens: "
-        f"{short.epochs_needed:.2f} epochs or {more} would fill it"
-    )
 
 
 def stats(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> pa.Table:
@@ -282,12 +243,15 @@ def _total(table: list[dict[str, Any]], column: str) -> int:
     return sum(row[column] for row in table)
 
 
+def _epochs(domain: str, source: str, settings: Mixture) -> float:
+    """How often documents of a domain and an input may be drawn at most."""
+    of_domain, of_source = settings.domains[domain].max_epochs, settings.source(source).max_epochs
+    return of_domain if of_source is None else min(of_domain, of_source)
+
+
 def _cap(row: dict[str, Any], settings: Mixture) -> int:
     """Tokens that one input can give of a domain at most."""
-    domain = settings.domains[row["domain"]].max_epochs
-    source = settings.source(row["source"]).max_epochs
-    epochs = domain if source is None else min(domain, source)
-    return math.floor(row["eligible_tokens"] * epochs)
+    return math.floor(row["eligible_tokens"] * _epochs(row["domain"], row["source"], settings))
 
 
 def _shortage(

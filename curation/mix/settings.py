@@ -91,3 +91,39 @@ class MixSettings(Mixture):
         if name:
             return self.mixes[name]
         return Mixture.model_validate(self.model_dump(exclude={"mixes"}))
+
+
+class SearchSettings(BaseModel):
+    """How a mixture is searched for. Defaults: `configs/defaults/search.yaml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    runs: int = Field(ge=16, description="Proxy runs around the recipe's shares")
+    near_rounds: int = Field(ge=1, description="Rounds of runs around what those before propose")
+    near_runs: int = Field(ge=8, description="Proxy runs of each such round")
+    tokens: int = Field(ge=1000, description="Tokens of a proxy run")
+    held_out: float = Field(gt=0, lt=1, description="Part of the documents kept for measuring")
+    held_out_tokens: int = Field(ge=100, description="Tokens measured of a domain at most")
+    document_tokens: int = Field(ge=16, description="Tokens used of a document at most")
+    discount: float = Field(gt=0, lt=1, description="Absolute discount of the proxy's counts")
+    concentration: tuple[float, float] = Field(
+        description="Least and most of the Dirichlet draws around the recipe's shares"
+    )
+    near_concentration: tuple[float, float] = Field(description="The same around a proposal")
+    test_runs: float = Field(gt=0, lt=1, description="Part of a round's runs that measure the law")
+    ridge: float = Field(ge=0, description="Pull of the law's slopes to zero")
+    resamples: int = Field(ge=2, description="Laws fitted to resampled runs, for the uncertainty")
+    candidates: int = Field(ge=1, description="Mixtures that the law is asked for")
+    best: int = Field(ge=1, description="Best candidates whose mean is proposed")
+    min_share: float = Field(ge=0, lt=1, description="Share of every domain at least")
+    targets: dict[str, Annotated[float, Field(ge=0)]] = Field(
+        description="Weight of a domain's loss in what is minimised; others: 1"
+    )
+    seed: int = Field(ge=0, lt=1 << 63, description="Seed of sample, mixtures and candidates")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        for low, high in (self.concentration, self.near_concentration):
+            if not 0 < low <= high:
+                raise ValueError("concentration must go from a positive number to a larger one")
+        return self

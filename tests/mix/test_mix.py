@@ -26,6 +26,7 @@ from curation.mix import (
     histogram,
     merge_stats,
     plan,
+    plan_table,
     plan_tables,
     settle,
     stats,
@@ -142,7 +143,7 @@ def test_a_missing_domain_is_reported_and_the_rest_keeps_its_shares() -> None:
     (short,) = mix.short
     assert (short.domain, short.epochs_needed) == ("code", None)
     assert short.missing == mix.wanted["code"] > 0
-    assert "code is short of" in mix.table()
+    assert "code is short of" in plan_table(mix)
     got = drawn_by(table, draw(table, mix).repeats, "domain")
     assert got["general"] / got["math_reasoning"] == pytest.approx(2, rel=0.01)
 

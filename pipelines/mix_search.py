@@ -1,0 +1,216 @@
+"""Mixture search over a run's documents: one sample, then one small task per proxy run."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.errors import InputError
+from curation.mix import MixPlan
+from curation.mix.keys import sample_values
+from curation.mix.proxy import run_proxy
+from curation.mix.search import (
+    Proposal,
+    Space,
+    first_round,
+    near_round,
+    propose,
+    sample_streams,
+)
+from curation.mix.settings import SearchSettings
+from curation.tokenize.tokenizer import load_tokenizer
+from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
+from pipelines.engine.exchange import read_columns
+from pipelines.engine.files import SCRATCH, Folder, fingerprint
+from pipelines.engine.stage import StageRun
+from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.mix import plan, read_ids
+
+_SAMPLE = f"{SCRATCH}/data/sample.npz"
+
+
+@dataclass(frozen=True)
+class SampleDomains:
+    """One task: streams to train on and to measure with, of every domain."""
+
+    settings_key: str
+    settings: SearchSettings
+    limits: dict[str, int]  # tokens to train on by domain
+    marks: int
+    boundary: int
+    name: str = "sample"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        found: dict[str, list[tuple[float, bool, npt.NDArray[np.uint32]]]] = {}
+        for shard in task.payload:
+            for domain, rows in self._chosen(folder, shard).items():
+                found.setdefault(domain, []).extend(rows)
+        streams = {}
+        for domain, limit in self.limits.items():
+            rows = sorted(found.get(domain, []), key=lambda row: row[0])
+            train, held_out = sample_streams(
+                [ids for _, _, ids in rows],
+                [aside for _, aside, _ in rows],
+                limit,
+                self.settings.held_out_tokens,
+                self.boundary,
+            )
+            streams[f"train.{domain}"], streams[f"held_out.{domain}"] = train, held_out
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **streams)
+        return Result({_SAMPLE: folder.write_bytes(_SAMPLE, buffer.getvalue())})
+
+    def _chosen(
+        self, folder: Folder, shard: str
+    ) -> dict[str, list[tuple[float, bool, npt.NDArray[np.uint32]]]]:
+        """Documents of a shard that may be in the sample: by domain, value, held out, and ids."""
+        narrow, ids = read_columns(folder, scratch("narrow", shard)), read_ids(folder, shard)
+        lengths = narrow.column("tokens").to_numpy() - self.marks
+        starts = np.cumsum(lengths) - lengths
+        used = np.minimum(lengths, self.settings.document_tokens)
+        hashes = narrow.column("id_hash").to_numpy()
+        # Whether a document is held out and where it stands are two parts of one uniform value.
+        values = sample_values(hashes, self.settings.seed)
+        aside = values < self.settings.held_out
+        domains = narrow.column("domain").to_numpy(zero_copy_only=False)
+        chosen = {}
+        for domain, limit in self.limits.items():
+            rows: list[tuple[float, bool, npt.NDArray[np.uint32]]] = []
+            for side, most in ((False, limit), (True, self.settings.held_out_tokens)):
+                mine = np.flatnonzero((domains == domain) & (aside == side))
+                mine = mine[np.argsort(values[mine], kind="stable")]
+                # More than this none can be in the sample, whatever other shards have.
+                last = int(np.searchsorted(np.cumsum(used[mine] + 1), most)) + 1
+                rows += [
+                    (float(values[k]), side, np.array(ids[starts[k] : starts[k] + used[k]]))
+                    for k in mine[:last]
+                ]
+            chosen[domain] = rows
+        return chosen
+
+
+@dataclass(frozen=True)
+class RunProxies:
+    """Train and measure the proxy of one mixture."""
+
+    settings_key: str
+    settings: SearchSettings
+    domains: tuple[str, ...]
+    tokens: int
+    vocabulary: int
+    name: str = "proxy"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        sample = np.load(io.BytesIO(folder.read_bytes(_SAMPLE)))
+        losses = run_proxy(
+            [sample[f"train.{d}"] for d in self.domains],
+            [sample[f"held_out.{d}"] for d in self.domains],
+            task.payload,
+            self.tokens,
+            self.vocabulary,
+            self.settings.discount,
+        )
+        progress(1, 1)
+        name = _result(task.name)
+        data = json.dumps({"shares": task.payload, "losses": losses}).encode()
+        return Result({name: folder.write_bytes(name, data)})
+
+
+def _result(task: str) -> str:
+    return f"{SCRATCH}/data/proxy/{task}.json"
+
+
+def search(run: StageRun, settings: SearchSettings) -> tuple[Proposal, list[float], dict[str, Any]]:
+    """Propose shares for the mix of a run; the proposal, the proxy's losses at it, and every run.
+
+    Raises InputError when the documents or the budget leave nothing to search.
+    """
+    planned = plan(run)
+    space = space_of(planned.plan)
+    mix = planned.plan
+    tokens = min(settings.tokens, mix.budget)
+    available = {row["domain"]: row["available"] for row in mix.rows()}
+    # As many distinct tokens for the proxy as the real run has, at the proxy's scale: a domain that
+    # repeats in the one repeats as often in the other.
+    limits = {d: max(1, round(available[d] * tokens / mix.budget)) for d in space.domains}
+    limits = {d: min(limit, tokens) for d, limit in limits.items()}
+    tokenizer = load_tokenizer(run.also["tokenize"].tokenizer)
+    key = fingerprint([run.settings_key, settings.model_dump(mode="json"), planned.fingerprint])
+    step = SampleDomains(key, settings, limits, run.also["tokenize"].marks, tokenizer.vocab_size)
+    task = Task("all", (("plan", planned.fingerprint),), 0, [s.name for s in run.inputs])
+    run.run(step, [task])
+    _check_sample(run.folder, space)
+    found = output_fingerprint(files_of(run.folder, step, [task]))
+    proxies = RunProxies(key, settings, space.domains, tokens, tokenizer.vocab_size)
+    shares = first_round(space, settings)
+    losses = _losses(run, proxies, shares.tolist(), found, "first")
+    proposal = propose(
+        space,
+        shares,
+        np.array(losses),
+        len(shares) - 1,
+        space.shares,
+        settings.concentration,
+        settings,
+    )
+    for number in range(settings.near_rounds):
+        centre = proposal.shares
+        near = near_round(space, centre, number, settings)
+        losses += _losses(run, proxies, near.tolist(), found, f"near-{number}")
+        shares = np.concatenate([shares, near])
+        proposal = propose(
+            space,
+            shares,
+            np.array(losses),
+            len(near),
+            centre,
+            settings.near_concentration,
+            settings,
+        )
+    (measured,) = _losses(run, proxies, [proposal.shares.tolist()], found, "proposed")
+    runs = {
+        "domains": list(space.domains),
+        "tokens": tokens,
+        "distinct_tokens": limits,
+        "shares": shares.tolist(),
+        "losses": losses,
+    }
+    return proposal, measured, runs
+
+
+def space_of(mix: MixPlan) -> Space:
+    """The domains that have both a share and tokens, and what each can give of the budget."""
+    rows = [row for row in mix.rows() if row["share"] > 0 and row["available"] > 0]
+    if len(rows) < 2:
+        raise InputError("mix: a search needs documents of at least two domains that have a share")
+    shares = np.array([row["share"] for row in rows])
+    most = np.array([row["at_most"] / mix.budget for row in rows])
+    return Space(tuple(row["domain"] for row in rows), shares / shares.sum(), np.minimum(most, 1.0))
+
+
+def _check_sample(folder: Folder, space: Space) -> None:
+    sample = np.load(io.BytesIO(folder.read_bytes(_SAMPLE)))
+    for domain in space.domains:
+        for kind in ("train", "held_out"):
+            if len(sample[f"{kind}.{domain}"]) < 2:
+                raise InputError(f"mix: too few documents of {domain} to search with")
+
+
+def _losses(
+    run: StageRun, step: RunProxies, shares: Sequence[list[float]], sample: str, prefix: str
+) -> list[list[float]]:
+    tasks = [
+        Task(f"{prefix}-{i:05d}", (("sample", sample), ("shares", repr(one))), 0, one)
+        for i, one in enumerate(shares)
+    ]
+    step = RunProxies(
+        step.settings_key, step.settings, step.domains, step.tokens, step.vocabulary, prefix
+    )
+    run.executor.run(run.stage, step, run.folder, tasks, 0)
+    return [run.folder.read_json(_result(t.name))["losses"] for t in tasks]

@@ -1,0 +1,266 @@
+"""The stages `mix` and `tokenize` on files: named inputs, named mixes, the plan, the search."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from curation.errors import ConfigError
+from curation.inputs import source_names
+from curation.recipe import load
+from curation.tokenize import TokenShards, read_index
+from pipelines.cli import main
+from pipelines.run import input_files
+from tests.folders import differences
+
+DOMAINS = ("general", "math_reasoning", "code", "multilingual")
+
+
+def documents(rows: int, source: str, seed: int) -> pa.Table:
+    """Classified documents of an input, each of its own text."""
+    rng = np.random.default_rng(seed)
+    words = ["river", "stone", "sum", "proof", "def", "return", "haus", "strasse", "of", "the"]
+    texts = [" ".join(rng.choice(words, rng.integers(20, 200))) for _ in range(rows)]
+    places = [{"file": f"{source}/part.jsonl.gz", "offset": k} for k in range(rows)]
+    return pa.table(
+        {
+            "id": [f"{source}-{seed}-{k}" for k in range(rows)],
+            "url": [f"https://{source}.example/{k}" for k in range(rows)],
+            "date": pa.nulls(rows, pa.timestamp("us", tz="UTC")),
+            "text": pa.array(texts, pa.large_string()),
+            "title": [""] * rows,
+            "source": pa.array(places, pa.struct([("file", pa.string()), ("offset", pa.int64())])),
+            "domain": rng.choice(DOMAINS, rows, p=[0.5, 0.2, 0.2, 0.1]),
+            "quality": rng.random(rows) * 5,
+            "topic": ["art"] * rows,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three shards of documents from two inputs, and a recipe with three mixes."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "in").mkdir()
+    for k, source in enumerate(("web", "books", "web")):
+        pq.write_table(documents(150, source, k), folder / "in" / f"{source}-{k}.parquet")
+    recipe = {
+        "name": "three",
+        "description": "a test",
+        "extends": "llama3",
+        "inputs": {"web": ["w/*.gz"], "books": {"paths": ["b/*.gz"], "weight": 2, "max_epochs": 1}},
+        "mix": {
+            "budget": 40000,
+            "mixes": {
+                "annealing": {
+                    "budget": 20000,
+                    "domains": {
+                        "general": {"share": 0.1},
+                        "math_reasoning": {"share": 0.4},
+                        "code": {"share": 0.4},
+                        "multilingual": {"share": 0.1},
+                    },
+                },
+                "long_context": {"budget": 15000, "min_tokens": 150},
+            },
+        },
+        "tokenize": {"mixes": {"long_context": {"context_length": 16384}}},
+        "search": {
+            "runs": 16,
+            "near_rounds": 1,
+            "near_runs": 8,
+            "tokens": 5000,
+            "candidates": 2000,
+            "resamples": 3,
+        },
+    }
+    (folder / "three.yaml").write_text(yaml.safe_dump(recipe))
+    return folder
+
+
+def curate(corpus: Path, *arguments: str) -> None:
+    common = ["--recipe", str(corpus / "three.yaml"), "--workers", "0", "--quiet"]
+    assert main([*arguments, *common]) == 0
+
+
+@pytest.fixture(scope="module")
+def mixed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("run") / "out"
+    stages = ["--stages", "mix,tokenize", "--input", f"{corpus}/in", "--output", str(output)]
+    recipe = str(corpus / "three.yaml")
+    assert main(["run", recipe, *stages, "--workers", "0", "--quiet"]) == 0
+    return output
+
+
+def manifest(folder: Path) -> dict:
+    return json.loads((folder / "manifest.json").read_text())
+
+
+def test_every_mix_has_its_shares_and_its_shards(mixed: Path) -> None:
+    for mix, shares in {
+        "": (0.5, 0.25, 0.17, 0.08),
+        "annealing": (0.1, 0.4, 0.4, 0.1),
+        "long_context": (0.5, 0.25, 0.17, 0.08),
+    }.items():
+        notes = manifest(mixed / "mix" / mix)["notes"]
+        for domain, share in zip(DOMAINS, shares, strict=True):
+            (row,) = [r for r in notes["mix"] if r["domain"] == domain]
+            # Two inputs, each to half a document of at most 202 tokens.
+            assert abs(row["kept"] - share * notes["budget"]) <= 202
+        drawn = manifest(mixed / "mix" / mix)["counts"]["tokens"]
+        counts = manifest(mixed / "tokenize" / mix)["counts"]
+        length = 16384 if mix == "long_context" else 8192
+        shards = TokenShards(mixed / "tokenize" / mix, 1)
+        assert counts["tokens"] == drawn and shards.context_length == length
+        assert shards.samples * length == drawn + counts["padding"]
+    long = pa.concat_tables(
+        pq.read_table(p) for p in (mixed / "mix/long_context/documents").glob("*.parquet")
+    )
+    assert min(long["tokens"].to_pylist()) >= 150
+    short = manifest(mixed / "mix/long_context")["counts"]["removed"]["mix.too_short"]
+    assert short["documents"] > 0
+    assert not list(mixed.rglob(".work"))
+    assert json.loads((mixed / "report.json").read_text())["problems"] == []
+
+
+def test_inputs_keep_to_weight_and_epochs(mixed: Path) -> None:
+    for row in manifest(mixed / "mix")["notes"]["inputs"]:
+        assert row["weight"] == {"web": 1, "books": 2}[row["source"]]
+        assert row["source"] != "books" or row["epochs"] <= 1
+
+
+def test_why_follows_a_document_through_all_mixes(
+    mixed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = pq.read_table(next((mixed / "mix/annealing/documents").glob("*.parquet")))
+    assert main(["why", kept["id"][0].as_py(), "--run", str(mixed)]) == 0
+    printed = capsys.readouterr().out
+    assert "mix/annealing: kept" in printed and "tokenize/annealing: written" in printed
+    assert "mix/long_context: " in printed
+
+
+def test_saved_tokens_and_fresh_ones_make_the_same_shards(
+    corpus: Path, mixed: Path, tmp_path: Path
+) -> None:
+    curate(corpus, "tokenize", "--input", f"{mixed}/mix/documents", "--output", str(tmp_path))
+    names = [p.name for p in (mixed / "tokenize").glob("tokens-*")]
+    assert names
+    for name in names:
+        assert (mixed / "tokenize" / name).read_bytes() == (
+            tmp_path / "tokenize" / name
+        ).read_bytes()
+
+
+def test_the_order_of_all_documents_does_not_depend_on_their_shards(
+    corpus: Path, tmp_path: Path
+) -> None:
+    """One order over the whole data set, whatever file a document came in, cut at any place."""
+    tables = [pq.read_table(p) for p in sorted((corpus / "in").glob("*.parquet"))]
+    whole = pa.concat_tables(tables)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "five").mkdir()
+    pq.write_table(whole, tmp_path / "one" / "all.parquet")
+    order = np.random.default_rng(0).permutation(whole.num_rows)
+    for k, rows in enumerate(np.array_split(order, 5)):
+        pq.write_table(whole.take(rows), tmp_path / "five" / f"{k}.parquet")
+    outputs = []
+    for name in ("one", "five"):
+        output = tmp_path / f"out-{name}"
+        few = "--set=tokenize.shard_tokens=20000"
+        curate(corpus, "tokenize", f"--input={tmp_path}/{name}", f"--output={output}", few)
+        outputs.append({p.name: p.read_bytes() for p in (output / "tokenize").glob("tokens-*")})
+    assert len(outputs[0]) >= 4 and outputs[0] == outputs[1]
+    indices = sorted((tmp_path / "out-one/tokenize/index").glob("*.parquet"))
+    ids = [i for p in indices for i in dict.fromkeys(pq.read_table(p)["id"].to_pylist())]
+    assert sorted(ids) == sorted(whole["id"].to_pylist())
+    # Documents of the three shards are spread evenly: an urn without memory would do as well.
+    first = [i.split("-")[1] for i in ids[: len(ids) // 2]]
+    assert all(55 <= first.count(k) <= 95 for k in "012")
+    assert all(len(read_index(p).lengths) for p in (tmp_path / "out-one/tokenize").glob("*.idx"))
+
+
+def test_workers_change_no_byte(corpus: Path, mixed: Path, tmp_path: Path) -> None:
+    arguments = ["--stages", "mix,tokenize", "--input", f"{corpus}/in", "--output", str(tmp_path)]
+    recipe = str(corpus / "three.yaml")
+    assert main(["run", recipe, *arguments, "--workers", "2", "--quiet"]) == 0
+    assert differences(mixed, tmp_path) == []
+
+
+def test_the_plan_is_what_is_drawn_then(
+    corpus: Path, mixed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    curate(corpus, "mix", "--plan", "--input", f"{corpus}/in", "--output", str(tmp_path))
+    printed = capsys.readouterr().out
+    assert "mix/annealing\n" in printed and "books x2" in printed
+    assert not list(tmp_path.rglob("*.parquet"))
+    for row in manifest(mixed / "mix")["notes"]["mix"]:
+        line = next(line for line in printed.splitlines() if line.startswith(row["domain"]))
+        assert f"{row['kept']:,}" in line.split() and f"{row['available']:,}" in line.split()
+
+
+def test_the_search_proposes_shares(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    curate(corpus, "mix", "--search", "--input", f"{corpus}/in", "--output", str(tmp_path))
+    text = capsys.readouterr().out.split("for the recipe:\n")[1]
+    domains = yaml.safe_load(text)["mix"]["domains"]
+    assert sum(d["share"] for d in domains.values()) == pytest.approx(1)
+    found = json.loads((tmp_path / "mix-search.json").read_text())
+    assert len(found["runs"]["losses"]) == 24
+    assert all(r["proposed"] <= r["at_most"] + 1e-9 for r in found["proposal"])
+
+
+def test_named_inputs_name_their_files(tmp_path: Path) -> None:
+    for name in ("w", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.jsonl").write_text("{}\n")
+    recipe = tmp_path / "r.yaml"
+    content = {
+        "name": "r",
+        "description": "",
+        "extends": "llama3",
+        "inputs": {"web": [f"{tmp_path}/w/*"], "books": {"paths": [f"{tmp_path}/b"], "weight": 3}},
+        "mix": {"sources": {"web": {"weight": 0.5}}},
+    }
+    recipe.write_text(yaml.safe_dump(content))
+    loaded = load(str(recipe))
+    assert [f.name for f in input_files(loaded)] == ["books/x.jsonl", "web/x.jsonl"]
+    assert {k: v.weight for k, v in loaded.mix.sources.items()} == {"web": 0.5, "books": 3}
+    replaced = input_files(loaded, [f"books={tmp_path}/w", f"{tmp_path}/b/x.jsonl"])
+    assert [f.name for f in replaced] == ["x.jsonl", "books/x.jsonl"]
+
+
+def test_source_names_come_from_the_first_folder() -> None:
+    files = ["books/a.gz", "web/b/c.gz", "books", "other/x", None, "a.gz"]
+    rows = [{"file": f, "offset": 0} for f in files]
+    source = pa.array([*rows, None], pa.struct([("file", pa.string()), ("offset", pa.int64())]))
+    assert source_names(source, ["books", "web"]).to_pylist() == [
+        "books",
+        "web",
+        *["unnamed"] * 5,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("inputs={a b: [x]}", "can't be a name"),
+        (
+            "inputs={web: {paths: [x], wieght: 2}}",
+            r"wieght: unknown key; did you mean 'weight'",
+        ),
+        ("mix.mixes={annealing: {budgett: 1}}", r"mix.mixes.annealing.budgett: unknown key"),
+        ("mix.mixes={annealing: {domains: {code: {share: 0.9}}}}", "sum to"),
+        ("mix.mixes={tokens: {}}", "is a stage's folder"),
+        ("tokenize.mixes={anealing: {}}", "no mix of the name 'anealing'"),
+    ],
+)
+def test_wrong_names_are_refused(assignment: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load("llama3", [assignment])
