@@ -1,13 +1,12 @@
 """Measure vocabularies and the token path: compression, encoding speed, reader speed.
 
-  python benchmarks/tokenization.py --texts FILE.jsonl.gz [...] [--cl100k cl100k_base.tiktoken]
+  python benchmarks/tokenize.py --texts FILE.jsonl.gz [...] [--cl100k cl100k_base.tiktoken]
       [--o200k o200k_base.tiktoken] [--tokenizer curation-128k] [--out result.json]
 
 Texts are JSON lines with `text` and `lang`, `language` or `label`. Prints JSON: characters per
 token by group for each vocabulary, and tokens saved against cl100k; encoding in MB/s of processor
 time on one core, best of `--rounds`, for this project, tiktoken and Hugging Face tokenizers on the
 same texts; reading shuffled batches from the page cache in GB/s.
-(Not `tokenize.py`: a script's folder is searched first, and the standard library has that name.)
 """
 
 from __future__ import annotations

@@ -176,9 +176,30 @@ def test_text_without_marks_divides_as_under_cl100k() -> None:
         assert ends[0] == ends[1]
 
 
-def test_special_token_names_in_text_stay_text(builtin: Tokenizer) -> None:
-    ids, _ = builtin.encode_batch(list(builtin.special_tokens))
+def test_special_token_names_in_text_stay_text(
+    builtin: Tokenizer, encoding: tiktoken.Encoding, hugging_face: tokenizers.Tokenizer
+) -> None:
+    names = [f"a{name}b" for name in builtin.special_tokens]
+    ids, offsets = builtin.encode_batch(names)
     assert ids.max() < len(builtin.tokens)
+    assert split(ids, offsets) == [encoding.encode_ordinary(name) for name in names]
+    assert split(ids, offsets) == [e.ids for e in hugging_face.encode_batch(names)]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary(max_size=40) | st.text(max_size=12).map(lambda t: t.encode()[1:-1]))
+def test_bytes_that_are_no_text(
+    builtin: Tokenizer,
+    encoding: tiktoken.Encoding,
+    hugging_face: tokenizers.Tokenizer,
+    data: bytes,
+) -> None:
+    """As a document holds them, all three agree; as they are, none gets lost."""
+    text = data.decode("utf-8", errors="replace")
+    assert builtin.encode(text) == encoding.encode_ordinary(text) == hugging_face.encode(text).ids
+    offsets = np.array([0, len(data)], np.int64)
+    ids, _ = builtin.encode_words(np.frombuffer(data, np.uint8), offsets)
+    assert builtin.decode_bytes(ids) == data
 
 
 def test_decode_returns_the_text(builtin: Tokenizer) -> None:
