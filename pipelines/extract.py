@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,13 +11,15 @@ from typing import Any
 import pyarrow as pa
 import xxhash
 
-from curation.extract import Extractor, PageTooLargeError
+from curation.extract import Extraction, Extractor, PageTooLargeError
 from curation.extract.clean import clean
+from curation.extract.engines import text_engine
 from curation.extract.settings import ExtractSettings
 from curation.readers import Damage, Page, Skipped, decode_text, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, SOURCE, Verdicts
 from pipelines.engine.files import Folder
+from pipelines.engine.guard import Crash, Guard
 from pipelines.engine.shards import Tally
 from pipelines.engine.sources import KNOWN_INPUTS, SourceShard, content_fingerprints, source_shards
 from pipelines.engine.stage import StageRun
@@ -37,6 +40,9 @@ SET_ASIDE = pa.schema(
 )
 _BATCH_PAGES = 256
 _BATCH_CHARACTERS = 8 << 20
+_GROUP_RECORDS = 64
+_GROUP_BYTES = 4 << 20
+_DETAIL = 500  # characters of an error message
 
 
 @dataclass
@@ -92,65 +98,68 @@ class ExtractShards:
         tally = Tally()
         with ShardWriter(folder, shard.name, "extract", tally) as writer:
             batch, aside = _Batch(), []
-            for name, record in self._records(shard):
-                tally.add("records")
-                if isinstance(record, Skipped):
-                    tally.add(f"skipped.{record.reason}")
-                elif isinstance(record, Damage):
-                    tally.add("set_aside")
-                    tally.add(f"set_aside.{record.reason}")
-                    aside.append(
-                        _aside(
-                            name,
-                            record.offset,
-                            record.url,
-                            None,
-                            record.raw,
-                            record.reason,
-                            record.detail,
-                        )
-                    )
-                else:
-                    if record.mended:
-                        tally.add(f"mended.{record.mended}")
-                    self._page(name, record, batch, aside)
-                if batch.full:
-                    self._write(batch, writer, tally, progress)
-                    batch = _Batch()
-                if len(aside) >= _BATCH_PAGES:
-                    writer.write_to("set_aside", pa.RecordBatch.from_pylist(aside, SET_ASIDE))
-                    aside = []
+            for records in _grouped(self._records(shard)):
+                answers = iter(self._answers([r for _, r in records if isinstance(r, Page)]))
+                for name, record in records:
+                    tally.add("records")
+                    if isinstance(record, Skipped):
+                        tally.add(f"skipped.{record.reason}")
+                    elif isinstance(record, Damage):
+                        tally.add("set_aside")
+                        tally.add(f"set_aside.{record.reason}")
+                        aside.append(_damaged(name, record))
+                    else:
+                        if record.mended:
+                            tally.add(f"mended.{record.mended}")
+                        self._page(name, record, next(answers), batch, aside)
+                    if batch.full:
+                        self._write(batch, writer, tally, progress)
+                        batch = _Batch()
+                    if len(aside) >= _BATCH_PAGES:
+                        writer.write_to("set_aside", pa.RecordBatch.from_pylist(aside, SET_ASIDE))
+                        aside = []
             self._write(batch, writer, tally, progress)
             writer.write_to("set_aside", pa.RecordBatch.from_pylist(aside, SET_ASIDE))
         return Result(writer.files, tally.counts())
 
-    def _records(self, shard: SourceShard) -> Iterator[tuple[str, Page | Damage | Skipped]]:
+    def _records(self, shard: SourceShard) -> Iterator[tuple[str, Record]]:
         for path, name in shard.files:
             for record in read(path, self.readers, name):
                 yield name, record
 
-    def _page(self, name: str, page: Page, batch: _Batch, aside: list[dict[str, Any]]) -> None:
-        row = _row(name, page)
+    def _answers(self, pages: list[Page]) -> list[Answer]:
+        """What extraction says of each page. Engines of others work in a guarded process."""
         low, high = self.extract.http_status
-        if page.status is not None and not low <= page.status <= high:
-            limit = low if page.status < low else high
-            batch.add(row, "http.status", page.status, limit)
-            return
-        try:
-            row["text"], row["title"] = self._text(page, row["title"])
-        except PageTooLargeError as error:
-            batch.add(row, error.reason, error.value, error.threshold)
-            return
-        except Exception as error:  # a page must never end a run
-            detail = f"{type(error).__name__}: {error}"
+        wanted = [p for p in pages if p.status is None or low <= p.status <= high]
+        found = iter(
+            [extract_page(self.extract, page) for page in wanted]
+            if self.extract.engine == "curation"
+            else _guard(self.extract).map(wanted)
+        )
+        return [next(found) if p.status is None or low <= p.status <= high else None for p in pages]
+
+    def _page(
+        self, name: str, page: Page, answer: Answer, batch: _Batch, aside: list[dict[str, Any]]
+    ) -> None:
+        row = _row(name, page)
+        if answer is None:
+            low, high = self.extract.http_status
+            status = page.status or 0
+            batch.add(row, "http.status", status, low if status < low else high)
+        elif isinstance(answer, Refused):
+            batch.add(row, answer.reason, answer.value, answer.threshold)
+        elif isinstance(answer, Failed | Crash):
+            reason = "extract.crash" if isinstance(answer, Crash) else "extract.error"
             aside.append(
-                _aside(
-                    name, page.offset, page.url, page.date, page.content, "extract.error", detail
-                )
+                _aside(name, page.offset, page.url, page.date, page.content, reason, answer.detail)
             )
-            batch.add(row, "extract.error")
-            return
-        length = len(row["text"])
+            batch.add(row, reason)
+        else:
+            self._extracted(row, answer, batch)
+
+    def _extracted(self, row: dict[str, Any], answer: Extraction, batch: _Batch) -> None:
+        row["text"], row["title"] = answer.text, row["title"] or answer.title
+        length = len(answer.text)
         if length < max(1, self.extract.min_characters):
             batch.add(row, "extract.empty", length, max(1, self.extract.min_characters))
         elif length > self.extract.max_characters:
@@ -158,16 +167,61 @@ class ExtractShards:
         else:
             batch.add(row, None)
 
-    def _text(self, page: Page, title: str) -> tuple[str, str]:
-        if page.kind == "text":
-            return clean(decode_text(page.content, page.charset)[0]), title
-        result = Extractor(self.extract).extract(page.content, page.url, page.charset)
-        return result.text, title or result.title
-
     def _write(self, batch: _Batch, writer: ShardWriter, tally: Tally, progress: Progress) -> None:
         documents = pa.RecordBatch.from_pylist(batch.rows, DOCUMENTS)
         tally.add_in(documents)
         progress(len(batch.rows), writer.write(documents, batch.verdicts()))
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A page beyond a limit of the settings."""
+
+    reason: str
+    value: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A page over which the extractor raised an error."""
+
+    detail: str
+
+
+Record = Page | Damage | Skipped
+Answer = Extraction | Refused | Failed | Crash | None  # None: not asked
+
+
+def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused | Failed:
+    """Text and title of a page; never raises, because no page may end a run."""
+    try:
+        if page.kind == "text":
+            return Extraction(clean(decode_text(page.content, page.charset)[0]))
+        return Extractor(settings).extract(page.content, page.url, page.charset)
+    except PageTooLargeError as error:
+        return Refused(error.reason, error.value, error.threshold)
+    except (Exception, SystemExit) as error:  # MemoryError and RecursionError among them
+        return Failed(f"{type(error).__name__}: {str(error)[:_DETAIL]}")
+
+
+@functools.lru_cache(maxsize=1)
+def _guard(settings: ExtractSettings) -> Guard[Page, Extraction | Refused | Failed]:
+    """The guarded process of this worker."""
+    return Guard(functools.partial(extract_page, settings), settings.max_engine_memory)
+
+
+def _grouped(records: Iterator[tuple[str, Record]]) -> Iterator[list[tuple[str, Record]]]:
+    """Records in groups of bounded number and size, so that engines get pages by the batch."""
+    group: list[tuple[str, Record]] = []
+    size = 0
+    for name, record in records:
+        group.append((name, record))
+        size += len(record.content) if isinstance(record, Page) else 0
+        if len(group) >= _GROUP_RECORDS or size >= _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    yield group
 
 
 def _row(name: str, page: Page) -> dict[str, Any]:
@@ -186,6 +240,10 @@ def _row(name: str, page: Page) -> dict[str, Any]:
 def document_id(name: str, page: Page) -> str:
     """128-bit id in hex: of the place in the input, which is unique, and the record's own id."""
     return xxhash.xxh3_128_hexdigest(f"{name}\0{page.offset}\0{page.record_id}".encode())
+
+
+def _damaged(name: str, record: Damage) -> dict[str, Any]:
+    return _aside(name, record.offset, record.url, None, record.raw, record.reason, record.detail)
 
 
 def _aside(
@@ -208,7 +266,8 @@ def _aside(
 
 
 def run(run: StageRun) -> dict[str, Any]:
-    """Extract every input file."""
+    """Extract every input file. Raises ConfigError when the engine is not installed."""
+    text_engine(run.settings.engine)
     hashes = content_fingerprints(run.files, run.folder)
     shards = source_shards(run.files)
     named = [(name, hashes[name]) for name in sorted(hashes)]

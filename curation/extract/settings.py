@@ -65,6 +65,11 @@ class ExtractSettings(BaseModel):
         description="on pages with more blocks, those of one kind share the judgement of one among "
         "them (engine `curation`)",
     )
+    max_engine_memory: int = Field(
+        ge=1 << 28,
+        description="bytes of address space of the process in which a stage runs an engine other "
+        "than `curation`; a page that needs more is set aside",
+    )
     min_characters: int = Field(ge=0, description="pages with less text are removed")
     max_characters: int = Field(ge=1, description="pages with more text are removed")
     http_status: tuple[int, int] = Field(

@@ -1,4 +1,4 @@
-"""Pages of our own: forms of formulas and code, kinds of pages, scripts; with what stands in their text.
+"""Pages of our own: forms of formulas and code, kinds of pages, scripts, with gold for each.
 
 A gold file holds fragments separated by lines of `=====`; one that starts with `!` must be absent.
 """

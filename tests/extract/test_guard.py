@@ -1,0 +1,104 @@
+"""A crash in an engine costs one page."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import pipelines.extract as stage
+from curation.errors import WorkerError
+from curation.extract import Extractor, default_settings
+from curation.readers import Page
+from pipelines.cli import main
+from pipelines.engine.guard import Crash, Guard
+from tests.extract import crashes
+
+
+def test_the_culprit_is_found_and_the_others_are_answered(tmp_path: Path) -> None:
+    guard = Guard(crashes.shout)
+    words = ["a", "abort", "b", f"once {tmp_path / 'seen'}", "c", "exit", "exit", "d"]
+    answers = guard.map(words)
+    assert answers == [
+        "A",
+        Crash("ended its process by SIGABRT"),
+        "B",
+        "SECOND TIME",
+        "C",
+        Crash("ended its process with exit code 3"),
+        Crash("ended its process with exit code 3"),
+        "D",
+    ]
+    assert guard.map([]) == [] and guard.map(["e"]) == ["E"]
+    guard.close()
+
+
+def test_memory_is_bounded() -> None:
+    guard = Guard(crashes.hungry, 2 << 30)
+    assert guard.map([1 << 20, 3 << 30, 5]) == [1 << 20, 0, 5]
+    guard.close()
+
+
+def test_a_child_that_cannot_start_is_an_error() -> None:
+    guard: Guard[str, str] = Guard(_Unpicklable())
+    with pytest.raises(WorkerError, match="did not start"):
+        guard.map(["a"])
+
+
+class _Unpicklable:
+    def __call__(self, word: str) -> str:
+        return word
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os._exit, (4,)
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, SystemExit, ValueError])
+def test_what_an_engine_raises_costs_one_page(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error("too much")
+
+    monkeypatch.setattr(Extractor, "extract", fail)
+    answer = stage.extract_page(default_settings(), _page(b"<p>a"))
+    assert answer == stage.Failed(f"{error.__name__}: too much")
+
+
+def _page(content: bytes) -> Page:
+    return Page("", None, "", 0, content, "html", None, "text/html", None, None)
+
+
+def test_a_crashing_page_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("resiliparse")
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for number in range(5):
+        mark = "abort-here" if number in (1, 3) else "sound"
+        text = f"<title>{number}</title><p>The page of number {number} is {mark}, and says so.</p>"
+        (folder / f"{number}.html").write_text(text)
+    monkeypatch.setattr(stage, "extract_page", crashes.crashing)
+    stage._guard.cache_clear()
+    outputs = []
+    for run in ("one", "two"):
+        out = tmp_path / run
+        arguments = ["extract", "--input", str(folder), "--output", str(out), "--workers", "0"]
+        assert main([*arguments, "--set", "extract.engine=resiliparse", "--quiet"]) == 0
+        kept, removed, aside = (_rows(out, kind) for kind in ("documents", "removed", "set_aside"))
+        assert sorted(row["title"] for row in kept) == ["0", "2", "4"]
+        assert [row["reason"] for row in removed] == ["extract.crash"] * 2
+        assert [row["detail"] for row in aside] == ["ended its process by SIGABRT"] * 2
+        assert all(b"abort-here" in row["html"] for row in aside)
+        manifest = json.loads((out / "extract" / "manifest.json").read_text())
+        outputs.append([record["sha256"] for record in manifest["files"].values()])
+    assert outputs[0] == outputs[1]
+    stage._guard.cache_clear()
+
+
+def _rows(out: Path, kind: str) -> list[dict[str, Any]]:
+    files = sorted((out / "extract" / kind).glob("*.parquet"))
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
