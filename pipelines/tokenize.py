@@ -28,6 +28,7 @@ from pipelines.engine.stage import MANIFEST, Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import column_names, shard_tasks
 from pipelines.mix import saved_tokens
+from pipelines.token_formats import check_formats, write_formats
 
 _COLUMNS = ["id", "url", "source", "repeats"]
 _RUNS = "encoded"
@@ -115,7 +116,7 @@ class PackShards:
         with TableWriter(folder, index_name, DOCUMENT_INDEX) as writer:
             writer.write(index)
         progress(stats.copies, stats.copies)
-        files = {
+        files = write_formats(self.settings.formats, folder, task.name) | {
             f"{task.name}.bin": tokens.record(stats.sequences),
             f"{task.name}.idx": sequences.record(stats.sequences),
             index_name: writer.record,
@@ -139,6 +140,7 @@ def run(run: StageRun) -> dict[str, Any]:
     inputs = [(s.name, s.fingerprint) for s in run.inputs]
     if manifest := run.complete(inputs):
         return manifest
+    check_formats(run.settings.formats)
     run.begin()
     encode = EncodeShards(run.settings_key, run.settings, has_saved_tokens(run))
     encode_tasks = shard_tasks(run.inputs)

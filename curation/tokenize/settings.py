@@ -35,6 +35,9 @@ class TokenizeSettings(BaseModel):
     bos: bool = Field(description="Begin every document with the begin token")
     eos: bool = Field(description="End every document with the end token")
     shard_tokens: int = Field(ge=1, description="About as many tokens go into one shard")
+    formats: tuple[Literal["mds", "huggingface"], ...] = Field(
+        default=(), description="Formats besides Megatron-Core's: each needs its library"
+    )
     seed: int = Field(ge=0, lt=1 << 63, description="Order of documents over the whole data set")
     mixes: dict[str, Shape] = Field(
         default={}, description="What differs for a named mix, such as a longer context"

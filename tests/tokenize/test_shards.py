@@ -263,7 +263,7 @@ def test_an_epoch_gives_every_sample_once(shards: Path) -> None:
 
 
 def test_stopping_and_resuming_with_other_world_sizes(shards: Path) -> None:
-    """1,000 stops at random points: whoever the ranks are, together they lose and repeat nothing."""
+    """1,000 stops at random points: whoever the ranks are, they lose and repeat nothing."""
     rng = np.random.default_rng(0)
     got: list[int] = []
     state = json.dumps(TokenShards(shards, 1, seed=5).state_dict())

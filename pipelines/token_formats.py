@@ -1,0 +1,95 @@
+"""Packed sequences in formats of other libraries, written through those libraries."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.errors import ConfigError
+from curation.tokenize.megatron import read_index
+from pipelines.engine.files import FileRecord, Folder
+
+#: Library and name of the extra by format.
+_LIBRARIES = {"mds": ("streaming", "mds"), "huggingface": ("datasets", "huggingface")}
+
+Files = dict[str, FileRecord]
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Raise ConfigError where a format's library is absent."""
+    for name in formats:
+        module, extra = _LIBRARIES[name]
+        if importlib.util.find_spec(module) is None:
+            raise ConfigError(
+                f"tokenize.formats: {name} needs the package of the module {module!r}: "
+                f"pip install 'curation[{extra}]'"
+            )
+
+
+def write_formats(formats: Sequence[str], folder: Folder, shard: str) -> Files:
+    """Write the sequences of `<shard>.bin` in further formats; the files' records by name."""
+    found: Files = {}
+    if formats:
+        rows = _rows(folder, shard)
+        for name in formats:
+            found |= _WRITERS[name](rows, folder, shard)
+    return found
+
+
+def _rows(folder: Folder, shard: str) -> npt.NDArray[Any]:
+    """Sequences [n, context_length] of a shard."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = f"{scratch}/index"
+        with open(path, "wb") as file:
+            file.write(folder.read_bytes(f"{shard}.idx"))
+        index = read_index(path)
+    flat = np.frombuffer(folder.read_bytes(f"{shard}.bin"), index.dtype)
+    return flat.reshape(len(index.lengths), -1) if len(flat) else flat.reshape(0, 0)
+
+
+def _mds(rows: npt.NDArray[Any], folder: Folder, shard: str) -> Files:
+    """MosaicML Streaming: `mds/<shard>/`, column `tokens`."""
+    streaming = importlib.import_module("streaming")
+    columns = {"tokens": f"ndarray:{rows.dtype}:{rows.shape[1]}"}
+    with tempfile.TemporaryDirectory() as scratch:
+        with streaming.MDSWriter(out=f"{scratch}/mds", columns=columns) as writer:
+            for row in rows:
+                writer.write({"tokens": row})
+        files = {
+            f"mds/{shard}/{name}": f"{scratch}/mds/{name}"
+            for name in sorted(os.listdir(f"{scratch}/mds"))
+        }
+        return {name: _copy(path, folder, name, len(rows)) for name, path in files.items()}
+
+
+def _huggingface(rows: npt.NDArray[Any], folder: Folder, shard: str) -> Files:
+    """Hugging Face datasets: `huggingface/<shard>.parquet`, column `input_ids`."""
+    datasets = importlib.import_module("datasets")
+    offsets = np.arange(len(rows) + 1, dtype=np.int32) * (rows.shape[1] if len(rows) else 0)
+    ids = pa.ListArray.from_arrays(pa.array(offsets), pa.array(rows.reshape(-1)))
+    name = f"huggingface/{shard}.parquet"
+    with tempfile.TemporaryDirectory() as scratch:
+        path = f"{scratch}/rows.parquet"
+        datasets.Dataset(pa.table({"input_ids": ids})).to_parquet(path)
+        return {name: _copy(path, folder, name, len(rows))}
+
+
+def _copy(path: str, folder: Folder, name: str, rows: int) -> FileRecord:
+    with open(path, "rb") as file, folder.create(name) as sink:
+        shutil.copyfileobj(file, sink, 1 << 20)
+    return sink.record(rows)
+
+
+_WRITERS: dict[str, Callable[[npt.NDArray[Any], Folder, str], Files]] = {
+    "mds": _mds,
+    "huggingface": _huggingface,
+}

@@ -1,0 +1,54 @@
+"""Shards in the formats of other libraries, read back through those libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from curation.errors import ConfigError
+from curation.tokenize import IndexedWriter
+from pipelines import token_formats
+from pipelines.engine.files import Folder
+from pipelines.token_formats import check_formats, write_formats
+
+ROWS = np.arange(40, dtype=np.int32).reshape(5, 8) * 3000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    with (
+        open(tmp_path / "part.bin", "wb") as bin_file,
+        open(tmp_path / "part.idx", "wb") as idx_file,
+    ):
+        writer = IndexedWriter(bin_file, np.dtype(np.int32))
+        writer.write(ROWS)
+        writer.finish(idx_file)
+    return Folder(str(tmp_path))
+
+
+def test_mosaicml_streaming(folder: Folder) -> None:
+    streaming = pytest.importorskip("streaming", reason="mosaicml-streaming is not installed")
+    first = write_formats(["mds"], folder, "part")
+    data = streaming.LocalDataset(local=folder.path("mds/part"))
+    assert [data[k]["tokens"].tolist() for k in range(len(data))] == ROWS.tolist()
+    assert write_formats(["mds"], folder, "part") == first
+    assert {r.rows for r in first.values()} == {5}
+
+
+def test_hugging_face_datasets(folder: Folder, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    first = write_formats(["huggingface"], folder, "part")
+    (name,) = first
+    data = datasets.Dataset.from_parquet(folder.path(name), cache_dir=str(tmp_path / "cache"))
+    assert data["input_ids"][:] == ROWS.tolist()
+    assert data.data.schema.field("input_ids").type.value_type == pa.int32()
+    assert write_formats(["huggingface"], folder, "part") == first
+
+
+def test_an_absent_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(token_formats._LIBRARIES, "mds", ("no_such_module", "mds"))
+    with pytest.raises(ConfigError, match=r"needs .*'no_such_module'.*curation\[mds\]"):
+        check_formats(["mds"])
