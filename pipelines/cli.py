@@ -79,6 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     for stage, purpose in STAGE_COMMANDS.items():
         _add_stage(commands, stage, purpose)
+    _add_extract_file(commands)
     _add_why(commands)
     _add_report(commands)
     _add_train(commands)
@@ -234,6 +235,39 @@ def _add_what_if(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_filter)
 
 
+def _add_extract_file(commands: argparse._SubParsersAction) -> None:
+    parser = _command(
+        commands,
+        "extract-file",
+        "show the main content of one page, and why it is what it is",
+        "curate extract-file page.html --explain view.html\n"
+        "         curate extract-file crawl.warc.gz@9763 --json",
+    )
+    parser.add_argument(
+        "page",
+        metavar="PAGE",
+        help="an HTML file, - for standard input, or a record of an archive as FILE@OFFSET",
+    )
+    parser.add_argument("--url", metavar="URL", help="address of the page")
+    parser.add_argument("--charset", metavar="NAME", help="encoding that the HTTP header named")
+    parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
+    parser.add_argument("--engine", metavar="NAME", help="engine instead of the recipe's")
+    parser.add_argument("--markdown", action="store_true", help="markdown instead of plain text")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="assignments",
+        help="change a recipe value, e.g. --set extract.comments=false (repeatable)",
+    )
+    parser.add_argument("--json", action="store_true", help="text, title and facts as JSON")
+    parser.add_argument(
+        "--explain", metavar="OUT.html", help="write every block with its score, fate and reason"
+    )
+    parser.set_defaults(command=_extract_file)
+
+
 def _add_why(commands: argparse._SubParsersAction) -> None:
     parser = _command(
         commands,
@@ -302,6 +336,12 @@ def _mix(options: argparse.Namespace) -> int:
     from pipelines.commands.mix import mix
 
     return mix(options)
+
+
+def _extract_file(options: argparse.Namespace) -> int:
+    from pipelines.commands.extract_file import extract_file
+
+    return extract_file(options)
 
 
 def _why(options: argparse.Namespace) -> int:

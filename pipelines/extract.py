@@ -134,7 +134,7 @@ class ExtractShards:
         found = iter(
             [extract_page(self.extract, page) for page in wanted]
             if self.extract.engine == "curation"
-            else _guard(self.extract).map(wanted)
+            else guarded(self.extract).map(wanted)
         )
         return [next(found) if p.status is None or low <= p.status <= high else None for p in pages]
 
@@ -206,7 +206,7 @@ def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused 
 
 
 @functools.lru_cache(maxsize=1)
-def _guard(settings: ExtractSettings) -> Guard[Page, Extraction | Refused | Failed]:
+def guarded(settings: ExtractSettings) -> Guard[Page, Extraction | Refused | Failed]:
     """The guarded process of this worker."""
     return Guard(functools.partial(extract_page, settings), settings.max_engine_memory)
 

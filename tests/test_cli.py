@@ -12,7 +12,7 @@ import pytest
 from curation import recipe
 from pipelines.cli import STAGE_COMMANDS, main
 
-COMMANDS = ["run", *STAGE_COMMANDS, "why", "report", "train", "recipes", "models"]
+COMMANDS = ["run", *STAGE_COMMANDS, "extract-file", "why", "report", "train", "recipes", "models"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -37,6 +37,11 @@ def test_every_command_has_help_with_an_example(
         (["filter", "--input", "nowhere", "--output", "o"], 2, "nowhere: no such file"),
         (["why", "id", "--run", "nowhere"], 2, "nowhere: no such run folder"),
         (["report", "--run", "nowhere"], 2, "nowhere: no such run folder"),
+        (["extract-file", "no.html"], 2, "no.html: no such file"),
+        (["extract-file", "no.warc.gz@12"], 2, "no.warc.gz: no such file"),
+        (["extract-file", ".", "--engine", "trafilatora"], 2, "extract.engine: "),
+        (["extract-file", "."], 1, ".: Is a directory"),
+        (["extract-file", ".", "--engine", "justext", "--explain", "v"], 2, "--explain shows"),
         (["frobnicate"], 2, "frobnicate"),
         ([], 2, "COMMAND"),
         (["run", "llama3", "--input", ".", "--", "--flink_master=h:1"], 2, ""),

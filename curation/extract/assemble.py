@@ -76,7 +76,7 @@ def assemble(
             text = blob[start:end].decode("utf-8", "replace")
         else:
             atoms = range(first_atoms[i], last_atoms[i])
-            text = _with_atoms(source, page, blob, start, end, atoms, markdown)
+            text = with_formulas(source, page, blob, start, end, atoms, markdown)
         code = bool(flags[i] & s.PRE)
         if code:
             text = without_line_numbers(text)
@@ -116,7 +116,7 @@ def assemble(
     return Assembly("".join(out) + fence, tuple(languages))
 
 
-def _with_atoms(
+def with_formulas(
     source: bytes,
     page: s.Page,
     blob: bytes,
@@ -125,6 +125,7 @@ def _with_atoms(
     atoms: Sequence[int],
     markdown: bool,
 ) -> str:
+    """Text `blob[start:end]` of a block, the formulas among its `atoms` in their places."""
     parts: list[str] = []
     at = start
     for atom in atoms:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -70,14 +72,23 @@ def _containers(element, e_parent, levels, out):  # type: ignore[no-untyped-def]
     return count
 
 
-def keep(
+class Fate(NamedTuple):
+    """What is decided on the blocks of a page, and by what."""
+
+    kept: npt.NDArray[np.bool_]  # [n]
+    score: npt.NDArray[np.float64]  # [n] probability to be content, as the decision saw it
+    threshold: npt.NDArray[np.float64]  # [n] score that the block needed
+    article: bool  # held to the threshold of articles
+
+
+def decide(
     probabilities: npt.NDArray[np.float64],
     page: s.Page,
     in_comments: npt.NDArray[np.bool_],
     decision: Decision,
     comments: bool,
-) -> npt.NDArray[np.bool_]:
-    """Blocks to keep [n], given their probabilities [n] and whether each stands in comments [n].
+) -> Fate:
+    """The fate of blocks, given their probabilities [n] and whether each stands in comments [n].
 
     A page with a sure body of text, an article, is held to a higher threshold than one on which
     nothing is certain. Where an article stands outside the comments, these need to be surer still;
@@ -85,7 +96,7 @@ def keep(
     """
     n = len(probabilities)
     if n == 0:
-        return np.zeros(0, np.bool_)
+        return Fate(np.zeros(0, np.bool_), probabilities, probabilities, False)
     probabilities = attached(probabilities, page)
     weight = page.b_chars + 20.0 * page.b_atoms
     if not comments:
@@ -93,11 +104,11 @@ def keep(
     likely = float(weight[probabilities >= decision.open_threshold].sum())
     sure = float(weight[probabilities >= decision.sure_probability].sum())
     article = sure >= max(decision.article_characters, decision.sure_share * likely)
-    threshold = decision.article_threshold if article else decision.open_threshold
-    kept = probabilities >= threshold
-    outside = kept & ~in_comments
+    threshold = np.full(n, decision.article_threshold if article else decision.open_threshold)
+    outside = (probabilities >= threshold) & ~in_comments
     if float(weight[outside].sum()) >= decision.article_characters:
-        kept &= ~in_comments | (probabilities >= decision.comment_threshold)
+        threshold[in_comments] = np.maximum(threshold, decision.comment_threshold)[in_comments]
+    kept = probabilities >= threshold
     if not kept.any():
         kept = probabilities >= probabilities.max()
-    return kept
+    return Fate(kept, probabilities, threshold, article)

@@ -13,7 +13,7 @@ import regex
 from curation.extract import scan as s
 from curation.extract.assemble import assemble
 from curation.extract.crowd import stand_ins
-from curation.extract.decide import keep
+from curation.extract.decide import Fate, decide
 from curation.extract.features import NAMES, features
 from curation.extract.forest import probabilities
 from curation.extract.limits import PageTooLargeError
@@ -32,8 +32,9 @@ class Judged:
 
     source: bytes
     page: s.Page
-    probability: npt.NDArray[np.float64]  # [n]
-    kept: npt.NDArray[np.bool_]  # [n]
+    fate: Fate
+    in_comments: npt.NDArray[np.bool_]  # [n]
+    shows_hidden: bool  # hidden elements were read, because without them nothing was left
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,14 @@ class Result:
     title: str
     language: str
     code_languages: tuple[str, ...]
+    stated: bool  # the text is the `articleBody` that the page states, not its blocks
 
 
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
     """Scan a page (UTF-8) and decide on each block. Raises PageTooLargeError."""
     model = load(settings.model)
     judged = _judge(source, settings, model, keep_hidden=False)
-    if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.kept):
+    if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.fate.kept):
         # A hidden element swallowed the page, or everything is hidden until a script runs.
         judged = _judge(source, settings, model, keep_hidden=True)
     return judged
@@ -67,25 +69,29 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     rows = (np.cumsum(judged) - 1)[stands]
     probability = probabilities(model.forest, measured)[rows]
     in_comments = (measured[:, _IN_COMMENTS] > 0)[rows]
-    kept = keep(probability, page, in_comments, settings.decision, settings.comments)
-    return Judged(source, page, probability, kept)
+    fate = decide(probability, page, in_comments, settings.decision, settings.comments)
+    return Judged(source, page, fate, in_comments, keep_hidden)
 
 
 def run(source: bytes, settings: ExtractSettings) -> Result:
     """Main content, title and declared language of a page (UTF-8). Raises PageTooLargeError."""
-    judged = judge(source, settings)
-    page = judged.page
-    if (length := int(page.b_chars[judged.kept].sum())) > settings.max_characters:
+    return result(judge(source, settings), settings)
+
+
+def result(judged: Judged, settings: ExtractSettings) -> Result:
+    """Main content, title and declared language of a judged page. Raises PageTooLargeError."""
+    source, page, kept = judged.source, judged.page, judged.fate.kept
+    if (length := int(page.b_chars[kept].sum())) > settings.max_characters:
         raise PageTooLargeError("extract.too_long", length, settings.max_characters)
-    made = assemble(source, page, judged.kept, settings.markdown)
-    text = made.text
+    made = assemble(source, page, kept, settings.markdown)
+    text, stated = made.text, False
     if page.facts[s.LINKED_DATA] and b"articleBody" in source:
         body = stated_body(source, page)
         if len(text) < _ENOUGH * len(body):
-            text = body
+            text, stated = body, True
     title = _fact(source, page, s.TITLE)
     language = _fact(source, page, s.LANGUAGE).lower()
-    return Result(text, title, language[:20], made.code_languages)
+    return Result(text, title, language[:20], made.code_languages, stated)
 
 
 def _fact(source: bytes, page: s.Page, slot: int) -> str:

@@ -82,7 +82,7 @@ def test_a_crashing_page_is_set_aside(tmp_path: Path, monkeypatch: pytest.Monkey
         text = f"<title>{number}</title><p>The page of number {number} is {mark}, and says so.</p>"
         (folder / f"{number}.html").write_text(text)
     monkeypatch.setattr(stage, "extract_page", crashes.crashing)
-    stage._guard.cache_clear()
+    stage.guarded.cache_clear()
     outputs = []
     for run in ("one", "two"):
         out = tmp_path / run
@@ -96,7 +96,7 @@ def test_a_crashing_page_is_set_aside(tmp_path: Path, monkeypatch: pytest.Monkey
         manifest = json.loads((out / "extract" / "manifest.json").read_text())
         outputs.append([record["sha256"] for record in manifest["files"].values()])
     assert outputs[0] == outputs[1]
-    stage._guard.cache_clear()
+    stage.guarded.cache_clear()
 
 
 def _rows(out: Path, kind: str) -> list[dict[str, Any]]:

@@ -1,0 +1,235 @@
+"""Why a page's text is what it is: its blocks with score, fate and reason, also as an HTML view."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from curation.extract import scan as s
+from curation.extract.assemble import with_formulas
+from curation.extract.features import NAMES, features
+from curation.extract.markup import TAG
+from curation.extract.model import load
+from curation.extract.own import Judged, judge, result
+from curation.extract.settings import ExtractSettings
+
+_TAG_NAMES = {number: name for name, number in TAG.items()}
+_PATH = 6  # elements of a path that are shown
+_CLASS = 40  # characters of a class that are shown
+# What says most about a block, as far as it is among the features; True: stored as a logarithm.
+_SHOWN = {
+    "b_words": ("words", True),
+    "b_link_density": ("share of characters in links", False),
+    "b_sentences": ("sentence ends per word", False),
+    "word_score": ("score of its words", False),
+    "heading_score": ("score of the heading above", False),
+    "e0_class_score": ("score of its class names", False),
+    "class_sum": ("score of all class names around it", False),
+    "e1_share": ("share of long text in its parent", False),
+    "e1_link_density": ("share of links in its parent", False),
+    "dominant_in": ("inside the dominant container", False),
+    "copies": ("copies on the page", False),
+    "position": ("position on the page", False),
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A run of text under one block element."""
+
+    text: str
+    path: str  # the elements that it stands in, outermost first
+    characters: int  # without white space
+    score: float  # probability to be main content
+    threshold: float  # what it needed
+    kept: bool
+    reason: str
+    code: bool
+    values: tuple[tuple[str, float], ...]  # what was measured
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All blocks of a page in reading order, and what was decided on the page as a whole."""
+
+    blocks: tuple[Block, ...]
+    notes: tuple[str, ...]
+    judged: Judged
+
+
+def explain(source: bytes, settings: ExtractSettings) -> Explanation:
+    """Blocks of a page (UTF-8) with their fates. Raises PageTooLargeError, as extraction does."""
+    judged = judge(source, settings)
+    page, fate = judged.page, judged.fate
+    measured = features(source, page, load(settings.model).lexicons)
+    columns = [(NAMES.index(name), *shown) for name, shown in _SHOWN.items() if name in NAMES]
+    blob = page.text.tobytes()
+    blocks = []
+    for b in range(len(fate.kept)):
+        row = measured[b]
+        blocks.append(
+            Block(
+                _text(source, page, blob, b),
+                _path(source, page, int(page.b_element[b])),
+                int(page.b_chars[b]),
+                float(fate.score[b]),
+                float(fate.threshold[b]),
+                bool(fate.kept[b]),
+                _reason(judged, b, settings),
+                bool(page.b_flags[b] & s.PRE),
+                tuple(
+                    (label, float(np.expm1(row[column]) if log else row[column]))
+                    for column, label, log in columns
+                ),
+            )
+        )
+    return Explanation(tuple(blocks), tuple(_notes(judged, settings)), judged)
+
+
+def _text(source: bytes, page: s.Page, blob: bytes, block: int) -> str:
+    start, end = int(page.b_start[block]), int(page.b_end[block])
+    first, last = np.searchsorted(page.a_at, start), np.searchsorted(page.a_at, end, side="right")
+    return with_formulas(source, page, blob, start, end, range(first, last), markdown=False)
+
+
+def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
+    fate = judged.fate
+    score, threshold = fate.score[block], fate.threshold[block]
+    if fate.kept[block]:
+        if score < threshold:
+            return "nothing reached its threshold, and this has the highest score of the page"
+        return f"score {score:.2f} reaches {threshold:.2f}"
+    if judged.in_comments[block]:
+        if not settings.comments:
+            return "in comments, which the settings leave out"
+        return f"in comments below an article: score {score:.2f} is under {threshold:.2f}"
+    return f"score {score:.2f} is under {threshold:.2f}"
+
+
+def _notes(judged: Judged, settings: ExtractSettings) -> Iterator[str]:
+    if judged.fate.article:
+        yield "judged as an article: a block needs the threshold of articles"
+    else:
+        yield "judged as a page without one sure body of text: a block needs the open threshold"
+    if len(judged.fate.kept) > settings.max_judged_blocks:
+        yield "so many blocks that those of one kind share a judgement"
+    if judged.shows_hidden:
+        yield "hidden elements were read too, because without them no text was left"
+    if result(judged, settings).stated:
+        yield (
+            "the text is not that of the blocks, which have far less, but the article body that "
+            "the page states as linked data"
+        )
+
+
+def _path(source: bytes, page: s.Page, element: int) -> str:
+    names: list[str] = []
+    while element > 0 and len(names) < _PATH:
+        start, end = page.e_class[element]
+        classes = html.unescape(source[start : min(end, start + _CLASS)].decode("utf-8", "replace"))
+        shown = "".join(f".{name}" for name in classes.split()[:3])
+        names.append(_TAG_NAMES.get(int(page.e_tag[element]), "?") + shown)
+        element = int(page.e_parent[element])
+    names.append("…" if element > 0 else "body")
+    return " > ".join(reversed(names))
+
+
+_STYLE = """
+:root { color-scheme: light; --line: #0002; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 76rem; padding: 1rem; color: #111;
+  background: #fff; }
+h1 { font-size: 1.3rem; margin: .2rem 0; } h2 { font-size: 1.05rem; }
+table { border-collapse: collapse; } td, th { text-align: right; padding: .15rem .8rem .15rem 0; }
+th:first-child, td:first-child { text-align: left; }
+.block { position: relative; border-left: 6px solid; padding: .25rem .6rem; margin: .25rem 0;
+  overflow-wrap: anywhere; white-space: pre-wrap; }
+.kept { border-color: #176b46; } .removed { border-color: #a33b2a; color: #444; }
+.removed .text { text-decoration: line-through; text-decoration-color: #0004; }
+.code .text { font-family: ui-monospace, monospace; font-size: .9em; text-decoration: none; }
+.path { font: .75rem ui-monospace, monospace; color: #555; display: flex; gap: 1rem;
+  justify-content: space-between; white-space: normal; }
+.facts { display: none; position: absolute; right: 0; top: 100%; z-index: 2; background: #fff;
+  border: 1px solid #888; padding: .5rem .8rem; font-size: .8rem; box-shadow: 0 2px 8px #0004; }
+.block:hover > .facts, .block:focus > .facts { display: block; }
+.legend span.swatch { display: inline-block; width: 2.2rem; text-align: center; padding: .1rem 0; }
+#only-kept:checked ~ .blocks .removed, #only-removed:checked ~ .blocks .kept { display: none; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--line); padding: .6rem; }
+"""
+
+
+def view(explanation: Explanation, title: str, text: str) -> str:
+    """One HTML document without scripts or outside resources: blocks by score and fate."""
+    blocks = explanation.blocks
+    parts = [
+        "<!doctype html><html lang=en><meta charset=utf-8>",
+        "<meta http-equiv=Content-Security-Policy "
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        "<meta name=viewport content='width=device-width'>",
+        f"<title>{_safe(title)} - extraction explained</title><style>{_STYLE}</style>",
+        f"<h1>{_safe(title)}</h1>",
+        *(f"<p>{_safe(note)}</p>" for note in explanation.notes),
+        _totals(blocks),
+        _legend(),
+        "<input type=radio name=show id=all checked><label for=all>all blocks</label> ",
+        "<input type=radio name=show id=only-kept><label for=only-kept>only kept</label> ",
+        "<input type=radio name=show id=only-removed><label for=only-removed>only removed</label>",
+        "<div class=blocks>",
+        *(_block(number, block) for number, block in enumerate(blocks)),
+        "</div>",
+        f"<h2>Text</h2><pre>{_safe(text)}</pre></html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def _safe(text: str) -> str:
+    return html.escape(text)
+
+
+def _totals(blocks: tuple[Block, ...]) -> str:
+    rows = []
+    for name, chosen in (
+        ("kept", [b for b in blocks if b.kept]),
+        ("removed", [b for b in blocks if not b.kept]),
+        ("close calls (within 0.1 of the threshold)", [b for b in blocks if _close(b)]),
+    ):
+        characters = sum(b.characters for b in chosen)
+        rows.append(f"<tr><td>{name}<td>{len(chosen):,}<td>{characters:,}")
+    head = "<tr><th><th>blocks<th>characters (no white space)"
+    return f"<table>{head}{''.join(rows)}</table>"
+
+
+def _close(block: Block) -> bool:
+    return abs(block.score - block.threshold) < 0.1
+
+
+def _colour(score: float) -> str:
+    """Red for 0, yellow in the middle, green for 1; light enough for black text."""
+    return f"hsl({120 * min(max(score, 0.0), 1.0):.0f} 75% 88%)"
+
+
+def _legend() -> str:
+    swatches = "".join(
+        f"<span class=swatch style='background:{_colour(score / 10)}'>{score / 10:.1f}</span>"
+        for score in range(0, 11, 2)
+    )
+    return (
+        f"<p class=legend>Score: {swatches} &nbsp; The bar on the left says what became of the "
+        "block: <b style='color:#176b46'>green, kept</b>; <b style='color:#a33b2a'>red, removed"
+        "</b>. Point at a block to see what was measured.</p>"
+    )
+
+
+def _block(number: int, block: Block) -> str:
+    fate = "kept" if block.kept else "removed"
+    values = "".join(f"<tr><td>{label}<td>{value:.4g}" for label, value in block.values)
+    return (
+        f'<div class="block {fate}{" code" if block.code else ""}" tabindex=0 id=b{number} '
+        f"style='background:{_colour(block.score)}'><div class=path><span>{_safe(block.path)}</span>"
+        f"<span>{fate}: {_safe(block.reason)}</span></div>"
+        f"<span class=text>{_safe(block.text)}</span>"
+        f"<div class=facts><table><tr><td>score<td>{block.score:.4f}<tr><td>threshold"
+        f"<td>{block.threshold:.4f}<tr><td>characters<td>{block.characters}{values}</table></div></div>"
+    )

@@ -1,0 +1,126 @@
+"""`curate extract-file`: the main content of one page, and why it is what it is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from curation.errors import ConfigError, InputError
+from curation.extract import Extraction
+from curation.extract.engines import text_engine
+from curation.extract.settings import ExtractSettings
+from curation.readers import Page, ReaderSettings, read, read_at
+from curation.readers.charset import utf8_html
+from curation.recipe import load
+from pipelines.engine.guard import Crash, Guard
+from pipelines.extract import Failed, Refused, extract_page, guarded
+
+
+def extract_file(options: argparse.Namespace) -> int:
+    """Extract one page; print its text, or JSON; write the view that explains it."""
+    assignments = [*options.assignments]
+    if options.engine:
+        assignments.append(f"extract.engine={options.engine}")
+    if options.markdown:
+        assignments.append("extract.markdown=true")
+    recipe = load(options.recipe, assignments)
+    settings = recipe.extract
+    if options.explain and settings.engine != "curation":
+        raise ConfigError(f"--explain shows the engine curation, not {settings.engine}")
+    if options.markdown and settings.engine != "curation":
+        raise ConfigError(f"--markdown needs the engine curation, not {settings.engine}")
+    text_engine(settings.engine)
+    page = _page(options, recipe.readers)
+    found = _extraction(options.page, page, settings)
+    if options.explain:
+        _write_view(options.explain, options.page, page, settings, found)
+    if options.json:
+        print(json.dumps(_facts(page, settings, found), ensure_ascii=False, indent=1))
+    else:
+        print(found.text)
+    return 0
+
+
+def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
+    name = options.page
+    if name == "-":
+        return _html(sys.stdin.buffer.read(), options)
+    path, at, offset = name.rpartition("@")
+    if at and offset.lstrip("-").isdigit() and not Path(name).exists():
+        if not Path(path).exists():
+            raise ConfigError(f"{path}: no such file")
+        return read_at(path, int(offset), readers)
+    try:
+        content = Path(name).read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"{name}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror}") from None
+    first = next((event for event in read(name, readers) if isinstance(event, Page)), None)
+    if first is None:
+        return _html(content, options)
+    if first.record_id or first.status is not None or first.fields is not None:
+        raise ConfigError(
+            f"{name}: not a page but a file of many; name one as {name}@{first.offset}"
+        )
+    return _html(first.content, options)
+
+
+def _html(content: bytes, options: argparse.Namespace) -> Page:
+    return Page(
+        url=options.url or "",
+        date=None,
+        record_id="",
+        offset=0,
+        content=content,
+        kind="html",
+        charset=options.charset,
+        mime="text/html",
+        status=None,
+        fields=None,
+    )
+
+
+def _extraction(name: str, page: Page, settings: ExtractSettings) -> Extraction:
+    answer: Extraction | Refused | Failed | Crash
+    if settings.engine == "curation":
+        answer = extract_page(settings, page)
+    else:
+        guard: Guard[Page, Extraction | Refused | Failed] = guarded(settings)
+        answer = guard.map([page])[0]
+    if isinstance(answer, Extraction):
+        return answer
+    if isinstance(answer, Refused):
+        limit = f"{answer.value:,.0f} is over {answer.threshold:,.0f}"
+        raise InputError(f"{name}: {answer.reason}: {limit}")
+    raise InputError(f"{name}: the engine {settings.engine} failed: {answer.detail}")
+
+
+def _write_view(
+    target: str, name: str, page: Page, settings: ExtractSettings, found: Extraction
+) -> None:
+    from curation.extract.explain import explain, view
+
+    if page.kind != "html":
+        raise ConfigError(f"{name}: a record of plain text has no blocks to explain")
+    source, _ = utf8_html(page.content, page.charset)
+    shown = view(explain(source, settings), found.title or page.url or name, found.text)
+    try:
+        Path(target).write_text(shown, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--explain: {target}: {error.strerror}") from None
+
+
+def _facts(page: Page, settings: ExtractSettings, found: Extraction) -> dict[str, object]:
+    return {
+        "url": page.url or None,
+        "title": found.title,
+        "language_hint": found.language,
+        "encoding": found.encoding,
+        "code_languages": list(found.code_languages),
+        "engine": settings.engine,
+        "characters": len(found.text),
+        "text": found.text,
+    }

@@ -1,0 +1,104 @@
+"""`curate extract-file` and the view that explains a page."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from curation.extract import default_settings, extract
+from curation.extract.explain import explain, view
+from curation.resources import root
+from pipelines.cli import main
+
+_PAGE = Path(__file__).parent / "pages" / "a08-article-with-comments.html"
+_FORMULA = Path(__file__).parent / "pages" / "30-wikipedia.html"
+
+
+def test_blocks_tell_their_fate() -> None:
+    source = _PAGE.read_bytes()
+    blocks = explain(source, default_settings()).blocks
+    text = extract(source).text
+    for block in blocks:
+        assert block.kept == (block.score >= block.threshold)
+        assert not block.kept or block.text in text
+        assert f"{block.threshold:.2f}" in block.reason
+    assert "body > main > article.post > p" in {block.path for block in blocks if block.kept}
+    assert any("cookie" in block.path for block in blocks if not block.kept)
+
+
+def test_comments_left_out_and_last_resorts_are_named() -> None:
+    source = _PAGE.read_bytes()
+    without = default_settings().model_copy(update={"comments": False})
+    reasons = {block.reason for block in explain(source, without).blocks}
+    assert "in comments, which the settings leave out" in reasons
+    short = explain(b"<nav><a href=/>a</a></nav>", default_settings()).blocks
+    assert short[0].kept and short[0].reason.startswith("nothing reached its threshold")
+
+
+def test_formulas_stand_in_their_blocks() -> None:
+    blocks = explain(_FORMULA.read_bytes(), default_settings()).blocks
+    assert "The $x^{2}$ term." in {block.text for block in blocks}
+
+
+def test_stated_body_is_noted() -> None:
+    body = "A long body of an article that only the linked data has. " * 20
+    data = '<script type="application/ld+json">{"articleBody": "%s"}</script>' % body  # noqa: UP031
+    explanation = explain(f"{data}<p>Please enable scripts.".encode(), default_settings())
+    assert any("linked data" in note for note in explanation.notes)
+
+
+class _Elements(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(tag)
+        self.attributes += attrs
+
+
+def test_view_is_escaped_and_needs_no_network() -> None:
+    evil = "<script>alert(1)</script><img src=http://x.example/y onerror=z>"
+    escaped = evil.replace("<", "&lt;").replace(">", "&gt;")
+    page = f"""<title>{escaped}</title><div class="a'&quot;><script>"><p>Text {escaped}</p></div>"""
+    explanation = explain(page.encode(), default_settings())
+    parser = _Elements()
+    parser.feed(shown := view(explanation, evil, f"Text {evil}"))
+    assert not {"script", "img", "link", "iframe", "object"} & set(parser.found)
+    assert not {"src", "href", "onerror"} & {name for name, _ in parser.attributes}
+    assert "url(" not in shown and "@import" not in shown
+    assert shown.count("alert(1)") == 4  # title, heading, block, text
+
+
+def test_extract_file_prints_text_and_json(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = extract(_PAGE.read_bytes())
+    target = tmp_path / "view.html"
+    assert main(["extract-file", str(_PAGE), "--explain", str(target)]) == 0
+    assert capsys.readouterr().out == expected.text + "\n"
+    assert len(re.findall('<div class="block kept', target.read_text())) > 3
+    stdin = io.TextIOWrapper(io.BytesIO(_PAGE.read_bytes()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert main(["extract-file", "-", "--json", "--url", "https://a.example/"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["text"] == expected.text and facts["url"] == "https://a.example/"
+    assert (facts["title"], facts["language_hint"]) == (expected.title, "en")
+    assert main(["extract-file", str(_PAGE), "--markdown"]) == 0
+    assert capsys.readouterr().out.startswith("# Why we moved the bees")
+
+
+def test_extract_file_reads_a_record_of_an_archive(capsys: pytest.CaptureFixture[str]) -> None:
+    archive = root() / "data_samples" / "english-00000.warc.gz"
+    assert main(["extract-file", f"{archive}@9763"]) == 0
+    assert "front crawl" in capsys.readouterr().out
+    assert main(["extract-file", str(archive)]) == 2
+    assert "name one as" in capsys.readouterr().err
+    assert main(["extract-file", f"{archive}@9764"]) == 1
+    assert "no page at 9764" in capsys.readouterr().err
