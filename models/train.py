@@ -1,6 +1,9 @@
-"""Train the built-in quality, domain and topic models: python models/train.py --data FOLDER
+"""Train the built-in models of languages, quality, domain and topic.
 
-FOLDER holds quality/dev.jsonl.gz and domain/dev.jsonl.gz. The same data and library versions give
+python models/train.py --data FOLDER [--only NAME]
+
+FOLDER holds lid/dev.jsonl.gz, lid/outofset-dev.jsonl.gz, quality/dev.jsonl.gz and
+domain/dev.jsonl.gz. The same data and library versions give
 the same bytes.
 """
 
@@ -8,9 +11,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
-from curation.train import About, train_domain, train_quality, train_topic
+from curation.train import About, train_corrector, train_domain, train_quality, train_topic
 
 COMMAND = "python models/train.py --data FOLDER --only {}"
 LICENCE = "Apache-2.0"
@@ -24,17 +28,25 @@ SOURCED = (
     "WCXB, XQuAD (CC BY, CC BY-SA), gsm8k, AQuA, TheAlgorithms, Rust by Example, Vue docs, jwarc, "
     "warcio.js (MIT, Apache-2.0, CC BY); only weights are distributed."
 )
+SPOKEN = (
+    "Texts in 176 languages and in 391 others: FLORES (SIB-200), Leipzig corpora, Universal "
+    "Declaration of Human Rights, Tatoeba, Universal Dependencies, African Storybook, Pratham "
+    "Books, WordPress and MediaWiki messages (CC BY, CC BY-SA, GPL); web pages by the first "
+    "model's labels. Only weights are distributed, no text."
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--only", choices=["quality", "domain", "topic"])
+    parser.add_argument("--only", choices=["corrector", "quality", "domain", "topic"])
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
     graded = options.data / "quality" / "dev.jsonl.gz"
     sourced = options.data / "domain" / "dev.jsonl.gz"
+    spoken = [options.data / "lid" / n for n in ("dev.jsonl.gz", "outofset-dev.jsonl.gz")]
     tasks = {
+        "corrector": (partial(train_corrector, pages=[graded]), spoken, SPOKEN),
         "quality": (train_quality, [graded], GRADED),
         "domain": (train_domain, [sourced, graded], SOURCED),
         "topic": (train_topic, [graded], GRADED),

@@ -1,4 +1,6 @@
-"""Stage `identify-language`: adds `language` and `language_score`, removes what is not wanted."""
+"""Stage `identify-language`: adds `language` and `language_score`, removes what is not wanted.
+
+With `by_line` also `languages`, those of the lines."""
 
 from __future__ import annotations
 
@@ -23,9 +25,12 @@ class IdentifyLanguage:
         return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        labels, scores = LanguageIdentifier(self.settings).apply(batch.column("text"))
+        identifier = LanguageIdentifier(self.settings)
+        labels, scores = identifier.apply(batch.column("text"))
         batch = with_column(batch, "language", labels)
         batch = with_column(batch, "language_score", scores)
+        if self.settings.by_line:
+            batch = with_column(batch, "languages", identifier.by_line(batch.column("text")))
         return Outcome(batch, decide(labels, scores, self.settings))
 
 

@@ -8,8 +8,9 @@ One pass over the UTF-8 bytes gives, per text,
 * a dense vector of `SHAPE` numbers that no bag of words knows: lengths, line ends, capitals ...
 
 Tokens: runs of letters, marks and digits, lower-cased, every digit read as 0; letters of unspaced
-scripts one by one; every other visible character by itself; a run of line feeds. Only the first
-`max_bytes` of a text are read.
+scripts one by one; every other visible character by itself; a run of line feeds. TeX's commands and
+braces are no tokens, only a number of the dense vector. Only the first `max_bytes` of a text are
+read.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ SHAPE = (
     "programming",
     "math_vocabulary",
     "code_vocabulary",
+    "tex",
 )
 
 _WORD, _SPACE, _SINGLE = ch.WORD, ch.SPACE, ch.SINGLE
@@ -234,6 +236,7 @@ def _document(  # type: ignore[no-untyped-def]
     closed = False  # the last visible character ends a sentence, closing quotes aside
     previous = np.uint64(0)
     math_words = code_words = math_vocabulary = code_vocabulary = formulas = code_tokens = 0
+    commands = 0
     last = 0  # last code point of the token before this one
     last_length = 0  # its length when it is a word, else 0
     gap = True  # white space stands before this token
@@ -266,7 +269,7 @@ def _document(  # type: ignore[no-untyped-def]
             if i < end and data[i] == 10:
                 continue
             token = _LINE_FEED
-            word = False
+            word = markup = False
         elif p & (_SPACE | _IGNORE):
             spaces += (p & _SPACE) != 0
             chars += 1
@@ -325,6 +328,8 @@ def _document(  # type: ignore[no-untyped-def]
                     and ((c < 128 and not vowels[c]) or 0x391 <= c <= 0x3C9)
                 )
                 command = not gap and last == 92
+                commands += command
+                markup = command
                 formulas += command or (letter and last != 39 and last != 0x2019)
                 code_tokens += humps > 0 or (not gap and last == 46 and length > 1 and not figures)
                 operand = letter or figures == length
@@ -334,6 +339,7 @@ def _document(  # type: ignore[no-untyped-def]
             else:
                 kind = 0
                 symbols += 1
+                markup = c == 92 and i < end and properties[code_point(data, i)[0]] & _WORD != 0
                 if c < 128:
                     tex = False
                     if c == 123:  # { after a TeX command, ^ or _, or inside another of TeX's
@@ -347,6 +353,7 @@ def _document(  # type: ignore[no-untyped-def]
                             code_tokens += _code_pair(last, c, marks)
                         elif last_length > 1 and not after_command:
                             code_tokens += c == 40 or c == 95  # a call, a name of several words
+                    markup = markup or tex
                     formulas += operand and (marks[c] & _OPERATOR) != 0
                     after_command = after_command and tex  # \frac{}{}
                     operand = c == 41 or c == 93
@@ -366,6 +373,8 @@ def _document(  # type: ignore[no-untyped-def]
                     bullet = c == 42 or c == 45 or c == 0x2022 or c == 0xB7 or c == 0x2013
             line_chars += length
             gap = False
+            if markup:  # commands and braces of TeX would vote for code
+                continue
         tokens += 1
         before = n
         n = _count(counts, _bucket(token), ids, n)
@@ -433,4 +442,5 @@ def _document(  # type: ignore[no-untyped-def]
     shape[37] = np.log(1.0 + share * (code_tokens + code_words))
     shape[38] = np.log(1.0 + math_vocabulary)
     shape[39] = np.log(1.0 + code_vocabulary)
+    shape[40] = np.log(1.0 + share * commands)
     return n

@@ -75,7 +75,11 @@ class FastText:
 
 def load_fasttext(path: Path, name: str) -> FastText:
     """Load a supervised fastText model; ConfigError names it when it is none."""
-    file = read_fasttext(path, name)
+    return prepare(read_fasttext(path, name))
+
+
+def prepare(file: FastTextFile) -> FastText:
+    """The tables that prediction needs, from a model's contents."""
     word_bytes = np.frombuffer(b"".join(file.words) or b"\0", np.uint8)
     word_starts = np.zeros(len(file.words) + 1, np.int64)
     np.cumsum([len(w) for w in file.words], out=word_starts[1:])

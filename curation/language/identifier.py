@@ -1,4 +1,4 @@
-"""Identify languages with a fastText model, over whole batches."""
+"""Identify languages with a fastText model and, where there is one, its corrector."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.arrow import Texts
+from curation.arrow import Texts, text_buffers
+from curation.language.corrector import Corrector, load_corrector
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.settings import LanguageSettings
-from curation.language.windows import Windows, cut
+from curation.language.windows import Windows, cut, letters_only, split_lines
 from curation.models import ModelFile, locate
 
 UNKNOWN = "und"
@@ -33,9 +34,30 @@ class LanguageIdentifier:
         The score is the label's probability averaged over the windows, weighted by their letters;
         that of a text without letters is 0, that of `und` the best label's.
         """
+        return self._judge(cut(texts, self.settings.windows, self.settings.characters))
+
+    def by_line(self, texts: Texts) -> pa.Array:
+        """Languages of the lines of every text: list of struct<language: string, share: float>.
+
+        Shares are of letters, highest first. A line with fewer letters than `line_letters` counts
+        for the language of the line before it, or of the text's first longer line.
+        """
+        lines, firsts = split_lines(texts)
+        windows = cut(lines, 1, self.settings.characters)
+        letters = np.zeros(len(lines), np.int64)
+        letters[np.flatnonzero(np.diff(windows.firsts))] = windows.letters
+        long = letters >= self.settings.line_letters
+        labels, _ = self.apply(lines.filter(pa.array(long)))
+        return _shares(labels, long, letters, firsts)
+
+    def _judge(self, windows: Windows) -> tuple[pa.Array, pa.Array]:
         model = _load(self.settings.model)
-        windows = cut(texts, self.settings.windows, self.settings.characters)
         probabilities = average(model.probabilities(windows.texts), windows)
+        if self.settings.corrector is not None:
+            corrector = _load_corrector(self.settings.corrector, self.settings.model)
+            lines = letters_only(windows.texts)
+            second = average(corrector.model.probabilities(lines), windows)
+            probabilities = corrector.combine(probabilities, second, _sizes(lines, windows))
         return self._decide(probabilities, model.labels)
 
     def _decide(
@@ -43,18 +65,69 @@ class LanguageIdentifier:
     ) -> tuple[pa.Array, pa.Array]:
         """Best label of every document; of equal scores the one that the model lists first."""
         rounded = np.minimum(probabilities.round(DECIMALS), 1.0)
-        best = rounded.argmax(1)
-        scores = rounded[np.arange(len(rounded)), best]
-        known = (scores > 0) & (scores >= self.settings.unknown_below)
+        known = rounded[:, : len(labels)]
+        best = known.argmax(1)
+        scores = known[np.arange(len(known)), best]
+        sure = (scores > 0) & (scores >= self.settings.unknown_below)
+        sure &= scores >= rounded.max(1)  # the corrector may say that it is none of the labels
         names = np.array([*labels, UNKNOWN], object)
-        found = names[np.where(known, best, len(labels))]
+        found = names[np.where(sure, best, len(labels))]
         return pa.array(found, pa.string()), pa.array(scores, pa.float32())
+
+
+def _shares(
+    labels: pa.Array,
+    long: npt.NDArray[np.bool_],
+    letters: npt.NDArray[np.int64],
+    firsts: npt.NDArray[np.int64],
+) -> pa.Array:
+    """Share of letters by language for each text, whose lines are `firsts[i]:firsts[i + 1]`."""
+    encoded = labels.dictionary_encode()
+    names = np.array([*encoded.dictionary.to_pylist(), UNKNOWN], object)
+    code = np.full(len(letters), len(names) - 1, np.int64)
+    code[long] = encoded.indices.to_numpy(zero_copy_only=False)
+    text = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))
+    where = np.arange(len(letters))
+    # number of the line each takes its language from: the last long one, of the same text
+    before = np.maximum.accumulate(np.where(long, where, -1))
+    after = np.minimum.accumulate(np.where(long, where, len(letters))[::-1])[::-1]
+    source = np.where((before >= 0) & (text[before] == text), before, after)
+    ours = source < len(letters)
+    ours[ours] = text[source[ours]] == text[ours]
+    code[ours] = code[source[ours]]
+    spoken = letters > 0
+    keys, inverse = np.unique(text[spoken] * len(names) + code[spoken], return_inverse=True)
+    sums = np.bincount(inverse, letters[spoken], len(keys))
+    owner = keys // len(names)
+    shares = sums / np.bincount(owner, sums, len(firsts) - 1)[owner]
+    order = np.lexsort((names[keys % len(names)].astype(str), -shares.round(DECIMALS), owner))
+    entries = pa.StructArray.from_arrays(
+        [
+            pa.array(names[(keys % len(names))[order]], pa.string()),
+            pa.array(shares[order].round(DECIMALS), pa.float32()),
+        ],
+        names=["language", "share"],
+    )
+    offsets = np.searchsorted(owner, np.arange(len(firsts)))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), entries)
 
 
 @functools.cache
 def _load(model: ModelFile) -> FastText:
     path, _ = locate(model)
     return load_fasttext(path, model.path)
+
+
+def _sizes(lines: pa.Array, of: Windows) -> npt.NDArray[np.int64]:
+    """Bytes of all windows of every document."""
+    ends = text_buffers(lines).offsets[of.firsts]
+    return np.asarray(np.diff(ends))
+
+
+@functools.cache
+def _load_corrector(file: ModelFile, model: ModelFile) -> Corrector:
+    path, _ = locate(file)
+    return load_corrector(path, file.path, _load(model).labels)
 
 
 def average(windows: npt.NDArray[np.float32], of: Windows) -> npt.NDArray[np.float64]:

@@ -20,9 +20,17 @@ class LanguageSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: ModelFile = Field(description="any supervised fastText model (.bin or .ftz)")
+    corrector: ModelFile | None = Field(
+        description="second model that corrects the first (`curate train corrector`), or null"
+    )
     windows: int = Field(ge=1, description="parts of a long document that are looked at")
     characters: int = Field(ge=20, description="length of one part")
     unknown_below: Score = Field(description="below this score the language is `und`")
+    by_line: bool = Field(
+        description="add the column `languages`: the languages of a document's lines with their "
+        "shares of its letters"
+    )
+    line_letters: int = Field(ge=1, description="a line with fewer counts for the line before it")
     languages: tuple[str, ...] | None = Field(description="languages to keep; null keeps all")
     thresholds: dict[str, Score] = Field(
         description="score below which a document is removed, by language; `default` holds for "
@@ -34,7 +42,10 @@ class LanguageSettings(BaseModel):
 
     def models(self) -> dict[str, ModelFile]:
         """The models these settings name."""
-        return {"language": self.model}
+        named = {"language": self.model}
+        if self.corrector is not None:
+            named["language_corrector"] = self.corrector
+        return named
 
 
 @functools.cache

@@ -16,6 +16,9 @@ from curation.text.words import code_point
 
 _BLANK = ch.SPACE | ch.IGNORE
 _ALPHA = ch.ALPHA
+_LETTER = ch.ALPHA | ch.EXTEND
+_LINE_FEED = 10
+_APOSTROPHE = 39  # part of a letter in many Latin orthographies
 _MAX_CODE_POINT_BYTES = 4
 
 
@@ -99,3 +102,66 @@ def _cut(  # type: ignore[no-untyped-def]
                 n += 1
                 out_offsets[n] = size
         firsts[doc + 1] = n
+
+
+def split_lines(texts: Texts) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The lines of all texts, without their line feeds, and those of text i: firsts[i:i + 2]."""
+    offsets, data = read_only(texts)
+    begin, end = int(offsets[0]), int(offsets[-1])
+    feeds = begin + np.flatnonzero(data[begin:end] == _LINE_FEED)
+    # a line begins with each text and after each line feed, and so ends the one before
+    starts = np.sort(np.concatenate([offsets[:-1], feeds + 1]), kind="stable")
+    ends = np.sort(np.concatenate([feeds, offsets[1:]]), kind="stable")
+    firsts = np.arange(len(offsets)) + np.searchsorted(feeds, offsets)
+    edges = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(ends - starts, out=edges[1:])
+    kept = data[begin:end][data[begin:end] != _LINE_FEED]
+    return from_buffers(edges, kept), firsts
+
+
+def letters_only(lines: Texts) -> pa.Array:
+    """Lines as lower-case letters, marks and apostrophes; all else becomes single spaces."""
+    offsets, data = read_only(lines)
+    # a lower-case form may take one more byte in UTF-8 than its capital, never more than twice
+    out = np.empty(2 * int(offsets[-1] - offsets[0]), np.uint8)
+    out_offsets = np.zeros(len(offsets), np.int64)
+    _letters(offsets, data, ch.properties(), ch.lower_case(), out, out_offsets)
+    return from_buffers(out_offsets, out[: out_offsets[-1]])
+
+
+@numba.njit(cache=True, nogil=True)
+def _letters(offsets, data, properties, lower, out, out_offsets):  # type: ignore[no-untyped-def]
+    size = 0
+    for line in range(len(offsets) - 1):
+        first = size
+        i = offsets[line]
+        while i < offsets[line + 1]:
+            c, width = code_point(data, i)
+            i += width
+            if not (np.int64(properties[c]) & _LETTER or c == _APOSTROPHE):
+                if size > first and out[size - 1] != 32:
+                    out[size] = 32
+                    size += 1
+                continue
+            c = np.int64(lower[c])
+            if c < 0x80:
+                out[size] = c
+                size += 1
+            elif c < 0x800:
+                out[size] = 0xC0 | (c >> 6)
+                out[size + 1] = 0x80 | (c & 0x3F)
+                size += 2
+            elif c < 0x10000:
+                out[size] = 0xE0 | (c >> 12)
+                out[size + 1] = 0x80 | ((c >> 6) & 0x3F)
+                out[size + 2] = 0x80 | (c & 0x3F)
+                size += 3
+            else:
+                out[size] = 0xF0 | (c >> 18)
+                out[size + 1] = 0x80 | ((c >> 12) & 0x3F)
+                out[size + 2] = 0x80 | ((c >> 6) & 0x3F)
+                out[size + 3] = 0x80 | (c & 0x3F)
+                size += 4
+        if size > first and out[size - 1] == 32:
+            size -= 1
+        out_offsets[line + 1] = size

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from curation.train.classes import train_domain, train_topic
+from curation.train.corrector import train_corrector
 from curation.train.language import train_language
 from curation.train.quality import train_quality
 from curation.train.report import About, Report
 
-__all__ = ["About", "Report", "train_domain", "train_language", "train_quality", "train_topic"]
+__all__ = [
+    "About",
+    "Report",
+    "train_corrector",
+    "train_domain",
+    "train_language",
+    "train_quality",
+    "train_topic",
+]

@@ -70,7 +70,11 @@ def class_metrics(
             file["file"] + f" ({number})": {
                 "accuracy": round(m.accuracy(truth[rows], found[rows]), 4),
                 "macro_f1": round(m.macro_f1(truth[rows], found[rows]), 4),
-                "by_class": m.by_class(truth[rows], found[rows], names),
+                "by_class": {
+                    name: row
+                    for name, row in m.by_class(truth[rows], found[rows], names).items()
+                    if row["documents"]
+                },
             }
             for number, file in enumerate(examples.files)
             if (rows := of_file == number).any()

@@ -61,9 +61,9 @@ def train_language(
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for train, test in folds_of(examples.groups, settings, truth):
-            model = _fit(lines, truth, train, names, settings, Path(folder) / FILE)
+            model = fit_lines(lines, truth, train, names, settings, Path(folder) / FILE)
             found[test], scores[test] = _predict(model, [lines[i] for i in test], names)
-    _fit(lines, truth, np.arange(len(lines)), names, settings, path)
+    fit_lines(lines, truth, np.arange(len(lines)), names, settings, path)
     metrics = {
         "without_letters": read - len(examples),
         **class_metrics(truth, found, scores, examples, names, settings),
@@ -81,7 +81,7 @@ def _check(names: tuple[str, ...]) -> None:
             raise InputError(f"language {name!r}: a code can't be empty or hold white space")
 
 
-def _fit(
+def fit_lines(
     lines: list[str],
     truth: Ints,
     rows: Ints,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from curation import resources
 
-Task = Literal["quality", "domain", "topic", "language"]
+Task = Literal["quality", "domain", "topic", "language", "corrector"]
 
 
 class TrainingSettings(BaseModel):
@@ -65,7 +65,24 @@ class LanguageTraining(TrainingSettings):
     characters: int = Field(ge=20, description="of each example, from its beginning")
 
 
-Training = TypeVar("Training", LinearTraining, LanguageTraining)
+class CorrectorTraining(LanguageTraining):
+    """How a corrector of a language model is trained; its second model is a fastText model."""
+
+    base: str = Field(min_length=1, description="the model that is corrected")
+    slice_min: int = Field(ge=1, description="characters of the slices of examples")
+    slice_max: int = Field(ge=2)
+    page_score: float = Field(gt=0, le=1, description="from which a page's language is believed")
+    pages_per_language: int = Field(ge=0)
+    smoothing: float = Field(gt=0, description="texts as which the answers to all texts count")
+    first_weight: float = Field(gt=0, description="of the first model's evidence")
+    second_weight: float = Field(gt=0, description="of the second model's")
+    other_offset: float = Field(description="log odds in favour of no language of the first model")
+    favoured: tuple[str, ...] = Field(description="languages of most pages")
+    favour: float = Field(description="log odds in favour of those")
+    floor: float = Field(gt=0, description="added to probabilities before their logarithm")
+
+
+Training = TypeVar("Training", LinearTraining, LanguageTraining, CorrectorTraining)
 
 
 @functools.cache

@@ -192,7 +192,7 @@ def gibberish() -> list[Page]:
             ]
             lines.append(f"<p>{' '.join(words)}</p>")
         html = _shell("".join(dice.pick(letters) for _ in range(9)), "\n".join(lines))
-        fate = "identify-language:language.low_score"
+        fate = "identify-language:language.low_score|filter:*"  # letters of some scripts, at random
         pages.append(_page(f"noise{n}.example", "/", "gibberish", "und", html, fate))
     return pages
 

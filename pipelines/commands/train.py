@@ -29,6 +29,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         ("domain", "general, math_reasoning or code"),
         ("topic", "whatever topics the labels name"),
         ("language", "a fastText language model"),
+        ("corrector", "a second language model that corrects the first"),
     ):
         one = _task(
             tasks,
@@ -43,6 +44,10 @@ def add_train(parser: argparse.ArgumentParser) -> None:
             )
             one.add_argument(
                 "--negative", nargs="+", default=[], metavar="GLOB", help="bad examples"
+            )
+        if task == "corrector":
+            one.add_argument(
+                "--pages", nargs="+", default=[], metavar="GLOB", help="web texts without labels"
             )
         one.set_defaults(command=_labelled)
     one = _task(
@@ -115,8 +120,15 @@ def _command_line() -> str:
 
 
 def _labelled(options: argparse.Namespace) -> int:
-    from curation.train import About, train_domain, train_language, train_quality, train_topic
-    from curation.train.settings import LanguageTraining, LinearTraining
+    from curation.train import (
+        About,
+        train_corrector,
+        train_domain,
+        train_language,
+        train_quality,
+        train_topic,
+    )
+    from curation.train.settings import CorrectorTraining, LanguageTraining, LinearTraining
 
     about = About(options.version, options.licence, options.source, _command_line())
     inputs, output = _files(options.input), Path(options.output)
@@ -125,6 +137,10 @@ def _labelled(options: argparse.Namespace) -> int:
     if options.task == "language":
         language = _settings("language", LanguageTraining, options.assignments)
         print(train_language(inputs, output, about, language))
+        return 0
+    if options.task == "corrector":
+        corrector = _settings("corrector", CorrectorTraining, options.assignments)
+        print(train_corrector(inputs, output, about, corrector, _files(options.pages)))
         return 0
     settings = _settings(options.task, LinearTraining, options.assignments)
     if options.task == "quality":

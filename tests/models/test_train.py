@@ -140,7 +140,7 @@ def test_language_training_is_reproducible_and_used(spoken: Path, tmp_path: Path
     assert set(found["by_file"]["spoken.jsonl (0)"]["by_class"]) == {"de", "en", "ru"}
     model = ModelFile(path=str(reports[0].model), sha256=reports[0].sha256)
     chosen = LanguageSettings.model_validate(
-        language_defaults().model_dump() | {"model": model.model_dump()}
+        language_defaults().model_dump() | {"model": model.model_dump(), "corrector": None}
     )
     assert identify([shuffled(w, 50) for w in WORDS.values()], chosen)[0] == list(WORDS)
 

@@ -1,0 +1,157 @@
+"""A second, small model that corrects the first one and knows what neither of them knows.
+
+The first model is fastText's: large training data, but languages it always takes for others, and
+no way to say "none of mine". The second is trained on few, clean texts of every label and of
+hundreds of other languages: character n-grams of lower-case letters alone, with one more label for
+"another language". Their answers are weighed as evidence (a product of experts; Hinton 2002):
+
+    log score(c) = a log second(c) + b log sum_j given(j | c) first(j) + offset(c)
+
+where `given` tells how the first model answers texts of language c, learnt from the same examples.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.errors import ConfigError
+from curation.language.fasttext import FastText, prepare
+from curation.language.fasttext_file import FastTextFile
+
+VERSION = 1
+
+#: Label of texts in a language that the first model does not have.
+OTHER = "other"
+
+Floats = npt.NDArray[np.float64]
+
+_NEGLIGIBLE = 1e-3  # few answers are above, and the rest moves no score
+
+
+@dataclass(frozen=True, eq=False)
+class Corrector:
+    """The second model and how the two are weighed.
+
+    Its labels are those of the first model in the same order, and `OTHER` last: k + 1 in all.
+    """
+
+    model: FastText
+    given: Floats  # [k + 1, k] answers of the first model to texts of each label, rows sum to 1
+    first_weight: float
+    second_weight: float
+    offsets: Floats  # [k + 1]
+    floor: float  # added to probabilities before their logarithm
+    settled: int  # bytes of letters from which the evidence counts in full; "App" is no Swedish
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.model.labels
+
+    def combine(self, first: Floats, second: Floats, sizes: npt.NDArray[np.int64]) -> Floats:
+        """Probabilities [texts, k + 1] from those of the two models, [texts, k] and [texts, k + 1].
+
+        `sizes` [texts] are the bytes of letters that the second model read of each. All are 0 for
+        a text of which the second model knows nothing.
+        """
+        scores = np.log(expected(first, self.given) + self.floor)
+        scores *= self.first_weight
+        scores += np.log(second + self.floor) * self.second_weight
+        scores += self.offsets
+        scores *= np.minimum(sizes / self.settled, 1.0)[:, None]
+        scores -= scores.max(1, keepdims=True, initial=-np.inf)
+        out = np.exp(scores)
+        out /= out.sum(1, keepdims=True)
+        out[~second.any(1)] = 0
+        return out
+
+    def save(self, path: Path) -> None:
+        """Write the corrector; the same one gives the same bytes. Rows are kept in 8 bits each."""
+        file = self.model.file
+        scale = np.maximum(np.abs(file.rows).max(1), 1e-12) / 127
+        head = {
+            "version": VERSION,
+            "labels": list(file.labels),
+            "min_n": file.min_n,
+            "max_n": file.max_n,
+            "buckets": file.buckets,
+            "first_weight": self.first_weight,
+            "second_weight": self.second_weight,
+            "floor": self.floor,
+            "settled": self.settled,
+        }
+        with path.open("wb") as out:
+            np.savez_compressed(
+                out,
+                head=np.frombuffer(json.dumps(head, sort_keys=True).encode(), np.uint8),
+                words=np.frombuffer(b"\n".join(file.words), np.uint8),
+                rows=np.rint(file.rows / scale[:, None]).astype(np.int8),
+                scale=scale.astype(np.float32),
+                outputs=file.outputs.astype(np.float32),
+                given=self.given.astype(np.float32),
+                offsets=self.offsets.astype(np.float32),
+            )
+
+
+@numba.njit(cache=True, nogil=True)
+def expected(first, given):  # type: ignore[no-untyped-def]
+    """Probability of the first model's answers under each label: [texts, k + 1].
+
+    Sums go in one order, so that no bit depends on the size of a batch or on the BLAS.
+    """
+    out = np.zeros((first.shape[0], given.shape[0]))
+    for text in range(first.shape[0]):
+        for j in range(first.shape[1]):
+            if first[text, j] > _NEGLIGIBLE:
+                for label in range(given.shape[0]):
+                    out[text, label] += first[text, j] * given[label, j]
+    return out
+
+
+def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
+    """Read a corrector of the model with these labels. Raises ConfigError, in one line."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            head: dict[str, Any] = json.loads(stored["head"].tobytes())
+            arrays = {key: stored[key] for key in stored.files if key != "head"}
+        words = tuple(arrays["words"].tobytes().split(b"\n")) if len(arrays["words"]) else ()
+        file = FastTextFile(
+            labels=tuple(head["labels"]),
+            counts=np.ones(len(head["labels"]), np.int64),
+            words=words,
+            rows=arrays["rows"].astype(np.float32) * arrays["scale"][:, None],
+            outputs=arrays["outputs"],
+            loss="softmax",
+            min_n=head["min_n"],
+            max_n=head["max_n"],
+            word_ngrams=1,
+            buckets=head["buckets"],
+            pruned=None,
+        )
+        known = head["version"]
+        found = Corrector(
+            prepare(file),
+            arrays["given"].astype(np.float64),
+            head["first_weight"],
+            head["second_weight"],
+            arrays["offsets"].astype(np.float64),
+            head["floor"],
+            head["settled"],
+        )
+    except Exception as error:  # zip, numpy and json each have their own
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ConfigError(f"{name}: not a language corrector: {reason}") from None
+    if known != VERSION:
+        raise ConfigError(f"{name}: a corrector of version {known}, not {VERSION}")
+    if found.labels != (*labels, OTHER):
+        raise ConfigError(
+            f"{name}: a corrector of another language model: its labels differ "
+            "(corrector: null turns it off)"
+        )
+    return found
