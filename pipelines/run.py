@@ -119,12 +119,11 @@ def run_plan(work: Plan, executor: Executor, fresh: bool = False) -> dict[str, d
         _write_recipe(work)
         inputs = work.inputs
         for stage in work.stages:
-            mixed = stage == "tokenize" and "mix" in work.stages
             for mix in mixes_of(stage, work):
                 # A mix goes from its own folder of one stage to that of the next.
-                source = ((work.output / f"mix/{mix}").url,) if mixed else inputs
-                name = f"{stage}/{mix}"
-                manifests[name] = run_stage(stage, work, source, executor, mix)
+                own = ((work.output / f"mix/{mix}").url,)
+                source = inputs if stage == "mix" else own
+                manifests[f"{stage}/{mix}"] = run_stage(stage, work, source, executor, mix)
             manifests[stage] = run_stage(stage, work, inputs, executor)
             inputs = ((work.output / stage).url,)
     return manifests
@@ -134,9 +133,18 @@ def mixes_of(stage: str, work: Plan) -> tuple[str, ...]:
     """Named mixes that a stage works on besides the one without a name.
 
     They come first: the counts that all share go when the mix without a name is complete.
+    `tokenize` takes those that lie in the same run folder.
     """
-    several = stage == "mix" or (stage == "tokenize" and "mix" in work.stages)
-    return work.recipe.mixes if several else ()
+    if stage == "mix":
+        return work.recipe.mixes
+    mixed = work.output / "mix"
+    if stage == "tokenize" and ("mix" in work.stages or _same(work.inputs, mixed)):
+        return tuple(m for m in work.recipe.mixes if (mixed / m).exists(MANIFEST))
+    return ()
+
+
+def _same(inputs: Sequence[str], folder: Folder) -> bool:
+    return [Folder(path.rstrip("/")).url for path in inputs] == [folder.url]
 
 
 def run_stage(
@@ -181,7 +189,7 @@ def stage_run(
         shards,
         also,
         work.files if stage == "extract" else (),
-        () if mix else mixes_of(stage, work),
+        work.recipe.mixes if stage in ("mix", "tokenize") and not mix else (),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -264,3 +265,35 @@ def test_source_names_come_from_the_first_folder() -> None:
 def test_wrong_names_are_refused(assignment: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load("llama3", [assignment])
+
+
+def test_tokenize_alone_takes_all_mixes_of_the_run(
+    corpus: Path, mixed: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(mixed, output)
+    shutil.rmtree(output / "tokenize")
+    recipe = str(corpus / "three.yaml")
+    arguments = ["--stages", "tokenize", "--output", str(output), "--workers", "0", "--quiet"]
+    assert main(["run", recipe, *arguments]) == 0
+    for mix in ("", "annealing", "long_context"):
+        names = [p.name for p in (mixed / "tokenize" / mix).glob("tokens-*")]
+        assert names
+        for name in names:
+            data = (output / "tokenize" / mix / name).read_bytes()
+            assert data == (mixed / "tokenize" / mix / name).read_bytes()
+
+
+def test_a_changed_mix_redoes_that_one_only(corpus: Path, mixed: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(mixed, output)
+    arguments = ["--stages", "mix,tokenize", "--input", f"{corpus}/in", "--output", str(output)]
+    changed = ["--set", "mix.mixes.long_context.budget=9000", "--workers", "0", "--quiet"]
+    assert main(["run", str(corpus / "three.yaml"), *arguments, *changed]) == 0
+    for mix in ("", "annealing"):
+        documents = [p.read_bytes() for p in (output / "mix" / mix / "documents").iterdir()]
+        assert documents == [p.read_bytes() for p in (mixed / "mix" / mix / "documents").iterdir()]
+        old, new = (manifest(folder / "mix" / mix)["key"] for folder in (mixed, output))
+        assert old == new
+    assert manifest(output / "mix/long_context")["notes"]["budget"] == 9000
+    assert not list(output.rglob(".work"))
