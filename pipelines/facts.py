@@ -13,8 +13,10 @@ from pydantic import BaseModel
 
 import curation
 from curation import resources
+from curation.classify import ClassifySettings, onnx
 from curation.extract.engines import engine_packages
 from curation.extract.settings import ExtractSettings
+from curation.language import LanguageIdentifier, LanguageSettings
 from curation.models import model_checksums
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
@@ -25,7 +27,7 @@ _PACKAGES = {
     "dedup-urls": ["numpy"],
     "dedup-documents": ["numpy", "numba"],
     "dedup-lines": ["numpy", "numba"],
-    "identify-language": ["fasttext-community"],
+    "identify-language": ["numpy", "numba"],
     "filter": ["numpy", "numba"],
     "classify": ["numpy", "numba"],
     "mix": ["numpy", "tiktoken"],
@@ -48,6 +50,11 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
             models["tokenizer"] = load_tokenizer(settings.tokenizer).sha256
         if hasattr(settings, "models"):
             models |= model_checksums(settings)
+        if isinstance(settings, LanguageSettings):
+            LanguageIdentifier(settings).load()  # what does not fit together is told before the run
+        if isinstance(settings, ClassifySettings) and settings.onnx is not None:
+            onnx.load(settings.onnx)
+            packages += ["onnxruntime", "tokenizers"]
         lists |= dict(_list_checksums(settings.model_dump(mode="json")))
     versions = {name: importlib.metadata.version(name) for name in sorted(set(packages))}
     return {

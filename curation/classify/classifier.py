@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts
+from curation.classify import onnx
 from curation.classify.features import Features, measure
 from curation.classify.linear import LinearModel, load
 from curation.classify.settings import ClassifySettings
@@ -58,11 +59,14 @@ class Classifier:
             if model.max_bytes not in measured:
                 measured[model.max_bytes] = measure(texts, model.max_bytes)
         graded = quality_model.outputs(measured[quality_model.max_bytes])
+        quality = sigmoid(graded[:, 1])
+        if self.settings.onnx is not None:
+            quality = onnx.load(self.settings.onnx).scores(texts)
         domains = softmax(domain_model.outputs(measured[domain_model.max_bytes]))
         topics = softmax(topic_model.outputs(measured[topic_model.max_bytes]))
         best = topics.argmax(1) if len(topics) else np.zeros(0, np.int64)
         return ClassifyResult(
-            quality=_float32(sigmoid(graded[:, 1])),
+            quality=_float32(quality),
             grade=_float32(graded[:, 0]),
             domain=self._domain(domains, domain_model.labels, languages),
             topic=pa.array(np.array(topic_model.labels, object)[best], pa.string()),

@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation import resources
+from curation.classify.onnx import OnnxSettings
 from curation.models import ModelFile
 
 Domain = Literal["general", "math_reasoning", "code", "multilingual"]
@@ -21,6 +22,9 @@ class ClassifySettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     quality: ModelFile = Field(description="made by `curate train quality`")
+    onnx: OnnxSettings | None = Field(
+        description="a sequence classifier that gives `quality` in place of that model; null: none"
+    )
     domain: ModelFile = Field(description="made by `curate train domain`")
     topic: ModelFile = Field(description="made by `curate train topic`")
     domain_at_least: dict[Literal["math_reasoning", "code"], Score] = Field(
@@ -45,7 +49,11 @@ class ClassifySettings(BaseModel):
 
     def models(self) -> dict[str, ModelFile]:
         """The models these settings name."""
-        return {"quality": self.quality, "domain": self.domain, "topic": self.topic}
+        named = {"quality": self.quality, "domain": self.domain, "topic": self.topic}
+        if self.onnx is not None:
+            named["quality_onnx"] = self.onnx.model
+            named["quality_onnx_tokenizer"] = self.onnx.tokenizer
+        return named
 
 
 @functools.cache

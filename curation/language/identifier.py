@@ -36,6 +36,12 @@ class LanguageIdentifier:
         """
         return self._judge(cut(texts, self.settings.windows, self.settings.characters))
 
+    def load(self) -> None:
+        """Load the models now. Raises ConfigError when one is absent, wrong, or does not fit."""
+        _load(self.settings.model)
+        if self.settings.corrector is not None:
+            _load_corrector(self.settings.corrector, self.settings.model)
+
     def by_line(self, texts: Texts) -> pa.Array:
         """Languages of the lines of every text: list of struct<language: string, share: float>.
 

@@ -1,0 +1,145 @@
+"""Any Hugging Face sequence classifier, exported to ONNX, as the judge of quality (FineWeb-Edu's,
+or a DistilRoBERTa as the Llama 3 report used), on the CPU through onnxruntime.
+
+Needs the extra `onnx`. One thread and fixed batches, so that a document's score is the same for any
+number of workers.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation.arrow import Texts, large_strings
+from curation.errors import ConfigError
+from curation.models import ModelFile, locate
+
+_IDS, _MASK, _TYPES = "input_ids", "attention_mask", "token_type_ids"
+
+
+class OnnxSettings(BaseModel):
+    """A sequence classifier and how its output becomes a score of 0 to 1."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: ModelFile = Field(description="the exported model, one .onnx file")
+    tokenizer: ModelFile = Field(description="its tokenizer.json")
+    max_tokens: int = Field(ge=2, description="tokens read of each document")
+    batch_tokens: int = Field(ge=2, description="tokens of one batch, padding included")
+    output: Literal["regression", "softmax", "sigmoid"] = Field(description="what the logits are")
+    column: int = Field(ge=0, description="which output counts")
+    range: tuple[float, float] = Field(
+        description="regression: outputs that mean 0 and 1 (FineWeb-Edu: 0 and 5)"
+    )
+    max_bytes: int = Field(
+        ge=4, description="only so much of a text is tokenised, whatever becomes of the tokens"
+    )
+
+
+@dataclass(frozen=True)
+class OnnxClassifier:
+    """A loaded model and its tokenizer; may be used by several threads."""
+
+    settings: OnnxSettings
+    session: Any
+    tokenizer: Any
+    inputs: tuple[str, ...]
+
+    def scores(self, texts: Texts) -> npt.NDArray[np.float64]:
+        """Score of every text, 0 to 1: [texts]. Texts of like length are judged together."""
+        rows = [_beginning(t, self.settings.max_bytes) for t in large_strings(texts).to_pylist()]
+        encoded = self.tokenizer.encode_batch(rows)
+        lengths = np.array([len(e.ids) for e in encoded], np.int64)
+        out = np.zeros(len(rows))
+        for batch in batches(lengths, self.settings.batch_tokens):
+            out[batch] = self._judge([encoded[i] for i in batch])
+        return out
+
+    def _judge(self, encoded: list[Any]) -> npt.NDArray[np.float64]:
+        width = max(1, max(len(e.ids) for e in encoded))
+        ids = np.zeros((len(encoded), width), np.int64)
+        mask = np.zeros((len(encoded), width), np.int64)
+        for row, e in enumerate(encoded):
+            ids[row, : len(e.ids)] = e.ids
+            mask[row, : len(e.ids)] = 1
+        every = {_IDS: ids, _MASK: mask, _TYPES: np.zeros_like(ids)}
+        logits = self.session.run(None, {name: every[name] for name in self.inputs})[0]
+        logits = np.asarray(logits, np.float64).reshape(len(encoded), -1)
+        if self.settings.column >= logits.shape[1]:
+            raise ConfigError(
+                f"{self.settings.model.path}: no output {self.settings.column}, it has "
+                f"{logits.shape[1]}"
+            )
+        column = logits[:, self.settings.column]
+        if self.settings.output == "regression":
+            low, high = self.settings.range
+            return np.clip((column - low) / (high - low), 0.0, 1.0)
+        if self.settings.output == "sigmoid":
+            return 1 / (1 + np.exp(-np.clip(column, -700, 700)))
+        e = np.exp(logits - logits.max(1, keepdims=True))
+        return np.asarray(e[:, self.settings.column] / e.sum(1))
+
+
+def batches(lengths: npt.NDArray[np.int64], tokens: int) -> list[npt.NDArray[np.int64]]:
+    """Rows in batches of like length, shortest first, that hold at most `tokens` with padding.
+
+    A row that is longer by itself is a batch of its own.
+    """
+    order = np.argsort(lengths, kind="stable")
+    found = []
+    begin = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end + 1 - begin) * max(1, lengths[order[end]]) > tokens:
+            found.append(order[begin:end])
+            begin = end
+    return found
+
+
+def _beginning(text: str | None, size: int) -> str:
+    if not text or len(text) <= size // 4:
+        return text or ""
+    return text.encode()[:size].decode(errors="ignore")
+
+
+@functools.cache
+def load(settings: OnnxSettings) -> OnnxClassifier:
+    """Load a model, once per process. Raises ConfigError, in one line, naming what is wrong."""
+    try:
+        runtime = importlib.import_module("onnxruntime")
+        tokenizers = importlib.import_module("tokenizers")
+    except ImportError as error:
+        raise ConfigError(
+            f"{settings.model.path}: ONNX models need the extra `onnx` (pip install "
+            f"'curation[onnx]'): {error}"
+        ) from None
+    path, _ = locate(settings.model)
+    words, _ = locate(settings.tokenizer)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has its own
+        raise ConfigError(f"{settings.model.path}: not an ONNX model: {_line(error)}") from None
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(words))
+    except Exception as error:
+        raise ConfigError(f"{settings.tokenizer.path}: not a tokenizer: {_line(error)}") from None
+    tokenizer.enable_truncation(settings.max_tokens)
+    tokenizer.no_padding()
+    inputs = tuple(i.name for i in session.get_inputs())
+    if _IDS not in inputs or set(inputs) - {_IDS, _MASK, _TYPES}:
+        raise ConfigError(
+            f"{settings.model.path}: not a sequence classifier: its inputs are {', '.join(inputs)}"
+        )
+    return OnnxClassifier(settings, session, tokenizer, inputs)
+
+
+def _line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
