@@ -18,8 +18,9 @@ from curation.extract.engines import engine_packages
 from curation.extract.settings import ExtractSettings
 from curation.language import LanguageIdentifier, LanguageSettings
 from curation.models import model_checksums
-from curation.tokenize.settings import TokenizeSettings
+from curation.tokenize.settings import EncodeSettings, TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
+from pipelines.token_formats import format_packages
 
 #: Packages whose version can change a stage's bytes, besides pyarrow, which writes them all.
 _PACKAGES = {
@@ -47,6 +48,8 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
         if isinstance(settings, ExtractSettings):
             packages += engine_packages(settings.engine)
         if isinstance(settings, TokenizeSettings):
+            packages += format_packages(settings.formats)
+        if isinstance(settings, EncodeSettings):
             models["tokenizer"] = load_tokenizer(settings.tokenizer).sha256
         if hasattr(settings, "models"):
             models |= model_checksums(settings)

@@ -20,7 +20,7 @@ from curation.dedup.keys import string_keys
 from curation.inputs import source_names
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
 from curation.schema import with_column
-from curation.tokenize.settings import TokenizeSettings
+from curation.tokenize.settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import concatenated, read_columns, write_columns
@@ -43,7 +43,7 @@ class CountTokens:
     """Map: the narrow columns of every document that draws look at, and its token ids."""
 
     settings_key: str
-    tokenize: TokenizeSettings
+    tokenize: EncodeSettings
     sources: tuple[str, ...]
     name: str = "tokens"
 
@@ -185,7 +185,7 @@ def counts_folder(run: StageRun) -> Folder:
 
 def count(run: StageRun) -> tuple[Folder, list[dict[str, Any]]]:
     """Count the tokens of every document, once for all mixes; the counts' folder and records."""
-    tokenize: TokenizeSettings = run.also["tokenize"]
+    tokenize: EncodeSettings = run.also["tokenize"]
     sources = tuple(sorted(run.settings.sources))
     decides = [tokenize.bos, tokenize.eos, sources, run.facts]
     step = CountTokens(fingerprint(["tokens", decides]), tokenize, sources)

@@ -43,7 +43,8 @@ class Plan:
 
 
 def _also(stage: str, recipe: Recipe) -> dict[str, Any]:
-    return {name: recipe.settings(name) for name in _ALSO_READS.get(stage, ())}
+    sections: dict[str, Any] = {"readers": recipe.readers, "tokenize": recipe.tokenize.encoding}
+    return {name: sections[name] for name in _ALSO_READS.get(stage, ())}
 
 
 def plan(

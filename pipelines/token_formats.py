@@ -18,21 +18,22 @@ from curation.errors import ConfigError
 from curation.tokenize.megatron import read_index
 from pipelines.engine.files import FileRecord, Folder
 
-#: Library and name of the extra by format.
-_LIBRARIES = {"mds": ("streaming", "mds"), "huggingface": ("datasets", "huggingface")}
+#: Package and module of each format; the extra has the format's name.
+_LIBRARIES = {"mds": ("mosaicml-streaming", "streaming"), "huggingface": ("datasets", "datasets")}
 
 Files = dict[str, FileRecord]
 
 
-def check_formats(formats: Sequence[str]) -> None:
-    """Raise ConfigError where a format's library is absent."""
+def format_packages(formats: Sequence[str]) -> list[str]:
+    """Packages that write the formats. Raises ConfigError where one is absent."""
     for name in formats:
-        module, extra = _LIBRARIES[name]
+        package, module = _LIBRARIES[name]
         if importlib.util.find_spec(module) is None:
             raise ConfigError(
-                f"tokenize.formats: {name} needs the package of the module {module!r}: "
-                f"pip install 'curation[{extra}]'"
+                f"tokenize.formats: {name} needs the package {package}: "
+                f"pip install 'curation[{name}]'"
             )
+    return [_LIBRARIES[name][0] for name in formats]
 
 
 def write_formats(formats: Sequence[str], folder: Folder, shard: str) -> Files:

@@ -28,7 +28,7 @@ from pipelines.engine.stage import MANIFEST, Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import column_names, shard_tasks
 from pipelines.mix import saved_tokens
-from pipelines.token_formats import check_formats, write_formats
+from pipelines.token_formats import write_formats
 
 _COLUMNS = ["id", "url", "source", "repeats"]
 _RUNS = "encoded"
@@ -140,7 +140,6 @@ def run(run: StageRun) -> dict[str, Any]:
     inputs = [(s.name, s.fingerprint) for s in run.inputs]
     if manifest := run.complete(inputs):
         return manifest
-    check_formats(run.settings.formats)
     run.begin()
     encode = EncodeShards(run.settings_key, run.settings, has_saved_tokens(run))
     encode_tasks = shard_tasks(run.inputs)

@@ -19,21 +19,31 @@ class Shape(BaseModel):
     packing: Packing | None = Field(default=None, description="As in tokenize.packing")
 
 
-class TokenizeSettings(BaseModel):
-    """How documents become token sequences. Defaults: `configs/defaults/tokenize.yaml`."""
+class EncodeSettings(BaseModel):
+    """What decides the tokens of a document, and with them its part of a mix."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     tokenizer: str = Field(
         min_length=1, description="A built-in name, a `.tiktoken` file, or a trained folder"
     )
+    bos: bool = Field(description="Begin every document with the begin token")
+    eos: bool = Field(description="End every document with the end token")
+
+    @property
+    def marks(self) -> int:
+        """Begin and end tokens that every document gets."""
+        return int(self.bos) + int(self.eos)
+
+
+class TokenizeSettings(EncodeSettings):
+    """How documents become token sequences. Defaults: `configs/defaults/tokenize.yaml`."""
+
     context_length: Context = Field(description="Tokens of every sequence")
     packing: Packing = Field(
         description="`best_fit`: a document is cut only where it is longer than a sequence; "
         "`concat`: documents end to end, cut at every sequence"
     )
-    bos: bool = Field(description="Begin every document with the begin token")
-    eos: bool = Field(description="End every document with the end token")
     shard_tokens: int = Field(ge=1, description="About as many tokens go into one shard")
     formats: tuple[Literal["mds", "huggingface"], ...] = Field(
         default=(), description="Formats besides Megatron-Core's: each needs its library"
@@ -44,9 +54,9 @@ class TokenizeSettings(BaseModel):
     )
 
     @property
-    def marks(self) -> int:
-        """Begin and end tokens that every document gets."""
-        return int(self.bos) + int(self.eos)
+    def encoding(self) -> EncodeSettings:
+        """The part that decides tokens."""
+        return EncodeSettings(tokenizer=self.tokenizer, bos=self.bos, eos=self.eos)
 
     def for_mix(self, name: str = "") -> TokenizeSettings:
         """The settings under which one mix is written; the empty name is the mix without one."""

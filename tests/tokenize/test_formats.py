@@ -12,7 +12,7 @@ from curation.errors import ConfigError
 from curation.tokenize import IndexedWriter
 from pipelines import token_formats
 from pipelines.engine.files import Folder
-from pipelines.token_formats import check_formats, write_formats
+from pipelines.token_formats import format_packages, write_formats
 
 ROWS = np.arange(40, dtype=np.int32).reshape(5, 8) * 3000
 
@@ -49,6 +49,8 @@ def test_hugging_face_datasets(folder: Folder, tmp_path: Path) -> None:
 
 
 def test_an_absent_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(token_formats._LIBRARIES, "mds", ("no_such_module", "mds"))
-    with pytest.raises(ConfigError, match=r"needs .*'no_such_module'.*curation\[mds\]"):
-        check_formats(["mds"])
+    monkeypatch.setitem(token_formats._LIBRARIES, "mds", ("no-such-package", "no_such_module"))
+    with pytest.raises(
+        ConfigError, match=r"mds needs the package no-such-package: .*curation\[mds\]"
+    ):
+        format_packages(["mds"])
