@@ -25,6 +25,8 @@ class ClassifyDocuments:
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         result = Classifier(self.settings).apply(batch.column("text"), batch.column("language"))
         batch = with_column(batch, "quality", result.quality)
+        if result.rank is not None:
+            batch = with_column(batch, "quality_rank", result.rank)
         batch = with_column(batch, "domain", result.domain)
         batch = with_column(batch, "topic", result.topic)
         return Outcome(batch, decide(result, self.settings))

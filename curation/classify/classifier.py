@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts
-from curation.classify import onnx
+from curation.classify import onnx, ranking
 from curation.classify.features import Features, measure
 from curation.classify.linear import LinearModel, load
 from curation.classify.settings import ClassifySettings
@@ -33,6 +33,7 @@ class ClassifyResult:
     topic: pa.Array  # string
     topic_score: pa.Array  # float32: probability of the topic
     domain_scores: dict[str, pa.Array]  # float32 per domain by content: its probability
+    rank: pa.Array | None = None  # float32: share of the language's documents of lower quality
 
     def __len__(self) -> int:
         return len(self.quality)
@@ -65,14 +66,23 @@ class Classifier:
         domains = softmax(domain_model.outputs(measured[domain_model.max_bytes]))
         topics = softmax(topic_model.outputs(measured[topic_model.max_bytes]))
         best = topics.argmax(1) if len(topics) else np.zeros(0, np.int64)
+        scores = _float32(quality)
         return ClassifyResult(
-            quality=_float32(quality),
+            quality=scores,
+            rank=self._rank(scores, languages),
             grade=_float32(graded[:, 0]),
             domain=self._domain(domains, domain_model.labels, languages),
             topic=pa.array(np.array(topic_model.labels, object)[best], pa.string()),
             topic_score=_float32(topics[np.arange(len(best)), best]),
             domain_scores={n: _float32(domains[:, j]) for j, n in enumerate(domain_model.labels)},
         )
+
+    def _rank(self, quality: pa.Array, languages: pa.Array | None) -> pa.Array | None:
+        if self.settings.ranking is None:
+            return None
+        if languages is None:
+            languages = pa.nulls(len(quality), pa.string())
+        return ranking.load(self.settings.ranking).rank(quality, languages)
 
     def _domain(
         self,

@@ -6,7 +6,7 @@ import functools
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from curation import resources
 from curation.classify.onnx import OnnxSettings
@@ -39,10 +39,24 @@ class ClassifySettings(BaseModel):
         description="quality below which a document is removed (quality.low_score), by domain; "
         "domains not named keep everything"
     )
+    ranking: ModelFile | None = Field(
+        description="distribution of quality in each language (`curate train ranking`): adds the "
+        "column `quality_rank`, the share of the language's documents below; null: none"
+    )
+    min_rank: dict[Domain, Score] = Field(
+        description="rank below which a document is removed (quality.low_rank), by domain: about "
+        "this share of each language goes"
+    )
     drop_topics: tuple[str, ...] = Field(
         description="topics whose documents are removed (topic.dropped); to take fewer of a topic "
         "rather than none is the mix's work"
     )
+
+    @model_validator(mode="after")
+    def _ranks_need_a_ranking(self) -> ClassifySettings:
+        if self.min_rank and self.ranking is None:
+            raise ValueError("min_rank needs a ranking")
+        return self
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
@@ -53,6 +67,8 @@ class ClassifySettings(BaseModel):
         if self.onnx is not None:
             named["quality_onnx"] = self.onnx.model
             named["quality_onnx_tokenizer"] = self.onnx.tokenizer
+        if self.ranking is not None:
+            named["quality_ranking"] = self.ranking
         return named
 
 

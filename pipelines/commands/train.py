@@ -71,6 +71,14 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help=_FILES)
     one.add_argument("--language", required=True, help="code as `identify-language` writes it")
     one.set_defaults(command=_reference)
+    one = _task(
+        tasks,
+        "ranking",
+        "how quality is distributed in each language",
+        "curate train ranking --input 'out/classify/documents/*.parquet' --output my-ranking",
+    )
+    one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help="classified Parquet")
+    one.set_defaults(command=_ranking)
 
 
 def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.ArgumentParser:
@@ -178,4 +186,14 @@ def _reference(options: argparse.Namespace) -> int:
     output = Path(options.output)
     output.mkdir(parents=True, exist_ok=True)
     print(train_reference_files(_files(options.input), options.language, output, about, settings))
+    return 0
+
+
+def _ranking(options: argparse.Namespace) -> int:
+    from curation.train import About
+    from curation.train.ranking import RankingTraining, train_ranking
+
+    settings = _settings("ranking", RankingTraining, options.assignments)
+    about = About(options.version, options.licence, options.source, _command_line())
+    print(train_ranking(_files(options.input), Path(options.output), about, settings))
     return 0
