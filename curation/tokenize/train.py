@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import tiktoken
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,6 +26,7 @@ from curation.tokenize.vocabulary import (
     empty_slots,
     flatten,
     format_ranks,
+    parse_ranks,
     read_ranks,
 )
 from curation.tokenize.words import WordCounts
@@ -194,6 +196,25 @@ def _named(path: str | Path) -> dict[str, str]:
         }
 
 
+def base_ranks(base: str | Path) -> list[bytes]:
+    """Tokens by rank of a `.tiktoken` file, or of an encoding that tiktoken has by this name.
+
+    tiktoken takes them from its cache (`TIKTOKEN_CACHE_DIR`) or downloads them. Raises InputError
+    when the file is damaged, or neither is to be had.
+    """
+    name = Path(base).name.removesuffix(".tiktoken")
+    if Path(base).exists() or name not in tiktoken.list_encoding_names():
+        return read_ranks(base)
+    try:
+        ranks = tiktoken.get_encoding(name)._mergeable_ranks
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{base}: no such file, and tiktoken can't get {name}: {type(error).__name__}; "
+            "download the file yourself and name it"
+        ) from None
+    return parse_ranks(format_ranks(sorted(ranks, key=lambda t: ranks[t])), name)
+
+
 def train_tokenizer(
     corpus: Iterable[str],
     out: str | Path,
@@ -205,11 +226,12 @@ def train_tokenizer(
     """Train from files and write `<name>.tiktoken` and `card.yaml` into the folder `out`.
 
     Files: Parquet or JSON lines (`.jsonl`, `.jsonl.gz`) with `text` and, if balancing is wanted,
-    `language` and `source`; or `.txt`, whose name is the language. `base` is a `.tiktoken` file.
+    `language` and `source`; or `.txt`, whose name is the language. `base` is as in `base_ranks`.
     Returns the card; `load_tokenizer(out)` reads the result.
     """
     files = sorted(corpus)
-    trained = train(read_corpus(files), settings, read_ranks(base) if base else None)
+    started_from = base_ranks(base) if base else None
+    trained = train(read_corpus(files), settings, started_from)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     content = format_ranks(trained.tokens)
@@ -226,7 +248,12 @@ def train_tokenizer(
         "pattern": settings.pattern,
         "special_tokens": settings.special_tokens,
         "tokens": len(trained.tokens),
-        "base": None if base is None else _named(base),
+        "base": None
+        if started_from is None
+        else {
+            "file": Path(str(base)).name,
+            "sha256": hashlib.sha256(format_ranks(started_from)).hexdigest(),
+        },
         "settings": settings.model_dump(),
         "data": {
             "files": [_named(file) for file in files],

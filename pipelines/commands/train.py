@@ -58,7 +58,11 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         "--corpus 'texts/*.jsonl.gz' --output my-vocabulary",
     )
     one.add_argument("--corpus", nargs="+", required=True, metavar="GLOB", help=_FILES)
-    one.add_argument("--base", metavar="FILE", help=".tiktoken file whose ranks stay as they are")
+    one.add_argument(
+        "--base",
+        metavar="FILE",
+        help=".tiktoken file whose ranks stay as they are, or tiktoken's name of one",
+    )
     one.add_argument("--size", type=int, help="tokens, special tokens not counted")
     one.add_argument("--name", default="tokenizer", help="name of the vocabulary file")
     one.set_defaults(command=_tokenizer)

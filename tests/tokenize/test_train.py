@@ -7,11 +7,13 @@ import gzip
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +22,8 @@ from curation.tokenize import Tokenizer, TokenizerTraining, load_tokenizer, trai
 from curation.tokenize.bpe import merge_piece, new_work
 from curation.tokenize.pretokenize import pattern, piece_ends
 from curation.tokenize.tokenizer import special_tokens
-from curation.tokenize.train import group_weights
+from curation.tokenize.train import base_ranks, group_weights
+from curation.tokenize.vocabulary import format_ranks
 from curation.tokenize.words import WordCounts
 
 TEXT = (
@@ -177,6 +180,26 @@ def test_train_from_files_and_load(tmp_path: Path) -> None:
     loaded = load_tokenizer(tmp_path / "out")
     assert (loaded.name, loaded.vocab_size, loaded.pattern.name) == ("mine", 303, "marks")
     assert loaded.decode(loaded.encode(TEXT)) == TEXT
+
+
+def test_a_base_comes_from_a_file_or_from_the_cache_of_tiktoken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = format_ranks([*BYTES, b"ab"])
+    (tmp_path / "mine.tiktoken").write_bytes(ranks)
+    assert base_ranks(tmp_path / "mine.tiktoken") == [*BYTES, b"ab"]
+    found = SimpleNamespace(_mergeable_ranks={token: rank for rank, token in enumerate(BYTES)})
+    monkeypatch.setattr(tiktoken, "get_encoding", lambda name: found)
+    assert base_ranks("cl100k_base.tiktoken") == base_ranks("cl100k_base") == BYTES
+
+    def offline(name: str) -> None:
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(tiktoken, "get_encoding", offline)
+    with pytest.raises(InputError, match=r"cl100k_base.tiktoken: no such file, and tiktoken can't"):
+        base_ranks("cl100k_base.tiktoken")
+    with pytest.raises(InputError, match="cannot read"):
+        base_ranks("none.tiktoken")
 
 
 def test_bad_corpora_are_refused(tmp_path: Path) -> None:
