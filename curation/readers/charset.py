@@ -83,9 +83,7 @@ _CONTENT_CHARSET = re.compile(rb"charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;\
 _XML_ENCODING = re.compile(
     rb"\s*<\?xml[^>]*?\sencoding\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)')", re.IGNORECASE
 )
-# Bytes that ASCII-compatible text doesn't have but UTF-16 (NUL) and ISO-2022 or HZ (escapes) do.
 _HIGH_BYTES = bytes(range(128, 256))
-_ODD_ASCII = re.compile(rb"[\x00\x1b]|~\{")
 _ESCAPE = re.compile(rb"\x1b[$(]|~\{")
 
 
@@ -178,21 +176,24 @@ def decode_text(content: bytes, http_charset: str | None) -> tuple[str, str]:
 def utf8_html(content: bytes, http_charset: str | None) -> tuple[bytes, str]:
     """UTF-8 of the text that `decode_html` gives, and the codec.
 
-    Large pages are converted in pieces: as one `str`, a page with a single character beyond the
-    first plane takes four bytes for each of its characters.
+    Sound UTF-8 is only checked, the rest is converted, both in pieces: as one `str`, a page with a
+    single character beyond the first plane takes four bytes for each of its characters.
     """
-    if len(content) <= PIECE:
-        text, encoding = decode_html(content, http_charset)
-        return text.encode("utf-8", "replace"), encoding
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             return _converted(content, len(mark), encoding), encoding
-    odd = _ODD_ASCII.search(content) is not None
+    odd = _odd(content)
     wide = _utf16_without_mark(content) if odd else None
     if not wide and not (odd and content.isascii()) and _is_utf8(content):
         return content, "utf-8"
     encoding = _chosen(content, http_charset, True, wide, odd, _mostly_utf8(content))
     return _converted(content, 0, encoding), encoding
+
+
+def _odd(content: bytes) -> bool:
+    """Whether there is a sign of UTF-16 (NUL), ISO-2022 or HZ (escapes)."""
+    # Single bytes are found many times faster than pairs or patterns.
+    return b"\0" in content or b"\x1b" in content or (b"~" in content and b"~{" in content)
 
 
 def _pieces(content: bytes, start: int, encoding: str, errors: str) -> Iterator[str]:
@@ -227,7 +228,7 @@ def _decode(content: bytes, http_charset: str | None, html: bool) -> tuple[str, 
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             return content[len(mark) :].decode(encoding, "replace"), encoding
-    odd = _ODD_ASCII.search(content) is not None
+    odd = _odd(content)
     wide = _utf16_without_mark(content) if odd else None
     if not wide and not (odd and content.isascii()):
         try:
