@@ -126,10 +126,11 @@ def _ends_well(data, start, end, properties, any_script):  # type: ignore[no-unt
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_words(data, start, end, properties, any_script):  # type: ignore[no-untyped-def]
+def _count_words(data, start, end, properties, any_script, enough):  # type: ignore[no-untyped-def]
     """(pieces between white space, characters of the longest).
 
-    With `any_script` every letter of an unspaced script is a piece.
+    With `any_script` every letter of an unspaced script is a piece. Counting stops at `enough`
+    pieces, unless that is negative.
     """
     words = 0
     longest = 0
@@ -148,6 +149,8 @@ def _count_words(data, start, end, properties, any_script):  # type: ignore[no-u
             words += current == 0
             current += 1
             longest = max(longest, current)
+        if words == enough:
+            break
     return words, longest
 
 
@@ -178,14 +181,18 @@ def judge_line(data, start, end, properties, limits, phrases, buffer):  # type: 
 
     A line that condemns its document is not cut, so that the document's measurement still shows it.
     """
-    words, longest = _count_words(data, start, end, properties, limits.any_script)
+    # a line that is no longer than the longest word allowed needs no look at all of its words
+    enough = limits.min_words if end - start <= limits.max_word_length else -1
+    words, longest = _count_words(data, start, end, properties, limits.any_script, enough)
     if longest > limits.max_word_length:
         return LONG_WORD, 0, 0
     if limits.citations:
+        brackets = 0
         for i in range(start, end):
-            if data[i] == _OPEN:
-                n = _without_citations(data, start, end, buffer)
-                return _judge(buffer, 0, n, properties, words, limits, phrases)
+            brackets += data[i] == _OPEN
+        if brackets:
+            n = _without_citations(data, start, end, buffer)
+            return _judge(buffer, 0, n, properties, words, limits, phrases)
     return _judge(data, start, end, properties, words, limits, phrases)
 
 

@@ -10,6 +10,7 @@ from curation.arrow import Texts
 from curation.filters.names import CONTENT
 from curation.filters.scratch import allocate
 from curation.text import characters as ch
+from curation.text.ascii import byte_set
 from curation.text.buffers import read_only
 from curation.text.lines import characters, feed_lines, strip_left, strip_right
 from curation.text.words import code_point
@@ -19,6 +20,9 @@ _SEMICOLON, _OPEN, _CLOSE, _PAREN, _COLON = 0x3B, 0x7B, 0x7D, 0x29, 0x3A
 _COMMA, _EQUALS, _PAREN_OPEN = 0x2C, 0x3D, 0x28
 _BACKSLASH, _DOLLAR, _CARET, _UNDERSCORE, _BRACKET = 0x5C, 0x24, 0x5E, 0x5F, 0x5B
 _HASH, _SLASH, _STAR = 0x23, 0x2F, 0x2A
+_CODE_MARKS = byte_set("([=_")
+_MATH_MARKS = byte_set("^$=\\")
+_MATH_MARKS[[0xE2, 0xF0]] = True  # lead bytes of mathematical symbols
 #: Code marks that a line needs to count as code; each is a bracket pair, operator or indentation.
 _MARKS = 2
 
@@ -47,6 +51,8 @@ def _looks_like_code(data, raw, start, end):  # type: ignore[no-untyped-def]
     joined = 0
     for i in range(start + 1, end - 1):
         b = data[i]
+        if not _CODE_MARKS[b]:
+            continue
         name = data[i - 1] | 32
         named = 97 <= name <= 122 or 48 <= data[i - 1] <= 57
         if b in (_PAREN_OPEN, _BRACKET) and named:
@@ -84,6 +90,8 @@ def measure_content(data, begin, end, properties, n_lines, lines, text_chars, ou
     marks = 0
     for i in range(begin, end):
         b = data[i]
+        if not _MATH_MARKS[b]:
+            continue
         if b < 0x80:
             if b == _CARET:
                 marks += 1

@@ -7,8 +7,8 @@ import numba
 from curation.text import characters as ch
 from curation.text.words import IS_WORD, STARTS_ALNUM, code_point, segment
 
-CODES = {"datatrove": 0, "dolma": 1, "dclm": 2}
-DATATROVE, DOLMA, DCLM = 0, 1, 2
+CODES = {"datatrove": 0, "dolma": 1, "dclm": 2, "nemo": 3}
+DATATROVE, DOLMA, DCLM, NEMO = 0, 1, 2, 3
 
 _SPACE = ch.SPACE
 
@@ -38,7 +38,7 @@ def split_spaces(data, begin, end, properties, starts, ends):  # type: ignore[no
 @numba.njit(cache=True, nogil=True)
 def find_tokens(data, begin, end, properties, dialect, starts, ends):  # type: ignore[no-untyped-def]
     """Spans of what the dialect counts: words and symbols, or pieces between white space."""
-    if dialect == DOLMA:
+    if dialect == DOLMA or dialect == NEMO:
         return split_spaces(data, begin, end, properties, starts, ends)
     return segment(data, begin, end, properties, starts, ends)
 
@@ -47,7 +47,7 @@ def find_tokens(data, begin, end, properties, dialect, starts, ends):  # type: i
 def keep_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
     """Drop described tokens that the dialect does not count; return how many remain.
 
-    DCLM counts words that begin with a letter or a digit, the other two everything.
+    DCLM counts words that begin with a letter or a digit, the others everything.
     """
     if dialect != DCLM:
         return n

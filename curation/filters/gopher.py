@@ -8,11 +8,14 @@ import numpy as np
 from curation.filters.dialects import DATATROVE, DCLM, DOLMA
 from curation.filters.lexicon import stop_words
 from curation.text import characters as ch
+from curation.text.ascii import byte_set
 from curation.text.lines import all_lines, feed_lines, strip_left, strip_right
 from curation.text.words import HAS_ALPHA, IS_WORD, NOT_PUNCTUATION, STARTS_ALNUM, code_point
 
 _SPACE = ch.SPACE
 _HASH, _DOT, _DASH, _STAR = 0x23, 0x2E, 0x2D, 0x2A
+_SYMBOLS = byte_set("#.")
+_SYMBOLS[0xE2] = True  # lead byte of the ellipsis
 _ELLIPSIS, _BULLET = 0x2026, 0x2022
 
 
@@ -24,6 +27,9 @@ def _count_symbols(data, start, end):  # type: ignore[no-untyped-def]
     i = start
     while i < end:
         b = data[i]
+        if not _SYMBOLS[b]:
+            i += 1
+            continue
         if b == _HASH:
             hashes += 1
         elif (b == _DOT and i + 2 < end and data[i + 1] == _DOT and data[i + 2] == _DOT) or (

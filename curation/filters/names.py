@@ -34,6 +34,7 @@ REFINEDWEB = ("flagged_word_ratio",)
 LLAMA3 = ("line_ngram_coverage",)
 DIRTY = ("dirty_word_count", "dirty_word_ratio")
 REFERENCE = ("kl_divergence", "outlier_token_ratio")
+PERPLEXITY = ("perplexity", "perplexity_percentile")
 CONTENT = ("code_line_ratio", "math_ratio")
 
 NAMES: tuple[str, ...] = (
@@ -45,6 +46,7 @@ NAMES: tuple[str, ...] = (
     *(f"llama3_{name}" for name in LLAMA3),
     *DIRTY,
     *REFERENCE,
+    *PERPLEXITY,
     *CONTENT,
 )
 

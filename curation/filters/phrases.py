@@ -16,8 +16,8 @@ class Phrases(NamedTuple):
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
     bits: npt.NDArray[np.int64]
-    first: npt.NDArray[np.uint8]  # [256] 1 where some phrase begins with this byte
-    pairs: npt.NDArray[np.uint8]  # [65536] 1 where some phrase begins with these two
+    first: npt.NDArray[np.uint64]  # [256] a bit for each byte with which phrases begin
+    second: npt.NDArray[np.uint64]  # [256] bits of those behind which the byte may stand
 
 
 def _cases(b: int) -> list[int]:
@@ -28,21 +28,18 @@ def _cases(b: int) -> list[int]:
 def compile_phrases(groups: Sequence[tuple[int, Sequence[str]]]) -> Phrases:
     """Pack groups of (bits, phrases)."""
     raw = [(bits, phrase.lower().encode()) for bits, phrases in groups for phrase in phrases]
-    first = np.zeros(256, np.uint8)
-    pairs = np.zeros((256, 256), np.uint8)
+    first = np.zeros(256, np.uint64)
+    second = np.zeros(256, np.uint64)
     for _, phrase in raw:
-        for b in _cases(phrase[0]):
-            first[b] = 1
-            if len(phrase) == 1:
-                pairs[b] = 1
-            else:
-                pairs[b, _cases(phrase[1])] = 1
+        bit = np.uint64(1) << np.uint64(phrase[0] % 64)
+        first[_cases(phrase[0])] |= bit
+        second[_cases(phrase[1]) if len(phrase) > 1 else slice(None)] |= bit
     return Phrases(
         np.frombuffer(b"".join(p for _, p in raw) + b"\0", np.uint8).copy(),
         np.cumsum([0, *(len(p) for _, p in raw)]).astype(np.int64),
         np.array([bits for bits, _ in raw], np.int64),
         first,
-        pairs.reshape(-1),
+        second,
     )
 
 
@@ -68,9 +65,10 @@ def find_phrases(data, start, end, phrases):  # type: ignore[no-untyped-def]
     """Bits of all phrases that occur in data[start:end]."""
     found = np.int64(0)
     for i in range(start, end):
-        if not phrases.first[data[i]]:
-            continue
-        if i + 1 < end and not phrases.pairs[np.int64(data[i]) << 8 | data[i + 1]]:
+        here = phrases.first[data[i]]
+        if i + 1 < end:
+            here &= phrases.second[data[i + 1]]
+        if not here:
             continue
         for k in range(len(phrases.bits)):
             if found & phrases.bits[k] != phrases.bits[k] and equals(

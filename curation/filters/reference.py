@@ -10,8 +10,6 @@ without numbers.
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ import numpy.typing as npt
 
 from curation.arrow import Texts
 from curation.errors import ConfigError, InputError
+from curation.filters.archive import save_arrays
 from curation.filters.names import REFERENCE
 from curation.filters.scratch import allocate, begin, fill_tokens, number_tokens
 from curation.filters.tables import Table, build, intern, lookup
@@ -52,13 +51,7 @@ class Reference:
             "log_probabilities": self.log_probabilities.astype(np.float16),
             "header": np.array([self.log_unknown, self.tokens], np.float64),
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(path, "w") as archive:  # np.savez would write the time of day
-            for name, array in arrays.items():
-                held = io.BytesIO()
-                np.save(held, array)
-                entry = zipfile.ZipInfo(f"{name}.npy")
-                archive.writestr(entry, held.getvalue(), zipfile.ZIP_DEFLATED, 9)
+        save_arrays(path, arrays)
 
 
 def load_reference(path: str | Path, language: str) -> Reference:

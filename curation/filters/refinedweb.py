@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 from curation.filters.phrases import Phrases, compile_phrases, equals
+from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.lines import feed_lines, strip_left, strip_right
 from curation.text.words import code_point
@@ -23,6 +24,7 @@ REASONS = (
     "refinedweb.one_word",
 )
 
+_SPACES = ascii.SPACES
 _SPACE, _UPPER, _NUMBER, _SINGLE = ch.SPACE, ch.UPPER, ch.NUMBER, ch.SINGLE
 
 
@@ -59,6 +61,14 @@ def _is_counter(data, start, end, properties, nouns):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True, nogil=True)
+def _only_ascii(data, start, end):  # type: ignore[no-untyped-def]
+    bits = np.uint8(0)
+    for i in range(start, end):
+        bits |= data[i]
+    return bits < 0x80
+
+
+@numba.njit(cache=True, nogil=True)
 def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-untyped-def]
     """(code, words) of the stripped line data[start:end]; shares are of all its characters.
 
@@ -70,6 +80,17 @@ def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-
     words = 0
     inside = False
     i = start
+    if _only_ascii(data, start, end):
+        before = True
+        for k in range(start, end):
+            b = data[k]
+            upper += (b >= 65) & (b <= 90)
+            numeric += (b >= 48) & (b <= 57)
+            space = _SPACES[b]
+            words += before & (not space)
+            before = space
+        chars = end - start
+        i = end
     while i < end:
         c, size = code_point(data, i)
         p = properties[c]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from curation.filters.dialects import DATATROVE, DCLM, DOLMA
+from curation.filters.dialects import DATATROVE, DCLM, DOLMA, NEMO
 from curation.filters.scratch import begin
 from curation.filters.tables import intern
 from curation.hashing import xxh64
@@ -18,6 +18,7 @@ from curation.text.lines import characters, feed_lines, paragraphs, strip_left
 
 _ONCE = -1
 _LF = 10
+_BLANK = 0x20
 _SHIFT = np.uint64(32)
 
 
@@ -100,7 +101,36 @@ def _length(tokens, i, n):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _top(n, size, distinct_grams, tokens, grams, dialect):  # type: ignore[no-untyped-def]
+def _literal_copies(data, begin, end, tokens, first, n):  # type: ignore[no-untyped-def]
+    """How often n words, a blank between each two, stand in the text one behind the other, as
+    str.replace finds them: also inside of longer words, not across other white space."""
+    found = 0
+    i = begin
+    while i < end:
+        at = i
+        for k in range(first, first + n):
+            if k > first:
+                if at >= end or data[at] != _BLANK:
+                    at = -1
+                    break
+                at += 1
+            for source in range(tokens.starts[k], tokens.ends[k]):
+                if at >= end or data[at] != data[source]:
+                    at = -1
+                    break
+                at += 1
+            if at < 0:
+                break
+        if at < 0:
+            i += 1
+        else:
+            found += 1
+            i = at
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _top(data, begin, end, n, distinct_grams, tokens, grams, dialect):  # type: ignore[no-untyped-def]
     """Characters in all copies of the most frequent n-gram."""
     best = 1
     first = 0
@@ -117,6 +147,9 @@ def _top(n, size, distinct_grams, tokens, grams, dialect):  # type: ignore[no-un
             first = i
     if dialect == DATATROVE:  # words joined by a space; a single occurrence counts too
         return best * (_length(tokens, first, n) + n - 1)
+    if dialect == NEMO:
+        copies = _literal_copies(data, begin, end, tokens, first, n)
+        return copies * (_length(tokens, first, n) + n - 1)
     if dialect == DCLM and best == 1:
         return 0
     return best * _length(tokens, first, n)
@@ -141,6 +174,15 @@ def _duplicated(n, active, distinct_grams, tokens, grams, dialect):  # type: ign
     for k in range(distinct_grams):
         grams.marks[k] = 0
     free = 0
+    if dialect == NEMO:  # words of later copies, each once, with the blanks before new ones
+        for a in range(active):
+            i = grams.active[a]
+            if grams.marks[grams.at[i]]:
+                start = max(free, i)
+                free = i + n
+                total += _length(tokens, start, free - start) + min(free - start, n - 1)
+            grams.marks[grams.at[i]] = 1
+        return total
     for a in range(active):
         i = grams.active[a]
         if i < free:
@@ -162,10 +204,11 @@ def _all_gram_characters(n, size, tokens):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_ngrams(size, text_chars, scratch, dialect, out):  # type: ignore[no-untyped-def]
+def measure_ngrams(data, begin, end, size, text_chars, scratch, dialect, out):  # type: ignore[no-untyped-def]
     """Fill out[0:9] with the shares for the top 2..4-grams and the repeated 5..10-grams.
 
-    Tokens are numbered; `text_chars` is the number of characters of the whole text.
+    Tokens are numbered; `text_chars` is the number of characters of the whole text. Where a text
+    has fewer words, the share is 0, but 1 with NeMo Curator.
     """
     tokens = scratch.tokens
     grams = scratch.grams
@@ -176,14 +219,14 @@ def measure_ngrams(size, text_chars, scratch, dialect, out):  # type: ignore[no-
         if distinct.counts[tokens.ids[i]] > 1:
             grams.active[active] = i
             active += 1
-    whole = text_chars if dialect == DATATROVE else tokens.before[size]
+    whole = text_chars if dialect == DATATROVE or dialect == NEMO else tokens.before[size]
     for n in range(2, 11):
         if size < n or whole == 0:
-            out[n - 2] = 0.0
+            out[n - 2] = 1.0 if dialect == NEMO else 0.0
             continue
         fresh = _grow(n, active, size, tokens, distinct, scratch.interner, grams)
         if n <= 4:
-            out[n - 2] = _top(n, size, fresh, tokens, grams, dialect) / whole
+            out[n - 2] = _top(data, begin, end, n, fresh, tokens, grams, dialect) / whole
         active = _keep_repeated(active, grams)
         if n > 4:
             if dialect == DOLMA:
@@ -242,6 +285,18 @@ def _dclm_shares(data, n, properties, scratch, out):  # type: ignore[no-untyped-
 
 
 @numba.njit(cache=True, nogil=True)
+def _nemo_shares(data, n, scratch, out):  # type: ignore[no-untyped-def]
+    """What would go if each piece stood once; NaN where there is nothing."""
+    lines = scratch.lines
+    whole = 0
+    for i in range(n):
+        whole += characters(data, lines.starts[i], lines.ends[i])
+    copies, chars = duplicate_pieces(data, n, lines, scratch.interner, scratch.grams, False)
+    out[0] = copies / n if n else np.nan
+    out[1] = chars / whole if whole else np.nan
+
+
+@numba.njit(cache=True, nogil=True)
 def measure_pieces(data, start, end, properties, text_chars, word_chars, scratch, dialect, out):  # type: ignore[no-untyped-def]
     """Fill out[0:4] with the shares of duplicate lines and paragraphs, by number and characters.
 
@@ -252,6 +307,9 @@ def measure_pieces(data, start, end, properties, text_chars, word_chars, scratch
     if dialect == DCLM:
         _dclm_shares(data, n, properties, scratch, out)
         _dclm_shares(data, double_feeds(data, start, end, lines), properties, scratch, out[2:])
+    elif dialect == NEMO:
+        _nemo_shares(data, drop_blank(data, n, lines, properties), scratch, out)
+        _nemo_shares(data, double_feeds(data, start, end, lines), scratch, out[2:])
     elif dialect == DOLMA:
         _piece_shares(data, n, word_chars, scratch, True, out)
         out[2:4] = np.nan

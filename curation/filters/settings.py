@@ -32,8 +32,14 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class DialectSettings(Settings):
+class GopherSettings(Settings):
     dialect: Literal["datatrove", "dolma", "dclm"] = Field(
+        description="tool whose meaning of words and lines the signals follow"
+    )
+
+
+class RepetitionSettings(Settings):
+    dialect: Literal["datatrove", "dolma", "dclm", "nemo"] = Field(
         description="tool whose meaning of words and of repetition the signals follow"
     )
 
@@ -73,8 +79,8 @@ class LineNgramSettings(Settings):
 class SignalSettings(Settings):
     """What is measured; lists are folders with one file per language."""
 
-    gopher: DialectSettings
-    repetition: DialectSettings
+    gopher: GopherSettings
+    repetition: RepetitionSettings
     c4: C4Settings
     fineweb: FineWebSettings
     refinedweb: RefinedWebSettings
@@ -85,6 +91,9 @@ class SignalSettings(Settings):
         description="folder of <language>.txt: phrases that excuse the dirty words in them"
     )
     reference: str | None = Field(description="folder of <language>.npz word distributions")
+    perplexity: str | None = Field(
+        description="folder of <language>.npz models of characters; null: it is not measured"
+    )
     unlabelled_language: str | None = Field(
         description="language of the texts where there is no language column at all"
     )

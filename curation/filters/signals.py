@@ -27,6 +27,7 @@ from curation.filters import (
     line_ngrams,
     lists,
     names,
+    perplexity,
     reference,
     refinedweb,
     repetition,
@@ -50,7 +51,8 @@ _REFINEDWEB = _FINEWEB + len(names.FINEWEB)
 _LLAMA3 = _REFINEDWEB + len(names.REFINEDWEB)
 _DIRTY = _LLAMA3 + len(names.LLAMA3)
 _REFERENCE = _DIRTY + len(names.DIRTY)
-_CONTENT = _REFERENCE + len(names.REFERENCE)
+_PERPLEXITY = _REFERENCE + len(names.REFERENCE)
+_CONTENT = _PERPLEXITY + len(names.PERPLEXITY)
 
 _DATATROVE = dialects.DATATROVE
 _DOLMA = dialects.DOLMA
@@ -74,6 +76,7 @@ class Kit(NamedTuple):
     dirty_words: Table
     reference: Table
     reference_unknown: npt.NDArray[np.float64]
+    models: perplexity.ModelTable
 
 
 @numba.njit(cache=True, nogil=True)
@@ -96,10 +99,13 @@ def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, give
 @numba.njit(cache=True, nogil=True)
 def _measure(  # type: ignore[no-untyped-def]
     data, offsets, kit, numbers, given, given_starts, given_ends, space, buffer, coverage, counts,
-    out,
+    symbols, out,
 ):  # fmt: skip
-    """Fill out[documents, signals]; `numbers[documents, 3]` are the stop word, dirty word and
-    reference lists; `given` are the offsets of supplied tokens, empty where there are none."""
+    """Fill out[documents, signals].
+
+    `numbers[documents, 4]` are the stop and dirty word lists, references and models, negative for
+    none; `given` are the offsets of supplied tokens, empty where there are none.
+    """
     tokens = space.tokens
     for d in range(len(offsets) - 1):
         begin = offsets[d]
@@ -140,7 +146,11 @@ def _measure(  # type: ignore[no-untyped-def]
                 row[_DIRTY + 1] = covered / total
         reference.measure_reference(
             tokens, space.distinct, kinds, space, numbers[d, 2], kit.reference.keys,
-            kit.reference.values, kit.reference_unknown, row[_REFERENCE:_CONTENT],
+            kit.reference.values, kit.reference_unknown, row[_REFERENCE:_PERPLEXITY],
+        )  # fmt: skip
+        perplexity.measure_perplexity(
+            data, begin, end, kit.properties, kit.lower, numbers[d, 3], kit.models, symbols,
+            row[_PERPLEXITY:_CONTENT],
         )  # fmt: skip
         lines = feed_lines(data, begin, end, space.lines.starts, space.lines.ends)
         content.measure_content(
@@ -166,7 +176,7 @@ def _measure(  # type: ignore[no-untyped-def]
             data, begin, end, kit.properties, chars, word_chars, space, loaded,
             row[_REPETITION:_NGRAMS],
         )  # fmt: skip
-        repetition.measure_ngrams(n, chars, space, loaded, row[_NGRAMS:_C4])
+        repetition.measure_ngrams(data, begin, end, n, chars, space, loaded, row[_NGRAMS:_C4])
 
 
 class Meter:
@@ -181,10 +191,15 @@ class Meter:
             reference.load_reference(path, language)
             for language, path in lists.by_language(settings.reference, ".npz").items()
         ]
+        models = [
+            perplexity.load_model(path, language)
+            for language, path in lists.by_language(settings.perplexity, ".npz").items()
+        ]
         self._numbers = (
             {language: i for i, language in enumerate(stop_words)},
             {language: i for i, language in enumerate(dirty)},
             {held.language: i for i, held in enumerate(references)},
+            {held.language: i for i, held in enumerate(models)},
         )
         table, unknown = reference.reference_table(references)
         rule = settings.line_ngrams
@@ -222,6 +237,7 @@ class Meter:
             ),
             table,
             unknown,
+            perplexity.model_table(models),
         )
 
     @property
@@ -230,7 +246,7 @@ class Meter:
         return self._kit
 
     def list_numbers(self, languages: pa.Array | None, rows: int) -> npt.NDArray[np.int64]:
-        """Numbers of the stop word, dirty word and reference lists: [rows, 3], -1 for none."""
+        """Numbers of stop and dirty word lists, references, models: [rows, 4], -1 for none."""
         if languages is None:
             languages = pa.array([self.settings.unlabelled_language] * rows, pa.string())
         encoded = pc.dictionary_encode(languages, null_encoding="encode")
@@ -242,7 +258,7 @@ class Meter:
                 for label in encoded.dictionary.to_pylist()
             ],
             np.int64,
-        ).reshape(-1, 3)
+        ).reshape(-1, 4)
         return np.ascontiguousarray(table[encoded.indices.to_numpy(zero_copy_only=False)])
 
     def measure(
@@ -274,6 +290,7 @@ class Meter:
             c4.scratch_line(most),
             np.empty(most + 2, np.float64),
             np.empty(most + 2, np.int64),
+            perplexity.scratch_symbols(most),
             out,
         )
         columns = np.ascontiguousarray(out.T)

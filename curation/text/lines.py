@@ -10,14 +10,17 @@ import numba
 import numpy as np
 
 from curation.arrow import Texts
+from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import Spans, code_point
 
 _SPACE, _BREAK, _TERMINAL, _CLOSE, _UPPER = ch.SPACE, ch.BREAK, ch.TERMINAL, ch.CLOSE, ch.UPPER
 _ALPHA = ch.ALPHA
+_INNER = ascii.INNER
 _LF = 10
 _CR = 13
+_STOP = 46
 _ASCII = 0x80
 
 
@@ -127,6 +130,29 @@ def paragraphs(data, begin, end, properties, starts, ends):  # type: ignore[no-u
     return n + 1
 
 
+@numba.njit(inline="always")
+def _last(data, begin, end):  # type: ignore[no-untyped-def]
+    """Offset of the last character of data[begin:end], which is not empty."""
+    last = end - 1
+    while last > begin and data[last] & 0xC0 == 0x80:
+        last -= 1
+    return last
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_initial(data, begin, end, properties):  # type: ignore[no-untyped-def]
+    """Whether data[begin:end] ends in a capital that no letter precedes."""
+    if begin == end:
+        return False
+    last = _last(data, begin, end)
+    if not properties[code_point(data, last)[0]] & _UPPER:
+        return False
+    if last == begin:
+        return True
+    before = code_point(data, _last(data, begin, last))[0]
+    return not properties[before] & (_UPPER | _ALPHA)
+
+
 @numba.njit(cache=True, nogil=True)
 def next_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Byte after the sentence that begins at `start`.
@@ -135,18 +161,19 @@ def next_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
     behind it, if white space or the end follows; characters beyond ASCII (`。`, `।`) need nothing
     behind them. A full stop after a single capital letter (an initial) ends no sentence.
     """
-    before = 0  # kinds of the two last characters: 1 capital, 2 other letter, 0 neither
-    last = 0
+    begin = start  # of the characters since the last mark
     i = start
     while i < end:
+        while i < end and _INNER[data[i]]:
+            i += 1
+        if i >= end:
+            break
         c, size = code_point(data, i)
         p = np.int64(properties[c])
         if not p & _TERMINAL:
-            before = last
-            last = 1 if p & _UPPER else (2 if p & _ALPHA else 0)
             i += size
             continue
-        initial = c == 46 and last == 1 and before == 0
+        initial = c == _STOP and _is_initial(data, begin, i, properties)
         free = c >= _ASCII
         run = 1
         i += size
@@ -159,8 +186,7 @@ def next_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
                 run += 1
                 free = free or c >= _ASCII
             i += size
-        before = 0
-        last = 0
+        begin = i
         if i >= end or free or (p & _SPACE and not (initial and run == 1)):
             return i
     return end

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
+from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 
@@ -38,6 +39,7 @@ _ALPHA, _EXTEND, _NUMBER, _SINGLE = ch.ALPHA, ch.EXTEND, ch.NUMBER, ch.SINGLE
 _SKIP = ch.SPACE | ch.IGNORE
 _WORD, _MID, _MID_NUMBER, _CONNECT = ch.WORD, ch.MID, ch.MID_NUMBER, ch.CONNECT
 _PUNCTUATION = ch.PUNCTUATION
+_ALNUM = ascii.ALNUM
 
 
 class Spans(NamedTuple):
@@ -93,6 +95,12 @@ def token_end(data, start, end, properties):  # type: ignore[no-untyped-def]
         return i
     last = p
     while i < end:
+        if _ALNUM[data[i]]:
+            i += 1
+            while i < end and _ALNUM[data[i]]:
+                i += 1
+            last = np.int64(properties[data[i - 1]])
+            continue
         c, size = code_point(data, i)
         p = np.int64(properties[c])
         if p & _WORD and not p & _SINGLE:

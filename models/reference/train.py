@@ -18,7 +18,8 @@ from pathlib import Path
 
 from curation.language import identify
 from curation.train import About
-from curation.train.reference import CARD, train_reference_files
+from curation.train.by_language import CARD
+from curation.train.reference import train_reference_files
 
 GOOD = 3  # grade from which a web page counts as prose to compare with
 ABOUT = About(

@@ -83,6 +83,22 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     )
     one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help="classified Parquet")
     one.set_defaults(command=_ranking)
+    one = _task(
+        tasks,
+        "perplexity",
+        "a language's model of characters, for perplexity",
+        "curate train perplexity --language de --input 'wiki/*.parquet' --output models",
+    )
+    one.add_argument("--input", nargs="+", required=True, metavar="GLOB", help=_FILES)
+    one.add_argument("--language", required=True, help="code as `identify-language` writes it")
+    one.add_argument(
+        "--calibrate",
+        nargs="+",
+        default=[],
+        metavar="GLOB",
+        help="documents among which percentiles rank; default: texts held out of --input",
+    )
+    one.set_defaults(command=_perplexity)
 
 
 def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.ArgumentParser:
@@ -200,4 +216,17 @@ def _ranking(options: argparse.Namespace) -> int:
     settings = _settings("ranking", RankingTraining, options.assignments)
     about = About(options.version, options.licence, options.source, _command_line())
     print(train_ranking(_files(options.input), Path(options.output), about, settings))
+    return 0
+
+
+def _perplexity(options: argparse.Namespace) -> int:
+    from curation.train import About
+    from curation.train.perplexity import PerplexityTraining, train_perplexity_files
+
+    settings = _settings("perplexity", PerplexityTraining, options.assignments)
+    about = About(options.version, options.licence, options.source, _command_line())
+    output = Path(options.output)
+    output.mkdir(parents=True, exist_ok=True)
+    inputs, calibrate = _files(options.input), _files(options.calibrate)
+    print(train_perplexity_files(inputs, options.language, output, about, settings, calibrate))
     return 0

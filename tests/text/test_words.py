@@ -9,6 +9,8 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curation.text import ascii
+from curation.text import characters as ch
 from curation.text.characters import UNSPACED_SCRIPTS
 from curation.text.words import token_hash, word_list, words
 
@@ -129,3 +131,11 @@ def test_hash_ignores_case() -> None:
 
 def test_null_is_no_words() -> None:
     assert np.array_equal(words(pa.array([None, "a"])).doc_offsets, [0, 0, 1])
+
+
+def test_tables_of_bytes_say_what_the_properties_say() -> None:
+    table = ch.properties()[:128]
+    assert (ascii.ALNUM[:128] == (table & (ch.ALPHA | ch.NUMBER) != 0)).all()
+    assert (ascii.SPACES[:128] == (table & ch.SPACE != 0)).all()
+    assert (ascii.INNER[:128] == (table & ch.TERMINAL == 0)).all()
+    assert not (ascii.ALNUM | ascii.SPACES | ascii.INNER)[128:].any()

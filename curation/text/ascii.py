@@ -1,0 +1,29 @@
+"""What kernels ask of single bytes, as tables of 256 entries, so that most text needs no decoding.
+
+They say of ASCII what `characters.properties` says; every byte beyond ASCII has its own answer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.bool_]
+
+
+def byte_set(members: str, beyond: bool = False) -> Bytes:
+    """Whether a byte is one of the ASCII `members`, or lies beyond ASCII where `beyond` is set."""
+    table = np.zeros(256, np.bool_)
+    table[[ord(char) for char in members]] = True
+    table[128:] = beyond
+    return table
+
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+#: ASCII letters and digits.
+ALNUM = byte_set(_LETTERS + "0123456789")
+#: ASCII white space as str.isspace.
+SPACES = byte_set("\t\n\v\f\r\x1c\x1d\x1e\x1f ")
+#: Bytes that end no sentence, whatever stands around them.
+INNER = ~byte_set(".!?", beyond=True)

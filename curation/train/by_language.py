@@ -1,0 +1,117 @@
+"""Models with one file per language in a folder: their texts, their shared card."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation.errors import InputError
+from curation.models import ModelCard, read_card
+from curation.train.inputs import rows
+from curation.train.report import About, Report
+
+CARD = "card.yaml"
+
+
+class TextSettings(BaseModel):
+    """Where the texts of a language are found in the rows of a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text_column: str = Field(min_length=1)
+    language_column: str | None = Field(
+        description="`a|b`: the first that a row has; rows of another language are passed over, "
+        "rows without one count; null: all rows count"
+    )
+    batch_characters: int = Field(ge=1000, description="text that is counted at a time")
+
+
+def batches(
+    inputs: Sequence[Path | str], language: str, settings: TextSettings
+) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    names = settings.language_column.split("|") if settings.language_column else []
+    for path in map(Path, inputs):
+        for place, row in rows(path):
+            text = row.get(settings.text_column)
+            if not isinstance(text, str):
+                raise InputError(f"{place}: no string {settings.text_column!r}")
+            label = next((row[n] for n in names if row.get(n) is not None), language)
+            if label != language:
+                continue
+            batch.append(text)
+            size += len(text)
+            if size >= settings.batch_characters:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def pieces(texts: list[str], characters: int) -> list[str]:
+    """Texts joined until they have so many characters; the last piece may be shorter."""
+    pieces: list[str] = []
+    held: list[str] = []
+    size = 0
+    for text in texts:
+        held.append(text[: max(characters - size, 0)])
+        size += len(text)
+        if size >= characters:
+            pieces.append("\n".join(held))
+            held, size = [], 0
+    return pieces or ["\n".join(held)]
+
+
+def file_facts(inputs: Sequence[Path | str]) -> list[dict[str, Any]]:
+    """Names and checksums, for the card."""
+    return [
+        {"file": Path(p).name, "sha256": hashlib.sha256(Path(p).read_bytes()).hexdigest()}
+        for p in inputs
+    ]
+
+
+def add_to_card(
+    name: str,
+    task: str,
+    model: Path,
+    language: str,
+    about: About,
+    files: list[dict[str, Any]],
+    settings: BaseModel,
+    metrics: dict[str, Any],
+) -> Report:
+    """Create the folder's card, or add the language to it."""
+    folder = model.parent
+    old = read_card(folder) if (folder / CARD).exists() else None
+    held: dict[str, Any] = {
+        "sha256": dict(old.sha256) if old and isinstance(old.sha256, dict) else {},
+        "data": dict(old.data) if old and isinstance(old.data, dict) else {},
+        "metrics": dict(old.metrics) if old else {},
+    }
+    sha256 = hashlib.sha256(model.read_bytes()).hexdigest()
+    held["sha256"][model.name] = sha256
+    held["data"][language] = files
+    held["metrics"][language] = metrics
+    card = ModelCard(
+        name=name,
+        version=about.version,
+        task=task,
+        licence=about.licence,
+        source=about.source,
+        command=about.command,
+        sha256=dict(sorted(held["sha256"].items())),
+        data=dict(sorted(held["data"].items())),
+        metrics=dict(sorted(held["metrics"].items())),
+        settings=settings.model_dump(mode="json"),  # type: ignore[call-arg]
+    )
+    text = yaml.safe_dump(
+        card.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100
+    )
+    (folder / CARD).write_text(text, encoding="utf-8")
+    return Report(model, sha256, metrics)
