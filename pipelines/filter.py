@@ -8,11 +8,15 @@ from typing import Any
 import pyarrow as pa
 
 from curation.filters import load_filter
+from curation.filters.hosts import HOSTS, most_personal
 from curation.filters.settings import FilterSettings
 from curation.schema import with_column
 from pipelines.engine.files import Folder
+from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, run_transform
+
+_HOSTS = "personal_hosts"
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,17 @@ class FilterDocuments:
         extra = {f"personal_data.{kind}": n for kind, n in result.pii_counts.items()}
         for language, documents in result.languages_without_settings.items():
             extra[f"language_without_own_rules.{language}"] = documents
-        return Outcome(batch, result.verdicts, result.edits, extra)
+        return Outcome(batch, result.verdicts, result.edits, extra, {_HOSTS: result.pii_hosts})
 
 
 def run(run: StageRun) -> dict[str, Any]:
-    """Measure and judge every document."""
-    return run_transform(run, FilterDocuments(run.settings), writes_edits=True)
+    """Measure and judge every document; the manifest names hosts with much personal data."""
+
+    def notes() -> dict[str, Any]:
+        limits = run.settings.pii.hosts
+        place = run.folder / _HOSTS
+        batches = (b for name in place.names(".parquet") for b in read_batches(place, name))
+        return {"hosts with personal data": most_personal(batches, limits.min_items, limits.most)}
+
+    transform = FilterDocuments(run.settings)
+    return run_transform(run, transform, writes_edits=True, beside={_HOSTS: HOSTS}, notes=notes)

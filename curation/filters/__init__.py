@@ -16,6 +16,7 @@ import pyarrow as pa
 from curation.filters import blocklists, pii
 from curation.filters.content import content_signals
 from curation.filters.edits import Edited, edit
+from curation.filters.hosts import count_hosts
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings as FilterSettings
 from curation.filters.signals import Meter
@@ -32,6 +33,7 @@ class FilterResult:
     verdicts: Verdicts
     edits: pa.RecordBatch  # schema.EDITS
     pii_counts: dict[str, int]  # personal data found in kept documents, by kind
+    pii_hosts: pa.RecordBatch  # hosts.HOSTS: of all documents, kept or not
     languages_without_settings: dict[str, int] = field(default_factory=dict)  # documents
 
 
@@ -66,6 +68,7 @@ class Filter:
             verdicts,
             _edits(batch.column("id"), edited),
             {kind: int(found[kept].sum()) for kind, found in counts.items()},
+            count_hosts(batch.column("url"), np.sum([*counts.values()], axis=0)),
             {label: labels.count(label) for label in sorted(strangers)} if rows else {},
         )
 

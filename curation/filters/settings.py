@@ -144,10 +144,16 @@ class PersonalData(Settings):
     placeholder: str
 
 
+class HostSettings(Settings):
+    min_items: int = Field(ge=1, description="personal data from which a host is reported")
+    most: int = Field(ge=0, description="hosts in the report, those with the most items first")
+
+
 class PiiSettings(Settings):
     """Words are compared without regard to case; `telefon*` means all words that begin so."""
 
     kinds: dict[PersonalKind, PersonalData] = Field(description="kinds left out are not searched")
+    hosts: HostSettings = Field(description="hosts with much personal data, in the report")
     context: int = Field(ge=0, le=48, description="characters between such a word and the number")
     phone_words: tuple[str, ...] = Field(description="words before a telephone number")
     not_phone_words: tuple[str, ...] = Field(description="words before numbers that are none")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ class Outcome:
     verdicts: Verdicts
     edits: pa.RecordBatch | None = None
     extra: dict[str, int] = field(default_factory=dict)
+    beside: dict[str, pa.RecordBatch] = field(default_factory=dict)  # tables of other schemas
     tables: dict[str, pa.RecordBatch] = field(default_factory=dict)  # further files, by kind
 
 
@@ -46,6 +47,7 @@ class TransformShards:
     settings_key: str
     transform: Transform
     writes_edits: bool = False
+    beside: dict[str, pa.Schema] = field(default_factory=dict)  # tables in folders of these names
 
     @property
     def name(self) -> str:
@@ -66,6 +68,9 @@ class TransformShards:
                 kept = writer.write(outcome.batch, outcome.verdicts)
                 if self.writes_edits:
                     writer.write_to("edits", outcome.edits or _NO_EDITS)
+                for name, schema in self.beside.items():
+                    nothing = pa.RecordBatch.from_pylist([], schema=schema)
+                    writer.write_to(name, outcome.beside.get(name, nothing))
                 for kind, table in outcome.tables.items():
                     writer.write_to(kind, table)
                 progress(batch.num_rows, kept)
@@ -140,14 +145,21 @@ def shard_tasks(shards: Sequence[Shard], extra: dict[str, str] | None = None) ->
 
 
 def run_transform(
-    run: StageRun, transform: Transform, writes_edits: bool = False
+    run: StageRun,
+    transform: Transform,
+    writes_edits: bool = False,
+    beside: dict[str, pa.Schema] | None = None,
+    notes: Callable[[], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """A stage that decides every document by itself: one step, one task per shard."""
+    """A stage that decides every document by itself: one step, one task per shard.
+
+    `notes` is asked for the manifest's notes when all shards are written.
+    """
     inputs = [(s.name, s.fingerprint) for s in run.inputs]
     if manifest := run.complete(inputs):
         return manifest
     run.begin()
-    step = TransformShards(run.stage, run.settings_key, transform, writes_edits)
+    step = TransformShards(run.stage, run.settings_key, transform, writes_edits, beside or {})
     tasks = shard_tasks(run.inputs)
     run.run(step, tasks)
-    return run.finish(tasks, inputs)
+    return run.finish(tasks, inputs, {"notes": notes()} if notes else None)

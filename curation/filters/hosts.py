@@ -1,0 +1,72 @@
+"""Which hosts publish much personal data: counts by batch, summed for the report of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: One row per host of a batch: documents that hold personal data, and how many items.
+HOSTS = pa.schema([("host", pa.string()), ("documents", pa.int64()), ("items", pa.int64())])
+
+_WAITING = 1 << 16
+
+
+def count_hosts(urls: pa.Array, items: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Hosts of the documents that hold personal data; `items` are counts per document.
+
+    URLs without a host count as the host of no name.
+    """
+    rows = np.flatnonzero(items)
+    found = pa.table(
+        {
+            "host": pa.array(map(_host, urls.take(pa.array(rows)).to_pylist()), pa.string()),
+            "documents": np.ones(len(rows), np.int64),
+            "items": items[rows],
+        },
+        HOSTS,
+    )
+    return _sum(found, []).combine_chunks().to_batches()[0] if len(rows) else _nothing()
+
+
+def most_personal(
+    batches: Iterable[pa.RecordBatch], min_items: int, most: int
+) -> list[dict[str, object]]:
+    """The hosts with `min_items` or more, those with the most first: host, documents, items."""
+    held = pa.Table.from_batches([], HOSTS)
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows > max(_WAITING, held.num_rows):  # sums of doubling size: linear in all
+            held, waiting, rows = _sum(held, waiting), [], 0
+    held = _sum(held, waiting)
+    held = held.filter(pc.greater_equal(held["items"], min_items))
+    order = [("items", "descending"), ("documents", "descending"), ("host", "ascending")]
+    return held.sort_by(order).slice(0, most).to_pylist()
+
+
+def _sum(held: pa.Table, more: list[pa.RecordBatch]) -> pa.Table:
+    table = pa.concat_tables([held, pa.Table.from_batches(more, HOSTS)])
+    sums = table.group_by("host", use_threads=False).aggregate(
+        [("documents", "sum"), ("items", "sum")]
+    )
+    return sums.rename_columns([name.removesuffix("_sum") for name in sums.column_names]).select(
+        HOSTS.names
+    )
+
+
+def _nothing() -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=HOSTS)
+
+
+def _host(url: str | None) -> str:
+    try:
+        return (urlsplit(url or "").hostname or "").lower()
+    except ValueError:
+        return ""

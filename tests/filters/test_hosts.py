@@ -1,0 +1,33 @@
+"""Hosts with much personal data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from curation.filters.hosts import HOSTS, count_hosts, most_personal
+
+URLS = [
+    "https://A.example/1",
+    "http://a.example:80/2",
+    "https://b.example/",
+    "no url",
+    None,
+    "http://[x",
+]
+
+
+def test_hosts_are_counted_and_summed() -> None:
+    first = count_hosts(pa.array(URLS), np.array([3, 2, 9, 1, 1, 1]))
+    second = count_hosts(pa.array(URLS), np.array([1, 0, 0, 0, 0, 0]))
+    nothing = count_hosts(pa.array(URLS), np.zeros(6, np.int64))
+    assert first.schema == second.schema == nothing.schema == HOSTS
+    assert nothing.num_rows == 0
+    expected = [
+        {"host": "b.example", "documents": 1, "items": 9},
+        {"host": "a.example", "documents": 3, "items": 6},
+        {"host": "", "documents": 3, "items": 3},
+    ]
+    assert most_personal([first, nothing, second], 3, 10) == expected
+    assert most_personal([second, first], 4, 1) == expected[:1]
+    assert most_personal([], 1, 10) == []
