@@ -22,6 +22,7 @@ import regex
 from curation.arrow import Texts, from_buffers
 from curation.filters import pii_candidates as pc
 from curation.filters import pii_checks as checks
+from curation.filters.pii_national import CERTAIN, CERTAIN_CODES, NAMED
 from curation.filters.pii_phones import find_phones
 from curation.filters.pii_secrets import LONGEST, SECRETS, match_secret
 from curation.filters.settings import PersonalKind, PiiSettings
@@ -76,6 +77,7 @@ class _Context:
         self.placeholders = regex.compile("|".join(sorted(texts)) or "(?!)")
         self.phone = _before(settings.phone_words, settings.context)
         self.no_phone = _before(settings.not_phone_words, settings.context)
+        self.national = _before(settings.national_id_words, settings.context)
         self.card = _before(settings.card_words, settings.context)
         self.version = _before(settings.version_words, settings.context)
         self.address = _before(settings.address_words, settings.context)
@@ -154,7 +156,7 @@ def _judge(
         length = checks.iban_length(text)
         if length:
             yield "iban", start, start + length
-        for pattern, check in checks.NATIONAL_CODES:
+        for pattern, check in CERTAIN_CODES:
             match = pattern.match(text)
             if match and check(match.group()):
                 yield "national_id", start, start + match.end()
@@ -199,7 +201,8 @@ def _numbers(
         digits = re.sub(r"\D", "", match.group())
         if checks.is_card(digits, card) and not _joined(match, before, after, len(run)):
             yield "card", *match.span()
-    for pattern, check in checks.NATIONAL_NUMBERS:
+    named = bool(context.national.search(before))
+    for pattern, check in (*CERTAIN, *NAMED) if named else CERTAIN:
         for match in pattern.finditer(whole):
             if check(match.group()) and not _joined(match, before, after, len(run)):
                 yield "national_id", *match.span()

@@ -1,8 +1,7 @@
-"""Check digits of numbers that name a person or an account."""
+"""Check digits of cards, accounts and books."""
 
 from __future__ import annotations
 
-import datetime
 import re
 
 # IBAN length by country (SWIFT's IBAN registry).
@@ -81,103 +80,3 @@ def is_isbn10(text: str) -> bool:
         len(digits) == 10
         and sum(d * w for d, w in zip(digits, range(10, 0, -1), strict=True)) % 11 == 0
     )
-
-
-def _weighted(digits: str, weights: tuple[int, ...]) -> int:
-    return sum(int(d) * w for d, w in zip(digits, weights, strict=False))
-
-
-def _date(year: int, month: int, day: int) -> bool:
-    try:
-        datetime.date(year, month, day)
-    except ValueError:
-        return False
-    return True
-
-
-def china(text: str) -> bool:
-    """Resident identity number, GB 11643: ISO 7064 MOD 11-2 and a date of birth."""
-    weights = tuple(pow(2, 17 - i, 11) for i in range(17))
-    check = "10X98765432"[_weighted(text[:17], weights) % 11]
-    year = int(text[6:10])
-    return (
-        text[17].upper() == check
-        and 1900 <= year < 2100
-        and _date(year, int(text[10:12]), int(text[12:14]))
-    )
-
-
-def brazil(text: str) -> bool:
-    """CPF, written 000.000.000-00: two check digits."""
-    digits = re.sub(r"\D", "", text)
-    if len(set(digits)) == 1:
-        return False
-    for size in (9, 10):
-        rest = _weighted(digits, tuple(range(size + 1, 1, -1))[:size]) * 10 % 11 % 10
-        if rest != int(digits[size]):
-            return False
-    return True
-
-
-def france(text: str) -> bool:
-    """NIR (sécurité sociale): 13 characters and a key, 97 minus the number modulo 97."""
-    compact = text.replace(" ", "")
-    body = compact[:13].replace("2A", "19").replace("2B", "18")
-    return (
-        compact[0] in "12"
-        and 1 <= int(compact[3:5]) <= 12
-        and body.isdigit()
-        and 97 - int(body) % 97 == int(compact[13:])
-    )
-
-
-def switzerland(text: str) -> bool:
-    """AHV number, written 756.0000.0000.00: check digit of EAN-13."""
-    digits = text.replace(".", "")
-    return _weighted(digits, (1, 3) * 6 + (1,)) % 10 == 0
-
-
-def finland(text: str) -> bool:
-    """Henkilötunnus: date, century sign, serial, check character modulo 31."""
-    check = "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(text[:6] + text[7:10]) % 31]
-    century = 1800 if text[6] == "+" else 1900 if text[6] in "-UVWXY" else 2000
-    return text[10] == check and _date(century + int(text[4:6]), int(text[2:4]), int(text[:2]))
-
-
-def sweden(text: str) -> bool:
-    """Personnummer, written YYMMDD-0000: a date and a Luhn digit."""
-    digits = re.sub(r"\D", "", text)[-10:]
-    year = 2000 + int(digits[:2])  # 2000 is a leap year and so is 1900 + y for y > 0
-    return luhn(digits) and _date(year, int(digits[2:4]), int(digits[4:6]))
-
-
-_ODD = dict(zip(
-    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-    (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6,
-     8, 12, 14, 16, 10, 22, 25, 24, 23),
-    strict=True,
-))  # fmt: skip
-
-
-def italy(text: str) -> bool:
-    """Codice fiscale: sixteen characters, the last a check letter."""
-    total = 0
-    for i, char in enumerate(text[:15]):
-        if i % 2 == 0:
-            total += _ODD[char]
-        else:
-            total += int(char) if char.isdigit() else ord(char) - 65
-    return chr(65 + total % 26) == text[15]
-
-
-#: National numbers in runs of digits: pattern and check.
-NATIONAL_NUMBERS = (
-    (re.compile(r"(?<!\d)[1-9]\d{5}(?:19|20)\d{9}[\dXx](?!\w)"), china),
-    (re.compile(r"(?<![\d.])\d{3}\.\d{3}\.\d{3}-\d\d(?!\w)"), brazil),
-    (re.compile(r"(?<!\d)[12] ?\d\d ?[01]\d ?\d[\dAB] ?\d{3} ?\d{3} ?\d\d(?!\w)"), france),
-    (re.compile(r"(?<![\d.])756\.\d{4}\.\d{4}\.\d\d(?!\w)"), switzerland),
-    (re.compile(r"(?<!\d)[0-3]\d[01]\d\d\d[-+A-FU-Y]\d{3}[0-9A-FHJ-NPR-Y](?!\w)"), finland),
-    (re.compile(r"(?<![\d-])(?:19|20)?\d\d[01]\d[0-3]\d[-+]\d{4}(?![\w-])"), sweden),
-)
-#: Those that begin with six letters.
-NATIONAL_CODES = ((re.compile(r"[A-Z]{6}\d\d[A-EHLMPR-T][0-7]\d[A-Z]\d{3}[A-Z](?!\w)"), italy),)

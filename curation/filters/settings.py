@@ -160,6 +160,9 @@ class PiiSettings(Settings):
     card_words: tuple[str, ...] = Field(
         description="words before a payment card's number, which may then be of any issuer"
     )
+    national_id_words: tuple[str, ...] = Field(
+        description="words before national numbers that check digits alone do not tell"
+    )
     version_words: tuple[str, ...] = Field(description="words before versions that look like IPs")
     address_words: tuple[str, ...] = Field(description="words before IP addresses")
     file_suffixes: tuple[str, ...] = Field(
