@@ -1,6 +1,7 @@
 """Speed of the filter's parts, and the share of good documents that the default rules keep.
 
   python benchmarks/filters.py [--data FOLDER] [--repeat 3] [--kept] [--datatrove PYTHON]
+                               [--blocklists HOSTS]
 
 FOLDER holds quality/dev.jsonl.gz (graded pages), domain/dev.jsonl.gz (labelled by domain) and
 lid/dev.jsonl.gz (labelled by language). Speed is the best of the repetitions on one core, in
@@ -10,6 +11,8 @@ language: short texts of a language are joined to documents of `--characters`.
 `--datatrove PYTHON` compares speed and decisions with datatrove's filters on the English texts.
 PYTHON is an interpreter that has it (benchmarks/datatrove_filters.py says how to make one), or a
 JSON file that holds what that script printed for these texts.
+
+`--blocklists HOSTS` writes that many made-up hosts to a list, loads it, and checks a million URLs.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import argparse
 import gzip
 import json
 import subprocess
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -29,6 +33,7 @@ import pyarrow as pa
 
 from curation.arrow import text_buffers
 from curation.filters import Filter, pii
+from curation.filters.blocklists import load as load_blocklists
 from curation.filters.content import content_signals
 from curation.filters.rules import RuleBook
 from curation.filters.settings import default_settings
@@ -163,6 +168,32 @@ def word_spans(texts: pa.Array, words: list[list[str]]) -> Spans:
     return Spans(np.array(starts), np.array(ends), np.array(bounds))
 
 
+def block_lists(hosts: int, urls: int = 1_000_000) -> None:
+    """Print seconds to load a list of made-up hosts, and microseconds per URL checked."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "hosts.txt"
+        with path.open("w", encoding="ascii") as file:
+            file.writelines(
+                f"host{i * 2654435761 % 2**32:x}.example{i % 97}.org\n" for i in range(hosts)
+            )
+        settings = default_settings().blocklists.model_copy(update={"lists": {"listed": str(path)}})
+        blocked_urls = pa.array(
+            f"https://www.host{i * 2654435761 % 2**32:x}.example{i % 97}.org/a/page?id={i}"
+            for i in range(0, 2 * urls, 2)
+        )
+        load_blocklists(settings.model_copy(update={"lists": {}})).check(
+            blocked_urls[:2]
+        )  # compile
+        seconds = timed(lambda: load_blocklists(settings))
+        blocker = load_blocklists(settings)
+        blocked = blocker.check(blocked_urls[:1000])
+        check = timed(lambda: blocker.check(blocked_urls))
+    print(f"block list of {hosts} hosts: loaded in {seconds:.2f} CPU s")
+    print(
+        f"  {1e6 * check / urls:.2f} microseconds of CPU per URL; {blocked.null_count} of the first 1000 pass"
+    )
+
+
 def kept(groups: dict[str, list[tuple[str, str]]]) -> None:
     """Print the share of each group's (text, language) that the default filter keeps, and why."""
     held = Filter(default_settings())
@@ -197,7 +228,11 @@ def main() -> None:
     parser.add_argument("--kept", action="store_true")
     parser.add_argument("--characters", type=int, default=1500)
     parser.add_argument("--datatrove", type=Path, metavar="PYTHON")
+    parser.add_argument("--blocklists", type=int, metavar="HOSTS")
     options = parser.parse_args()
+    if options.blocklists:
+        block_lists(options.blocklists)
+        return
     graded = rows(options.data / "quality" / "dev.jsonl.gz")
     labels, _ = identify([row["text"] for row in graded])
     if options.datatrove:

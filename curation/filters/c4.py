@@ -16,10 +16,8 @@ import numpy as np
 from curation.filters.phrases import Phrases, compile_phrases, find_phrases
 from curation.text import characters as ch
 from curation.text.lines import (
-    all_lines,
     characters,
     count_sentences,
-    feed_lines,
     strip_left,
     strip_right,
 )
@@ -197,21 +195,22 @@ def judge_line(data, start, end, properties, limits, phrases, buffer):  # type: 
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_c4(data, begin, end, properties, text_chars, lines, limits, phrases, buffer, out):  # type: ignore[no-untyped-def]
+def measure_c4(  # type: ignore[no-untyped-def]
+    data, properties, text_chars, n_breaks, breaks, n_feeds, feeds, limits, phrases, buffer, out
+):
     """Fill out[0:5]: sentences of kept lines, lines with lorem ipsum, lines with a curly bracket,
     lines of at least `long_line` characters (mC4), characters of the text."""
-    n = all_lines(data, begin, end, properties, lines.starts, lines.ends)
     out[:4] = 0.0
-    for k in range(n):
-        a = strip_left(data, lines.starts[k], lines.ends[k], properties)
-        b = strip_right(data, a, lines.ends[k], properties)
+    for k in range(n_breaks):
+        a = strip_left(data, breaks.starts[k], breaks.ends[k], properties)
+        b = strip_right(data, a, breaks.ends[k], properties)
         _, bits, sentences = judge_line(data, a, b, properties, limits, phrases, buffer)
         out[0] += sentences
         out[1] += bits & LOREM != 0
         out[2] += bits & CURLY != 0
-    n = feed_lines(data, begin, end, lines.starts, lines.ends)
-    for k in range(n):
-        if characters(data, lines.starts[k], lines.ends[k]) >= limits.long_line:
+    for k in range(n_feeds):
+        a, b = feeds.starts[k], feeds.ends[k]
+        if b - a >= limits.long_line and characters(data, a, b) >= limits.long_line:
             out[3] += 1
     out[4] = text_chars
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 
 from curation.text import characters as ch
-from curation.text.words import IS_WORD, STARTS_ALNUM, code_point, segment
+from curation.text.words import IS_WORD, STARTS_ALNUM, code_point
 
 CODES = {"datatrove": 0, "dolma": 1, "dclm": 2, "nemo": 3}
 DATATROVE, DOLMA, DCLM, NEMO = 0, 1, 2, 3
@@ -33,14 +33,6 @@ def split_spaces(data, begin, end, properties, starts, ends):  # type: ignore[no
         ends[n] = end
         n += 1
     return n
-
-
-@numba.njit(cache=True, nogil=True)
-def find_tokens(data, begin, end, properties, dialect, starts, ends):  # type: ignore[no-untyped-def]
-    """Spans of what the dialect counts: words and symbols, or pieces between white space."""
-    if dialect == DOLMA or dialect == NEMO:
-        return split_spaces(data, begin, end, properties, starts, ends)
-    return segment(data, begin, end, properties, starts, ends)
 
 
 @numba.njit(cache=True, nogil=True)

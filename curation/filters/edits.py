@@ -109,7 +109,7 @@ def _find_cuts(data, offsets, skip, kit, wanted, space, buffer, coverage, counts
     for i in range(offsets[0], offsets[-1]):
         room += data[i] == _LF or data[i] == _BRACKET
     cuts = np.empty((room, 4), np.int64)
-    starts, ends = space.lines.starts, space.lines.ends
+    starts, ends = space.feeds.starts, space.feeds.ends
     none = space.tokens.starts[:0].copy()
     n = 0
     for d in range(len(offsets) - 1):
@@ -118,15 +118,13 @@ def _find_cuts(data, offsets, skip, kit, wanted, space, buffer, coverage, counts
             continue
         tokens = 0
         if wanted[2]:
-            tokens, _ = load_tokens(
+            tokens, kinds = load_tokens(
                 data, begin, end, kit, space, dialects.DATATROVE, -1, none, none
             )
+            scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner)
         lines = feed_lines(data, begin, end, starts, ends)
         if wanted[2]:
-            line_ngrams.cover_lines(
-                tokens, space.tokens, space.grams, space.interner, space.lines, lines,
-                kit.line_ngrams, coverage, counts,
-            )  # fmt: skip
+            line_ngrams.cover_lines(tokens, space, lines, kit.line_ngrams, coverage, counts)
         first = n
         blank = True  # the last kept line is blank, or nothing is kept yet
         k = 0

@@ -7,7 +7,7 @@ import numpy as np
 
 from curation.filters.repetition import drop_blank, duplicate_pieces
 from curation.text import characters as ch
-from curation.text.lines import characters, feed_lines
+from curation.text.lines import characters
 from curation.text.words import code_point
 
 _TERMINAL = ch.TERMINAL
@@ -23,18 +23,17 @@ def _last_character(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_fineweb(data, begin, end, properties, text_chars, tokens, scratch, short, quotes, out):  # type: ignore[no-untyped-def]
+def measure_fineweb(data, properties, pieces, text_chars, tokens, scratch, short, quotes, out):  # type: ignore[no-untyped-def]
     """Fill out[0:4]: lines that end in a terminal mark, lines of at most `short` characters,
     characters in repeated lines, line feeds per token. All NaN in a blank text.
 
-    Lines are those between line feeds that hold more than white space. With `quotes`, `'` and `"`
-    are terminal marks too, as in the first release of FineWeb.
+    Lines are those of the `pieces` in `scratch.feeds` that hold more than white space. With
+    `quotes`, `'` and `"` are terminal marks too, as in the first release of FineWeb.
     """
     lines = scratch.lines
     out[:4] = np.nan
-    pieces = feed_lines(data, begin, end, lines.starts, lines.ends)
     feeds = pieces - 1
-    n = drop_blank(data, pieces, lines, properties)
+    n = drop_blank(data, pieces, scratch.feeds, lines, properties)
     if n == 0:
         return
     ended = 0

@@ -9,7 +9,7 @@ from curation.filters.dialects import DATATROVE, DCLM, DOLMA
 from curation.filters.lexicon import stop_words
 from curation.text import characters as ch
 from curation.text.ascii import byte_set
-from curation.text.lines import all_lines, feed_lines, strip_left, strip_right
+from curation.text.lines import strip_left, strip_right
 from curation.text.words import HAS_ALPHA, IS_WORD, NOT_PUNCTUATION, STARTS_ALNUM, code_point
 
 _SPACE = ch.SPACE
@@ -53,13 +53,9 @@ def ends_in_ellipsis(data, start, end, dots):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _line_shares(data, start, end, properties, lines, dialect, out):  # type: ignore[no-untyped-def]
+def _line_shares(data, properties, n, lines, dialect, out):  # type: ignore[no-untyped-def]
     """Shares of lines that begin with a bullet and that end in an ellipsis."""
     dolma = dialect == DOLMA
-    if dolma:
-        n = feed_lines(data, start, end, lines.starts, lines.ends)
-    else:
-        n = all_lines(data, start, end, properties, lines.starts, lines.ends)
     bullets = 0
     ellipses = 0
     for i in range(n):
@@ -109,9 +105,11 @@ def _median(n, tokens, marks):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def measure_gopher(  # type: ignore[no-untyped-def]
-    data, start, end, properties, n, kinds, scratch, number, keys, values, dialect, out
-):
+    data, start, end, properties, n, kinds, classes, n_lines, lines, scratch, number, keys, values,
+    dialect, out,
+):  # fmt: skip
     """Fill out[0:8]; `number` is the stop word list of the language, negative where there is none.
+    `lines` are those between line feeds for Dolma, between all breaks for others.
 
     Ratios per word are NaN in a text without words, as are stop words without a list.
     """
@@ -148,10 +146,9 @@ def measure_gopher(  # type: ignore[no-untyped-def]
             out[2] = hashes / counted
             out[3] = ellipses / counted
         out[6] = alpha / counted
-    _line_shares(data, start, end, properties, scratch.lines, dialect, out[4:])
+    _line_shares(data, properties, n_lines, lines, dialect, out[4:])
     out[7] = np.nan
     if number >= 0:
         out[7] = stop_words(
-            tokens, scratch.distinct, kinds, number, keys, values,
-            dialect == DATATROVE, dialect == DOLMA,
-        )  # fmt: skip
+            kinds, classes, scratch, number, keys, values, dialect == DATATROVE, dialect == DOLMA
+        )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import numba
 import numpy as np
 
+from curation.filters.scratch import DIGITS
 from curation.filters.tables import Table, build, lookup
 from curation.text.words import IS_WORD, finish, token_hash, word_list
 
@@ -56,14 +57,21 @@ def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Table:
 
 
 @numba.njit(cache=True, nogil=True)
-def stop_words(tokens, distinct, kinds, number, keys, values, exact, every):  # type: ignore[no-untyped-def]
-    """Distinct stop words of list `number` in a document, or all their occurrences if `every`.
+def stop_words(kinds, classes, scratch, number, keys, values, exact, every):  # type: ignore[no-untyped-def]
+    """Different stop words of list `number` in a document of `kinds` distinct tokens, or all their
+    occurrences if `every`.
 
-    `exact` compares letters as they stand, otherwise in lower case, where forms that differ in
-    case count apart only when `every` is set.
+    `exact` compares letters as they stand. Otherwise case makes no difference, and tokens are
+    classified, unless `every` is set.
     """
+    tokens, distinct = scratch.tokens, scratch.distinct
     found = 0
     seed = list_seed(number)
+    if not exact and not every:
+        for c in range(classes):
+            h = scratch.classes.hashes[c]
+            found += lookup(keys, values, chain(seed, h)) & FLAGGED != 0
+        return found
     for k in range(kinds):
         i = distinct.firsts[k]
         h = tokens.hashes[i] if exact else tokens.lows[i]
@@ -73,12 +81,16 @@ def stop_words(tokens, distinct, kinds, number, keys, values, exact, every):  # 
 
 
 @numba.njit(cache=True, nogil=True)
-def flagged(n, tokens, number, keys, values):  # type: ignore[no-untyped-def]
-    """(phrases found, words in them, words in all) for list `number`.
+def flagged(n, kinds, scratch, number, keys, values):  # type: ignore[no-untyped-def]
+    """(phrases found, words in them, words in all) for list `number`; `kinds` classes of tokens.
 
     At each word the longest phrase counts, and an allowed one excuses the words it covers.
     """
+    tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
     seed = list_seed(number)
+    for c in range(kinds):  # most words begin no phrase
+        h = classes.hashes[c]
+        classes.marks[c] = h == DIGITS or lookup(keys, values, chain(seed, h)) != 0
     found = 0
     covered = 0
     total = 0
@@ -87,7 +99,7 @@ def flagged(n, tokens, number, keys, values):  # type: ignore[no-untyped-def]
         if not tokens.flags[i] & IS_WORD:
             continue
         total += 1
-        if i < free:
+        if i < free or not classes.marks[distinct.classes[tokens.ids[i]]]:
             continue
         h = seed
         kind = np.int64(0)

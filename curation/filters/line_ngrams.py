@@ -14,11 +14,10 @@ import numpy as np
 
 from curation.filters.scratch import begin
 from curation.filters.tables import intern
-from curation.text.words import HAS_ALPHA, HAS_NUMBER, finish
+from curation.text.words import finish
 
 REASON = "llama3.line_ngram_coverage"
 
-_DIGITS = np.uint64(0x2545F4914F6CDD1D)
 _NONE = -1
 
 
@@ -31,13 +30,15 @@ class LineNgrams(NamedTuple):
 
 
 @numba.njit(cache=True, nogil=True)
-def cover_lines(size, tokens, grams, interner, lines, n_lines, rule, coverage, characters):  # type: ignore[no-untyped-def]
+def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ignore[no-untyped-def]
     """Per line: share of its token characters in n-grams that the document holds `min_count` times.
 
-    Writes float `coverage` and int `characters` of the tokens of each line. Lines are given by
-    `lines.starts`, `lines.ends` in the order of the text, and hold all tokens.
+    Writes float `coverage` and int `characters` of the tokens of each line. Lines are
+    `scratch.feeds`, in the order of the text, and hold all tokens; tokens are classified.
     """
     n = rule.n
+    tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
+    grams, interner, lines = scratch.grams, scratch.interner, scratch.feeds
     stamp, mask = begin(interner, size)
     fresh = 0
     line = 0
@@ -45,14 +46,19 @@ def cover_lines(size, tokens, grams, interner, lines, n_lines, rule, coverage, c
         while line + 1 < n_lines and tokens.starts[i] >= lines.starts[line + 1]:
             line += 1
         grams.marks[i] = line
-    for i in range(size):
-        grams.at[i] = _NONE
-        if i + n > size or grams.marks[i + n - 1] != grams.marks[i]:
+    run = 0  # tokens up to here, of one line, that are frequent enough each by itself
+    for end in range(size):
+        grams.at[end] = _NONE
+        if end and grams.marks[end] != grams.marks[end - 1]:
+            run = 0
+        common = classes.counts[distinct.classes[tokens.ids[end]]] >= rule.min_count
+        run = run + 1 if common else 0
+        if run < n:
             continue
+        i = end + 1 - n
         h = np.uint64(n)
-        for k in range(i, i + n):
-            flags = tokens.flags[k]
-            token = _DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else tokens.lows[k]
+        for k in range(i, end + 1):
+            token = np.uint64(distinct.classes[tokens.ids[k]])
             h = (h ^ token) * np.uint64(0x9E3779B97F4A7C15)
             h ^= h >> np.uint64(29)
         k = intern(finish(h), interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
@@ -80,10 +86,7 @@ def cover_lines(size, tokens, grams, interner, lines, n_lines, rule, coverage, c
 @numba.njit(cache=True, nogil=True)
 def measure_line_ngrams(size, n_lines, scratch, rule, coverage, counts, out):  # type: ignore[no-untyped-def]
     """Fill out[0]: share of the text's token characters in lines covered beyond `max_coverage`."""
-    cover_lines(
-        size, scratch.tokens, scratch.grams, scratch.interner, scratch.lines, n_lines, rule,
-        coverage, counts,
-    )  # fmt: skip
+    cover_lines(size, scratch, n_lines, rule, coverage, counts)
     total = 0
     lost = 0
     for k in range(n_lines):

@@ -23,13 +23,12 @@ from curation.arrow import Texts
 from curation.errors import ConfigError, InputError
 from curation.filters.archive import save_arrays
 from curation.filters.names import REFERENCE
-from curation.filters.scratch import allocate, begin, fill_tokens, number_tokens
-from curation.filters.tables import Table, build, intern, lookup
+from curation.filters.scratch import DIGITS, allocate, classify, load_segments, number_tokens
+from curation.filters.tables import Table, build, lookup
 from curation.text import characters as ch
 from curation.text.buffers import read_only
-from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_WORD, describe, segment, words
+from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_WORD, describe, words
 
-_DIGITS = np.uint64(0x2545F4914F6CDD1D)  # every word of digits is the same word
 _HALF = np.uint64(32)
 _SCALE = 1 << 20
 
@@ -75,7 +74,7 @@ def _hash_words(data, starts, ends, properties, lower):  # type: ignore[no-untyp
     out = np.empty(len(starts), np.uint64)
     for i in range(len(starts)):
         _, flags, _, low = describe(data, starts[i], ends[i], properties, lower)
-        out[i] = _DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else low
+        out[i] = DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else low
     return out
 
 
@@ -147,44 +146,34 @@ def reference_table(references: Sequence[Reference]) -> tuple[Table, npt.NDArray
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_reference(tokens, distinct, kinds, scratch, number, keys, values, unknown, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:2]: divergence in nats, share of words outside the reference.
+def measure_reference(kinds, scratch, number, keys, values, unknown, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:2]: divergence in nats, share of words outside the reference, of the words in
+    `kinds` classes.
 
     NaN without words or without a reference (negative `number`).
     """
     out[:2] = np.nan
     if number < 0:
         return
-    interner = scratch.interner
-    counts = scratch.grams.counts
-    stamp, mask = begin(interner, kinds)
-    fresh = 0
+    tokens, classes = scratch.tokens, scratch.classes
     total = 0
-    divergence = 0.0
-    outside = 0
-    for k in range(kinds):  # join the forms that differ in case
-        i = distinct.firsts[k]
-        flags = tokens.flags[i]
-        if not flags & IS_WORD:
-            continue
-        low = _DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else tokens.lows[i]
-        half = low >> _HALF
-        j = intern(half, interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
-        if j == fresh:
-            counts[j] = 0
-            scratch.grams.firsts[j] = np.int64(half)
-            fresh += 1
-        counts[j] += distinct.counts[k]
-        total += distinct.counts[k]
+    for c in range(kinds):
+        if tokens.flags[classes.firsts[c]] & IS_WORD:
+            total += classes.counts[c]
     if total == 0:
         return
-    for j in range(fresh):
-        key = (np.uint64(scratch.grams.firsts[j]) << _HALF) | np.uint64(number + 1)
+    divergence = 0.0
+    outside = 0
+    for c in range(kinds):
+        if not tokens.flags[classes.firsts[c]] & IS_WORD:
+            continue
+        key = (classes.hashes[c] >> _HALF << _HALF) | np.uint64(number + 1)
         value = lookup(keys, values, key)
         if value:
-            divergence += counts[j] * (np.log(counts[j] / total) + (value - 1) / _SCALE)
+            count = classes.counts[c]
+            divergence += count * (np.log(count / total) + (value - 1) / _SCALE)
         else:
-            outside += counts[j]
+            outside += classes.counts[c]
     if outside:
         divergence += outside * (np.log(outside / total) - unknown[number])
     out[0] = divergence / total
@@ -195,12 +184,10 @@ def measure_reference(tokens, distinct, kinds, scratch, number, keys, values, un
 def _measure_batch(data, offsets, properties, lower, space, number, table, unknown, out):  # type: ignore[no-untyped-def]
     tokens = space.tokens
     for d in range(len(offsets) - 1):
-        n = segment(data, offsets[d], offsets[d + 1], properties, tokens.starts, tokens.ends)
-        fill_tokens(data, n, properties, lower, tokens)
+        n = load_segments(data, offsets[d], offsets[d + 1], properties, lower, tokens)
         kinds = number_tokens(n, tokens, space.distinct, space.interner)
-        measure_reference(
-            tokens, space.distinct, kinds, space, number, table.keys, table.values, unknown, out[d]
-        )
+        kinds = classify(kinds, tokens, space.distinct, space.classes, space.interner)
+        measure_reference(kinds, space, number, table.keys, table.values, unknown, out[d])
 
 
 def measure_references(

@@ -11,7 +11,7 @@ import numpy as np
 from curation.filters.phrases import Phrases, compile_phrases, equals
 from curation.text import ascii
 from curation.text import characters as ch
-from curation.text.lines import feed_lines, strip_left, strip_right
+from curation.text.lines import strip_left, strip_right
 from curation.text.words import code_point
 
 KEEP, UPPERCASE, NUMERIC, COUNTER, ONE_WORD = 0, 1, 2, 3, 4
@@ -81,14 +81,13 @@ def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-
     inside = False
     i = start
     if _only_ascii(data, start, end):
-        before = True
         for k in range(start, end):
-            b = data[k]
-            upper += (b >= 65) & (b <= 90)
-            numeric += (b >= 48) & (b <= 57)
-            space = _SPACES[b]
-            words += before & (not space)
-            before = space
+            upper += (data[k] >= 65) & (data[k] <= 90)
+            numeric += (data[k] >= 48) & (data[k] <= 57)
+        if start < end:
+            words += not _SPACES[data[start]]
+        for k in range(start + 1, end):
+            words += _SPACES[data[k - 1]] > _SPACES[data[k]]
         chars = end - start
         i = end
     while i < end:
@@ -117,9 +116,8 @@ def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_refinedweb(data, begin, end, properties, lines, limits, nouns, out):  # type: ignore[no-untyped-def]
-    """Fill out[0]: share of the words that stand in such lines; NaN without words."""
-    n = feed_lines(data, begin, end, lines.starts, lines.ends)
+def measure_refinedweb(data, properties, n, lines, limits, nouns, out):  # type: ignore[no-untyped-def]
+    """Fill out[0]: share of the words that stand in such of the n lines; NaN without words."""
     total = 0
     lost = 0
     for k in range(n):

@@ -14,7 +14,7 @@ from curation.filters.dialects import DATATROVE, DCLM, DOLMA, NEMO
 from curation.filters.scratch import begin
 from curation.filters.tables import intern
 from curation.hashing import xxh64
-from curation.text.lines import characters, feed_lines, paragraphs, strip_left
+from curation.text.lines import characters, paragraphs, strip_left
 
 _ONCE = -1
 _LF = 10
@@ -23,15 +23,15 @@ _SHIFT = np.uint64(32)
 
 
 @numba.njit(cache=True, nogil=True)
-def merge_empty(n, lines):  # type: ignore[no-untyped-def]
+def merge_empty(n, source, lines):  # type: ignore[no-untyped-def]
     """Pieces that a split at runs of line feeds would give, from those between single ones."""
     kept = 0
     for i in range(n):
         inner = i > 0 and i < n - 1
-        if inner and lines.starts[i] == lines.ends[i]:
+        if inner and source.starts[i] == source.ends[i]:
             continue
-        lines.starts[kept] = lines.starts[i]
-        lines.ends[kept] = lines.ends[i]
+        lines.starts[kept] = source.starts[i]
+        lines.ends[kept] = source.ends[i]
         kept += 1
     return kept
 
@@ -235,13 +235,13 @@ def measure_ngrams(data, begin, end, size, text_chars, scratch, dialect, out):  
 
 
 @numba.njit(cache=True, nogil=True)
-def drop_blank(data, n, lines, properties):  # type: ignore[no-untyped-def]
-    """Drop pieces of white space; return how many remain."""
+def drop_blank(data, n, source, lines, properties):  # type: ignore[no-untyped-def]
+    """Write the pieces that hold more than white space to `lines`; return how many there are."""
     kept = 0
     for i in range(n):
-        if strip_left(data, lines.starts[i], lines.ends[i], properties) < lines.ends[i]:
-            lines.starts[kept] = lines.starts[i]
-            lines.ends[kept] = lines.ends[i]
+        if strip_left(data, source.starts[i], source.ends[i], properties) < source.ends[i]:
+            lines.starts[kept] = source.starts[i]
+            lines.ends[kept] = source.ends[i]
             kept += 1
     return kept
 
@@ -274,10 +274,10 @@ def _piece_shares(data, n, whole, scratch, every, out):  # type: ignore[no-untyp
 
 
 @numba.njit(cache=True, nogil=True)
-def _dclm_shares(data, n, properties, scratch, out):  # type: ignore[no-untyped-def]
+def _dclm_shares(data, n, source, properties, scratch, out):  # type: ignore[no-untyped-def]
     """Blank pieces don't count; a single piece has no share of duplicates."""
     lines = scratch.lines
-    n = drop_blank(data, n, lines, properties)
+    n = drop_blank(data, n, source, lines, properties)
     whole = 0
     for i in range(n):
         whole += characters(data, lines.starts[i], lines.ends[i])
@@ -297,23 +297,27 @@ def _nemo_shares(data, n, scratch, out):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_pieces(data, start, end, properties, text_chars, word_chars, scratch, dialect, out):  # type: ignore[no-untyped-def]
+def measure_pieces(  # type: ignore[no-untyped-def]
+    data, start, end, properties, n, text_chars, word_chars, scratch, dialect, out
+):
     """Fill out[0:4] with the shares of duplicate lines and paragraphs, by number and characters.
 
-    Dolma measures no paragraphs: NaN.
+    The first n of `scratch.feeds` are set. Dolma measures no paragraphs: NaN.
     """
-    lines = scratch.lines
-    n = feed_lines(data, start, end, lines.starts, lines.ends)
+    lines, feeds = scratch.lines, scratch.feeds
     if dialect == DCLM:
-        _dclm_shares(data, n, properties, scratch, out)
-        _dclm_shares(data, double_feeds(data, start, end, lines), properties, scratch, out[2:])
+        _dclm_shares(data, n, feeds, properties, scratch, out)
+        n = double_feeds(data, start, end, lines)
+        _dclm_shares(data, n, lines, properties, scratch, out[2:])
     elif dialect == NEMO:
-        _nemo_shares(data, drop_blank(data, n, lines, properties), scratch, out)
+        _nemo_shares(data, drop_blank(data, n, feeds, lines, properties), scratch, out)
         _nemo_shares(data, double_feeds(data, start, end, lines), scratch, out[2:])
     elif dialect == DOLMA:
+        lines.starts[:n] = feeds.starts[:n]
+        lines.ends[:n] = feeds.ends[:n]
         _piece_shares(data, n, word_chars, scratch, True, out)
         out[2:4] = np.nan
     else:
-        _piece_shares(data, merge_empty(n, lines), text_chars, scratch, False, out)
+        _piece_shares(data, merge_empty(n, feeds, lines), text_chars, scratch, False, out)
         n = paragraphs(data, start, end, properties, lines.starts, lines.ends)
         _piece_shares(data, n, text_chars, scratch, False, out[2:])

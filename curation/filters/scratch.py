@@ -12,7 +12,29 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.filters.tables import intern
-from curation.text.words import describe
+from curation.text import ascii
+from curation.text import characters as ch
+from curation.text.words import (
+    HAS_ALPHA,
+    HAS_NUMBER,
+    IS_WORD,
+    NOT_PUNCTUATION,
+    PRIME,
+    SEED,
+    STARTS_ALNUM,
+    code_point,
+    describe,
+    finish,
+    token_end,
+)
+
+#: Hash of the class of all words of digits.
+DIGITS = np.uint64(0x2545F4914F6CDD1D)
+
+_ALNUM = ascii.ALNUM
+_JOINING = ascii.byte_set("'.,_")
+_SKIP = ch.SPACE | ch.IGNORE
+_ASCII, _UNDERSCORE, _FIRST_LETTER = 0x80, 0x5F, 0x41
 
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -36,6 +58,16 @@ class Distinct(NamedTuple):
 
     counts: Ints
     firsts: Ints  # index of the first token
+    classes: Ints  # number of its class
+
+
+class Classes(NamedTuple):
+    """Distinct tokens that differ only in case; all tokens of digits are one class."""
+
+    counts: Ints
+    firsts: Ints  # index of the first token
+    hashes: Hashes
+    marks: Ints  # for use within one measurement
 
 
 class Lines(NamedTuple):
@@ -65,7 +97,10 @@ class Grams(NamedTuple):
 class Scratch(NamedTuple):
     tokens: Tokens
     distinct: Distinct
-    lines: Lines
+    classes: Classes
+    lines: Lines  # for use within one measurement
+    feeds: Lines  # pieces between line feeds
+    breaks: Lines  # lines between all breaks of Unicode
     interner: Interner
     grams: Grams
 
@@ -91,7 +126,10 @@ def allocate(most: int) -> Scratch:
             ints(),
             ints(),
         ),
-        Distinct(ints(), ints()),
+        Distinct(ints(), ints(), ints()),
+        Classes(ints(), ints(), np.empty(n, np.uint64), ints()),
+        Lines(ints(), ints()),
+        Lines(ints(), ints()),
         Lines(ints(), ints()),
         Interner(
             np.empty(size, np.uint64),
@@ -126,6 +164,86 @@ def fill_tokens(data, n, properties, lower, tokens):  # type: ignore[no-untyped-
         tokens.before[i] = total
         total += chars
     tokens.before[n] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def load_segments(data, begin, end, properties, lower, tokens):  # type: ignore[no-untyped-def]
+    """Find and describe the words and symbols of a text, as `segment` and `fill_tokens` do one
+    after the other; return how many. Words of ASCII letters and digits are read only once."""
+    n = 0
+    total = 0
+    i = begin
+    while i < end:
+        b = data[i]
+        if not _ALNUM[b]:
+            c, size = code_point(data, i)
+            if properties[c] & _SKIP:
+                i += size
+                continue
+        k = i
+        h = SEED
+        low = SEED
+        flags = np.int64(STARTS_ALNUM | IS_WORD | NOT_PUNCTUATION)
+        while k < end and _ALNUM[data[k]]:
+            c = np.int64(data[k])
+            flags |= HAS_NUMBER if c < _FIRST_LETTER else HAS_ALPHA
+            h = (h ^ np.uint64(c)) * PRIME
+            low = (low ^ np.uint64(lower[c])) * PRIME
+            k += 1
+        chars = k - i
+        if k == i or _goes_on(data, k, end):
+            k = token_end(data, i, end, properties)
+            chars, flags, h, low = describe(data, i, k, properties, lower)
+        else:
+            h = finish(h)
+            low = finish(low)
+        tokens.starts[n] = i
+        tokens.ends[n] = k
+        tokens.chars[n] = chars
+        tokens.flags[n] = flags
+        tokens.hashes[n] = h
+        tokens.lows[n] = low
+        tokens.before[n] = total
+        total += chars
+        n += 1
+        i = k
+    tokens.before[n] = total
+    return n
+
+
+@numba.njit(inline="always")
+def _goes_on(data, k, end):  # type: ignore[no-untyped-def]
+    """Whether a word of ASCII letters and digits may go on at byte k behind it."""
+    if k == end:
+        return False
+    b = data[k]
+    if b >= _ASCII:
+        return True
+    if not _JOINING[b]:
+        return False
+    if b == _UNDERSCORE:
+        return True
+    return k + 1 < end and (data[k + 1] >= _ASCII or _ALNUM[data[k + 1]])
+
+
+@numba.njit(cache=True, nogil=True)
+def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-untyped-def]
+    """Number the classes of the distinct tokens; return how many there are."""
+    stamp, mask = begin(interner, kinds)
+    fresh = 0
+    for k in range(kinds):
+        i = distinct.firsts[k]
+        flags = tokens.flags[i]
+        h = DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else tokens.lows[i]
+        c = intern(h, interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
+        if c == fresh:
+            classes.counts[c] = 0
+            classes.firsts[c] = i
+            classes.hashes[c] = h
+            fresh += 1
+        classes.counts[c] += distinct.counts[k]
+        distinct.classes[k] = c
+    return fresh
 
 
 @numba.njit(cache=True, nogil=True)

@@ -39,7 +39,7 @@ from curation.filters.settings import SignalSettings
 from curation.filters.tables import Table
 from curation.text import characters as ch
 from curation.text.buffers import read_only
-from curation.text.lines import characters, feed_lines
+from curation.text.lines import all_lines, characters, feed_lines
 from curation.text.words import Spans
 
 _GOPHER = 0
@@ -56,6 +56,7 @@ _CONTENT = _PERPLEXITY + len(names.PERPLEXITY)
 
 _DATATROVE = dialects.DATATROVE
 _DOLMA = dialects.DOLMA
+_NEMO = dialects.NEMO
 
 
 class Kit(NamedTuple):
@@ -87,11 +88,12 @@ def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, give
         n = given
         tokens.starts[:n] = given_starts
         tokens.ends[:n] = given_ends
+        scratch.fill_tokens(data, n, kit.properties, kit.lower, tokens)
+    elif dialect == _DOLMA or dialect == _NEMO:
+        n = dialects.split_spaces(data, begin, end, kit.properties, tokens.starts, tokens.ends)
+        scratch.fill_tokens(data, n, kit.properties, kit.lower, tokens)
     else:
-        n = dialects.find_tokens(
-            data, begin, end, kit.properties, dialect, tokens.starts, tokens.ends
-        )
-    scratch.fill_tokens(data, n, kit.properties, kit.lower, tokens)
+        n = scratch.load_segments(data, begin, end, kit.properties, kit.lower, tokens)
     n = dialects.keep_words(n, tokens, dialect)
     return n, scratch.number_tokens(n, tokens, space.distinct, space.interner)
 
@@ -122,50 +124,54 @@ def _measure(  # type: ignore[no-untyped-def]
         starts = given_starts[a:b]
         ends = given_ends[a:b]
         n, kinds = load_tokens(data, begin, end, kit, space, _DATATROVE, supplied, starts, ends)
+        classes = scratch.classify(kinds, tokens, space.distinct, space.classes, space.interner)
+        feeds = feed_lines(data, begin, end, space.feeds.starts, space.feeds.ends)
+        breaks = all_lines(data, begin, end, kit.properties, space.breaks.starts, space.breaks.ends)
 
         c4.measure_c4(
-            data, begin, end, kit.properties, chars, space.lines, kit.c4_limits, kit.c4_phrases,
-            buffer, row[_C4:_FINEWEB],
+            data, kit.properties, chars, breaks, space.breaks, feeds, space.feeds, kit.c4_limits,
+            kit.c4_phrases, buffer, row[_C4:_FINEWEB],
         )  # fmt: skip
         fineweb.measure_fineweb(
-            data, begin, end, kit.properties, chars, n, space, kit.short_line,
-            kit.quotes_end_lines, row[_FINEWEB:_REFINEDWEB],
+            data, kit.properties, feeds, chars, n, space, kit.short_line, kit.quotes_end_lines,
+            row[_FINEWEB:_REFINEDWEB],
         )  # fmt: skip
         refinedweb.measure_refinedweb(
-            data, begin, end, kit.properties, space.lines, kit.refinedweb_limits, kit.counters,
+            data, kit.properties, feeds, space.feeds, kit.refinedweb_limits, kit.counters,
             row[_REFINEDWEB:_LLAMA3],
         )  # fmt: skip
         row[_DIRTY] = np.nan
         row[_DIRTY + 1] = np.nan
         if numbers[d, 1] >= 0:
             found, covered, total = lexicon.flagged(
-                n, tokens, numbers[d, 1], kit.dirty_words.keys, kit.dirty_words.values
+                n, classes, space, numbers[d, 1], kit.dirty_words.keys, kit.dirty_words.values
             )
             row[_DIRTY] = found
             if total:
                 row[_DIRTY + 1] = covered / total
         reference.measure_reference(
-            tokens, space.distinct, kinds, space, numbers[d, 2], kit.reference.keys,
-            kit.reference.values, kit.reference_unknown, row[_REFERENCE:_PERPLEXITY],
+            classes, space, numbers[d, 2], kit.reference.keys, kit.reference.values,
+            kit.reference_unknown, row[_REFERENCE:_PERPLEXITY],
         )  # fmt: skip
         perplexity.measure_perplexity(
             data, begin, end, kit.properties, kit.lower, numbers[d, 3], kit.models, symbols,
             row[_PERPLEXITY:_CONTENT],
         )  # fmt: skip
-        lines = feed_lines(data, begin, end, space.lines.starts, space.lines.ends)
         content.measure_content(
-            data, begin, end, kit.properties, lines, space.lines, chars, row[_CONTENT:]
+            data, begin, end, kit.properties, feeds, space.feeds, chars, row[_CONTENT:]
         )
         line_ngrams.measure_line_ngrams(
-            n, lines, space, kit.line_ngrams, coverage, counts, row[_LLAMA3:_DIRTY]
+            n, feeds, space, kit.line_ngrams, coverage, counts, row[_LLAMA3:_DIRTY]
         )
 
         loaded = _DATATROVE
         if kit.gopher_dialect == _DOLMA:  # DCLM counts some of the tokens loaded already
             loaded = kit.gopher_dialect
             n, kinds = load_tokens(data, begin, end, kit, space, loaded, supplied, starts, ends)
+        dolma = kit.gopher_dialect == _DOLMA
         gopher.measure_gopher(
-            data, begin, end, kit.properties, n, kinds, space, numbers[d, 0], kit.stop_words.keys,
+            data, begin, end, kit.properties, n, kinds, classes, feeds if dolma else breaks,
+            space.feeds if dolma else space.breaks, space, numbers[d, 0], kit.stop_words.keys,
             kit.stop_words.values, kit.gopher_dialect, row[_GOPHER:_REPETITION],
         )  # fmt: skip
         if kit.repetition_dialect != loaded:
@@ -173,7 +179,7 @@ def _measure(  # type: ignore[no-untyped-def]
             n, kinds = load_tokens(data, begin, end, kit, space, loaded, supplied, starts, ends)
         word_chars = tokens.before[n]
         repetition.measure_pieces(
-            data, begin, end, kit.properties, chars, word_chars, space, loaded,
+            data, begin, end, kit.properties, feeds, chars, word_chars, space, loaded,
             row[_REPETITION:_NGRAMS],
         )  # fmt: skip
         repetition.measure_ngrams(data, begin, end, n, chars, space, loaded, row[_NGRAMS:_C4])

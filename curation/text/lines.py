@@ -18,6 +18,8 @@ from curation.text.words import Spans, code_point
 _SPACE, _BREAK, _TERMINAL, _CLOSE, _UPPER = ch.SPACE, ch.BREAK, ch.TERMINAL, ch.CLOSE, ch.UPPER
 _ALPHA = ch.ALPHA
 _INNER = ascii.INNER
+_BREAKING = ascii.byte_set("\n\v\f\r\x1c\x1d\x1e")
+_BREAKING[[0xC2, 0xE2]] = True  # lead bytes of U+0085, U+2028 and U+2029
 _LF = 10
 _CR = 13
 _STOP = 46
@@ -81,15 +83,11 @@ def all_lines(data, begin, end, properties, starts, ends):  # type: ignore[no-un
     i = begin
     while i < end:
         b = data[i]
-        if b < _ASCII:
-            size = 1
-            broken = b < 32 and properties[b] & _BREAK
-        elif b == 0xC2 or b == 0xE2:
-            c, size = code_point(data, i)
-            broken = properties[c] & _BREAK
-        else:
+        if not _BREAKING[b]:
             i += 1
             continue
+        c, size = code_point(data, i)
+        broken = properties[c] & _BREAK
         if broken:
             starts[n] = start
             ends[n] = i

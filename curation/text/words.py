@@ -32,8 +32,8 @@ NOT_PUNCTUATION = 8  # holds a character outside characters.PUNCTUATION
 IS_SINGLE = 16  # a letter of an unspaced script
 STARTS_ALNUM = 32
 
-_SEED = np.uint64(0xCBF29CE484222325)
-_PRIME = np.uint64(0x100000001B3)
+SEED = np.uint64(0xCBF29CE484222325)
+PRIME = np.uint64(0x100000001B3)
 
 _ALPHA, _EXTEND, _NUMBER, _SINGLE = ch.ALPHA, ch.EXTEND, ch.NUMBER, ch.SINGLE
 _SKIP = ch.SPACE | ch.IGNORE
@@ -135,8 +135,8 @@ def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-de
 
     Hashes are FNV-1a over code points, scrambled at the end.
     """
-    h = _SEED
-    low = _SEED
+    h = SEED
+    low = SEED
     flags = np.int64(0)
     chars = 0
     bits = np.int64(0)
@@ -149,8 +149,8 @@ def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-de
             flags |= STARTS_ALNUM
         bits |= p
         common &= p
-        h = (h ^ np.uint64(c)) * _PRIME
-        low = (low ^ np.uint64(lower[c])) * _PRIME
+        h = (h ^ np.uint64(c)) * PRIME
+        low = (low ^ np.uint64(lower[c])) * PRIME
         chars += 1
         i += size
     if bits & _ALPHA:

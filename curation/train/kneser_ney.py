@@ -127,8 +127,8 @@ def _discounts(used: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         return np.array([0.0, 0.5, 0.5, 0.5])
     y = n1 / (n1 + 2 * n2)
     three = 3 - 4 * y * n4 / n3 if n3 else 1.5
-    found = np.array([0.0, 1 - 2 * y, 2 - 3 * y * n3 / n2, three])
-    return np.clip(found, 0.0, [0.0, 0.95, 1.95, 2.95])
+    found = np.array([0.0, 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, three])
+    return np.clip(found, [0.0, 0.05, 0.05, 0.05], [0.0, 0.95, 1.95, 2.95])
 
 
 def _estimate(counted: list[Counted], least: int, symbols: int) -> list[Estimates]:

@@ -44,16 +44,16 @@ def main() -> None:
     for old in [options.output / CARD, *options.output.glob("*.npz")]:
         old.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        prose = [_prose(path, Path(folder) / str(i)) for i, path in enumerate(options.texts)]
+        good = [prose(path, Path(folder) / str(i)) for i, path in enumerate(options.texts)]
         for path in sorted(options.corpus.glob("*.jsonl.gz")):
             language = path.name.split(".")[0]
             with gzip.open(path, "rt", encoding="utf-8") as file:
                 size = sum(len(json.loads(line)["text"].encode()) for line in file)
             if size >= options.least or language == "en":  # translations have no English
-                print(train_reference_files([path, *prose], language, options.output, ABOUT))
+                print(train_reference_files([path, *good], language, options.output, ABOUT))
 
 
-def _prose(path: Path, folder: Path) -> Path:
+def prose(path: Path, folder: Path) -> Path:
     """The rows of a file that are prose of some quality, with their language, as a plain file."""
     folder.mkdir()
     with gzip.open(path, "rt", encoding="utf-8") as source:

@@ -56,11 +56,11 @@ ROFF = re.compile(r"\\f\(?.|\\[&%|^:]|\\s[-+]?\d|\\\*\(..|\\-|\\\(..|^\.[A-Za-z]
 MARKUP = re.compile(r"~|%[A-Z_]+|\$\([^)]*\)|&\w+;|%\w")
 
 
-def packages() -> list[str]:
-    """Names of the packages, in order."""
+def packages(families: list[str]) -> list[str]:
+    """Names of the packages of some families, in order, and of those that hold all languages."""
     names = subprocess.run(["apt-cache", "pkgnames"], capture_output=True, text=True, check=True)
-    found = [m[0] for m in map(NAME.match, names.stdout.split()) if m and not ENGLISH.match(m[2])]
-    return sorted(found) + OTHERS
+    found = [m for m in map(NAME.match, names.stdout.split()) if m and not ENGLISH.match(m[2])]
+    return sorted(m[0] for m in found if m[1] in families) + OTHERS
 
 
 def download(package: str, cache: Path) -> Path | None:
@@ -172,6 +172,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--debs", type=Path, default=Path("debs"), help="cache of package files")
     parser.add_argument("--texts", type=Path, nargs="*", default=[], help="JSON lines: text, lang")
+    parser.add_argument("--families", nargs="*", choices=FAMILIES, default=FAMILIES)
     options = parser.parse_args()
     (options.out / "held-out").mkdir(parents=True, exist_ok=True)
     options.debs.mkdir(parents=True, exist_ok=True)
@@ -184,7 +185,7 @@ def main() -> None:
                     corpus.write("held-out/texts", {"text": row["text"], "language": row["lang"]})
                 else:
                     corpus.add(row["lang"], "texts", row["text"])
-    for package in packages():
+    for package in packages(options.families):
         deb = download(package, options.debs)
         if deb is None:
             print(f"{package}: not in this Debian release")

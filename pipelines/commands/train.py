@@ -199,13 +199,20 @@ def _tokenizer(options: argparse.Namespace) -> int:
 
 def _reference(options: argparse.Namespace) -> int:
     from curation.train import About
-    from curation.train.reference import ReferenceTraining, train_reference_files
+    from curation.train.reference import (
+        ReferenceTraining,
+        calibration_table,
+        train_reference_files,
+    )
 
     settings = _settings("reference", ReferenceTraining, options.assignments)
     about = About(options.version, options.licence, options.source, _command_line())
     output = Path(options.output)
     output.mkdir(parents=True, exist_ok=True)
-    print(train_reference_files(_files(options.input), options.language, output, about, settings))
+    files = _files(options.input)
+    report = train_reference_files(files, options.language, output, about, settings)
+    print(report)
+    print(calibration_table(report.metrics["calibration"]))
     return 0
 
 

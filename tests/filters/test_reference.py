@@ -22,7 +22,11 @@ from curation.filters.reference import (
 from curation.models import list_models
 from curation.resources import resolve
 from curation.train import About
-from curation.train.reference import ReferenceTraining, train_reference_files
+from curation.train.reference import (
+    ReferenceTraining,
+    calibration_table,
+    train_reference_files,
+)
 
 CORPUS = ["the cat saw the dog", "the dog saw 12 cats", "a bird"]
 
@@ -75,15 +79,20 @@ def test_training_from_files_adds_to_the_card(tmp_path: Path) -> None:
         vocabulary=100,
         min_count=2,
         batch_characters=1000,
-        calibration_characters=100,
+        calibration_lengths=(100, 200),
     )
     about = About("1", "CC0-1.0", "ours", "command")
     for language in ("en", "de"):
         report = train_reference_files([path], language, tmp_path / "out", about, settings)
         assert report.metrics["words"] == {"en": 12 * 9, "de": 3}[language]
+    rows = report.metrics["calibration"]
+    assert [row["characters"] for row in rows] == [100, 200]
+    assert calibration_table(rows).count("\n") == 2 * len(rows)
     card = yaml.safe_load((tmp_path / "out" / "card.yaml").read_text("utf-8"))
     assert list(card["sha256"]) == ["de.npz", "en.npz"]
     assert card["metrics"]["en"]["documents"] == 27
+    english = card["metrics"]["en"]["calibration"][0]["kl_divergence"]
+    assert list(english.values()) == sorted(english.values())
     with pytest.raises(InputError, match="'fr'"):
         train_reference_files([path], "fr", tmp_path / "out", about, settings)
 

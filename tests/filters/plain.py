@@ -1,0 +1,337 @@
+"""Every signal in plain Python, written from the definitions in docs/filters.md.
+
+Strings, sets and loops only; nothing here is shared with the kernels but the classes of characters
+(curation.text.characters), the lists and the reference distributions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from curation.filters.reference import Reference
+from curation.filters.settings import SignalSettings
+from curation.text import characters as ch
+from curation.text.words import token_hash
+from tests.text.test_words import plain_words
+
+PROPERTIES, LOWER = ch.properties(), ch.lower_case()
+NAN = math.nan
+
+
+def has(char: str, bits: int) -> bool:
+    return bool(PROPERTIES[ord(char)] & bits)
+
+
+def lower(text: str) -> str:
+    return "".join(chr(LOWER[ord(c)]) for c in text)
+
+
+def ascii_lower(text: str) -> str:
+    return "".join(c.lower() if c.isascii() else c for c in text)
+
+
+def ratio(part: float, whole: float) -> float:
+    return part / whole if whole else NAN
+
+
+def share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def is_word(token: str) -> bool:
+    return any(has(c, ch.WORD) for c in token)
+
+
+def has_letter(token: str) -> bool:
+    return any(has(c, ch.ALPHA) for c in token)
+
+
+def sentences(text: str) -> int:
+    """Marks with the closing quotes behind them end a sentence: those of ASCII only before white
+    space or the end, and not one full stop behind a single capital."""
+    count = 0
+    text = text.strip()
+    while text:
+        count += 1
+        i = since = 0
+        while i < len(text):
+            if not has(text[i], ch.TERMINAL):
+                i += 1
+                continue
+            word = text[since:i]
+            initial = (
+                text[i] == "."
+                and bool(word)
+                and has(word[-1], ch.UPPER)
+                and not (len(word) > 1 and has(word[-2], ch.UPPER | ch.ALPHA))
+            )
+            begin = i
+            while i < len(text) and has(text[i], ch.TERMINAL | ch.CLOSE):
+                i += 1
+            marks = [c for c in text[begin:i] if has(c, ch.TERMINAL)]
+            since = i
+            if i == len(text) or any(c > "\x7f" for c in marks):
+                break
+            if text[i].isspace() and not (initial and len(marks) == 1):
+                break
+        text = text[i:].strip()
+    return count
+
+
+def gopher(text: str, tokens: list[str], dialect: str, stop: Sequence[str]) -> dict[str, float]:
+    words = tokens
+    if dialect == "dolma":
+        tokens = words = text.split()
+        lines = text.split("\n")
+        bullets = sum(line.startswith(("*", "-")) for line in lines)
+        dots = sum(line.endswith("…") for line in lines)
+        hashes = sum("#" in t or "…" in t for t in tokens)
+        ellipses = sum("…" in t for t in tokens)
+        lengths = [len(w) for w in words]
+        mean = float(np.median(lengths)) if lengths else NAN
+        found = sum(lower(t) in stop for t in tokens)
+    else:
+        if dialect == "dclm":
+            tokens = words = [t for t in tokens if is_word(t) and has(t[0], ch.ALPHA | ch.NUMBER)]
+            found = len({lower(t) for t in tokens} & set(stop))
+        else:
+            words = [t for t in tokens if any(not has(c, ch.PUNCTUATION) for c in t)]
+            found = len(set(tokens) & set(stop))
+        lines = text.splitlines()
+        bullets = sum(line.lstrip().startswith(("•", "-")) for line in lines)
+        dots = sum(line.rstrip().endswith(("...", "…")) for line in lines)
+        hashes = text.count("#")
+        ellipses = text.count("...") + text.count("…")
+        mean = ratio(sum(map(len, words)), len(words))
+    return {
+        "gopher_word_count": len(words),
+        "gopher_mean_word_length": mean,
+        "gopher_symbol_hash_ratio": ratio(hashes, len(tokens)),
+        "gopher_ellipsis_ratio": ratio(ellipses, len(tokens)),
+        "gopher_bullet_line_ratio": share(bullets, len(lines)),
+        "gopher_ellipsis_line_ratio": share(dots, len(lines)),
+        "gopher_alpha_word_ratio": ratio(sum(map(has_letter, tokens)), len(tokens)),
+        "gopher_stop_words": found,
+    }
+
+
+def without_citations(line: str) -> str:
+    out = ""
+    while line:
+        digits = len(line[1:]) - len(line[1:].lstrip("0123456789")) if line[0] == "[" else 0
+        if line[0] == "[" and line[1 + digits : 2 + digits] == "]":
+            line = line[2 + digits :]
+            continue
+        mark = next((m for m in ("[edit]", "[citation needed]") if line.startswith(m)), None)
+        if mark:
+            line = line[len(mark) :]
+            continue
+        out += line[0]
+        line = line[1:]
+    return out
+
+
+def pieces(line: str, any_script: bool) -> list[str]:
+    """Pieces between white space; with `any_script` letters of unspaced scripts are their own."""
+    if not any_script:
+        return line.split()
+    apart = "".join(f" {c} " if has(c, ch.SINGLE) else c for c in line)
+    return apart.split()
+
+
+def c4(text: str, settings: SignalSettings) -> dict[str, float]:
+    held = settings.c4
+    total = lorem = curly = 0
+    for raw in text.splitlines():
+        line = raw.strip()
+        found = pieces(line, held.any_script)
+        if any(len(w) > held.max_word_length for w in found):
+            continue
+        if held.citations:
+            line = without_citations(line)
+        if held.terminal_punctuation:
+            end = line[-1:]
+            good = (
+                end in ".?!\"'"
+                if end.isascii()
+                else held.any_script and has(end, ch.TERMINAL | ch.CLOSE)
+            )
+            if not end or not good or line.endswith("..."):
+                continue
+        if len(found) < held.min_words:
+            continue
+        small = ascii_lower(line)
+        if any(p in small for p in held.lorem_ipsum):
+            lorem += 1
+        elif any(p in small for p in held.javascript):
+            continue
+        elif "{" in line:
+            curly += 1
+        elif not any(p in small for p in held.policy):
+            total += sentences(line)
+    return {
+        "c4_sentences": total,
+        "c4_lorem_ipsum": lorem,
+        "c4_curly_bracket": curly,
+        "c4_long_lines": sum(len(line) >= held.long_line for line in text.split("\n")),
+        "c4_characters": len(text),
+    }
+
+
+def fineweb(text: str, tokens: list[str], settings: SignalSettings) -> dict[str, float]:
+    lines = [line for line in text.split("\n") if line.strip()]
+    names = ("line_punct", "short_lines", "char_dup", "newlines_per_word")
+    if not lines:
+        return {f"fineweb_{name}": NAN for name in names}
+    quotes = "'\"" if settings.fineweb.quotes_end_lines else ""
+    ends = sum(has(line[-1], ch.TERMINAL) or line[-1] in quotes for line in lines)
+    copies = sum(len(line) for i, line in enumerate(lines) if line in lines[:i])
+    values = (
+        ends / len(lines),
+        sum(len(line) <= settings.fineweb.short_line for line in lines) / len(lines),
+        copies / len(text.replace("\n", "")),
+        ratio(text.count("\n"), len(tokens)),
+    )
+    return {f"fineweb_{name}": v for name, v in zip(names, values, strict=True)}
+
+
+def is_counter(line: str, nouns: Sequence[str]) -> bool:
+    rest = line.lstrip("0123456789,.")
+    if rest == line:
+        return False
+    if rest[:1] and rest[0] in "kKmMbB":
+        rest = rest[1:]
+    return rest[:1].isspace() and ascii_lower(rest.lstrip()) in nouns
+
+
+def refinedweb(text: str, settings: SignalSettings) -> dict[str, float]:
+    held = settings.refinedweb
+    total = lost = 0
+    for raw in text.split("\n"):
+        line = raw.strip()
+        words = 0
+        inside = False
+        for c in line:
+            if has(c, ch.SPACE):
+                inside = False
+            elif has(c, ch.SINGLE) or not inside:
+                words += 1
+                inside = not has(c, ch.SINGLE)
+        total += words
+        if line and (
+            sum(has(c, ch.UPPER) for c in line) > held.max_uppercase * len(line)
+            or sum(has(c, ch.NUMBER) for c in line) > held.max_numeric * len(line)
+            or is_counter(line, held.counters)
+            or words == 1
+        ):
+            lost += words
+    return {"refinedweb_flagged_word_ratio": ratio(lost, total)}
+
+
+def spans(text: str, tokens: Sequence[str]) -> list[int]:
+    """Number of the line (between line feeds) that each token stands in."""
+    at = 0
+    lines = []
+    for token in tokens:
+        at = text.index(token, at)
+        lines.append(text.count("\n", 0, at))
+        at += len(token)
+    return lines
+
+
+def line_ngrams(text: str, tokens: list[str], settings: SignalSettings) -> dict[str, float]:
+    rule = settings.line_ngrams
+    lines = spans(text, tokens)
+    classes = [
+        "0" if any(has(c, ch.NUMBER) for c in t) and not has_letter(t) else lower(t) for t in tokens
+    ]
+    grams = {
+        i: tuple(classes[i : i + rule.n])
+        for i in range(len(tokens) - rule.n + 1)
+        if lines[i] == lines[i + rule.n - 1]
+    }
+    counts = Counter(grams.values())
+    covered = {
+        i + k for i, gram in grams.items() if counts[gram] >= rule.min_count for k in range(rule.n)
+    }
+    whole: Counter[int] = Counter()
+    part: Counter[int] = Counter()
+    for i, (token, line) in enumerate(zip(tokens, lines, strict=True)):
+        whole[line] += len(token)
+        part[line] += len(token) * (i in covered)
+    lost = sum(n for line, n in whole.items() if part[line] / n > rule.max_coverage)
+    return {"llama3_line_ngram_coverage": ratio(lost, whole.total())}
+
+
+def dirty(
+    tokens: list[str], flagged: Sequence[tuple[str, ...]], allowed: Sequence[tuple[str, ...]]
+) -> dict[str, float]:
+    """Phrases are tuples of words in lower case; words stand side by side, without symbols."""
+    held = dict.fromkeys(flagged, False) | dict.fromkeys(allowed, True)
+    longest = max(map(len, held), default=0)
+    found = covered = total = free = 0
+    for i, token in enumerate(tokens):
+        if not is_word(token):
+            continue
+        total += 1
+        if i < free:
+            continue
+        for size in range(longest, 0, -1):
+            part = tokens[i : i + size]
+            phrase = tuple(map(lower, part))
+            if len(part) == size and all(map(is_word, part)) and phrase in held:
+                free = i + size
+                if not held[phrase]:
+                    found += 1
+                    covered += size
+                break
+    return {"dirty_word_count": found, "dirty_word_ratio": ratio(covered, total)}
+
+
+@lru_cache(maxsize=1 << 16)
+def half_hash(word: str) -> int:
+    return token_hash(word) >> 32
+
+
+def divergence(tokens: list[str], reference: Reference) -> dict[str, float]:
+    known = dict(zip(reference.words.tolist(), reference.log_probabilities.tolist(), strict=True))
+    words = [t for t in tokens if is_word(t)]
+    digits = 0x2545F4914F6CDD1D >> 32
+    counts = Counter(
+        digits if any(has(c, ch.NUMBER) for c in w) and not has_letter(w) else half_hash(w)
+        for w in words
+    )
+    if not words:
+        return {"kl_divergence": NAN, "outlier_token_ratio": NAN}
+    total = len(words)
+    outside = sum(n for w, n in counts.items() if w not in known)
+    sum_ = sum(n * (math.log(n / total) - known[w]) for w, n in counts.items() if w in known)
+    if outside:
+        sum_ += outside * (math.log(outside / total) - reference.log_unknown)
+    return {"kl_divergence": sum_ / total, "outlier_token_ratio": outside / total}
+
+
+def measured(
+    text: str,
+    settings: SignalSettings,
+    stop: Sequence[str],
+    flagged: Sequence[tuple[str, ...]],
+    allowed: Sequence[tuple[str, ...]],
+    reference: Reference,
+) -> Mapping[str, float]:
+    """All signals of a text but repetition (test_repetition) and kinds of content."""
+    tokens = plain_words(text, True)
+    return {
+        **gopher(text, tokens, settings.gopher.dialect, stop),
+        **c4(text, settings),
+        **fineweb(text, tokens, settings),
+        **refinedweb(text, settings),
+        **line_ngrams(text, tokens, settings),
+        **dirty(tokens, flagged, allowed),
+        **divergence(tokens, reference),
+    }
