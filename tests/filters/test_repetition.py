@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,7 +90,7 @@ def dolma(text: str) -> dict[str, float]:
 
 
 def dclm(text: str) -> dict[str, float]:
-    words = [w for w in word_list(text) if w[0].isalnum()]
+    words = [w for w in word_list(text) if regex.match(r"[\p{L}\p{N}]", w)]
     size = sum(map(len, words))
     out: dict[str, float] = {}
     for name, mark in (("line", "\n"), ("para", "\n\n")):
