@@ -82,6 +82,11 @@ def what_if(options: argparse.Namespace) -> int:
     return 0
 
 
+def run_settings(folder: Folder) -> FilterSettings:
+    """The settings of the run's filter stage; ConfigError where another version wrote them."""
+    return validate(FilterSettings, filter_tree(folder), f"{folder.shown}/{_STAGE}/{MANIFEST}")
+
+
 def filter_tree(folder: Folder) -> dict[str, Any]:
     """The settings of the run's filter stage, rules in the order in which they were tried.
 
@@ -102,7 +107,7 @@ def variants(
 
     Raises ConfigError for a key that is unknown or can't be tried without the texts.
     """
-    yield Variant("as run", FilterSettings.model_validate(tree))
+    yield Variant("as run", validate(FilterSettings, tree, f"{_STAGE}/{MANIFEST}"))
     choices = [_values(sweep) for sweep in sweeps]
     for chosen in itertools.product(*choices):
         changes = [*assignments, *chosen]
@@ -261,7 +266,7 @@ def _texts(
 def _print(facts: Sequence[Mapping[str, Any]], run: str) -> None:
     console = Console(file=sys.stdout, highlight=False)
     table = Table(title=f"filter of {run} under other rules")
-    table.add_column("rules", overflow="fold", min_width=24)
+    table.add_column("rules", overflow="fold", min_width=28)
     for name in ("kept", "share", "chars", "~tokens", "gained", "lost"):
         table.add_column(name, justify="right", no_wrap=True)
     for fact in facts:

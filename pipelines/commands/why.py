@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from curation.errors import InputError
 from curation.filters.rules import NamedRule, RuleBook
-from curation.filters.settings import FilterSettings
-from pipelines.commands.what_if import filter_tree
+from pipelines.commands.what_if import run_settings
 from pipelines.engine.files import Folder
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import MANIFEST
@@ -85,15 +84,12 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
         if removed["kept_id"]:
             decision["kept_id"] = removed["kept_id"]
             decision |= _kept_instead(folder, stage, removed)
-        return decision | _measured(folder, removed, stage)
+        return decision | _measured(folder, removed, stage) | _cut(place, row)
     kept = _row(place, f"documents/{row['shard']}", row)
     if kept is None:
         return _tokens(place, row, stage) if stage.split("/")[0] == "tokenize" else None
     decision = {"stage": stage, "decision": "kept"}
-    decision |= _measured(folder, kept, stage)
-    if edits := _edits(place, row):
-        decision["cut"] = edits
-    return decision
+    return decision | _measured(folder, kept, stage) | _cut(place, row)
 
 
 def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None:
@@ -113,8 +109,7 @@ def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None
 def _measured(folder: Folder, row: dict[str, Any], stage: str) -> dict[str, Any]:
     facts = {k: row[k] for k in _FACTS if row.get(k) is not None}
     if stage == "filter" and row.get("signals"):
-        settings = FilterSettings.model_validate(filter_tree(folder))
-        rules = RuleBook(settings).of(row.get("language"))
+        rules = RuleBook(run_settings(folder)).of(row.get("language"))
         facts["rules"] = list(_rules(rules, row["signals"]))
     return facts
 
@@ -126,10 +121,11 @@ def _rules(rules: list[NamedRule], signals: dict[str, float]) -> Iterator[dict[s
         yield {"rule": reason, "value": signals.get(rule.signal), **limits}
 
 
-def _edits(place: Folder, row: dict[str, Any]) -> list[dict[str, Any]]:
+def _cut(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
+    """What the stage cut out of the document, before it kept or removed it."""
     name = f"edits/{row['shard']}"
     if not place.exists(name):
-        return []
+        return {}
     cuts = []
     for batch in read_batches(place, name):
         cuts += (
@@ -137,7 +133,7 @@ def _edits(place: Folder, row: dict[str, Any]) -> list[dict[str, Any]]:
             .select(["reason", "position", "text"])
             .to_pylist()
         )
-    return cuts
+    return {"cut": cuts} if cuts else {}
 
 
 def _kept_instead(folder: Folder, stage: str, removed: dict[str, Any]) -> dict[str, Any]:
