@@ -5,7 +5,9 @@
 
 FOLDER holds lid/dev.jsonl.gz (`text`, `lang`), lid/outofset-dev.jsonl.gz (languages the model does
 not have), quality/dev.jsonl.gz (`text`, `url`, `quality`, `domain`, `topic`) and
-domain/dev.jsonl.gz (`text`, `label`, `source`). Prints JSON. Quality, domain and topic are judged
+domain/dev.jsonl.gz (`text`, `label`, `source`). Prints JSON. The language model is judged as it stands, and its
+corrector, which was trained on these texts, by the cross-validation on its card. Quality, domain
+and topic are judged
 by cross-validation, with folds that share no site or source: models are trained anew for it, with
 the settings of configs/train. Speed is documents per second of processor time on one core at
 3,000 characters, best of `--rounds`.
@@ -28,8 +30,9 @@ import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from curation import classify, language
+from curation import classify, language, resources
 from curation.classify.classifier import sigmoid
+from curation.models import read_card
 from curation.train import About, metrics, train_domain, train_topic
 from curation.train.heldout import folds_of
 from curation.train.inputs import read_examples
@@ -52,7 +55,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 def judge_language(data: Path) -> dict[str, Any]:
     """F1 by language; `accepted` is the share of foreign texts above their language's threshold."""
     rows = rows_of(data / "lid" / "dev.jsonl.gz")
-    settings = language.default_settings()
+    settings = language.default_settings().model_copy(update={"corrector": None})
     found, _ = language.identify([r["text"] for r in rows], settings)
     names = sorted({r["lang"] for r in rows} | set(found))
     index = {n: i for i, n in enumerate(names)}
@@ -81,6 +84,9 @@ def judge_language(data: Path) -> dict[str, Any]:
             "accepted": round(float((named & ~removed).mean()), 4),
         },
         "f1": f1,
+        "corrector": read_card(resources.root() / "models" / "corrector").metrics[
+            "at_threshold_0.5"
+        ],
     }
 
 

@@ -14,7 +14,14 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from curation.train import About, train_corrector, train_domain, train_quality, train_topic
+from curation.train import (
+    About,
+    train_citable,
+    train_corrector,
+    train_domain,
+    train_quality,
+    train_topic,
+)
 
 COMMAND = "python models/train.py --data FOLDER --only {}"
 LICENCE = "Apache-2.0"
@@ -39,7 +46,7 @@ SPOKEN = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--only", choices=["corrector", "quality", "domain", "topic"])
+    parser.add_argument("--only", choices=["corrector", "citable", "quality", "domain", "topic"])
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
     graded = options.data / "quality" / "dev.jsonl.gz"
@@ -47,6 +54,7 @@ def main() -> None:
     spoken = [options.data / "lid" / n for n in ("dev.jsonl.gz", "outofset-dev.jsonl.gz")]
     tasks = {
         "corrector": (partial(train_corrector, pages=[graded]), spoken, SPOKEN),
+        "citable": (train_citable, [graded], GRADED),
         "quality": (train_quality, [graded], GRADED),
         "domain": (train_domain, [sourced, graded], SOURCED),
         "topic": (train_topic, [graded], GRADED),

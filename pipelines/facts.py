@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 import curation
 from curation import resources
-from curation.classify import ClassifySettings, onnx
+from curation.classify import ClassifySettings, onnx, words
 from curation.extract.engines import engine_packages
 from curation.extract.settings import ExtractSettings
 from curation.language import LanguageIdentifier, LanguageSettings
@@ -55,6 +55,8 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
             models |= model_checksums(settings)
         if isinstance(settings, LanguageSettings):
             LanguageIdentifier(settings).load()  # what does not fit together is told before the run
+        if isinstance(settings, ClassifySettings) and settings.fasttext is not None:
+            words.load(settings.fasttext)
         if isinstance(settings, ClassifySettings) and settings.onnx is not None:
             onnx.load(settings.onnx)
             packages += ["onnxruntime", "tokenizers"]

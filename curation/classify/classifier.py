@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts
-from curation.classify import onnx, ranking
+from curation.classify import onnx, ranking, words
 from curation.classify.features import Features, measure
 from curation.classify.linear import LinearModel, load
 from curation.classify.settings import ClassifySettings
@@ -61,6 +61,8 @@ class Classifier:
                 measured[model.max_bytes] = measure(texts, model.max_bytes)
         graded = quality_model.outputs(measured[quality_model.max_bytes])
         quality = sigmoid(graded[:, 1])
+        if self.settings.fasttext is not None:
+            quality = words.scores(texts, self.settings.fasttext)
         if self.settings.onnx is not None:
             quality = onnx.load(self.settings.onnx).scores(texts)
         domains = softmax(domain_model.outputs(measured[domain_model.max_bytes]))

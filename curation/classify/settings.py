@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from curation import resources
 from curation.classify.onnx import OnnxSettings
+from curation.classify.words import FastTextQuality
 from curation.models import ModelFile
 
 Domain = Literal["general", "math_reasoning", "code", "multilingual"]
@@ -22,6 +23,9 @@ class ClassifySettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     quality: ModelFile = Field(description="made by `curate train quality`")
+    fasttext: FastTextQuality | None = Field(
+        description="a fastText classifier that gives `quality` in place of that model; null: none"
+    )
     onnx: OnnxSettings | None = Field(
         description="a sequence classifier that gives `quality` in place of that model; null: none"
     )
@@ -53,9 +57,11 @@ class ClassifySettings(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _ranks_need_a_ranking(self) -> ClassifySettings:
+    def _fits_together(self) -> ClassifySettings:
         if self.min_rank and self.ranking is None:
             raise ValueError("min_rank needs a ranking")
+        if self.fasttext is not None and self.onnx is not None:
+            raise ValueError("quality comes from one model: fasttext or onnx, the other null")
         return self
 
     def __hash__(self) -> int:
@@ -64,6 +70,8 @@ class ClassifySettings(BaseModel):
     def models(self) -> dict[str, ModelFile]:
         """The models these settings name."""
         named = {"quality": self.quality, "domain": self.domain, "topic": self.topic}
+        if self.fasttext is not None:
+            named["quality_fasttext"] = self.fasttext.model
         if self.onnx is not None:
             named["quality_onnx"] = self.onnx.model
             named["quality_onnx_tokenizer"] = self.onnx.tokenizer

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from curation.train.classes import train_domain, train_topic
 from curation.train.corrector import train_corrector
-from curation.train.language import train_language
+from curation.train.language import train_citable, train_language
 from curation.train.quality import train_quality
 from curation.train.report import About, Report
 
 __all__ = [
     "About",
     "Report",
+    "train_citable",
     "train_corrector",
     "train_domain",
     "train_language",

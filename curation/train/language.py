@@ -1,4 +1,4 @@
-"""Train a fastText language model.
+"""Train fastText classifiers: of languages, and of pages that an encyclopaedia would cite.
 
 The method is that of lid.176: a linear classifier over hashed character n-grams (Joulin et al.,
 Bag of Tricks for Efficient Text Classification, 2016). Threads of fastText race for the weights
@@ -20,11 +20,9 @@ from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import PREFIX
 from curation.language.windows import cut
 from curation.train.heldout import class_metrics, folds_of
-from curation.train.inputs import read_examples
+from curation.train.inputs import Examples, join, read_examples
 from curation.train.report import About, Report, write_card
-from curation.train.settings import LanguageTraining, default_settings
-
-FILE = "language.bin"
+from curation.train.settings import LanguageTraining, Task, default_settings
 
 Ints = npt.NDArray[np.int64]
 
@@ -46,6 +44,37 @@ def train_language(
     examples = read_examples(
         inputs, settings.text_column, settings.label_column, settings.group_columns
     )
+    return _train("language", examples, output, about, settings)
+
+
+def train_citable(
+    inputs: Sequence[Path | str],
+    output: Path | str,
+    about: About,
+    settings: LanguageTraining | None = None,
+    positive: Sequence[Path | str] = (),
+    negative: Sequence[Path | str] = (),
+) -> Report:
+    """Train a classifier of pages that an encyclopaedia would cite, over words and word pairs.
+
+    Labels are 1 and 0; files of good and of bad examples need none. Writes `citable.bin` and
+    `card.yaml`. The kind of model by which the Llama 3 report and DCLM chose pages.
+    """
+    settings = settings or default_settings("citable", LanguageTraining)
+    columns = (settings.text_column, settings.label_column, settings.group_columns)
+    parts = [read_examples(inputs, *columns)] if inputs else []
+    parts += [read_examples(positive, *columns, label=1)] if positive else []
+    parts += [read_examples(negative, *columns, label=0)] if negative else []
+    examples = join(parts)
+    for label in examples.labels:
+        if str(label) not in ("0", "1"):
+            raise InputError(f"label {label!r}: an example is citable (1) or not (0)")
+    return _train("citable", examples, output, about, settings)
+
+
+def _train(
+    task: Task, examples: Examples, output: Path | str, about: About, settings: LanguageTraining
+) -> Report:
     labels = [str(v) for v in examples.labels]
     names = tuple(sorted(set(labels)))
     _check(names)
@@ -57,28 +86,26 @@ def train_language(
 
     found = np.zeros(len(lines), np.int64)
     scores = np.zeros(len(lines))
-    path = Path(output) / FILE
+    path = Path(output) / f"{task}.bin"
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for train, test in folds_of(examples.groups, settings, truth):
-            model = fit_lines(lines, truth, train, names, settings, Path(folder) / FILE)
+            model = fit_lines(lines, truth, train, names, settings, Path(folder) / path.name)
             found[test], scores[test] = _predict(model, [lines[i] for i in test], names)
     fit_lines(lines, truth, np.arange(len(lines)), names, settings, path)
     metrics = {
         "without_letters": read - len(examples),
         **class_metrics(truth, found, scores, examples, names, settings),
     }
-    return write_card(
-        path, "language", about, examples.files, settings.model_dump(mode="json"), metrics
-    )
+    return write_card(path, task, about, examples.files, settings.model_dump(mode="json"), metrics)
 
 
 def _check(names: tuple[str, ...]) -> None:
     if len(names) < 2:
-        raise InputError(f"all examples have the same language, {names[0]!r}")
+        raise InputError(f"all examples have the same label, {names[0]!r}")
     for name in names:
         if not name or name.split() != [name]:
-            raise InputError(f"language {name!r}: a code can't be empty or hold white space")
+            raise InputError(f"label {name!r}: it can't be empty or hold white space")
 
 
 def fit_lines(

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from curation.models import ModelCard, sha256_of
+from curation.train.plot import calibration_svg
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def write_card(
     settings: dict[str, Any],
     metrics: dict[str, Any],
 ) -> Report:
-    """Write `card.yaml` beside the model."""
+    """Write `card.yaml` beside the model, and `calibration.svg` where there is a calibration."""
     sha256 = sha256_of(model)
     card = ModelCard(
         name=model.stem,
@@ -60,4 +61,7 @@ def write_card(
     content = card.model_dump(mode="json")
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
     (model.parent / "card.yaml").write_text(text, encoding="utf-8")
+    if "calibration" in metrics:
+        drawing = calibration_svg(metrics["calibration"], f"{task}: held-out predictions")
+        (model.parent / "calibration.svg").write_text(drawing, encoding="utf-8")
     return Report(model, sha256, metrics)

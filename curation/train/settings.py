@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from curation import resources
 
-Task = Literal["quality", "domain", "topic", "language", "corrector"]
+Task = Literal["quality", "domain", "topic", "language", "corrector", "citable"]
 
 
 class TrainingSettings(BaseModel):

@@ -28,6 +28,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         ("quality", "grades of a page's value, or good and bad examples"),
         ("domain", "general, math_reasoning or code"),
         ("topic", "whatever topics the labels name"),
+        ("citable", "a fastText model of pages that an encyclopaedia would cite"),
         ("language", "a fastText language model"),
         ("corrector", "a second language model that corrects the first"),
     ):
@@ -38,7 +39,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
             f"curate train {task} --input labelled.jsonl.gz --output my-{task}",
         )
         one.add_argument("--input", nargs="+", default=[], metavar="GLOB", help=_FILES)
-        if task == "quality":
+        if task in ("quality", "citable"):
             one.add_argument(
                 "--positive", nargs="+", default=[], metavar="GLOB", help="good examples"
             )
@@ -150,6 +151,7 @@ def _command_line() -> str:
 def _labelled(options: argparse.Namespace) -> int:
     from curation.train import (
         About,
+        train_citable,
         train_corrector,
         train_domain,
         train_language,
@@ -160,11 +162,17 @@ def _labelled(options: argparse.Namespace) -> int:
 
     about = About(options.version, options.licence, options.source, _command_line())
     inputs, output = _files(options.input), Path(options.output)
-    if not inputs and not (options.task == "quality" and options.positive and options.negative):
+    pairs = options.task in ("quality", "citable") and options.positive and options.negative
+    if not inputs and not pairs:
         raise ConfigError("no examples: name files with --input")
     if options.task == "language":
         language = _settings("language", LanguageTraining, options.assignments)
         print(train_language(inputs, output, about, language))
+        return 0
+    if options.task == "citable":
+        citable = _settings("citable", LanguageTraining, options.assignments)
+        good, bad = _files(options.positive), _files(options.negative)
+        print(train_citable(inputs, output, about, citable, good, bad))
         return 0
     if options.task == "corrector":
         corrector = _settings("corrector", CorrectorTraining, options.assignments)

@@ -154,7 +154,7 @@ def test_training_that_diverges_is_an_error(spoken: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"text": "a b", "lang": "x y"}, "language 'x y'"),
+        ({"text": "a b", "lang": "x y"}, "label 'x y'"),
         ({"lang": "en"}, r"broken\.jsonl:2: no string 'text'"),
         ({"text": "a"}, r"broken\.jsonl:2: no label 'lang'"),
     ],
