@@ -161,7 +161,7 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
         action="extend",
         default=[],
         metavar="GLOB",
-        help="files, folders, globs or URLs (repeatable)",
+        help="files, folders, globs or URLs; NAME=GLOB for an input that the recipe names",
     )
     parser.add_argument("--output", default="out", metavar="DIR", help="run folder (default: out)")
     parser.add_argument("--stages", default="", metavar="A,B", help="only these stages")

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import InputError
-from curation.mix import MixPlan
+from curation.mix import MixPlan, Mixture
+from curation.mix.columns import cell_names, rows
 from curation.mix.keys import sample_values
 from curation.mix.proxy import run_proxy
 from curation.mix.search import (
@@ -41,6 +42,7 @@ class SampleDomains:
 
     settings_key: str
     settings: SearchSettings
+    mixture: Mixture
     limits: dict[str, int]  # tokens to train on by domain
     marks: int
     boundary: int
@@ -49,14 +51,14 @@ class SampleDomains:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         found: dict[str, list[tuple[float, bool, npt.NDArray[np.uint32]]]] = {}
         for shard in task.payload:
-            for domain, rows in self._chosen(folder, shard).items():
-                found.setdefault(domain, []).extend(rows)
+            for domain, documents in self._chosen(folder, shard).items():
+                found.setdefault(domain, []).extend(documents)
         streams = {}
         for domain, limit in self.limits.items():
-            rows = sorted(found.get(domain, []), key=lambda row: row[0])
+            ordered = sorted(found.get(domain, []), key=lambda document: document[0])
             train, held_out = sample_streams(
-                [ids for _, _, ids in rows],
-                [aside for _, aside, _ in rows],
+                [ids for _, _, ids in ordered],
+                [aside for _, aside, _ in ordered],
                 limit,
                 self.settings.held_out_tokens,
                 self.boundary,
@@ -78,20 +80,21 @@ class SampleDomains:
         # Whether a document is held out and where it stands are two parts of one uniform value.
         values = sample_values(hashes, self.settings.seed)
         aside = values < self.settings.held_out
+        eligible = rows(narrow, cell_names(narrow), self.mixture).eligible
         domains = narrow.column("domain").to_numpy(zero_copy_only=False)
         chosen = {}
         for domain, limit in self.limits.items():
-            rows: list[tuple[float, bool, npt.NDArray[np.uint32]]] = []
+            found: list[tuple[float, bool, npt.NDArray[np.uint32]]] = []
             for side, most in ((False, limit), (True, self.settings.held_out_tokens)):
-                mine = np.flatnonzero((domains == domain) & (aside == side))
+                mine = np.flatnonzero(eligible & (domains == domain) & (aside == side))
                 mine = mine[np.argsort(values[mine], kind="stable")]
                 # More than this none can be in the sample, whatever other shards have.
                 last = int(np.searchsorted(np.cumsum(used[mine] + 1), most)) + 1
-                rows += [
+                found += [
                     (float(values[k]), side, np.array(ids[starts[k] : starts[k] + used[k]]))
                     for k in mine[:last]
                 ]
-            chosen[domain] = rows
+            chosen[domain] = found
         return chosen
 
 
@@ -142,7 +145,9 @@ def search(run: StageRun, settings: SearchSettings) -> tuple[Proposal, list[floa
     limits = {d: min(limit, tokens) for d, limit in limits.items()}
     tokenizer = load_tokenizer(run.also["tokenize"].tokenizer)
     key = fingerprint([run.settings_key, settings.model_dump(mode="json"), planned.fingerprint])
-    step = SampleDomains(key, settings, limits, run.also["tokenize"].marks, tokenizer.vocab_size)
+    step = SampleDomains(
+        key, settings, run.settings, limits, run.also["tokenize"].marks, tokenizer.vocab_size
+    )
     task = Task("all", (("plan", planned.fingerprint),), 0, [s.name for s in run.inputs])
     run.run(step, [task])
     _check_sample(run.folder, space)
