@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import xxhash
 
-from curation.extract import Extraction, Extractor, PageTooLargeError
-from curation.extract.clean import clean
+from curation.extract import Extraction
+from curation.extract.attempt import Failed, Refused, extract_page
 from curation.extract.engines import text_engine
 from curation.extract.settings import ExtractSettings
-from curation.readers import Damage, Page, Skipped, decode_text, read
+from curation.readers import Damage, Page, Skipped, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, SOURCE, Verdicts
 from pipelines.engine.files import Folder
@@ -42,7 +42,6 @@ _BATCH_PAGES = 256
 _BATCH_CHARACTERS = 8 << 20
 _GROUP_RECORDS = 64
 _GROUP_BYTES = 4 << 20
-_DETAIL = 500  # characters of an error message
 
 
 @dataclass
@@ -173,36 +172,8 @@ class ExtractShards:
         progress(len(batch.rows), writer.write(documents, batch.verdicts()))
 
 
-@dataclass(frozen=True)
-class Refused:
-    """A page beyond a limit of the settings."""
-
-    reason: str
-    value: float
-    threshold: float
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A page over which the extractor raised an error."""
-
-    detail: str
-
-
 Record = Page | Damage | Skipped
 Answer = Extraction | Refused | Failed | Crash | None  # None: not asked
-
-
-def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused | Failed:
-    """Text and title of a page; never raises, because no page may end a run."""
-    try:
-        if page.kind == "text":
-            return Extraction(clean(decode_text(page.content, page.charset)[0]))
-        return Extractor(settings).extract(page.content, page.url, page.charset)
-    except PageTooLargeError as error:
-        return Refused(error.reason, error.value, error.threshold)
-    except (Exception, SystemExit) as error:  # MemoryError and RecursionError among them
-        return Failed(f"{type(error).__name__}: {str(error)[:_DETAIL]}")
 
 
 @functools.lru_cache(maxsize=1)

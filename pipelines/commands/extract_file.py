@@ -9,13 +9,14 @@ from pathlib import Path
 
 from curation.errors import ConfigError, InputError
 from curation.extract import Extraction
+from curation.extract.attempt import Failed, Refused, extract_page
 from curation.extract.engines import text_engine
 from curation.extract.settings import ExtractSettings
 from curation.readers import Page, ReaderSettings, read, read_at
 from curation.readers.charset import utf8_html
 from curation.recipe import load
 from pipelines.engine.guard import Crash, Guard
-from pipelines.extract import Failed, Refused, extract_page, guarded
+from pipelines.extract import guarded
 
 
 def extract_file(options: argparse.Namespace) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from curation.extract import Extraction
+from curation.extract.attempt import Failed, Refused, extract_page
 from curation.extract.settings import ExtractSettings
 from curation.readers import Page
-from pipelines.extract import Failed, Refused, extract_page
 
 
 def shout(word: str) -> str:

@@ -1,0 +1,40 @@
+"""Extraction that answers whatever happens: text, a refusal, or a failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from curation.extract import Extraction, Extractor, PageTooLargeError
+from curation.extract.clean import clean
+from curation.extract.settings import ExtractSettings
+from curation.readers import Page, decode_text
+
+_DETAIL = 500  # characters of an error message
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A page beyond a limit of the settings."""
+
+    reason: str
+    value: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A page over which the extractor raised an error."""
+
+    detail: str
+
+
+def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused | Failed:
+    """Text and title of a page; never raises, because no page may end a run."""
+    try:
+        if page.kind == "text":
+            return Extraction(clean(decode_text(page.content, page.charset)[0]))
+        return Extractor(settings).extract(page.content, page.url, page.charset)
+    except PageTooLargeError as error:
+        return Refused(error.reason, error.value, error.threshold)
+    except (Exception, SystemExit) as error:  # MemoryError and RecursionError among them
+        return Failed(f"{type(error).__name__}: {str(error)[:_DETAIL]}")
