@@ -19,8 +19,9 @@ from models.reference.train import prose
 
 FAMILIES = "aptitude-doc debian-faq debian-reference gimp-help manpages"
 LANGUAGES = [
-    *("ca", "cs", "da", "de", "el", "en", "es", "fa", "fi", "fr", "hr", "hu", "id", "it", "ja"),
-    *("ko", "lt", "nl", "no", "pl", "pt", "ro", "ru", "sl", "sv", "uk", "zh"),
+    *("ar", "ca", "cs", "da", "de", "el", "en", "es", "fa", "fi", "fr", "hr", "hu", "id", "it"),
+    *("ja", "ko", "lt", "nl", "no", "pl", "pt", "ro", "ru", "sl", "sr", "sv", "tr", "uk", "vi"),
+    "zh",
 ]
 ABOUT = About(
     version="1",

@@ -298,8 +298,14 @@ def half_hash(word: str) -> int:
     return token_hash(word) >> 32
 
 
+@lru_cache(maxsize=1)
+def known_words(words: bytes, logs: bytes) -> dict[int, float]:
+    keys, values = np.frombuffer(words, np.uint32), np.frombuffer(logs, np.float32)
+    return dict(zip(keys.tolist(), values.tolist(), strict=True))
+
+
 def divergence(tokens: list[str], reference: Reference) -> dict[str, float]:
-    known = dict(zip(reference.words.tolist(), reference.log_probabilities.tolist(), strict=True))
+    known = known_words(reference.words.tobytes(), reference.log_probabilities.tobytes())
     words = [t for t in tokens if is_word(t)]
     digits = 0x2545F4914F6CDD1D >> 32
     counts = Counter(

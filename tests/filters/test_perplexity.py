@@ -27,6 +27,8 @@ from curation.filters.perplexity import (
 )
 from curation.filters.settings import default_settings
 from curation.filters.signals import measure
+from curation.models import list_models, sha256_of
+from curation.resources import resolve
 from curation.train import About
 from curation.train.kneser_ney import _count, _estimate, _number, train_characters
 from curation.train.perplexity import default_perplexity, train_perplexity_files
@@ -162,3 +164,21 @@ def test_training_from_files_and_signals(tmp_path: Path) -> None:
     assert rows[0]["perplexity"] < rows[2]["perplexity"]
     assert math.isnan(rows[1]["perplexity"])
     assert rows[2]["perplexity_percentile"] == 100
+
+
+def test_built_in_models_are_those_on_the_card() -> None:
+    card = next(card for card in list_models() if card.name == "perplexity")
+    folder = Path(resolve("builtin:models/perplexity"))
+    assert isinstance(card.sha256, dict)
+    assert card.sha256 == {path.name: sha256_of(path) for path in folder.glob("*.npz")}
+    english = model_table([load_model(folder / "en.npz", "en")])
+    good, poor = measure_models(
+        [
+            "Roads that were made for salt ran from the coast to the towns of the hills, and the "
+            "carriers who used them knew every inn on the way.",
+            "buy cheap xqz-774 zzkk pills vgr online wwq hkjq qqx best px prcs",
+        ],
+        english,
+    )
+    assert good[0] < poor[0]
+    assert good[1] < 80 < poor[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,6 +23,7 @@ EXTEND = regex.compile(r"[\p{M}\u200c\u200d\u00ad\U000e0100-\U000e01ef]")
 HIDDEN = regex.compile(r"[\p{Cc}\p{Cf}\p{Z}\U000e0000-\U000e00ff]")
 
 
+@functools.cache
 def kind(char: str) -> str:
     """What a character does in a word, by the definition in curation.text.words."""
     if SINGLE.match(char):
