@@ -6,7 +6,6 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -14,30 +13,12 @@ from curation.extract import scan as s
 from curation.extract.code import language_of, without_line_numbers
 from curation.extract.formulas import tex
 from curation.extract.markup import ANCESTOR, TAG
+from curation.extract.tables import CELL_BYTES, rows_and_cells
 
 _H1, _H6, _LI, _DT, _DD = TAG["h1"], TAG["h6"], TAG["li"], TAG["dt"], TAG["dd"]
-_TR, _TABLE, _TD, _TH = TAG["tr"], TAG["table"], TAG["td"], TAG["th"]
+_TD, _TH = TAG["td"], TAG["th"]
 _ITEM, _QUOTE, _HEADING = ANCESTOR["item"], ANCESTOR["quote"], ANCESTOR["heading"]
-_CELL_BYTES = 400  # cells with more text are parts of a layout, not of a table of data
 _LANGUAGE_LEVELS = 4  # elements around code whose class may name its language
-
-
-@numba.njit(cache=True, nogil=True)
-def _rows(e_parent, e_tag):  # type: ignore[no-untyped-def]
-    """Table row and cell that each element stands in (-1: none)."""
-    m = len(e_parent)
-    row = np.full(m, -1, np.int32)
-    cell = np.full(m, -1, np.int32)
-    for e in range(1, m):
-        tag = e_tag[e]
-        if tag == _TR:
-            row[e] = e
-        elif tag == _TABLE:
-            continue
-        else:
-            row[e] = row[e_parent[e]]
-            cell[e] = e if tag == _TD or tag == _TH else cell[e_parent[e]]
-    return row, cell
 
 
 @dataclass(frozen=True)
@@ -57,7 +38,7 @@ def assemble(
     them, code has an empty line before and behind it.
     """
     chosen = np.flatnonzero(kept)
-    row, cell = _rows(page.e_parent, page.e_tag)
+    row, cell, _ = rows_and_cells(page.e_parent, page.e_tag)
     blob = page.text.tobytes()
     elements = page.b_element[chosen].tolist()
     starts, ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
@@ -160,8 +141,8 @@ def _same_row(
         rows[one] >= 0
         and rows[one] == rows[other]
         and cells[one] != cells[other]
-        and ends[one] - starts[one] < _CELL_BYTES
-        and ends[other] - starts[other] < _CELL_BYTES
+        and ends[one] - starts[one] < CELL_BYTES
+        and ends[other] - starts[other] < CELL_BYTES
     )
 
 

@@ -9,11 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import scan as s
+from curation.extract.features import NAMES
+from curation.extract.markup import ANCESTOR
 from curation.extract.settings import Decision
+from curation.extract.tables import whole_tables
 
 # How far up code and formulas (in rows of tables, often) and the text around them look for a
 # container that they share.
-_LEVELS_OF_CODE, _LEVELS_OF_TEXT = 5, 2
+_LEVELS_OF_CODE, _LEVELS_OF_TEXT = 8, 2
+_LINKED = 0.8  # share of a block's characters in links that makes it one
+_COMMENTS = NAMES.index("region_0")
+_QUESTIONS, _WORDS = NAMES.index("page_questions"), NAMES.index("b_words")
+_LINK_DENSITY = NAMES.index("b_link_density")
+_REMARK = float(np.log1p(5.0))  # as `b_words` counts: shorter ones are names, dates and votes
+_PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
 
 
 def attached(probabilities: npt.NDArray[np.float64], page: s.Page) -> npt.NDArray[np.float64]:
@@ -72,6 +81,39 @@ def _containers(element, e_parent, levels, out):  # type: ignore[no-untyped-def]
     return count
 
 
+class Places(NamedTuple):
+    """What the blocks of a page stand in, [n] each."""
+
+    comments: npt.NDArray[np.bool_]
+    remarks: npt.NDArray[np.bool_]  # comments on questions and answers, with words of their own
+    hidden: npt.NDArray[np.bool_]  # out of sight, and nothing says that a reader can unfold it
+    gutter: npt.NDArray[np.bool_]  # where line numbers or empty columns of the layout stand
+
+
+def places(page: s.Page, measured: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]) -> Places:
+    """Where the blocks of a page stand; row `rows` [n] of `measured` has the features of each."""
+    above = page.e_above[page.b_element]
+    unfolds = (measured[:, _PANEL_NAME] > 0) | (measured[:, _PANEL_ROLE] > 0)
+    comments = measured[:, _COMMENTS] > 0
+    wordy = (measured[:, _WORDS] > _REMARK) & (measured[:, _LINK_DENSITY] < 0.5)
+    remarks = comments & wordy & (measured[:, _QUESTIONS] > 0)
+    return Places(
+        comments[rows],
+        remarks[rows],
+        ((above & ANCESTOR["hidden"]) != 0) & ~unfolds[rows],
+        (above & ANCESTOR["gutter"]) != 0,
+    )
+
+
+def line_numbers(page: s.Page, gutter: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which blocks in a gutter [n] are nothing but numbers."""
+    out = np.zeros(len(gutter), np.bool_)
+    for block in np.flatnonzero(gutter):
+        text = page.text[page.b_start[block] : page.b_end[block]].tobytes()
+        out[block] = b"".join(text.split()).isdigit()
+    return out
+
+
 class Fate(NamedTuple):
     """What is decided on the blocks of a page, and by what."""
 
@@ -84,11 +126,11 @@ class Fate(NamedTuple):
 def decide(
     probabilities: npt.NDArray[np.float64],
     page: s.Page,
-    in_comments: npt.NDArray[np.bool_],
+    where: Places,
     decision: Decision,
     comments: bool,
 ) -> Fate:
-    """The fate of blocks, given their probabilities [n] and whether each stands in comments [n].
+    """The fate of blocks, given their probabilities [n] and what they stand in.
 
     A page with a sure body of text, an article, is held to a higher threshold than one on which
     nothing is certain. Where an article stands outside the comments, these need to be surer still;
@@ -97,18 +139,47 @@ def decide(
     n = len(probabilities)
     if n == 0:
         return Fate(np.zeros(0, np.bool_), probabilities, probabilities, False)
-    probabilities = attached(probabilities, page)
     weight = page.b_chars + 20.0 * page.b_atoms
-    if not comments:
-        probabilities = np.where(in_comments, 0.0, probabilities)
-    likely = float(weight[probabilities >= decision.open_threshold].sum())
-    sure = float(weight[probabilities >= decision.sure_probability].sum())
+    linked = page.b_link_chars > _LINKED * page.b_chars
+    score = np.where(linked & (probabilities < decision.link_threshold), 0.0, probabilities)
+    score = attached(score, page)
+    score = whole_tables(score, page, linked, decision.table_share)
+    score = _with_remarks(score, where, comments)
+    score = _without_hidden(score, weight, where.hidden, decision)
+    score[line_numbers(page, where.gutter)] = 0.0
+    likely = float(weight[score >= decision.open_threshold].sum())
+    sure = float(weight[score >= decision.sure_probability].sum())
     article = sure >= max(decision.article_characters, decision.sure_share * likely)
     threshold = np.full(n, decision.article_threshold if article else decision.open_threshold)
-    outside = (probabilities >= threshold) & ~in_comments
+    outside = (score >= threshold) & ~where.comments
     if float(weight[outside].sum()) >= decision.article_characters:
-        threshold[in_comments] = np.maximum(threshold, decision.comment_threshold)[in_comments]
-    kept = probabilities >= threshold
+        surer = np.maximum(threshold, decision.comment_threshold)
+        threshold = np.where(where.comments, surer, threshold)
+    kept = score >= threshold
     if not kept.any():
-        kept = probabilities >= probabilities.max()
-    return Fate(kept, probabilities, threshold, article)
+        kept = score >= score.max()
+    return Fate(kept, score, threshold, article)
+
+
+def _with_remarks(
+    probabilities: npt.NDArray[np.float64], where: Places, comments: bool
+) -> npt.NDArray[np.float64]:
+    """Remarks on questions and answers are part of the page; without comments none of them is."""
+    if not comments:
+        return np.where(where.comments, 0.0, probabilities)
+    return np.where(where.remarks, 1.0, probabilities)
+
+
+def _without_hidden(
+    probabilities: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64],
+    hidden: npt.NDArray[np.bool_],
+    decision: Decision,
+) -> npt.NDArray[np.float64]:
+    """Hidden text goes, unless it is most of the page, which a script then shows as a whole."""
+    if not hidden.any():
+        return probabilities
+    likely = np.where(probabilities >= decision.open_threshold, weight, 0.0)
+    if likely[hidden].sum() > likely[~hidden].sum():
+        return probabilities
+    return np.where(hidden, 0.0, probabilities)

@@ -102,7 +102,11 @@ def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
         if score < threshold:
             return "nothing reached its threshold, and this has the highest score of the page"
         return f"score {score:.2f} reaches {threshold:.2f}"
-    if judged.in_comments[block]:
+    if judged.where.hidden[block] and score == 0:
+        return "hidden, and nothing says that a reader can unfold it"
+    if judged.where.gutter[block] and score == 0:
+        return "numbers in a gutter"
+    if judged.where.comments[block]:
         if not settings.comments:
             return "in comments, which the settings leave out"
         return f"in comments below an article: score {score:.2f} is under {threshold:.2f}"

@@ -14,17 +14,26 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import words as w
-from curation.extract.markup import ANCESTOR, FLAG_BODY, FLAG_MAIN, FLAG_SIDE, FNV_PRIME, TAG, find
+from curation.extract.markup import (
+    ANCESTOR,
+    FLAG_BODY,
+    FLAG_MAIN,
+    FLAG_PANEL,
+    FLAG_SIDE,
+    FNV_PRIME,
+    TAG,
+    find,
+)
 from curation.extract.scan import CONTINUED, GENERATOR, IN_LINK, LINKED_DATA, OG_TYPE, PRE, Page
 
 Table = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]
 
 #: Changes whenever the same page would give other features: models of another version don't load.
-VERSION = 1
+VERSION = 2
 
 LONG_WORDS = 12  # a block of running text has at least this many words, most of them unlinked
 LEVELS = 4
-REGIONS = 12  # groups of class names in configs/lists/extract_regions.yaml
+REGIONS = 13  # groups of class names in configs/lists/extract_regions.yaml
 DOMINANT = 0.5  # share of the long text that makes a container dominant
 
 
@@ -44,11 +53,16 @@ lower_starts short_words word_length bold atoms pre continued in_link link_start
 _ANCESTORS = [f"in_{name}" for name in ANCESTOR]
 _LEVEL = """words link_density share blocks words_per_block class_score sentences repeated
 repeated_words""".split()
-_CHAIN = "class_min class_max class_sum flag_main flag_side flag_body".split()
+_CHAIN = "class_min class_max class_sum flag_main flag_side flag_body flag_panel".split()
 _AROUND = """word_score heading_score heading_distance heading_level heading_words
 title_overlap title_cover title_distance before_title copies signature_count signature_share
 dominant_off dominant_in dominant_share dominant_depth position words_before words_after
 first_long last_long article_share article_order near_long""".split()
+# The title's neighbourhood (how far up and down the tree, and through the text, a block is from the
+# block that repeats the page's title) and the card (the outermost of three or more like siblings).
+_TITLE = "title_kind title_up title_down title_share title_long title_between".split()
+_CARD = """card_count card_words card_share card_link_density card_blocks card_index card_level
+card_title""".split()
 _NEIGHBOURS = [
     f"{name}_{offset}"
     for offset in (-1, 1, -2, 2)
@@ -56,7 +70,7 @@ _NEIGHBOURS = [
 ]
 _PAGE = """page_words page_long page_blocks page_link_density page_articles page_comments
 page_og page_forum page_product page_article page_links_per_block page_paragraphs
-page_list_words""".split()
+page_list_words page_hidden page_questions""".split()
 NAMES = (
     [f"b_{name}" for name in _BLOCK]
     + _ANCESTORS
@@ -64,19 +78,23 @@ NAMES = (
     + _CHAIN
     + [f"region_{region}" for region in range(REGIONS)]
     + _AROUND
+    + _TITLE
+    + _CARD
     + _NEIGHBOURS
     + _PAGE
 )
 COUNT = len(NAMES)
 
 _ANCESTOR_BITS = len(ANCESTOR)
+_HIDDEN = ANCESTOR["hidden"]
+_CARDS = 3  # like siblings that make cards
 _H1, _H6, _P, _LI, _ARTICLE = TAG["h1"], TAG["h6"], TAG["p"], TAG["li"], TAG["article"]
 _FORUMS = (b"phpbb", b"vbulletin", b"xenforo", b"discourse", b"discuz", b"mybb", b"smf", b"invision",
            b"vanilla", b"simple machines", b"flarum", b"nodebb")  # fmt: skip
 
 
 def page_facts(source: bytes, page: Page) -> npt.NDArray[np.float32]:
-    """What the head of a page says it is: og:type, forum, product, article (0 or a small number)."""
+    """What a page says it is: og:type, forum, product, article, questions (0 or a small number)."""
     facts = page.facts
     og = source[facts[OG_TYPE] : facts[OG_TYPE + 1]].lower()
     generator = source[facts[GENERATOR] : facts[GENERATOR + 1]].lower()
@@ -87,11 +105,12 @@ def page_facts(source: bytes, page: Page) -> npt.NDArray[np.float32]:
     kind = 0
     if og:
         kind = 1 if b"article" in og else 2 if b"product" in og else 3 if b"website" in og else 4
+    questions = b"schema.org/QAPage" in source or b'"QAPage"' in linked
     forum = any(name in generator for name in _FORUMS)
-    forum = forum or b"DiscussionForumPosting" in linked or b"QAPage" in linked
+    forum = forum or questions or b"DiscussionForumPosting" in linked
     product = b'Product"' in linked or kind == 2
     article = b"Article" in linked or b"BlogPosting" in linked or kind == 1
-    return np.array([kind, forum, product, article], np.float32)
+    return np.array([kind, forum, product, article, questions], np.float32)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -194,10 +213,21 @@ def _features(
             article[e] = e
             articles += 1
             article_order[e] = articles
+    # Text that scripts unfold counts for the page's shape only where most of the text is such.
+    seen = 0.0
+    unseen = 0.0
     for b in range(n):
-        e = b_element[b]
         t = np.float64(counts[b, w.WORDS]) + 5.0 * b_atoms[b]
         b_words[b] = t
+        if t >= LONG_WORDS:
+            if e_above[b_element[b]] & _HIDDEN:
+                unseen += t
+            else:
+                seen += t
+    ignored = _HIDDEN if seen >= unseen else 0
+    for b in range(n):
+        e = b_element[b]
+        t = b_words[b]
         c = max(np.float64(b_chars[b]), 1.0)
         density[b] = np.float32(b_link[b] / c)
         words[e] += t
@@ -206,7 +236,7 @@ def _features(
         blocks[e] += 1
         marks[e] += counts[b, w.SENTENCES] + counts[b, w.COMMAS]
         page_links += b_links[b]
-        if t >= LONG_WORDS and density[b] < 0.5:
+        if t >= LONG_WORDS and density[b] < 0.5 and not e_above[e] & ignored:
             is_long[b] = True
             long[e] += t
             if e_tag[e] == _P:
@@ -251,8 +281,19 @@ def _features(
         own_key[e] = (e_sig[e] * FNV_PRIME) ^ np.uint64(p + 1)
     siblings, sibling_sizes = group(own_key)
     sibling_words = np.zeros(m + 1, np.float64)
+    sibling_count = np.zeros(m + 1, np.int32)
+    order = np.zeros(m, np.int32)
+    card = np.full(m, -1, np.int32)
     for e in range(m):
-        sibling_words[siblings[e]] += words[e]
+        g = siblings[e]
+        sibling_words[g] += words[e]
+        order[e] = sibling_count[g]
+        sibling_count[g] += 1
+        if e:
+            card[e] = card[e_parent[e]]
+            prose = e_tag[e] == _P or _H1 <= e_tag[e] <= _H6
+            if card[e] < 0 and sibling_sizes[g] >= _CARDS and not prose:
+                card[e] = e
     b_key = np.empty(n, np.uint64)
     for b in range(n):
         e = b_element[b]
@@ -291,6 +332,30 @@ def _features(
                     title_block = b
                     if e_above[b_element[b]] & 2:
                         break
+    # ------------------------------------------------------------ the title's neighbourhood
+    title_kind = 0
+    if title_block >= 0:
+        title_kind = 3 if e_above[b_element[title_block]] & 2 else 2
+    else:
+        for b in range(n):
+            if e_tag[b_element[b]] == _H1:
+                title_block = b
+                title_kind = 1
+                break
+    meets = np.zeros(m, np.int32)
+    title_element = 0
+    title_before = 0.0
+    if title_block >= 0:
+        title_element = b_element[title_block]
+        x = title_element
+        while x > 0:
+            meets[x] = x
+            x = e_parent[x]
+        for e in range(1, m):
+            if meets[e] == 0:
+                meets[e] = meets[e_parent[e]]
+        for b in range(title_block):
+            title_before += b_words[b]
     before = 0.0
     r = -1
     for b in range(n):
@@ -358,7 +423,8 @@ def _features(
         row[k + 3] = 1 if chain_flags[e] & FLAG_MAIN else 0
         row[k + 4] = 1 if chain_flags[e] & FLAG_SIDE else 0
         row[k + 5] = 1 if chain_flags[e] & FLAG_BODY else 0
-        k += 6
+        row[k + 6] = 1 if chain_flags[e] & FLAG_PANEL else 0
+        k += 7
         for region in range(REGIONS):
             row[k] = (chain_regions[e] >> region) & 1
             k += 1
@@ -370,7 +436,7 @@ def _features(
         shared = counts[b, w.TITLE_SHARED]
         row[k + 5] = shared / max(t + title_size - shared, 1.0)
         row[k + 6] = shared / max(title_size, 1)
-        if title_block >= 0:
+        if title_kind > 1:
             row[k + 7] = max(min(b - title_block, 100), -100)
             row[k + 8] = 1 if b < title_block else 0
         else:
@@ -397,6 +463,32 @@ def _features(
         hi = min(n, b + 5)
         row[k + 23] = _log(around[hi] - around[lo])
         k += 24
+        row[k] = title_kind
+        if title_kind:
+            x = meets[e]
+            row[k + 1] = e_depth[title_element] - e_depth[x]
+            row[k + 2] = e_depth[e] - e_depth[x]
+            row[k + 3] = long[x] / page_long
+            row[k + 4] = _log(long[x])
+            distance = before - title_before
+            row[k + 5] = _log(distance) if distance >= 0 else -_log(-distance)
+        else:
+            row[k + 1 : k + 6] = -1
+        k += 6
+        x = card[e]
+        if x >= 0:
+            g = siblings[x]
+            row[k] = _log(sibling_sizes[g])
+            row[k + 1] = _log(words[x])
+            row[k + 2] = sibling_words[g] / page_words
+            row[k + 3] = link[x] / max(chars[x], 1.0)
+            row[k + 4] = _log(blocks[x])
+            row[k + 5] = min(order[x], 10)
+            row[k + 6] = e_depth[e] - e_depth[x]
+            row[k + 7] = 1 if title_kind and card[title_element] == x else 0
+        else:
+            row[k : k + 8] = -1
+        k += 8
         for offset in (-1, 1, -2, 2):
             o = b + offset
             if 0 <= o < n:
@@ -421,7 +513,9 @@ def _features(
         row[k + 10] = page_links / n
         row[k + 11] = _log(paragraphs)
         row[k + 12] = list_words / page_words
-        k += 13
+        row[k + 13] = unseen / max(seen + unseen, 1.0)
+        row[k + 14] = facts[4]
+        k += 15
         before += b_words[b]
         if is_heading:
             heading = b

@@ -56,11 +56,11 @@ def find(keys, values, key):  # type: ignore[no-untyped-def]
 BLOCKS = """
 body p div li h1 h2 h3 h4 h5 h6 td th dd dt blockquote pre figcaption caption article section main
 aside nav header footer form ul ol dl table tr tbody thead tfoot figure details summary fieldset
-legend address center hgroup menu dialog dir listing search frameset html hr xmp button
+legend address center hgroup menu dialog dir listing search frameset html hr xmp button noscript
 """.split()
 # Elements whose content is no text of the page: passed over up to their end tag.
 SKIPPED = """
-svg iframe template canvas audio video select datalist map noframes noembed noscript script style
+svg iframe template canvas audio video select datalist map noframes noembed script style
 textarea title
 """.split()
 # Elements within a run of text that the scanner looks at.
@@ -104,6 +104,10 @@ _ANCESTORS = {
     "button": "button",
     "details": "details summary",
     "dialog": "dialog",
+    "noscript": "noscript",
+    # These two follow from attributes and class names.
+    "hidden": "",
+    "gutter": "",
 }
 ANCESTOR = {name: 1 << index for index, name in enumerate(_ANCESTORS)}
 ANCESTOR_OF_TAG = np.zeros(OTHER + 1, np.int64)
@@ -113,10 +117,11 @@ for _name, _tags in _ANCESTORS.items():
 
 # Roles and item properties, of which an element gets one bit each, inherited likewise.
 FLAG_MAIN, FLAG_SIDE, FLAG_BODY, FLAG_PROPERTY, FLAG_HIDDEN_CLASS = 1, 2, 4, 8, 16
-FLAG_COMMENT = 32
+FLAG_COMMENT, FLAG_PANEL = 32, 64
 _FLAGS = {
     FLAG_MAIN: "main article",
     FLAG_SIDE: "navigation complementary banner contentinfo search dialog menu tablist listbox menubar toolbar",
+    FLAG_PANEL: "tabpanel region",
     FLAG_BODY: "articlebody text description mainentity reviewbody acceptedanswer suggestedanswer",
 }
 VALUE_FLAGS = hash_table(
@@ -149,7 +154,7 @@ _MARKS = {
         hljs-button code-toolbar-copy codehilite-copy""",
     # what MathJax and KaTeX draw; the formula itself stands beside it
     MARK_RENDERED: """mathjax mathjax_display mathjax_preview mathjax_svg mathjax_svg_display
-        mathjax_chtml mjx-chtml mjxc-display mjxp-display katex-html mathjax_process""",
+        mathjax_chtml mjx-chtml mjxc-display mjxp-display katex-html""",
     MARK_CODE: """syntaxhighlighter blob-code blob-code-inner crayon-pre codemirror-code
         codemirror-lines react-code-lines cm-content dp-highlighter""",
     MARK_CODE_CELL: "code blob-code-content",  # on table cells: the listing beside its gutter

@@ -7,20 +7,18 @@ import json
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import regex
 
 from curation.extract import scan as s
 from curation.extract.assemble import assemble
 from curation.extract.crowd import stand_ins
-from curation.extract.decide import Fate, decide
-from curation.extract.features import NAMES, features
+from curation.extract.decide import Fate, Places, decide, places
+from curation.extract.features import features
 from curation.extract.forest import probabilities
 from curation.extract.limits import PageTooLargeError
 from curation.extract.model import Model, load
 from curation.extract.settings import ExtractSettings
 
-_IN_COMMENTS = NAMES.index("region_0")
 _SPACE = regex.compile(r"\s+")
 _TAGS = regex.compile(r"<[^<>]*>")
 _ENOUGH = 0.2  # less text than this share of a page's stated article body is a failure
@@ -33,7 +31,7 @@ class Judged:
     source: bytes
     page: s.Page
     fate: Fate
-    in_comments: npt.NDArray[np.bool_]  # [n]
+    where: Places
     shows_hidden: bool  # hidden elements were read, because without them nothing was left
 
 
@@ -68,9 +66,9 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     measured = features(source, page, model.lexicons, judged)
     rows = (np.cumsum(judged) - 1)[stands]
     probability = probabilities(model.forest, measured)[rows]
-    in_comments = (measured[:, _IN_COMMENTS] > 0)[rows]
-    fate = decide(probability, page, in_comments, settings.decision, settings.comments)
-    return Judged(source, page, fate, in_comments, keep_hidden)
+    where = places(page, measured, rows)
+    fate = decide(probability, page, where, settings.decision, settings.comments)
+    return Judged(source, page, fate, where, keep_hidden)
 
 
 def run(source: bytes, settings: ExtractSettings) -> Result:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract.markup import (
+    ANCESTOR,
     ANCESTOR_OF_TAG,
     ATTRIBUTE,
     ATTRIBUTE_KEYS,
@@ -25,6 +26,7 @@ from curation.extract.markup import (
     ENTITY_KEYS,
     ENTITY_POINTS,
     ENTITY_VALUES,
+    FLAG_PANEL,
     FLAG_PROPERTY,
     FLAG_SIDE,
     FNV_PRIME,
@@ -128,6 +130,11 @@ _UL, _OL, _DL, _ADDRESS = TAG["ul"], TAG["ol"], TAG["dl"], TAG["address"]
 _PRE, _LISTING, _XMP = TAG["pre"], TAG["listing"], TAG["xmp"]
 _MAIN, _ARTICLE, _BUTTON = TAG["main"], TAG["article"], TAG["button"]
 _SCRIPT, _TITLE, _TEXTAREA = TAG["script"], TAG["title"], TAG["textarea"]
+_NOSCRIPT = TAG["noscript"]
+_HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
+# Shorter <noscript> elements hold counting pixels, pictures loaded late and requests to turn scripts
+# on; longer ones hold the page as those without scripts see it.
+_LONG_NOSCRIPT = 2000  # bytes
 _META_HASH = np.uint64(fnv(b"meta"))
 _MARK_KEYS, _MARK_VALUES = MARKS
 _VALUE_KEYS, _VALUE_VALUES = VALUE_FLAGS
@@ -210,6 +217,19 @@ def _contains(src, i, j, word):  # type: ignore[no-untyped-def]
             m += 1
         if m == size:
             return True
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def _has_name(src, i, j, word):  # type: ignore[no-untyped-def]
+    """Whether the class src[i:j] has the name `word` (lower case)."""
+    size = len(word)
+    start = i
+    for k in range(i, j + 1):
+        if k == j or BYTES[src[k]] & SPACE:
+            if k - start == size and _contains(src, start, k, word):
+                return True
+            start = k + 1
     return False
 
 
@@ -793,6 +813,22 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                         linked += 1
                 continue
 
+            if tag == _NOSCRIPT and skip_depth == 0:
+                if end_tag:
+                    if open_count[_NOSCRIPT] == 0:
+                        continue
+                else:
+                    stop = -1
+                    if not no_end[OTHER]:
+                        stop = _find_end(src, n, i, name_start, name_end)
+                        if stop < 0:
+                            no_end[OTHER] = 1
+                    if stop < 0:
+                        continue
+                    if stop - i < _LONG_NOSCRIPT:
+                        i = stop
+                        continue
+
             if skip_depth > 0:
                 if name_hash == skip_hash and not self_closing:
                     skip_depth += -1 if end_tag else 1
@@ -852,6 +888,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
         mark = np.int64(-1)
         first_token = nt
         keeps_space = False
+        extra_above = 0
         if is_markup and opening:
             # what its attributes say
             token_limit = min(len(tokens), nt + _TOKENS_PER_ELEMENT)
@@ -882,15 +919,25 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                     keeps_space = style == 2 and block_tag
                 if keep_hidden or tag == _MAIN or tag == _ARTICLE:
                     hidden = False
+                if hidden and block_tag and pre_top < 0:
+                    # Scripts open panels, accordions and whole pages: the model decides.
+                    hidden = False
+                    extra_above = _HIDDEN
                 if mark == MARK_GUTTER:
-                    # Prism names the listing itself so, others its gutter.
-                    hidden = hidden or not (tag == _PRE or tag == _CODE or tag == _TABLE)
+                    if block_tag and pre_top < 0:
+                        extra_above |= _GUTTER  # or a column of the layout, which has words
+                    else:
+                        # Prism names the listing itself so, others its gutter.
+                        hidden = hidden or not (tag == _PRE or tag == _CODE or tag == _TABLE)
                 elif mark == MARK_COPY:
                     hidden = hidden or pre_top >= 0
                 elif mark == MARK_SCREEN_READER:
                     hidden = hidden or not block_tag
                 elif mark == MARK_RENDERED:
-                    rendered = True
+                    # "mathjax" on a block asks for formulas to be drawn in it.
+                    rendered = not block_tag or not _has_name(
+                        src, av_start[_AT_CLASS], av_end[_AT_CLASS], _MATHJAX
+                    )
                 elif mark == MARK_CODE:
                     keeps_space = keeps_space or block_tag
                 elif mark == MARK_CODE_CELL:
@@ -1208,7 +1255,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
             e_parent[ne] = element
             e_tag[ne] = tag
             e_depth[ne] = top + 1
-            e_above[ne] = e_above[element] | ANCESTOR_OF_TAG[tag]
+            e_above[ne] = e_above[element] | ANCESTOR_OF_TAG[tag] | extra_above
             bits = 0
             if av_start[_AT_ROLE] >= 0:
                 value = find(
@@ -1216,7 +1263,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                     _VALUE_VALUES,
                     _hash_lower(src, av_start[_AT_ROLE], av_end[_AT_ROLE]),
                 )
-                if value > 0 and value <= FLAG_SIDE:
+                if value > 0 and (value <= FLAG_SIDE or value == FLAG_PANEL):
                     bits |= value
             if av_start[_AT_PROP] >= 0:
                 value = find(
@@ -1323,6 +1370,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
 
 
 _CDATA = np.frombuffer(b"cdata[", np.uint8)
+_MATHJAX = np.frombuffer(b"mathjax", np.uint8)
 _PADDING = bytes(16)
 
 

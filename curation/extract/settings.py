@@ -20,6 +20,14 @@ class Decision(BaseModel):
     open_threshold: float = Field(
         ge=0, le=1, description="probability that a block of any other page needs"
     )
+    link_threshold: float = Field(
+        ge=0, le=1, description="probability that a block of nothing but links needs at least"
+    )
+    table_share: float = Field(
+        ge=0,
+        le=1,
+        description="share of the probability of the text before a table of data that its cells get",
+    )
     sure_probability: float = Field(
         ge=0, le=1, description="probability from which a block counts as surely content"
     )

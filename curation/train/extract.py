@@ -8,6 +8,7 @@ The same data, settings and versions of scikit-learn and RapidFuzz give the same
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import math
@@ -34,6 +35,7 @@ from curation.extract.forest import Forest
 from curation.extract.markup import fnv
 from curation.extract.model import Lexicon, Model
 from curation.readers.charset import decode_html
+from curation.train import variants
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,6 +58,14 @@ class ExtractTraining(BaseModel):
     teacher: str = Field(description="engine whose text labels what the phrases leave open")
     variants: int = Field(ge=0, description="copies of each page with its markup rewritten")
     variant_weight: float = Field(ge=0)
+    shortened: tuple[tuple[float, float], ...] = Field(
+        description="bounds in words of copies of each page with its content cut short"
+    )
+    shortened_weight: float = Field(ge=0)
+    grafted: tuple[float, float] = Field(
+        description="bounds in words of what copies of articles get behind them of other pages"
+    )
+    grafted_weight: float = Field(ge=0)
     region_list: str = Field(description="groups of class names (YAML)")
     class_sites: int = Field(ge=1)
     word_sites: int = Field(ge=1)
@@ -87,6 +97,8 @@ class Example:
     measured: npt.NDArray[np.float32] | None = None
     statistics: tuple[Any, Any] | None = None
     is_variant: bool = False
+    wordless: bool = False  # measured without what words say, as pages in unseen languages are
+    kind: str = "article"
 
     def fold(self, folds: int) -> int:
         return fold_of(self.group, folds)
@@ -178,17 +190,71 @@ def text_examples(data: Path, settings: ExtractTraining) -> Iterator[Example]:
             source = page_bytes(data, name, row["id"])
             for variant in range(settings.variants + 1):
                 seed = zlib.crc32(row["id"].encode()) + variant
-                html = rewritten(source, random.Random(seed)) if variant else source
+                html = variants.rewritten(source, random.Random(seed)) if variant else source
                 page = scanned(html)
                 label, count = align(block_texts(page), row["text"])
                 if not len(label):
                     continue
                 weight = settings.variant_weight if variant else 1.0
                 group = row.get("group") or row["site"]
+                kind = row.get("page_type") or ("forum" if "forum" in name else "article")
                 yield Example(
                     f"{name}/{row['id']}", group, html, page, label, count, weight,
-                    is_variant=variant > 0,
+                    is_variant=variant > 0, wordless=variant > 0, kind=kind,
                 )  # fmt: skip
+
+
+def made_examples(originals: Sequence[Example], settings: ExtractTraining) -> Iterator[Example]:
+    """Pages made from the originals: content cut short, other pages' content behind articles."""
+    others: dict[int, list[Example]] = defaultdict(list)
+    for example in originals:
+        if example.kind != "article":
+            others[example.fold(settings.folds)].append(example)
+    for example in originals:
+        chance = random.Random(zlib.crc32(example.name.encode()))
+        cut = [_shortened(example, bounds, settings, chance) for bounds in settings.shortened]
+        yield from filter(None, cut)
+        guests = others[example.fold(settings.folds)]
+        if settings.grafted_weight and example.kind == "article" and guests:
+            host = chance.choice([example, *filter(None, cut)])
+            if made := _grafted(host, chance.choice(guests), settings, chance):
+                yield made
+
+
+def _shortened(
+    example: Example, bounds: tuple[float, float], settings: ExtractTraining, chance: random.Random
+) -> Example | None:
+    left = variants.shortened(example.label, example.words, bounds, chance)
+    if left is None:
+        return None
+    return dataclasses.replace(
+        example,
+        page=variants.subset(example.page, left),
+        label=example.label[left],
+        words=example.words[left],
+        weight=settings.shortened_weight,
+        statistics=None,
+        is_variant=True,
+    )
+
+
+def _grafted(
+    example: Example, guest: Example, settings: ExtractTraining, chance: random.Random
+) -> Example | None:
+    low, high = settings.grafted
+    limit = math.exp(chance.uniform(math.log(low), math.log(high)))
+    blocks = variants.foreign_content(guest.label, guest.words, limit, chance)
+    if len(blocks) < 3:
+        return None
+    return dataclasses.replace(
+        example,
+        page=variants.grafted(example.page, guest.page, blocks),
+        label=np.concatenate([example.label, np.zeros(len(blocks))]),
+        words=np.concatenate([example.words, guest.words[blocks]]),
+        weight=settings.grafted_weight,
+        statistics=None,
+        is_variant=True,
+    )
 
 
 def phrase_examples(data: Path, settings: ExtractTraining) -> Iterator[Example]:
@@ -222,45 +288,6 @@ def phrase_examples(data: Path, settings: ExtractTraining) -> Iterator[Example]:
 
 def _plain(text: str) -> str:
     return _WHITE.sub(" ", unicodedata.normalize("NFC", text)).strip()
-
-
-_Rewrite = tuple[float, tuple[tuple[bytes, bytes], ...]]
-# Markup of other times, each applied to a page with the probability before it: no elements of
-# HTML5, no class names, tables for divisions, line breaks for paragraphs, headings and items.
-_REWRITES: tuple[_Rewrite, ...] = (
-    (
-        1.0,
-        ((rb"<(/?)(?:article|main|section|nav|aside|header|footer|figure|figcaption|details|summary)"
-          rb"(?=[\s>])", rb"<\1div"),),
-    ),
-    (0.6, ((rb"\s(?:class|id|role|itemprop)\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+)", b""),)),
-    (
-        0.5,
-        (
-            (rb"<div(?=[\s>])([^>]*)>", rb"<table\1><tr><td>"),
-            (rb"</div\s*>", b"</td></tr></table>"),
-        ),
-    ),
-    (0.35, ((rb"<p(?=[\s>])[^>]*>", b"<br><br>"), (rb"</p\s*>", b""))),
-    (0.35, ((rb"<h[1-6](?=[\s>])[^>]*>", b"<br><br><b>"), (rb"</h[1-6]\s*>", b"</b><br>"))),
-    (
-        0.35,
-        (
-            (rb"<li(?=[\s>])[^>]*>", b"<br>"),
-            (rb"</li\s*>", b""),
-            (rb"</?ul(?=[\s>])[^>]*>", b"<br><br>"),
-        ),
-    ),
-)  # fmt: skip
-
-
-def rewritten(source: bytes, chance: random.Random) -> bytes:
-    """The page in markup of another time; its text stays."""
-    for probability, steps in _REWRITES:
-        if chance.random() < probability:
-            for pattern, replacement in steps:
-                source = re.sub(pattern, replacement, source, flags=re.IGNORECASE)
-    return source
 
 
 # ---------------------------------------------------------------------------------- lexicons
@@ -484,7 +511,9 @@ def train(
     originals = [example for example in texts if not example.is_variant]
     for example in originals:
         example.statistics = statistics(example, regions)
-    every = texts + phrases
+    made = list(made_examples(originals, settings))
+    say(f"{len(made)} pages made from them")
+    every = texts + made + phrases
     by_fold: list[tuple[Lexicon, Lexicon]] = []
     for fold in range(settings.folds):
         others = [e for e in originals if e.fold(settings.folds) != fold]
@@ -506,8 +535,7 @@ def train(
 
 
 def _measured(example: Example, tables: Lexicons) -> npt.NDArray[np.float32]:
-    """Variants are measured without what words say, as pages in languages never seen are."""
-    if example.is_variant:
+    if example.wordless:
         empty = Model(_EMPTY, _EMPTY, _EMPTY, _NO_FOREST).lexicons
         tables = tables._replace(word_table=empty.word_table, word_weights=empty.word_weights)
     return features(example.source, example.page, tables)

@@ -1,0 +1,125 @@
+"""Rows and cells of tables, and which tables hold data rather than a layout."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.extract.markup import TAG
+from curation.extract.scan import Page
+
+CELL_BYTES = 400  # cells with more text are parts of a layout, not of a table of data
+_ROWS = 3  # fewer are no table of data
+_REGULAR = 0.7  # share of the rows that have the same number of cells, two or more
+_TR, _TABLE, _TD, _TH = TAG["tr"], TAG["table"], TAG["td"], TAG["th"]
+
+
+@numba.njit(cache=True, nogil=True)
+def rows_and_cells(e_parent, e_tag):  # type: ignore[no-untyped-def]
+    """Table row, cell and table [m] that each element stands in (-1: none)."""
+    m = len(e_parent)
+    row = np.full(m, -1, np.int32)
+    cell = np.full(m, -1, np.int32)
+    table = np.full(m, -1, np.int32)
+    for e in range(1, m):
+        tag = e_tag[e]
+        if tag == _TABLE:
+            table[e] = e
+            continue
+        table[e] = table[e_parent[e]]
+        if tag == _TR:
+            row[e] = e
+        else:
+            row[e] = row[e_parent[e]]
+            cell[e] = e if tag == _TD or tag == _TH else cell[e_parent[e]]
+    return row, cell, table
+
+
+@numba.njit(cache=True, nogil=True)
+def _data_rows(row, cell, table, b_element, b_size):  # type: ignore[no-untyped-def]
+    m = len(row)
+    n = len(b_element)
+    cells = np.zeros(m, np.int32)  # of a row
+    last = np.full(m, -1, np.int32)  # cell of a row
+    wide = np.zeros(m, np.bool_)  # tables with a long cell
+    for b in range(n):
+        e = b_element[b]
+        r = row[e]
+        if table[e] >= 0 and b_size[b] >= CELL_BYTES:
+            wide[table[e]] = True
+        if r >= 0 and cell[e] != last[r]:
+            last[r] = cell[e]
+            cells[r] += 1
+    rows = np.zeros(m, np.int32)
+    usual = np.zeros(m, np.int32)  # the majority's number of cells (Boyer and Moore)
+    lead = np.zeros(m, np.int32)
+    for r in range(m):
+        if cells[r]:
+            t = table[r]
+            rows[t] += 1
+            if lead[t] == 0:
+                usual[t] = cells[r]
+            lead[t] += 1 if usual[t] == cells[r] else -1
+    regular = np.zeros(m, np.int32)
+    for r in range(m):
+        if cells[r] and cells[r] == usual[table[r]]:
+            regular[table[r]] += 1
+    out = np.full(n, -1, np.int32)
+    for b in range(n):
+        r = row[b_element[b]]
+        if r >= 0:
+            t = table[r]
+            if not wide[t] and usual[t] > 1 and rows[t] >= _ROWS:
+                if regular[t] >= _REGULAR * rows[t]:
+                    out[b] = r
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _raise_rows(rows, table, linked, share, probabilities):  # type: ignore[no-untyped-def]
+    n = len(rows)
+    m = len(table)
+    best = np.zeros(m, np.float64)  # of a row
+    context = np.full(m, -1.0)  # of a table: the text before it
+    one = 0.0
+    other = 0.0
+    for b in range(n):
+        if rows[b] < 0:
+            other = one
+            one = probabilities[b]
+            continue
+        t = table[rows[b]]
+        if context[t] < 0:
+            context[t] = share * max(one, other)
+        if probabilities[b] > best[rows[b]]:
+            best[rows[b]] = probabilities[b]
+    out = probabilities.copy()
+    for b in range(n):
+        if rows[b] >= 0:
+            out[b] = best[rows[b]]
+            if not linked[b]:
+                out[b] = max(out[b], context[table[rows[b]]])
+    return out
+
+
+def whole_tables(
+    probabilities: npt.NDArray[np.float64],
+    page: Page,
+    linked: npt.NDArray[np.bool_],
+    share: float,
+) -> npt.NDArray[np.float64]:
+    """Probabilities [n] where a table of data is judged by more than its cells.
+
+    A number or a name in a cell says little about itself. The cells of a row share the highest
+    probability among them, and those that are no links (`linked` [n]) get at least `share` of that
+    of the two blocks before the table.
+    """
+    row, cell, table = rows_and_cells(page.e_parent, page.e_tag)
+    if table.max() < 0:
+        return probabilities
+    rows = _data_rows(row, cell, table, page.b_element, page.b_end - page.b_start)
+    if rows.max(initial=-1) < 0:
+        return probabilities
+    out: npt.NDArray[np.float64] = _raise_rows(rows, table, linked, share, probabilities)
+    return out

@@ -1,0 +1,63 @@
+"""Which blocks are kept, given probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from curation.extract import default_settings
+from curation.extract import scan as s
+from curation.extract.decide import decide, places
+from curation.extract.features import COUNT, NAMES
+
+DECISION = default_settings().decision
+LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
+
+
+def kept(
+    html: str, probabilities: list[float], comments: bool = True, **measured: list[float]
+) -> list[bool]:
+    page = s.scan(html.encode(), 512, 10_000)
+    rows = np.zeros((len(page.b_start), COUNT), np.float32)
+    for name, column in measured.items():
+        rows[:, NAMES.index(name)] = column
+    where = places(page, rows, np.arange(len(rows)))
+    fate = decide(np.array(probabilities), page, where, DECISION, comments)
+    return [bool(one) for one in fate.kept]
+
+
+def test_an_article_is_held_to_the_higher_threshold_and_other_pages_to_the_lower() -> None:
+    between = (DECISION.article_threshold + DECISION.open_threshold) / 2
+    assert kept(f"<p>{LONG}</p><p>short</p>", [0.99, between]) == [True, False]
+    assert kept("<p>some</p><p>short</p>", [0.7, between]) == [True, True]
+
+
+def test_something_is_kept_and_nothing_of_nothing() -> None:
+    assert kept("<p>some</p><p>short</p>", [0.1, 0.02]) == [True, False]
+    assert kept("", []) == []
+
+
+def test_hidden_text_goes_unless_it_unfolds_or_is_the_page() -> None:
+    html = f"<p>{LONG}</p><div hidden><p>{LONG[:300]}</p></div>"
+    assert kept(html, [0.99, 0.99]) == [True, False]
+    assert kept(html, [0.99, 0.99], region_12=[0, 1]) == [True, True]
+    assert kept(html, [0.99, 0.99], flag_panel=[0, 1]) == [True, True]
+    page = f"<p>Loading</p><div hidden><p>{LONG}</p></div>"
+    assert kept(page, [0.1, 0.99]) == [False, True]
+
+
+def test_comments_on_answers_are_kept_and_names_under_them_are_not() -> None:
+    html = f"<p>{LONG}</p><div>a comment that says something</div><div>by me</div>"
+    measured = {
+        "region_0": [0, 1, 1],
+        "b_words": [5, float(np.log1p(6)), float(np.log1p(2))],
+        "page_questions": [1, 1, 1],
+    }
+    assert kept(html, [0.99, 0.1, 0.1], **measured) == [True, True, False]
+    assert kept(html, [0.99, 0.7, 0.7], comments=False, **measured) == [True, False, False]
+    measured["page_questions"] = [0, 0, 0]
+    assert kept(html, [0.99, 0.1, 0.1], **measured) == [True, False, False]
+
+
+def test_numbers_in_a_gutter_go_and_words_stay() -> None:
+    html = f'<div class="gutter"><div>1</div><div>23</div><p>{LONG}</p></div>'
+    assert kept(html, [0.99, 0.99, 0.99]) == [False, False, True]
