@@ -16,9 +16,7 @@ _PAGES = sorted((Path(__file__).parent / "pages").glob("*.html"))
 _OWN = Extractor(default_settings().model_copy(update={"engine": "curation"}))
 
 _NOT_YET = {
-    "91-crayon": "code seven elements below the text around it shares no container with it",
     "a02-forum": "boxes about the authors of posts are kept",
-    "a09-table-page": "cells are judged one by one",
 }
 
 
