@@ -1,0 +1,56 @@
+"""Trees walked by the kernel and node by node give the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from curation.extract.forest import Forest, probabilities
+
+
+def grown(seed: int, columns: int) -> Forest:
+    """Trees of random shape over so many columns."""
+    chance = np.random.default_rng(seed)
+    roots: list[int] = []
+    feature: list[int] = []
+    threshold: list[float] = []
+    left: list[int] = []
+    for _ in range(12):
+        roots.append(len(feature))
+        waiting = [len(feature)]
+        feature.append(-1)
+        threshold.append(float(chance.normal()))
+        left.append(0)
+        for _ in range(int(chance.integers(0, 9))):
+            node = waiting.pop(int(chance.integers(len(waiting))))
+            feature[node], left[node] = int(chance.integers(columns)), len(feature)
+            for _ in range(2):
+                waiting.append(len(feature))
+                feature.append(-1)
+                threshold.append(float(chance.normal()))
+                left.append(0)
+    return Forest(
+        np.array(roots, np.int32),
+        np.array(feature, np.int16),
+        np.array(threshold, np.float32),
+        np.array(left, np.int32),
+        -0.25,
+    )
+
+
+def one(forest: Forest, row: np.ndarray) -> float:
+    total = forest.base
+    for root in forest.roots:
+        node = int(root)
+        while forest.feature[node] >= 0:
+            node = int(forest.left[node]) + int(row[forest.feature[node]] > forest.threshold[node])
+        total += float(forest.threshold[node])
+    return float(1 / (1 + np.exp(-total)))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 4, 5, 41])
+def test_kernel_equals_the_walk_of_each_row(rows: int) -> None:
+    forest = grown(rows, 30)
+    measured = np.random.default_rng(rows).normal(size=(rows, 30)).astype(np.float32)
+    expected = [one(forest, row) for row in measured]
+    np.testing.assert_allclose(probabilities(forest, measured), expected, rtol=1e-12)
