@@ -26,7 +26,6 @@ from curation.errors import ConfigError
 from curation.filters.archive import save_arrays
 from curation.filters.lexicon import chain
 from curation.filters.names import PERPLEXITY
-from curation.filters.tables import Table, build, lookup
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import code_point
@@ -40,6 +39,7 @@ _SPACE, _IGNORE, _NUMBER = ch.SPACE, ch.IGNORE, ch.NUMBER
 _BLANK, _ZERO = 0x20, 0x30
 _SEED = np.uint64(0x243F6A8885A308D3)
 _HALF = np.uint64(32)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -88,27 +88,64 @@ def load_model(path: str | Path, language: str) -> CharacterModel:
 
 
 class ModelTable(NamedTuple):
-    """All models in the form kernels take."""
+    """All models in the form kernels take: one hash table after the other, each small enough to
+    stay in a processor's cache."""
 
-    table: Table  # n-gram and number of the model -> 1 + log + 256 * weight
+    slots: npt.NDArray[np.uint32]  # n-gram, 0 where a slot is free
+    values: npt.NDArray[np.uint32]  # 1 + log + 256 * weight
+    bounds: npt.NDArray[np.int64]  # [models + 1] where the tables begin; a power of two apart
     unknown: npt.NDArray[np.float64]  # [models]
     orders: npt.NDArray[np.int64]  # [models]
     percentiles: npt.NDArray[np.float64]  # [models, PERCENTILES]
 
 
 def model_table(models: Sequence[CharacterModel]) -> ModelTable:
-    """One table for all models."""
-    keys = [np.zeros(0, np.uint64)]
-    values = [np.zeros(0, np.int64)]
+    """The tables of all models."""
+    sizes = [1 << int(2 * len(model.keys)).bit_length() for model in models]
+    bounds = np.cumsum([0, *sizes]).astype(np.int64)
+    slots = np.zeros(bounds[-1], np.uint32)
+    values = np.zeros(bounds[-1], np.uint32)
     for number, model in enumerate(models):
-        keys.append((model.keys.astype(np.uint64) << _HALF) | np.uint64(number + 1))
-        values.append(1 + model.logs.astype(np.int64) + 256 * model.weights.astype(np.int64))
+        part = slice(bounds[number], bounds[number + 1])
+        found = 1 + model.logs.astype(np.uint32) + 256 * model.weights.astype(np.uint32)
+        _fill(model.keys, found, slots[part], values[part])
     return ModelTable(
-        build(np.concatenate(keys), np.concatenate(values)),
+        slots,
+        values,
+        bounds,
         np.array([m.log_unknown for m in models], np.float64),
         np.array([m.order for m in models], np.int64),
         np.array([m.percentiles for m in models], np.float64).reshape(-1, PERCENTILES),
     )
+
+
+@numba.njit(inline="always")
+def _slot(key, mask):  # type: ignore[no-untyped-def]
+    return np.int64((np.uint64(key) * _SPREAD) >> _HALF) & mask
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(keys, found, slots, values):  # type: ignore[no-untyped-def]
+    mask = np.int64(len(slots) - 1)
+    for i in range(len(keys)):
+        key = max(keys[i], np.uint32(1))
+        slot = _slot(key, mask)
+        while slots[slot] != 0 and slots[slot] != key:
+            slot = (slot + 1) & mask
+        slots[slot] = key
+        values[slot] = found[i]
+
+
+@numba.njit(inline="always")
+def _value(h, slots, values, mask):  # type: ignore[no-untyped-def]
+    """Value of the n-gram with this hash, 0 if absent."""
+    key = max(np.uint32(h >> _HALF), np.uint32(1))
+    slot = _slot(key, mask)
+    while slots[slot] != 0:
+        if slots[slot] == key:
+            return np.int64(values[slot])
+        slot = (slot + 1) & mask
+    return np.int64(0)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -136,13 +173,8 @@ def normalise(data, begin, end, properties, lower, out):  # type: ignore[no-unty
     return n
 
 
-@numba.njit(inline="always")
-def _key(h, number):  # type: ignore[no-untyped-def]
-    return (h >> _HALF << _HALF) | np.uint64(number + 1)
-
-
 @numba.njit(cache=True, nogil=True)
-def score(symbols, n, number, order, keys, values, unknown):  # type: ignore[no-untyped-def]
+def score(symbols, n, order, slots, values, unknown):  # type: ignore[no-untyped-def]
     """Sum of log p (nats) of symbols[1:n], given those before them.
 
     An n-gram can only be known where the one without its last symbol is, so that the longest one
@@ -150,6 +182,7 @@ def score(symbols, n, number, order, keys, values, unknown):  # type: ignore[no-
     """
     before = np.zeros(order + 1, np.uint64)  # keys of the n-grams that end at the last symbol
     here = np.zeros(order + 1, np.uint64)
+    mask = np.int64(len(slots) - 1)
     known = 0  # length of the longest known n-gram that ends there
     total = 0.0
     for i in range(n):
@@ -161,12 +194,12 @@ def score(symbols, n, number, order, keys, values, unknown):  # type: ignore[no-
         length = longest
         log = 0.0
         while length > 0:
-            value = lookup(keys, values, _key(here[length], number))
+            value = _value(here[length], slots, values, mask)
             if value:
                 log -= ((value - 1) & _BYTE) / SCALE
                 break
             if length > 1:
-                context = lookup(keys, values, _key(before[length - 1], number))
+                context = _value(before[length - 1], slots, values, mask)
                 if context:
                     log -= ((context - 1) >> 8) / WEIGHT_SCALE
             length -= 1
@@ -204,8 +237,9 @@ def measure_perplexity(data, begin, end, properties, lower, number, models, symb
     n = normalise(data, begin, end, properties, lower, symbols)
     if n < 2:
         return
+    a, b = models.bounds[number], models.bounds[number + 1]
     total = score(
-        symbols, n, number, models.orders[number], models.table.keys, models.table.values,
+        symbols, n, models.orders[number], models.slots[a:b], models.values[a:b],
         models.unknown[number],
     )  # fmt: skip
     out[0] = np.exp(-total / (n - 1))
