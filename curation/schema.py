@@ -56,6 +56,7 @@ class Verdicts:
     value: pa.Array  # float64
     threshold: pa.Array  # float64
     kept_id: pa.Array  # string
+    cluster_size: pa.Array | None = None  # int64, from the stage that forms clusters
 
     @classmethod
     def keep_all(cls, rows: int) -> Verdicts:
@@ -118,10 +119,11 @@ def split(
         verdicts.threshold.filter(lost),
         verdicts.kept_id.filter(lost),
     ]
-    removed = pa.RecordBatch.from_arrays(
-        [*removed.columns, *columns],
-        schema=pa.schema([*batch.schema, *REMOVED_FIELDS]),
-    )
+    fields = [*batch.schema, *REMOVED_FIELDS]
+    if verdicts.cluster_size is not None:
+        columns.append(verdicts.cluster_size.filter(lost))
+        fields.append(pa.field("cluster_size", pa.int64()))
+    removed = pa.RecordBatch.from_arrays([*removed.columns, *columns], schema=pa.schema(fields))
     return batch.filter(kept), removed
 
 

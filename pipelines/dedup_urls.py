@@ -14,6 +14,7 @@ from curation.dedup.settings import UrlDedupSettings
 from curation.dedup.survivors import choose_survivors
 from curation.dedup.urls import canonical_urls
 from pipelines.engine.duplicates import (
+    apply_verdicts,
     files_of,
     no_verdicts,
     numbered_tasks,
@@ -191,4 +192,6 @@ def run(run: StageRun) -> dict[str, Any]:
     found = output_fingerprint(files_of(run.folder, survivors, ranges))
     names = [r.name for r in ranges]
     payloads = [(i, name, names, shards) for i, name in enumerate(shards)]
-    return run_verdicts(run, UrlVerdicts(run.settings_key), found, payloads)
+    verdicts = UrlVerdicts(run.settings_key)
+    tasks = run_verdicts(run, verdicts, found, payloads)
+    return apply_verdicts(run, verdicts, tasks, inputs)

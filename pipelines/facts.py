@@ -72,8 +72,9 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
 def _list_checksums(value: Any) -> Iterator[tuple[str, str]]:
     """Checksums of every file or folder that the settings name."""
     if isinstance(value, dict):
-        for item in value.values():
-            yield from _list_checksums(item)
+        for key, item in value.items():
+            if key != "against":  # indexes: their stage looks at the files that it reads
+                yield from _list_checksums(item)
     elif isinstance(value, list):
         for item in value:
             yield from _list_checksums(item)

@@ -92,6 +92,8 @@ def character_table(rules: TextNormalization) -> CharacterTable:
 def _kind(char: str, category: str, rules: TextNormalization) -> int:
     if char in rules.delete:
         return DELETE
+    if char in rules.keep:
+        return WORD
     if char.isspace() or category[0] == "Z":
         return SPACE
     if category in ("Cc", "Cf"):

@@ -14,7 +14,9 @@ from curation.errors import ConfigError
 
 NORMALIZATIONS = "builtin:configs/lists/normalizations.yaml"
 
-OrderRule = Literal["newest", "oldest", "longest", "shortest", "highest_quality", "id"]
+OrderRule = Literal[
+    "newest", "oldest", "longest", "shortest", "highest_quality", "preferred_source", "id"
+]
 Scheme = Literal["affine32", "affine64", "legacy"]
 
 
@@ -46,6 +48,7 @@ class TextNormalization(Settings):
     whitespace: Literal["strip", "collapse"] = Field(
         description="strip: at both ends only; collapse: also each inner run to one space"
     )
+    keep: str = Field(description="Punctuation and symbols that stay parts of words all the same")
     delete: str = Field(description="Further characters to delete")
 
 
@@ -112,11 +115,26 @@ class SurvivorSettings(Settings):
         description="Rules in order of weight; a later one decides between equals of the former. "
         "The document's id decides last, whatever the policy",
     )
+    preferred_sources: tuple[str, ...] = Field(
+        description="For the rule preferred_source: patterns (*, ?, [...]) of hosts or source "
+        "files, the most preferred first"
+    )
+
+
+class IndexSettings(Settings):
+    """What a finished run leaves for later ones, and which finished runs this one builds on."""
+
+    write: bool = Field(description="Leave an index of what was kept")
+    against: tuple[str, ...] = Field(
+        description="Finished stage folders, the one with priority first: what they hold is "
+        "dropped here, and they stay as they are"
+    )
 
 
 class UrlDedupSettings(Settings):
     canonical: UrlSettings
     survivor: SurvivorSettings
+    index: IndexSettings
 
 
 class ExactSettings(Settings):
@@ -153,11 +171,54 @@ class MinHashSettings(Settings):
         return self
 
 
+class VerifySettings(Settings):
+    """Which candidate pairs count as duplicates."""
+
+    method: Literal["none", "signature", "jaccard"] = Field(
+        description="none: all that share a bucket; signature: by the share of equal values; "
+        "jaccard: by the true similarity of the shingle sets"
+    )
+    threshold: float = Field(ge=0, le=1, description="Least similarity of a confirmed pair")
+    normalization: Normalization = Field(
+        description="What the texts may differ in, for jaccard; may be stricter than minhash's"
+    )
+    window: int = Field(
+        ge=1,
+        description="A document is compared with so many others after it in the order of its "
+        "bucket; buckets of up to window + 1 documents are compared in full",
+    )
+
+
+class AlarmSettings(Settings):
+    """What is reported as a probable fault; `--strict` stops the run at it."""
+
+    cluster_size: int = Field(ge=2, description="A cluster of more documents")
+    lost_share: float = Field(
+        ge=0, le=1, description="A host or source file that loses more than this share"
+    )
+    min_documents: int = Field(
+        ge=1, description="Hosts and source files with fewer documents raise no alarm"
+    )
+    samples: int = Field(ge=1, description="Alarms of each kind, and documents of each, shown")
+
+
+class GraphSettings(Settings):
+    edges_in_memory: int = Field(
+        ge=0,
+        description="A graph of up to so many edges is solved by one worker; a larger one in "
+        "rounds over partitions, with the same result",
+    )
+
+
 class DocumentDedupSettings(Settings):
     exact: ExactSettings
     minhash: MinHashSettings
+    verify: VerifySettings
     survivor: SurvivorSettings
     per_language: bool = Field(description="Compare documents of one language only")
+    alarms: AlarmSettings
+    graph: GraphSettings
+    index: IndexSettings
 
 
 class LineDedupSettings(Settings):
@@ -181,6 +242,7 @@ class LineDedupSettings(Settings):
         description="A document that lost lines and has fewer characters left is removed "
         "(lines.too_short)",
     )
+    index: IndexSettings
 
 
 Stage = TypeVar("Stage", bound=Settings)

@@ -19,6 +19,15 @@ def sort_pairs(first: Ids, second: Ids) -> tuple[Ids, Ids]:
     )
 
 
+def sort_with(first: Ids, second: Ids, carried: Ids) -> tuple[Ids, Ids, Ids]:
+    """Three columns [n] in the order of the first two; rows equal in these keep their order."""
+    second, order = sort_pairs(second, np.arange(len(carried), dtype=np.uint64))
+    rank = np.arange(len(order), dtype=np.uint64)
+    first, rank = sort_pairs(first[order.astype(np.int64)], rank)
+    rows = rank.astype(np.int64)
+    return first, second[rows], carried[order[rows].astype(np.int64)]
+
+
 def run_starts(ascending: Ids) -> npt.NDArray[np.int64]:
     """Positions at which a sorted array takes a new value."""
     if not len(ascending):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.dedup.settings import OrderRule
 from curation.errors import ConfigError
@@ -18,6 +21,7 @@ RULES: dict[OrderRule, tuple[str, bool]] = {
     "longest": ("length", True),
     "shortest": ("length", False),
     "highest_quality": ("quality", True),
+    "preferred_source": ("source_rank", False),
     "id": ("id", False),
 }
 
@@ -41,13 +45,17 @@ def choose_survivors(
         keys: [n] or [n, 2]; records of equal keys are one group.
         doc64: [n] identifiers, each at most once per key.
         columns: what the policy reads, each [n]: `date` (datetime64 or int64), `length` (int64),
-            `quality` (float), `id` (uint64 hash of the document's id). NaN and NaT lose.
+            `quality` (float), `source_rank` (int64, of `source_ranks`), `id` (uint64 hash of the
+            document's id), and `priority` (int64), which outweighs all rules: the least wins. NaN
+            and NaT lose.
         policy: rules in order of weight. Between equals the smaller `id` stays where that column
             is given, then the smaller doc64.
 
     Raises ConfigError when the policy reads a column that is not given.
     """
     order: list[npt.NDArray[Any]] = []
+    if "priority" in columns:
+        order.append(_rank(columns["priority"], greatest=False))
     for rule in policy:
         name, greatest = RULES[rule]
         if name not in columns:
@@ -72,6 +80,26 @@ def choose_survivors(
     removed, kept = documents[lost], survivors[lost]
     ascending = np.lexsort([kept, removed])
     return Removals(removed[ascending], kept[ascending])
+
+
+def source_ranks(
+    hosts: pa.Array, files: pa.Array, patterns: Sequence[str]
+) -> npt.NDArray[np.int64]:
+    """Place of the first pattern that each document's host or source file matches.
+
+    -> int64 [documents], the number of patterns where none matches. Shell patterns: `*` stands for
+    anything, slashes too; case matters.
+    """
+    ranks = np.full(len(hosts), len(patterns), np.int64)
+    for place in range(len(patterns) - 1, -1, -1):
+        for names in (hosts, files):
+            distinct = pc.unique(names)
+            matching = [
+                n for n in distinct.to_pylist() if n and fnmatch.fnmatchcase(n, patterns[place])
+            ]
+            found = pc.is_in(names, pa.array(matching, names.type))
+            ranks[found.to_numpy(zero_copy_only=False)] = place
+    return ranks
 
 
 def _rank(values: npt.NDArray[Any], greatest: bool) -> npt.NDArray[Any]:

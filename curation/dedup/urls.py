@@ -58,6 +58,15 @@ def canonical_urls(urls: Texts, settings: UrlSettings) -> pa.Array:
     return pc.replace_with_mask(quick, rest, pa.array(others, pa.large_string()))
 
 
+def hosts(urls: Texts) -> pa.Array:
+    """Host of each URL, lower case, without `www.`, user and port -> large_string, "" for none."""
+    pattern = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?:[Ww]{3}\.)?([^/?#:]*).*$"
+    array = pc.replace_substring_regex(large_strings(urls), r"[\n\r]", "")
+    found = pc.replace_substring_regex(array, pattern, r"\1")
+    is_url = pc.match_substring_regex(array, pattern)
+    return pc.utf8_lower(pc.fill_null(pc.if_else(is_url, found, ""), ""))
+
+
 def _canonical_plain(urls: pa.Array, settings: UrlSettings) -> pa.Array:
     scheme = "https?://" if settings.drop_scheme else "(https?://)"
     host = r"(?:www\.([^/]*\.))?" if settings.drop_www else "()"

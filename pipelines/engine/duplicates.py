@@ -40,6 +40,8 @@ VERDICTS = pa.schema(
         ("kept_id", pa.string()),
     ]
 )
+#: Further column of the verdicts of stages that form clusters.
+CLUSTER_SIZE = pa.field("cluster_size", pa.int64())
 
 
 def scratch(step: str, name: str) -> str:
@@ -69,9 +71,17 @@ def output_fingerprint(records: Sequence[dict[str, Any]]) -> str:
     return digest.hexdigest()
 
 
-def range_tasks(records: Sequence[dict[str, Any]], kind: str, payload: Any) -> list[Task]:
+def range_tasks(
+    records: Sequence[dict[str, Any]], kinds: str | Sequence[str], payload: Any
+) -> list[Task]:
     """Reduce tasks over ranges of keys; their number follows from the bytes of the runs."""
-    size = sum(f["bytes"] for r in records for n, f in r["files"].items() if f"/{kind}/" in n)
+    wanted = [f"/{kind}/" for kind in ([kinds] if isinstance(kinds, str) else kinds)]
+    size = sum(
+        f["bytes"]
+        for r in records
+        for n, f in r["files"].items()
+        if any(kind in n for kind in wanted)
+    )
     ranges = key_ranges(max(1, -(-size // RANGE_BYTES)))
     source = output_fingerprint(records)
     return [
@@ -110,6 +120,7 @@ def write_verdicts(
     value: Any,
     threshold: Any,
     kept_id: pa.Array,
+    cluster_size: UInt64 | None = None,
 ) -> FileRecord:
     """Write a shard's verdicts in the order of its rows."""
     order = np.argsort(numbers, kind="stable")
@@ -121,12 +132,15 @@ def write_verdicts(
         "threshold": pa.array(threshold, pa.float64(), from_pandas=True).take(take),
         "kept_id": kept_id.cast(pa.string()).take(take),
     }
+    if cluster_size is not None:
+        columns[CLUSTER_SIZE.name] = pa.array(cluster_size, pa.int64()).take(take)
     return write_columns(folder, scratch("verdicts", shard), columns)
 
 
-def no_verdicts(folder: Folder, shard: str) -> FileRecord:
+def no_verdicts(folder: Folder, shard: str, clusters: bool = False) -> FileRecord:
     """Write that a shard loses nothing."""
-    empty = {f.name: pa.array([], f.type) for f in VERDICTS}
+    fields = [*VERDICTS, CLUSTER_SIZE] if clusters else VERDICTS
+    empty = {f.name: pa.array([], f.type) for f in fields}
     return write_columns(folder, scratch("verdicts", shard), empty)
 
 
@@ -148,12 +162,8 @@ class ApplyVerdicts:
         place = np.full(batch.num_rows, -1, np.int64)
         place[self.rows[start:end] - first_row] = np.arange(end - start)
         take = pa.array(place, mask=place < 0)
-        return Outcome(
-            batch,
-            Verdicts(
-                *(part.column(n).take(take) for n in ("reason", "value", "threshold", "kept_id"))
-            ),
-        )
+        found = (c.take(take) for c in part.columns[1:])  # as Verdicts has them
+        return Outcome(batch, Verdicts(*found))
 
 
 def run_verdicts(
@@ -161,21 +171,35 @@ def run_verdicts(
     step: Step,
     source: str,
     payloads: Sequence[Any],
-    notes: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """End a stage that compares documents: a verdict step per shard, then the removal.
+) -> list[Task]:
+    """The verdict step of a stage that compares documents, one task per shard.
 
-    `source` fingerprints what the verdicts follow from; `payloads` has one entry per shard. A shard
-    whose verdicts stay the same is not written again.
+    `source` fingerprints what the verdicts follow from; `payloads` has one entry per shard.
     """
     verdict_tasks = [
         Task(shard.name, (("found", source), ("index", str(i))), 0, payload)
         for i, (shard, payload) in enumerate(zip(run.inputs, payloads, strict=True))
     ]
     run.run(step, verdict_tasks)
+    return verdict_tasks
+
+
+def apply_verdicts(
+    run: StageRun,
+    step: Step,
+    verdict_tasks: Sequence[Task],
+    inputs: Sequence[tuple[str, str]],
+    notes: dict[str, Any] | None = None,
+    also: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """End the stage: remove what the verdicts say. A shard whose verdicts stay is not redone.
+
+    Args:
+        step, verdict_tasks: of `run_verdicts`.
+        also: commit records of steps whose files stay, too.
+    """
     records = files_of(run.folder, step, verdict_tasks)
     same = {t.name: output_fingerprint([r]) for t, r in zip(verdict_tasks, records, strict=True)}
     tasks = shard_tasks(run.inputs, same)
     run.run(TransformShards(run.stage, run.settings_key, ApplyVerdicts()), tasks)
-    inputs = [(s.name, s.fingerprint) for s in run.inputs]
-    return run.finish(tasks, inputs, {"notes": notes} if notes else None)
+    return run.finish(tasks, inputs, {"notes": notes} if notes else None, also=also)

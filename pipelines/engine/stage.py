@@ -97,16 +97,20 @@ class StageRun:
         extra: dict[str, Any] | None = None,
         timings: dict[str, Any] | None = None,
         counts: dict[str, Any] | None = None,
+        also: Sequence[dict[str, Any]] = (),
     ) -> dict[str, Any]:
         """Sum the commit records into the manifest, write it last, clear the scratch folder.
 
-        `counts` are those of earlier steps, to which the records' are added.
+        `counts` are those of earlier steps, to which the records' are added; `also` are records of
+        other steps whose files stay outside the scratch folder.
         """
         counts = dict(counts or {})
         files: dict[str, dict[str, Any]] = {}
         for task in sorted(tasks, key=lambda t: t.name):
             record = self.folder.read_json(f"shards/{task.name}.json")
             add_counts(counts, record["counts"])
+            files.update(record["files"])
+        for record in also:
             files.update(record["files"])
         manifest = {
             "stage": self.stage,

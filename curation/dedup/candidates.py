@@ -1,0 +1,87 @@
+"""Which documents of a bucket are compared with one another, when pairs are to be verified.
+
+A bucket stands for all pairs of its documents. Tying each document to one hub, as
+`curation.dedup.components` does where buckets alone decide, would lose pairs here: two documents
+may be alike though neither is like the hub. All pairs are n (n - 1) / 2. So the documents of a
+bucket are laid in an order that brings similar ones together, and each is a candidate with the
+`window` documents that follow. A bucket of up to window + 1 documents thus gives all its pairs; a
+larger one a chain of overlapping groups. The order differs from band to band, so that a pair that
+one bucket's order keeps apart may be neighbours in the next.
+
+The order follows from contents alone (a sketch of the signature, then a hash of the text), never
+from the numbers of the documents, so that candidates do not depend on how the data is sharded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.dedup.components import unique_edges
+from curation.dedup.sorting import Ids, sort_with
+
+#: Signature values that make the sketch, and bits of each.
+_SKETCH_VALUES = 8
+_SKETCH_BITS = 4
+
+
+def bucket_order(signatures: npt.NDArray[Any], bands: int, rows: int, twins: Ids) -> Ids:
+    """Place of each document in the order of each of its buckets -> uint64 [documents, bands].
+
+    The high half is a sketch: a few bits of one value of each following band. The low half is that
+    of `twins` [documents], a hash that documents with the same text share: equal places mean
+    documents that need no comparison.
+    """
+    return _order(np.ascontiguousarray(signatures), bands, rows, twins)
+
+
+def bucket_pairs(buckets: Ids, order: Ids, doc64: Ids, window: int) -> Ids:
+    """Candidate pairs (smaller doc64, greater) of all buckets -> uint64 [pairs, 2], sorted, unique.
+
+    Args:
+        buckets, order, doc64: [records], in any order, but with equal (bucket, order) by ascending
+            doc64: of these only the first document takes part.
+        window: each document is paired with so many after it.
+    """
+    keys, places, documents = sort_with(buckets, order, doc64)
+    first = np.ones(len(keys), bool)
+    first[1:] = (keys[1:] != keys[:-1]) | (places[1:] != places[:-1])
+    return unique_edges(_window_pairs(keys[first], documents[first], window))
+
+
+@numba.njit(cache=True, nogil=True)
+def _order(signatures, bands, rows, twins):  # type: ignore[no-untyped-def]
+    low = np.uint64(0xFFFFFFFF)
+    mask = np.uint64((1 << _SKETCH_BITS) - 1)
+    out = np.empty((len(signatures), bands), np.uint64)
+    for d in range(len(signatures)):
+        for band in range(bands):
+            sketch = np.uint64(0)
+            for k in range(_SKETCH_VALUES):
+                value = np.uint64(signatures[d, (band + 1 + k) % bands * rows])
+                sketch = sketch << np.uint64(_SKETCH_BITS) | (value & mask)
+            out[d, band] = sketch << np.uint64(32) | (twins[d] & low)
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _window_pairs(keys, documents, window):  # type: ignore[no-untyped-def]
+    count = 0
+    for i in range(len(keys)):
+        j = i + 1
+        while j < len(keys) and j <= i + window and keys[j] == keys[i]:
+            j += 1
+        count += j - i - 1
+    pairs = np.empty((count, 2), np.uint64)
+    n = 0
+    for i in range(len(keys)):
+        j = i + 1
+        while j < len(keys) and j <= i + window and keys[j] == keys[i]:
+            pairs[n, 0] = min(documents[i], documents[j])
+            pairs[n, 1] = max(documents[i], documents[j])
+            n += 1
+            j += 1
+    return pairs

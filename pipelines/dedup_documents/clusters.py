@@ -1,0 +1,247 @@
+"""Reduce: in a range of groups, confirm the candidates, form clusters, decide who stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.dedup.clusters import cluster_sizes, confirmed_clusters, same_text
+from curation.dedup.keys import within
+from curation.dedup.lsh import band_threshold
+from curation.dedup.minhash import DTYPES
+from curation.dedup.settings import DocumentDedupSettings
+from curation.dedup.survivors import choose_survivors
+from curation.dedup.verify import ShingleSets, estimated_jaccard, jaccard
+from pipelines.engine.duplicates import read_key_range, scratch
+from pipelines.engine.exchange import UInt64, read_range, write_run
+from pipelines.engine.files import Folder
+from pipelines.engine.tasks import Progress, Result, Task
+
+#: Sets of about so many bytes are in memory at once, beside the longest two.
+_BLOCK_BYTES = 64 << 20
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """One task per range of groups; every group is whole in one of them."""
+
+    settings_key: str
+    settings: DocumentDedupSettings
+    own_shards: int  # documents of shards from this number on are an index's: they stay
+    name: str = "clusters"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        low, high, shards = task.payload
+        members = read_key_range(folder, "members", shards, low, high)
+        name = scratch("removed", task.name)
+        counts: dict[str, Any] = {"candidates": 0, "confirmed": 0, "clusters": 0, "largest": 0}
+        if members is None or not members.num_rows:
+            return Result({name: write_run(folder, name, "key", _NOTHING)}, counts | {"large": []})
+        group = _Group.of(members, self.settings)
+        names = [scratch("sets", s) for s in shards]
+        similarity = Similarity(self.settings, folder, names, low, high)
+        pairs = group.pairs(read_key_range(folder, "pairs", shards, low, high))
+        counts["candidates"] = len(pairs)
+        if self.settings.verify.method == "none":
+            labels = group.keys
+        else:
+            values = similarity.of(group, pairs)
+            pairs = pairs[values >= self.settings.verify.threshold]
+            labels = confirmed_clusters(group.keys, group.exact, pairs)
+        counts["confirmed"] = len(pairs)
+        return self._decide(folder, name, group, labels, similarity, counts)
+
+    def _decide(
+        self,
+        folder: Folder,
+        name: str,
+        group: _Group,
+        labels: UInt64,
+        similarity: Similarity,
+        counts: dict[str, Any],
+    ) -> Result:
+        sizes = cluster_sizes(labels)
+        found = choose_survivors(labels, group.numbers, group.order, self.settings.survivor.policy)
+        own = found.removed >> np.uint64(32) < np.uint64(self.own_shards)
+        removed = group.positions(found.removed[own])
+        kept = group.positions(found.kept[own])
+        exact = same_text(group.exact, removed, kept)
+        values = np.ones(len(removed))
+        values[~exact] = similarity.of(group, np.stack([removed, kept], axis=1)[~exact])
+        columns = {
+            "key": group.numbers[removed],
+            "exact": exact,
+            "similarity": values,
+            "size": sizes[removed],
+            "kept": group.numbers[kept],
+            "kept_id": group.members.column("id").take(pa.array(kept)),
+        }
+        counts["clusters"] = len(np.unique(labels[sizes > 1]))
+        counts["largest"] = int(sizes.max(initial=0))
+        counts["large"] = self._large(group, labels, sizes, removed, kept)
+        return Result({name: write_run(folder, name, "key", columns)}, counts)
+
+    def _large(
+        self,
+        group: _Group,
+        labels: UInt64,
+        sizes: Positions,
+        removed: Positions,
+        kept: Positions,
+    ) -> list[dict[str, Any]]:
+        """Clusters above the alarm's size, the largest first."""
+        alarms = self.settings.alarms
+        found = np.unique(labels[removed][sizes[removed] > alarms.cluster_size])
+        ids = group.members.column("id")
+        clusters = []
+        for label in found.tolist():
+            some = removed[labels[removed] == np.uint64(label)]
+            survivor = kept[labels[removed] == np.uint64(label)][0]
+            clusters.append(
+                {
+                    "documents": int(sizes[some[0]]),
+                    "removed": len(some),
+                    "kept_id": ids[int(survivor)].as_py(),
+                    "samples": [ids[int(i)].as_py() for i in some[: alarms.samples]],
+                }
+            )
+        ranked = sorted(clusters, key=lambda c: (-c["documents"], c["kept_id"]))
+        return ranked[: alarms.samples]
+
+
+_NOTHING: dict[str, Any] = {
+    "key": np.zeros(0, np.uint64),
+    "exact": np.zeros(0, bool),
+    "similarity": np.zeros(0),
+    "size": np.zeros(0, np.int64),
+    "kept": np.zeros(0, np.uint64),
+    "kept_id": pa.array([], pa.string()),
+}
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Members of all groups of a range, by number."""
+
+    members: pa.RecordBatch
+    numbers: UInt64  # ascending
+    keys: UInt64
+    texts: UInt64
+    exact: UInt64  # [members, 2], zeros where copies are none
+    order: dict[str, npt.NDArray[Any]]  # what decides who stays
+
+    @classmethod
+    def of(cls, members: pa.RecordBatch, settings: DocumentDedupSettings) -> _Group:
+        rows = np.argsort(members.column("number").to_numpy(), kind="stable")
+        members = members.take(pa.array(rows))
+        column = {n: members.column(n).to_numpy() for n in members.schema.names if n != "id"}
+        exact = np.stack([column["exact"], column["exact_low"]], axis=1)
+        if not settings.exact.enabled:
+            exact = np.zeros_like(exact)
+        order = {
+            "date": column["date"].astype("datetime64[us]"),
+            "length": column["length"],
+            "quality": column["quality"],
+            "source_rank": column["source_rank"],
+            "priority": column["priority"],
+            "id": column["id_hash"],
+        }
+        return cls(members, column["number"], column["key"], column["text"], exact, order)
+
+    def positions(self, numbers: UInt64) -> Positions:
+        return np.searchsorted(self.numbers, numbers)
+
+    def pairs(self, batch: pa.RecordBatch | None) -> Positions:
+        if batch is None:
+            return np.zeros((0, 2), np.int64)
+        ends = [self.positions(batch.column(n).to_numpy()) for n in ("a", "b")]
+        return np.stack(ends, axis=1)
+
+
+@dataclass
+class Similarity:
+    """Similarities of members, from the sets (or signatures) of a range of groups.
+
+    Sets stay where they lie, on local disks mapped from their files; a block of pairs takes those
+    it needs.
+    """
+
+    settings: DocumentDedupSettings
+    folder: Folder
+    names: Sequence[str]
+    low: int
+    high: int
+    _pieces: list[pa.RecordBatch] = field(default_factory=list)
+    _keys: UInt64 = field(default_factory=lambda: np.zeros(0, np.uint64))  # of (group, text)
+    _places: Positions = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    _bytes: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def of(self, group: _Group, pairs: Positions) -> npt.NDArray[np.float64]:
+        """Similarity of each pair of positions -> float64 [pairs]."""
+        result = np.zeros(len(pairs))
+        if not len(pairs):
+            return result
+        self._open()
+        wanted = within(group.texts, group.keys)
+        sets = np.searchsorted(self._keys, wanted[pairs.reshape(-1)]).reshape(-1, 2)
+        weight = np.cumsum(self._bytes[sets].sum(axis=1))
+        blocks = weight // _BLOCK_BYTES
+        for part in np.split(np.arange(len(pairs)), np.flatnonzero(np.diff(blocks)) + 1):
+            needed, ends = np.unique(sets[part], return_inverse=True)
+            ends = ends.reshape(-1, 2)
+            result[part] = self._measure(self._take(needed), ends[:, 0], ends[:, 1])
+        return result
+
+    def _measure(
+        self, data: pa.LargeBinaryArray, first: Positions, second: Positions
+    ) -> npt.NDArray[np.float64]:
+        offsets = np.frombuffer(data.buffers()[1], np.int64)[: len(data) + 1]
+        content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
+        if self.settings.verify.method == "jaccard":
+            sets = ShingleSets(content.view(np.uint32), offsets // 4)
+            return jaccard(sets, first, second)
+        minhash = self.settings.minhash
+        values = content.view(DTYPES[minhash.scheme]).reshape(len(data), minhash.num_perm)
+        return estimated_jaccard(values, first, second)
+
+    def _open(self) -> None:
+        if self._pieces:
+            return
+        self._pieces = list(read_range(self.folder, self.names, "key", self.low, self.high))
+        keys, places, sizes = [], [], []
+        for i, piece in enumerate(self._pieces):
+            keys.append(within(piece.column("text").to_numpy(), piece.column("key").to_numpy()))
+            places.append(np.stack([np.full(len(piece), i), np.arange(len(piece))], axis=1))
+            sizes.append(pc.binary_length(piece.column("data")).to_numpy())
+        joined = np.concatenate(keys)
+        self._keys, first = np.unique(joined, return_index=True)
+        self._places = np.concatenate(places)[first]
+        self._bytes = np.concatenate(sizes)[first]
+
+    def _take(self, needed: Positions) -> pa.LargeBinaryArray:
+        """Data of the given sets, laid end to end."""
+        places = self._places[needed]
+        order = np.argsort(places[:, 0], kind="stable")
+        cuts = np.flatnonzero(np.diff(places[order, 0])) + 1
+        parts = [
+            self._pieces[int(places[rows[0], 0])].column("data").take(pa.array(places[rows, 1]))
+            for rows in np.split(order, cuts)
+        ]
+        inverse = np.empty(len(order), np.int64)
+        inverse[order] = np.arange(len(order))
+        return pa.concat_arrays(parts).take(pa.array(inverse))
+
+
+def near_threshold(settings: DocumentDedupSettings) -> float:
+    """What the value of a near duplicate is held against."""
+    if settings.verify.method != "none":
+        return settings.verify.threshold
+    return band_threshold(settings.minhash.bands, settings.minhash.rows)

@@ -1,0 +1,79 @@
+"""Shards that are compared: those of the input, and those of the indexes of finished runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from curation.dedup.settings import DocumentDedupSettings
+from pipelines.engine.duplicates import scratch
+from pipelines.engine.exchange import read_columns, write_columns
+from pipelines.engine.files import Folder
+from pipelines.engine.indexes import check_settings, index_file, open_index
+from pipelines.engine.stage import Shard
+from pipelines.engine.tasks import Progress, Result, Task
+
+#: Settings that an index must share with the run that uses it.
+_SHARED = [
+    *("exact.normalization", "minhash.enabled", "minhash.normalization", "minhash.unit"),
+    *("minhash.ngram", "minhash.short_documents", "minhash.num_perm", "minhash.seed"),
+    *("minhash.scheme", "per_language"),
+]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A shard with its number in this stage; its facts lie in an index file or were made here."""
+
+    name: str
+    index: int
+    shard: Shard
+    priority: int  # of the documents: the least wins
+    index_file: str | None = None
+
+    def facts(self, folder: Folder) -> pa.RecordBatch:
+        if self.index_file is None:
+            return read_columns(folder, scratch("facts", self.name))
+        return read_columns(self.shard.folder, self.index_file)
+
+
+def indexed_shards(settings: DocumentDedupSettings, first: int) -> list[Place]:
+    """Shards of the indexes, numbered from `first`, the index with priority before the others.
+
+    Raises ConfigError where an index can't be used.
+    """
+    places: list[Place] = []
+    for priority, path in enumerate(settings.index.against):
+        folder, manifest = open_index(path, "dedup-documents")
+        check_settings(path, "dedup-documents", manifest, settings, _SHARED)
+        files = manifest["files"]
+        for name, record in sorted(files.items()):
+            if not name.startswith("documents/"):
+                continue
+            base = name.removeprefix("documents/").removesuffix(".parquet")
+            own = files[index_file(base)]
+            content = f"{own['sha256']} {record['sha256']}"
+            shard = Shard(f"{priority}~{base}", folder, name, content, own["rows"], own["bytes"])
+            places.append(Place(shard.name, first + len(places), shard, priority, index_file(base)))
+    return places
+
+
+@dataclass(frozen=True)
+class WriteIndex:
+    """For each shard, the facts of the documents that stay."""
+
+    settings_key: str
+    name: str = "index"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        place = task.payload
+        facts = place.facts(folder)
+        stays = np.ones(facts.num_rows, bool)
+        gone = read_columns(folder, scratch("verdicts", place.name)).column("row").to_numpy()
+        stays[gone] = False
+        kept = facts.filter(pa.array(stays))
+        name = index_file(place.name)
+        columns = dict(zip(kept.schema.names, kept.columns, strict=True))
+        return Result({name: write_columns(folder, name, columns)})

@@ -1,0 +1,51 @@
+"""Reduce: what the buckets in a range of keys say of their documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from curation.dedup.candidates import bucket_pairs
+from curation.dedup.components import spanning_forest, star_edges
+from curation.dedup.settings import DocumentDedupSettings
+from pipelines.engine.duplicates import read_key_range, scratch
+from pipelines.engine.exchange import UInt64, write_run
+from pipelines.engine.files import Folder
+from pipelines.engine.graph import NO_EDGES, write_edges
+from pipelines.engine.tasks import Progress, Result, Task
+
+
+@dataclass(frozen=True)
+class Link:
+    """Edges where a shared bucket decides, candidate pairs where they are to be verified."""
+
+    settings_key: str
+    settings: DocumentDedupSettings
+    name: str = "links"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        low, high, shards = task.payload
+        exact = read_key_range(folder, "exact", shards, low, high)
+        near = read_key_range(folder, "buckets", shards, low, high)
+        edges, pairs = _stars(exact), NO_EDGES
+        if self.settings.verify.method == "none":
+            edges = spanning_forest(np.concatenate([edges, _stars(near)]))
+        elif near is not None:
+            keys, order, numbers = (near.column(n).to_numpy() for n in ("key", "order", "number"))
+            pairs = bucket_pairs(keys, order, numbers, self.settings.verify.window)
+        links, candidates = scratch("links", task.name), scratch("candidates", task.name)
+        files = {
+            links: write_edges(folder, links, np.concatenate([edges, pairs])),
+            candidates: write_run(
+                folder, candidates, "key", {"key": pairs[:, 0], "b": pairs[:, 1]}
+            ),
+        }
+        return Result(files, {"edges": len(edges) + len(pairs)})
+
+
+def _stars(batch: pa.RecordBatch | None) -> UInt64:
+    if batch is None:
+        return NO_EDGES
+    return star_edges(batch.column("key").to_numpy(), batch.column("number").to_numpy())

@@ -1,0 +1,134 @@
+"""For each shard, which rows go, why, and how much of each host and source file that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.dedup.keys import string_keys
+from curation.dedup.settings import DocumentDedupSettings
+from curation.dedup.urls import hosts
+from pipelines.dedup_documents.clusters import near_threshold
+from pipelines.engine.duplicates import (
+    no_verdicts,
+    read_key_range,
+    removals_of_shard,
+    scratch,
+    write_verdicts,
+)
+from pipelines.engine.exchange import row_of, write_run
+from pipelines.engine.files import FileRecord, Folder
+from pipelines.engine.shards import read_batches
+from pipelines.engine.stage import Shard
+from pipelines.engine.tasks import Progress, Result, Task
+
+
+@dataclass(frozen=True)
+class DocumentVerdicts:
+    """Exact or near copy, of what, how similar; and the losses of hosts and files."""
+
+    settings_key: str
+    settings: DocumentDedupSettings
+    name: str = "verdicts"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        index, shard, ranges = task.payload
+        name = scratch("verdicts", shard.name)
+        rows = removals_of_shard(folder, "removed", ranges, index)
+        if rows is None:
+            losses = _losses(folder, shard, np.zeros(0, np.int64))
+            return Result({name: no_verdicts(folder, shard.name, clusters=True), **losses})
+        exact = rows.column("exact").to_numpy(zero_copy_only=False)
+        numbers = rows.column("key").to_numpy()
+        verdicts = write_verdicts(
+            folder,
+            shard.name,
+            numbers,
+            np.where(exact, "document.exact", "document.near").tolist(),
+            rows.column("similarity").to_numpy().round(6),
+            np.where(exact, 1.0, near_threshold(self.settings)),
+            rows.column("kept_id"),
+            rows.column("size").to_numpy(),
+        )
+        return Result({name: verdicts, **_losses(folder, shard, np.sort(row_of(numbers)))})
+
+
+def _losses(folder: Folder, shard: Shard, lost: Any) -> dict[str, FileRecord]:
+    """Documents in and lost by host and source file, with the id of one that was lost."""
+    parts, row = [], 0
+    for batch in read_batches(shard.folder, shard.file, ["id", "url", "source"]):
+        low, high = np.searchsorted(lost, [row, row + batch.num_rows])
+        gone = np.zeros(batch.num_rows, bool)
+        gone[lost[low:high] - row] = True
+        row += batch.num_rows
+        ids = pc.if_else(pa.array(gone), batch.column("id"), pa.scalar(None, pa.string()))
+        files = pc.struct_field(batch.column("source"), "file")
+        for kind, names in (("host", hosts(batch.column("url"))), ("file", files)):
+            names = pc.fill_null(names.cast(pa.string()), "")
+            kinds = pa.array([kind] * batch.num_rows)
+            parts.append(
+                pa.table({"kind": kinds, "name": names, "lost": gone.astype(np.int64), "id": ids})
+            )
+    sums = _sum(pa.concat_tables(parts), "lost", "count") if parts else _NONE
+    name = scratch("losses", shard.name)
+    keys = string_keys(pc.binary_join_element_wise(sums["kind"], sums["name"], " "))[:, 0]
+    columns = {n: sums[n].combine_chunks() for n in sums.column_names}
+    return {name: write_run(folder, name, "key", {"key": keys, **columns})}
+
+
+_NONE = pa.table(
+    {
+        "kind": pa.array([], pa.string()),
+        "name": pa.array([], pa.string()),
+        "documents": pa.array([], pa.int64()),
+        "lost": pa.array([], pa.int64()),
+        "id": pa.array([], pa.string()),
+    }
+)
+
+
+def _sum(table: pa.Table, lost: str, documents: str) -> pa.Table:
+    summed = table.group_by(["kind", "name"], use_threads=False).aggregate(
+        [(lost, "sum"), (lost, "count"), ("id", "min")]
+    )
+    return summed.select(["kind", "name", "lost_count", "lost_sum", "id_min"]).rename_columns(
+        ["kind", "name", "documents", "lost", "id"]
+    )
+
+
+@dataclass(frozen=True)
+class FindLosses:
+    """Reduce: hosts and source files of a range of keys that lose more than the alarm's share."""
+
+    settings_key: str
+    settings: DocumentDedupSettings
+    name: str = "losses"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        low, high, shards = task.payload
+        batch = read_key_range(folder, "losses", shards, low, high)
+        if batch is None:
+            return Result({}, {"losing": []})
+        alarms = self.settings.alarms
+        table = pa.Table.from_batches([batch]).filter(pc.not_equal(batch.column("name"), ""))
+        sums = table.group_by(["kind", "name"], use_threads=False).aggregate(
+            [("documents", "sum"), ("lost", "sum"), ("id", "list")]
+        )
+        found = []
+        for row in sums.to_pylist():
+            documents, lost = row["documents_sum"], row["lost_sum"]
+            if documents >= alarms.min_documents and lost > alarms.lost_share * documents:
+                samples = sorted(i for i in row["id_list"] if i is not None)[: alarms.samples]
+                found.append(
+                    {
+                        row["kind"]: row["name"],
+                        "documents": documents,
+                        "removed": lost,
+                        "samples": samples,
+                    }
+                )
+        return Result({}, {"losing": found})

@@ -1,0 +1,179 @@
+"""Connected components of a graph whose edges lie in files: by one worker, or in rounds.
+
+Both give the same labels: each node's is the smallest node of its component. One worker reads all
+edges; rounds (alternating stars, see `curation.dedup.components`) never hold more than a range of
+keys in one task, and end when no range counts a violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from curation.dedup.components import (
+    both_directions,
+    connected_components,
+    large_star,
+    small_star,
+    spanning_forest,
+    unique_edges,
+    violations,
+)
+from curation.hashing import mix64
+from pipelines.engine.duplicates import (
+    files_of,
+    output_fingerprint,
+    range_tasks,
+    read_key_range,
+    scratch,
+)
+from pipelines.engine.exchange import UInt64, read_columns, write_columns, write_run
+from pipelines.engine.files import FileRecord, Folder
+from pipelines.engine.stage import StageRun
+from pipelines.engine.tasks import Progress, Result, Task
+
+NO_EDGES = np.zeros((0, 2), np.uint64)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Where the labels lie: runs sorted by node (`key`), with the column `label`."""
+
+    names: tuple[str, ...]  # of scratch("labels", name)
+    source: str  # fingerprint of their content
+    rounds: int
+
+
+def write_edges(folder: Folder, name: str, edges: UInt64) -> FileRecord:
+    return write_columns(folder, name, {"a": edges[:, 0], "b": edges[:, 1]})
+
+
+def read_edges(folder: Folder, name: str) -> UInt64:
+    batch = read_columns(folder, name)
+    return np.stack([batch.column("a").to_numpy(), batch.column("b").to_numpy()], axis=1)
+
+
+@dataclass(frozen=True)
+class Solve:
+    """One task: components of the whole graph by union-find."""
+
+    settings_key: str
+    name: str = "components"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        parts = [read_edges(folder, name) for name in task.payload]
+        nodes, labels = connected_components(np.concatenate([*parts, NO_EDGES]))
+        name = scratch("labels", "all")
+        return Result({name: write_columns(folder, name, {"key": nodes, "label": labels})})
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Before the first round: the edges of one file by the hash of either end."""
+
+    settings_key: str
+    name: str = "round-000"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        edges = spanning_forest(read_edges(folder, task.payload))
+        return Result(_spread(folder, self.name, task.name, both_directions(edges)))
+
+
+@dataclass(frozen=True)
+class LargeStar:
+    """First half of a round, on the nodes of a range of hashes; counts violations on the way."""
+
+    settings_key: str
+    before: str
+    name: str
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        edges = _range_of(folder, self.before, task)
+        files = _spread(folder, self.name, task.name, large_star(edges))
+        return Result(files, {"violations": violations(edges)})
+
+
+@dataclass(frozen=True)
+class SmallStar:
+    """Second half of a round."""
+
+    settings_key: str
+    before: str
+    name: str
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        edges = small_star(_range_of(folder, self.before, task))
+        return Result(_spread(folder, self.name, task.name, both_directions(edges)))
+
+
+@dataclass(frozen=True)
+class ReadLabels:
+    """After the last round: the label of each node of a range of hashes."""
+
+    settings_key: str
+    before: str
+    name: str = "labels"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        edges = unique_edges(_range_of(folder, self.before, task))
+        nodes, first = np.unique(edges[:, 0], return_index=True)
+        labels = np.minimum(nodes, edges[first, 1])
+        name = scratch("labels", task.name)
+        return Result({name: write_columns(folder, name, {"key": nodes, "label": labels})})
+
+
+def _spread(folder: Folder, kind: str, name: str, edges: UInt64) -> dict[str, FileRecord]:
+    edges = unique_edges(edges)
+    file = scratch(kind, name)
+    columns = {"key": mix64(edges[:, 0]), "a": edges[:, 0], "b": edges[:, 1]}
+    return {file: write_run(folder, file, "key", columns)}
+
+
+def _range_of(folder: Folder, kind: str, task: Task) -> UInt64:
+    low, high, names = task.payload
+    batch = read_key_range(folder, kind, names, low, high)
+    if batch is None:
+        return NO_EDGES
+    return np.stack([batch.column("a").to_numpy(), batch.column("b").to_numpy()], axis=1)
+
+
+def label_components(
+    run: StageRun, edge_files: Sequence[str], edges: int, source: str, limit: int
+) -> Labels:
+    """Label every node of the graph.
+
+    Args:
+        edge_files: files with the columns `a` and `b`.
+        edges: their edges in all; up to `limit` one worker solves them.
+        source: fingerprint of their content.
+    """
+    if edges <= limit:
+        solve = Solve(run.settings_key)
+        task = Task("all", (("edges", source),), 0, tuple(edge_files))
+        run.run(solve, [task])
+        return Labels(("all",), output_fingerprint(files_of(run.folder, solve, [task])), 0)
+    spread = Spread(run.settings_key)
+    tasks = [
+        Task(f"part-{i:05d}", (("edges", source), ("file", name)), 0, name)
+        for i, name in enumerate(edge_files)
+    ]
+    run.run(spread, tasks)
+    records, kind, done = files_of(run.folder, spread, tasks), spread.name, 0
+    while True:
+        names = [t.name for t in tasks]
+        large = LargeStar(run.settings_key, kind, f"round-{done + 1:03d}-large")
+        ranges = range_tasks(records, kind, names)
+        run.run(large, ranges)
+        found = files_of(run.folder, large, ranges)
+        if not sum(r["counts"]["violations"] for r in found):
+            break
+        small = SmallStar(run.settings_key, large.name, f"round-{done + 1:03d}")
+        tasks = range_tasks(found, large.name, [t.name for t in ranges])
+        run.run(small, tasks)
+        records, kind, done = files_of(run.folder, small, tasks), small.name, done + 1
+    last = ReadLabels(run.settings_key, kind)
+    run.run(last, ranges)
+    content = output_fingerprint(files_of(run.folder, last, ranges))
+    return Labels(tuple(t.name for t in ranges), content, done)
