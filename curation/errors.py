@@ -24,3 +24,9 @@ class InputError(CurationError):
 
 class WorkerError(CurationError):
     """A worker process died or a step failed inside it."""
+
+
+class AlarmError(CurationError):
+    """A stage's outcome looks like a fault, and the user asked to stop at that."""
+
+    exit_code = 1

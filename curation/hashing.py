@@ -92,3 +92,12 @@ def mix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     x ^= x >> np.uint64(27)
     x *= np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+def unmix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The values that `mix64` scrambled."""
+    x = values ^ (values >> np.uint64(31)) ^ (values >> np.uint64(62))
+    x *= np.uint64(0x319642B2D24D8EC3)
+    x ^= (x >> np.uint64(27)) ^ (x >> np.uint64(54))
+    x *= np.uint64(0x96DE1B173F119089)
+    return x ^ (x >> np.uint64(30)) ^ (x >> np.uint64(60))

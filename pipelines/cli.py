@@ -118,6 +118,9 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
         help="local processes (default: one per CPU; 0: run inside this process)",
     )
     parser.add_argument("--fresh", action="store_true", help="start over instead of resuming")
+    parser.add_argument(
+        "--strict", action="store_true", help="stop at a stage that raises an alarm (exit code 1)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
     parser.add_argument(
         "--log-format",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,8 @@ import pyarrow.compute as pc
 
 from curation.dedup.keys import string_keys
 from curation.dedup.settings import UrlDedupSettings
-from curation.dedup.survivors import choose_survivors
-from curation.dedup.urls import canonical_urls
+from curation.dedup.survivors import choose_survivors, source_ranks
+from curation.dedup.urls import canonical_urls, hosts
 from pipelines.engine.duplicates import (
     apply_verdicts,
     files_of,
@@ -20,19 +21,40 @@ from pipelines.engine.duplicates import (
     numbered_tasks,
     output_fingerprint,
     range_tasks,
-    read_key_range,
     removals_of_shard,
     run_verdicts,
     scratch,
     write_verdicts,
 )
-from pipelines.engine.exchange import document_numbers, gather, write_columns, write_run
+from pipelines.engine.exchange import (
+    concatenated,
+    document_numbers,
+    read_columns,
+    read_range,
+    row_of,
+    write_columns,
+    write_run,
+)
 from pipelines.engine.files import Folder
+from pipelines.engine.indexes import Indexed, check_settings, index_file, index_files
 from pipelines.engine.shards import read_batches
-from pipelines.engine.stage import StageRun
+from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 
-_COLUMNS = ["id", "url", "date", "text"]
+_COLUMNS = ["id", "url", "date", "text", "source"]
+_ABSENT_DATE = np.iinfo(np.int64).min
+_KEYS = pa.schema(
+    [
+        ("key", pa.uint64()),
+        ("key_low", pa.uint64()),
+        ("number", pa.uint64()),
+        ("date", pa.int64()),
+        ("length", pa.int64()),
+        ("id_hash", pa.uint64()),
+        ("source_rank", pa.int64()),
+        ("id", pa.string()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -45,73 +67,83 @@ class UrlKeys:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        parts: list[dict[str, Any]] = []
+        parts = [pa.RecordBatch.from_pylist([], schema=_KEYS)]
         row = 0
         for batch in read_batches(shard.folder, shard.file, _COLUMNS):
             parts.append(self._keys(batch, document_numbers(index, batch.num_rows, row)))
             row += batch.num_rows
             progress(batch.num_rows, batch.num_rows)
-        columns = _concatenate(parts)
-        facts = {k: columns[k] for k in ("id", "date")}
-        # Documents without a URL have no key: they are copies of nothing.
-        has_url = columns.pop("has_url")
-        keys = {k: v[has_url] for k, v in columns.items() if isinstance(v, np.ndarray)}
-        return Result(
-            {
-                scratch("keys", shard.name): write_run(
-                    folder, scratch("keys", shard.name), "key", keys
-                ),
-                scratch("facts", shard.name): write_columns(
-                    folder, scratch("facts", shard.name), facts
-                ),
-            }
-        )
+        keys = concatenated(parts)
+        name = scratch("keys", shard.name)
+        columns = dict(zip(keys.schema.names, keys.columns, strict=True))
+        return Result({name: write_run(folder, name, "key", columns)})
 
-    def _keys(self, batch: pa.RecordBatch, numbers: Any) -> dict[str, Any]:
+    def _keys(self, batch: pa.RecordBatch, numbers: Any) -> pa.RecordBatch:
         urls = canonical_urls(batch.column("url"), self.settings.canonical)
         keys = string_keys(urls)
-        return {
-            "key": keys[:, 0],
-            "key_low": keys[:, 1],
-            "number": numbers,
-            "date": batch.column("date")
-            .cast(pa.int64())
-            .fill_null(np.iinfo(np.int64).min)
-            .to_numpy(),
-            "length": pc.utf8_length(batch.column("text")).cast(pa.int64()).to_numpy(),
-            "id_hash": string_keys(batch.column("id"))[:, 0],
-            "id": batch.column("id"),
-            "has_url": pc.is_valid(urls).to_numpy(zero_copy_only=False),
-        }
+        preferred = self.settings.survivor.preferred_sources
+        ranks = np.zeros(batch.num_rows, np.int64)
+        if preferred:
+            files = pc.struct_field(batch.column("source"), "file").cast(pa.large_string())
+            ranks = source_ranks(hosts(batch.column("url")), files, preferred)
+        columns = [
+            *(pa.array(column) for column in (keys[:, 0], keys[:, 1], numbers)),
+            batch.column("date").cast(pa.int64()).fill_null(_ABSENT_DATE),
+            pc.utf8_length(batch.column("text")).cast(pa.int64()),
+            pa.array(string_keys(batch.column("id"))[:, 0]),
+            pa.array(ranks),
+            batch.column("id"),
+        ]
+        # Documents without a URL have no key: they are copies of nothing.
+        return pa.RecordBatch.from_arrays(columns, schema=_KEYS).filter(pc.is_valid(urls))
 
 
 @dataclass(frozen=True)
 class UrlSurvivors:
-    """Reduce: in a range of keys, who goes and who stays."""
+    """Reduce: in a range of keys, who goes and who stays. What an index holds comes first."""
 
     settings_key: str
     settings: UrlDedupSettings
+    indexed: tuple[Indexed, ...]
     name: str = "survivors"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high, shards = task.payload
-        batch = read_key_range(folder, "keys", shards, low, high)
-        if batch is None:
-            removed = kept = np.zeros(0, np.uint64)
-        else:
-            columns = {name: batch.column(name).to_numpy() for name in batch.schema.names}
-            removed, kept = choose_survivors(
-                np.stack([columns["key"], columns["key_low"]], axis=1),
-                columns["number"],
-                {
-                    "date": columns["date"].astype("datetime64[us]"),
-                    "length": columns["length"],
-                    "id": columns["id_hash"],
-                },
-                self.settings.survivor.policy,
-            )
+        own = list(read_range(folder, [scratch("keys", s) for s in shards], "key", low, high))
+        others, priorities = [], []
+        for i, part in enumerate(self.indexed):
+            for batch in read_range(part.folder, [part.file], "key", low, high):
+                # Numbers beyond those of the input's shards, for the order alone.
+                numbers = document_numbers(len(shards) + i, batch.num_rows)
+                place = batch.schema.get_field_index("number")
+                others.append(batch.set_column(place, "number", pa.array(numbers)))
+                priorities.append(np.full(batch.num_rows, part.priority))
+        rows = concatenated([pa.RecordBatch.from_pylist([], schema=_KEYS), *own, *others])
+        column = {n: rows.column(n).to_numpy() for n in rows.schema.names if n != "id"}
+        count = sum(batch.num_rows for batch in own)
+        last = np.full(count, len(self.settings.index.against))
+        removed, kept = choose_survivors(
+            np.stack([column["key"], column["key_low"]], axis=1),
+            np.arange(rows.num_rows, dtype=np.uint64),
+            {
+                "priority": np.concatenate([last, *priorities]),
+                "date": column["date"].astype("datetime64[us]"),
+                "length": column["length"],
+                "source_rank": column["source_rank"],
+                "id": column["id_hash"],
+            },
+            self.settings.survivor.policy,
+        )
+        mine = removed < count
+        gone, stays = pa.array(removed[mine]), pa.array(kept[mine])
         name = scratch("survivors", task.name)
-        return Result({name: write_run(folder, name, "key", {"key": removed, "kept": kept})})
+        columns = {
+            "key": rows.column("number").take(gone),
+            "date": rows.column("date").take(gone),
+            "kept_date": rows.column("date").take(stays),
+            "kept_id": rows.column("id").take(stays),
+        }
+        return Result({name: write_run(folder, name, "key", columns)})
 
 
 @dataclass(frozen=True)
@@ -122,61 +154,68 @@ class UrlVerdicts:
     name: str = "verdicts"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        index, shard, ranges, shards = task.payload
+        index, shard, ranges = task.payload
         name = scratch("verdicts", shard)
         rows = removals_of_shard(folder, "survivors", ranges, index)
         if rows is None:
             return Result({name: no_verdicts(folder, shard)})
-        facts = [scratch("facts", s) for s in shards]
-        removed, kept = rows.column("key").to_numpy(), rows.column("kept").to_numpy()
-        own = gather(folder, facts, removed, ["date"])["date"].to_numpy()
-        other = gather(folder, facts, kept, ["id", "date"])
-        dates = other["date"].to_numpy()
-        reasons = [
-            "url.older_capture" if a < b else "url.duplicate"
-            for a, b in zip(own, dates, strict=True)
-        ]
-        kept_id = other["id"].combine_chunks()
-        return Result(
-            {
-                name: write_verdicts(
-                    folder, shard, removed, reasons, _seconds(own), _seconds(dates), kept_id
-                )
-            }
+        own, other = rows.column("date").to_numpy(), rows.column("kept_date").to_numpy()
+        reasons = np.where(own < other, "url.older_capture", "url.duplicate").tolist()
+        numbers, kept_id = rows.column("key").to_numpy(), rows.column("kept_id")
+        verdicts = write_verdicts(
+            folder, shard, numbers, reasons, _seconds(own), _seconds(other), kept_id
         )
+        return Result({name: verdicts})
 
 
 def _seconds(microseconds: Any) -> Any:
     """Seconds since 1970; NaN for documents without a date."""
-    absent = microseconds == np.iinfo(np.int64).min
+    absent = microseconds == _ABSENT_DATE
     return np.where(absent, np.nan, microseconds / 1e6)
 
 
-def _concatenate(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    if not parts:
-        numbers = np.zeros(0, np.uint64)
-        days = np.zeros(0, np.int64)
-        return {
-            "key": numbers,
-            "key_low": numbers,
-            "number": numbers,
-            "date": days,
-            "length": days,
-            "id_hash": numbers,
-            "id": pa.array([], pa.string()),
-            "has_url": np.zeros(0, bool),
-        }
-    return {
-        k: pa.concat_arrays([p[k] for p in parts])
-        if isinstance(parts[0][k], pa.Array)
-        else np.concatenate([p[k] for p in parts])
-        for k in parts[0]
-    }
+@dataclass(frozen=True)
+class WriteUrlIndex:
+    """For each shard, the keys of the documents that stay."""
+
+    settings_key: str
+    name: str = "index"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        shard: Shard = task.payload
+        keys = read_columns(folder, scratch("keys", shard.name))
+        lost = read_columns(folder, scratch("verdicts", shard.name)).column("row").to_numpy()
+        stays = ~np.isin(row_of(keys.column("number").to_numpy()), lost)
+        kept = keys.filter(pa.array(stays))
+        name = index_file(shard.name)
+        columns = dict(zip(kept.schema.names, kept.columns, strict=True))
+        return Result({name: write_columns(folder, name, columns)})
+
+
+def _indexed(settings: UrlDedupSettings) -> list[Indexed]:
+    found: list[Indexed] = []
+    for priority, path in enumerate(settings.index.against):
+        check_settings(path, "dedup-urls", settings, ["canonical"])
+        found += index_files(path, "dedup-urls", priority)
+    return found
+
+
+def _index(run: StageRun, judged: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    index = WriteUrlIndex(run.settings_key)
+    source = output_fingerprint(judged)
+    tasks = [
+        Task(s.name, ((s.name, s.fingerprint), ("verdicts", source)), s.bytes, s)
+        for s in run.inputs
+    ]
+    run.run(index, tasks)
+    return files_of(run.folder, index, tasks)
 
 
 def run(run: StageRun) -> dict[str, Any]:
     """Keep the newest capture of each URL (or what the recipe's policy says)."""
+    indexed = _indexed(run.settings)
     inputs = [(s.name, s.fingerprint) for s in run.inputs]
+    inputs += [(i.name, i.fingerprint) for i in indexed]
     if manifest := run.complete(inputs):
         return manifest
     run.begin()
@@ -185,13 +224,16 @@ def run(run: StageRun) -> dict[str, Any]:
     key_tasks = numbered_tasks(run.inputs)
     run.run(keys, key_tasks)
 
-    survivors = UrlSurvivors(run.settings_key, run.settings)
-    ranges = range_tasks(files_of(run.folder, keys, key_tasks), "keys", shards)
+    survivors = UrlSurvivors(run.settings_key, run.settings, tuple(indexed))
+    records = [*files_of(run.folder, keys, key_tasks), *(i.as_record("keys") for i in indexed)]
+    ranges = range_tasks(records, "keys", shards)
     run.run(survivors, ranges)
 
     found = output_fingerprint(files_of(run.folder, survivors, ranges))
     names = [r.name for r in ranges]
-    payloads = [(i, name, names, shards) for i, name in enumerate(shards)]
+    payloads = [(i, name, names) for i, name in enumerate(shards)]
     verdicts = UrlVerdicts(run.settings_key)
     tasks = run_verdicts(run, verdicts, found, payloads)
-    return apply_verdicts(run, verdicts, tasks, inputs)
+    judged = files_of(run.folder, verdicts, tasks)
+    index = _index(run, judged) if run.settings.index.write else []
+    return apply_verdicts(run, verdicts, tasks, inputs, also=index)

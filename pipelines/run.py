@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from curation import resources
-from curation.errors import ConfigError, InputError
+from curation.errors import AlarmError, ConfigError, InputError
 from curation.readers import InputFile, discover
 from curation.recipe import STAGES, Recipe, check_order
 from pipelines.engine.execute import Executor
@@ -110,8 +110,14 @@ def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
     )
 
 
-def run_plan(work: Plan, executor: Executor, fresh: bool = False) -> dict[str, dict[str, Any]]:
-    """Run every stage of a plan that is not complete; return the manifests by stage."""
+def run_plan(
+    work: Plan, executor: Executor, fresh: bool = False, strict: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Run every stage of a plan that is not complete; return the manifests by stage.
+
+    With `strict`, raises AlarmError after a stage whose manifest holds an alarm; the stage is
+    complete all the same.
+    """
     manifests: dict[str, dict[str, Any]] = {}
     with locked(work.output):
         if fresh:
@@ -126,8 +132,19 @@ def run_plan(work: Plan, executor: Executor, fresh: bool = False) -> dict[str, d
                 source = inputs if stage == "mix" else own
                 manifests[f"{stage}/{mix}"] = run_stage(stage, work, source, executor, mix)
             manifests[stage] = run_stage(stage, work, inputs, executor)
+            if strict:
+                _check_alarms(manifests[stage])
             inputs = ((work.output / stage).url,)
     return manifests
+
+
+def _check_alarms(manifest: dict[str, Any]) -> None:
+    alarms = manifest.get("notes", {}).get("alarms", [])
+    if alarms:
+        more = f", and {len(alarms) - 1} more" if len(alarms) > 1 else ""
+        raise AlarmError(
+            f"{manifest['stage']}: {alarms[0]['alarm']}{more} (--strict; the report shows samples)"
+        )
 
 
 def mixes_of(stage: str, work: Plan) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 Lines are what line feeds separate. Each is hashed once normalised (CCNet, Wenzek et al. 2019);
 those seen more than `max_occurrences` times in a bucket of documents go, as in Llama 3
-(arXiv 2407.21783, 3.1.1). Documents are spread over buckets by a hash of their id. A bucket (of
-one language) is a scope, mixed into the hashes of its lines: one table holds all buckets.
+(arXiv 2407.21783, 3.1.1). Documents are spread over buckets by a hash of their id. Language and
+bucket are mixed into the hashes of lines: one table holds all buckets.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ import pyarrow as pa
 
 from curation.arrow import TextBuffers, Texts, from_buffers, text_buffers
 from curation.dedup.characters import character_table
-from curation.dedup.keys import language_scopes, within
+from curation.dedup.keys import within
 from curation.dedup.normalize import scratch_bytes, write_normalized
 from curation.dedup.settings import LineDedupSettings
-from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs
-from curation.hashing import mix64, xxh64
+from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs, sort_with
+from curation.hashing import mix64, unmix64, xxh64
 from curation.schema import Verdicts
 
 #: Hash of the lines that are neither counted nor removed: blank ones and too short ones.
 IGNORED = np.uint64(0)
+
+#: In place of a document: one of an earlier run has the line.
+NOBODY = np.uint64(2**64 - 1)
 
 _LINE_FEED = np.uint8(0x0A)
 
@@ -43,13 +46,14 @@ class LineCounts(NamedTuple):
     hashes: Ids  # [unique lines], ascending
     counts: npt.NDArray[np.int64]  # [unique lines]
     first: Ids  # [unique lines], smallest doc64 of the documents that have the line
+    bytes: npt.NDArray[np.int64]  # [unique lines], UTF-8 bytes of all its occurrences
 
 
 class FrequentLines(NamedTuple):
     """The lines to remove."""
 
     hashes: Ids  # [lines], ascending
-    first: Ids  # [lines], the document that keeps the line where `keep_first` is set
+    first: Ids  # [lines], the document that keeps the line where `keep_first` is set, or NOBODY
 
 
 class LineRemoval(NamedTuple):
@@ -72,16 +76,24 @@ def line_hashes(texts: Texts, settings: LineDedupSettings, scopes: Ids | None = 
     """Hash every line of every text, in text order.
 
     Args:
-        scopes: [documents], as of `line_scopes`; equal lines of different scopes have different
-            hashes. None: one scope.
+        scopes: [documents], for example of `language_scopes`; equal lines of different scopes have
+            different hashes. None: one scope.
     """
     return _line_hashes(text_buffers(texts), settings, scopes)
 
 
-def line_scopes(buckets: npt.NDArray[np.int64], languages: Texts | None = None) -> Ids:
-    """Scope of each document from its bucket and, where lines are counted per language, that."""
-    scopes = buckets.astype(np.uint64)
-    return scopes if languages is None else within(scopes, language_scopes(languages))
+def in_buckets(hashes: Ids, buckets: npt.NDArray[np.int64]) -> Ids:
+    """Hashes of lines, each that of its bucket's own: IGNORED stays. Both [lines].
+
+    `out_of_buckets` gives back the hashes that all buckets share.
+    """
+    own = mix64(hashes ^ mix64(buckets.astype(np.uint64)))
+    return np.where(hashes == IGNORED, IGNORED, np.maximum(own, np.uint64(1)))
+
+
+def out_of_buckets(hashes: Ids, buckets: npt.NDArray[np.int64]) -> Ids:
+    """The hashes that `in_buckets` was given."""
+    return unmix64(hashes) ^ mix64(buckets.astype(np.uint64))
 
 
 def _line_hashes(
@@ -124,29 +136,54 @@ def count_lines(lines: LineHashes, doc64: Ids, settings: LineDedupSettings) -> L
     """
     documents = np.repeat(doc64.astype(np.uint64), np.diff(lines.doc_offsets))
     counted = lines.hashes != IGNORED
-    hashes, owners = sort_pairs(lines.hashes[counted], documents[counted])
-    if settings.count_per_document:
-        new = np.ones(len(hashes), bool)
-        new[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
-        hashes, owners = hashes[new], owners[new]
+    sizes = (lines.spans[:, 1] - lines.spans[:, 0])[counted].astype(np.uint64)
+    hashes, owners, sizes = sort_with(lines.hashes[counted], documents[counted], sizes)
     starts = run_starts(hashes)
-    return LineCounts(hashes[starts], run_lengths(starts, len(hashes)), owners[starts])
+    if not len(starts):
+        return merge_counts([])
+    counts = run_lengths(starts, len(hashes))
+    if settings.count_per_document:
+        new = np.ones(len(hashes), np.int64)
+        new[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
+        counts = np.add.reduceat(new, starts)
+    held = np.add.reduceat(sizes.astype(np.int64), starts)
+    return LineCounts(hashes[starts], counts, owners[starts], held)
 
 
 def merge_counts(parts: Sequence[LineCounts]) -> LineCounts:
     """Sum of counts of disjoint sets of documents, in whatever order."""
     if not parts:
-        return LineCounts(np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint64))
+        none = np.zeros(0, np.uint64)
+        return LineCounts(none, np.zeros(0, np.int64), none, np.zeros(0, np.int64))
     places = np.arange(sum(len(part.hashes) for part in parts), dtype=np.uint64)
     hashes, rows = sort_pairs(np.concatenate([part.hashes for part in parts]), places)
     starts = run_starts(hashes)
     if not len(starts):
-        return LineCounts(hashes, np.zeros(0, np.int64), rows)
+        return merge_counts([])
     counts = np.concatenate([part.counts for part in parts])[rows]
     first = np.concatenate([part.first for part in parts])[rows]
+    held = np.concatenate([part.bytes for part in parts])[rows]
     return LineCounts(
-        hashes[starts], np.add.reduceat(counts, starts), np.minimum.reduceat(first, starts)
+        hashes[starts],
+        np.add.reduceat(counts, starts),
+        np.minimum.reduceat(first, starts),
+        np.add.reduceat(held, starts),
     )
+
+
+def add_known(counts: LineCounts, hashes: Ids, known: npt.NDArray[np.int64]) -> LineCounts:
+    """Counts with those of an earlier run added to the lines that are in both.
+
+    Args:
+        hashes, known: [lines of the earlier run], each line once, in any order.
+    """
+    places = np.searchsorted(counts.hashes, hashes)
+    found = np.flatnonzero(places < len(counts.hashes))
+    found = found[counts.hashes[places[found]] == hashes[found]]
+    total, first = counts.counts.copy(), counts.first.copy()
+    total[places[found]] += known[found]
+    first[places[found]] = NOBODY
+    return counts._replace(counts=total, first=first)
 
 
 def frequent_lines(counts: LineCounts, settings: LineDedupSettings) -> FrequentLines:
@@ -161,16 +198,21 @@ def remove_lines(
     frequent: FrequentLines,
     settings: LineDedupSettings,
     scopes: Ids | None = None,
+    buckets: npt.NDArray[np.int64] | None = None,
 ) -> LineRemoval:
     """Cut the frequent lines out of documents.
 
     Args:
         texts, doc64: [documents].
-        frequent: the frequent lines of all scopes, by ascending hash.
+        frequent: the frequent lines of all scopes and buckets, by ascending hash.
         scopes: [documents], as `line_hashes` had them.
+        buckets: [documents], where hashes were put in buckets.
     """
     buffers = text_buffers(texts)
     lines = _line_hashes(buffers, settings, scopes)
+    if buckets is not None:
+        of_lines = np.repeat(buckets, np.diff(lines.doc_offsets))
+        lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
     lost = _is_frequent(lines, doc64, frequent, settings.keep_first)
     out, out_offsets, cuts, cut_rows, removed, left = _cut_lines(
         buffers.data, buffers.offsets, lines.doc_offsets, lines.spans, lost

@@ -8,6 +8,7 @@ import sys
 
 from rich.console import Console
 
+from curation.errors import AlarmError
 from curation.recipe import load
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.progress import Mode, open_display
@@ -28,7 +29,11 @@ def run(options: argparse.Namespace) -> int:
     runner = parse_beam_args(options.beam_args, options.workers)
     mode: Mode = "quiet" if options.quiet else options.log_format
     with open_display(mode) as display, Executor(runner, display) as executor:
-        run_plan(work, executor, options.fresh)
+        try:
+            run_plan(work, executor, options.fresh, options.strict)
+        except AlarmError:
+            _report(work, quiet=True, as_json=False)
+            raise
     _report(work, quiet=options.quiet, as_json=options.log_format == "json")
     return 0
 

@@ -15,10 +15,15 @@ from curation.errors import InputError
 from curation.filters.rules import NamedRule, RuleBook
 from pipelines.commands.what_if import run_settings
 from pipelines.engine.files import Folder
+from pipelines.engine.indexes import open_index
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import MANIFEST
 from pipelines.run import load_run, stage_before
 
+#: Changes between a duplicate and what was kept: how many, how much of each, how much around it.
+_CHANGES = 20
+_CHANGE_CHARACTERS = 400
+_CONTEXT = 40
 _FACTS = ("language", "language_score", "quality", "domain", "topic", "tokens", "repeats")
 
 
@@ -81,6 +86,8 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
         decision |= {
             k: removed[k] for k in ("reason", "value", "threshold") if removed[k] is not None
         }
+        if removed.get("cluster_size") is not None:
+            decision["cluster_size"] = removed["cluster_size"]
         if removed["kept_id"]:
             decision["kept_id"] = removed["kept_id"]
             decision |= _kept_instead(folder, stage, removed)
@@ -137,26 +144,60 @@ def _cut(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept_instead(folder: Folder, stage: str, removed: dict[str, Any]) -> dict[str, Any]:
-    """The document kept in place of a duplicate: its URL and how the two texts differ."""
-    for name, kind in _files(folder, stage):
-        if kind != "documents":
-            continue
-        for batch in read_batches(folder / stage, name, ["id", "url", "text"]):
-            found = batch.filter(pc.equal(batch["id"], removed["kept_id"]))
-            if found.num_rows:
-                kept = found.slice(0, 1).to_pylist()[0]
-                return {
-                    "kept_url": kept["url"],
-                    "difference": _difference(removed["text"], kept["text"]),
-                }
+    """The document kept in place of a duplicate: its URL and how the two texts differ.
+
+    It may be one of an index, that is, of another run.
+    """
+    settings = (folder / stage).read_json(MANIFEST)["settings"]
+    places = [folder / stage]
+    places += [open_index(p, stage)[0] for p in settings.get("index", {}).get("against", [])]
+    for place in places:
+        kept = _document(place, removed["kept_id"])
+        if kept is not None:
+            found = {"kept_url": kept["url"]}
+            found |= {"kept_in": place.shown} if place != places[0] else {}
+            return found | {"difference": list(_difference(removed["text"], kept["text"]))}
     return {}
 
 
-def _difference(removed: str, kept: str) -> list[str]:
-    lines = difflib.unified_diff(
-        removed.splitlines(), kept.splitlines(), "removed", "kept", n=0, lineterm=""
-    )
-    return list(lines)[:60]
+def _document(place: Folder, name: str) -> dict[str, Any] | None:
+    for file in sorted(place.read_json(MANIFEST)["files"]):
+        if file.startswith("documents/"):
+            for batch in read_batches(place, file, ["id", "url", "text"]):
+                found = batch.filter(pc.equal(batch["id"], name))
+                if found.num_rows:
+                    return found.slice(0, 1).to_pylist()[0]  # type: ignore[no-any-return]
+    return None
+
+
+def _difference(removed: str, kept: str) -> Iterator[str]:
+    """Lines that only one of the texts has: `-` the removed one, `+` the kept one."""
+    ours, theirs = removed.splitlines(), kept.splitlines()
+    changes = difflib.SequenceMatcher(None, ours, theirs).get_opcodes()
+    changes = [change for change in changes if change[0] != "equal"]
+    for _, i, i_end, j, j_end in changes[:_CHANGES]:
+        lost, gained = "\n".join(ours[i:i_end]), "\n".join(theirs[j:j_end])
+        first, last = _common(lost, gained)
+        for sign, text in (("-", lost), ("+", gained)):
+            shown = text[first : len(text) - last][:_CHANGE_CHARACTERS]
+            before = "…" if first and lost and gained else ""
+            after = "…" if len(text) - first - last > _CHANGE_CHARACTERS or last else ""
+            for line in shown.splitlines() if text else []:
+                yield f"{sign} {before}{line}{after}"
+    if len(changes) > _CHANGES:
+        yield f"… and {len(changes) - _CHANGES} more changes"
+
+
+def _common(first: str, second: str) -> tuple[int, int]:
+    """Characters that two texts share at the start and at the end, some left for context."""
+    start = _shared(first, second)
+    end = _shared(first[start:][::-1], second[start:][::-1])
+    return max(0, start - _CONTEXT), max(0, end - _CONTEXT)
+
+
+def _shared(first: str, second: str) -> int:
+    pairs = zip(first, second, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
 def _tokens(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | None:
@@ -198,7 +239,14 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
     if facts:
         yield "    " + ", ".join(facts)
     if "kept_id" in decision:
-        yield f"    kept in its place: {decision['kept_id']} {decision.get('kept_url', '')}"
+        place = f" of {decision['kept_in']}" if "kept_in" in decision else ""
+        kept_url = decision.get("kept_url", "")
+        yield f"    kept in its place: {decision['kept_id']} {kept_url}{place}"
+    if "cluster_size" in decision:
+        size = f"    cluster of {decision['cluster_size']} documents"
+        if decision["reason"] == "document.near" and decision["value"] < decision["threshold"]:
+            size += ": similar to the one kept by way of others in between"
+        yield size
     yield from (f"    | {line}" for line in decision.get("difference", []))
     for rule in decision.get("rules", []):
         limits = ", ".join(f"{k} {rule[k]:g}" for k in ("min", "max") if k in rule)

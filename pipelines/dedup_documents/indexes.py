@@ -47,7 +47,7 @@ def indexed_shards(settings: DocumentDedupSettings, first: int) -> list[Place]:
     places: list[Place] = []
     for priority, path in enumerate(settings.index.against):
         folder, manifest = open_index(path, "dedup-documents")
-        check_settings(path, "dedup-documents", manifest, settings, _SHARED)
+        check_settings(path, "dedup-documents", settings, _SHARED)
         files = manifest["files"]
         for name, record in sorted(files.items()):
             if not name.startswith("documents/"):

@@ -86,24 +86,6 @@ def read_range(
             yield batch.slice(start, end - start)
 
 
-def gather(
-    folder: Folder, names: Sequence[str], numbers: UInt64, columns: Sequence[str]
-) -> pa.Table:
-    """Rows of row-ordered files (one per shard) for documents given by number, in that order."""
-    shards, rows = shard_of(numbers), row_of(numbers)
-    order = np.argsort(numbers, kind="stable")
-    pieces: list[pa.Table] = []
-    cuts = np.flatnonzero(np.diff(shards[order])) + 1
-    for part in np.split(order, cuts) if len(order) else []:
-        batch = read_columns(folder, names[int(shards[part[0]])]).select(list(columns))
-        pieces.append(pa.Table.from_batches([batch.take(pa.array(rows[part]))]))
-    if not pieces:
-        return pa.table({c: pa.array([]) for c in columns})
-    inverse = np.empty(len(order), np.int64)
-    inverse[order] = np.arange(len(order))
-    return pa.concat_tables(pieces).combine_chunks().take(pa.array(inverse))
-
-
 def concatenated(
     batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None
 ) -> pa.RecordBatch:

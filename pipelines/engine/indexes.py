@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
@@ -41,14 +42,41 @@ def open_index(path: str, stage: str) -> tuple[Folder, dict[str, Any]]:
     raise ConfigError(f"{path}: no complete stage folder {stage}; an index is a finished run")
 
 
-def check_settings(
-    path: str, stage: str, manifest: dict[str, Any], settings: BaseModel, keys: Sequence[str]
-) -> None:
+@dataclass(frozen=True)
+class Indexed:
+    """One file of an index."""
+
+    name: str
+    folder: Folder
+    file: str
+    priority: int  # place of the index in the recipe: the first outweighs the others
+    rows: int
+    bytes: int
+    fingerprint: str
+
+    def as_record(self, kind: str) -> dict[str, Any]:
+        """As the commit record of a task that wrote such runs, for `range_tasks`."""
+        file = {"rows": self.rows, "bytes": self.bytes, "sha256": self.fingerprint}
+        return {"files": {f"{self.name}/{kind}/": file}}
+
+
+def index_files(path: str, stage: str, priority: int) -> list[Indexed]:
+    """The files of an index, in order. Raises ConfigError where there is none."""
+    folder, manifest = open_index(path, stage)
+    return [
+        Indexed(f"{priority}~{name}", folder, name, priority, f["rows"], f["bytes"], f["sha256"])
+        for name, f in sorted(manifest["files"].items())
+        if name.startswith(f"{INDEX}/")
+    ]
+
+
+def check_settings(path: str, stage: str, settings: BaseModel, keys: Sequence[str]) -> None:
     """Raise ConfigError where the index was made with other values of settings that must agree."""
+    _, manifest = open_index(path, stage)
     own = settings.model_dump(mode="json", by_alias=True)
     for key in keys:
         here, there = own, manifest["settings"]
         for part in key.split("."):
             here, there = here[part], (there or {}).get(part)
         if here != there:
-            raise ConfigError(f"{path}: made with {stage}.{key} = {there!r}, this run has {here!r}")
+            raise ConfigError(f"{path}: made with {stage}.{key} = {there!r}, here it is {here!r}")

@@ -1,10 +1,23 @@
+import re
+import unicodedata
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.dedup import count_lines, frequent_lines, line_hashes, merge_counts, remove_lines
-from curation.dedup.lines import IGNORED, LineRemoval, assign_buckets, line_scopes, verdicts
+from curation.dedup.keys import language_scopes
+from curation.dedup.lines import (
+    IGNORED,
+    LineRemoval,
+    add_known,
+    assign_buckets,
+    in_buckets,
+    out_of_buckets,
+    verdicts,
+)
 from curation.dedup.settings import LineDedupSettings, defaults
 from tests.dedup import reference
 
@@ -88,16 +101,86 @@ def test_one_document_that_repeats_itself() -> None:
     assert run([refrain], first).texts.to_pylist() == ["la la la"]
 
 
-def test_scopes_count_apart() -> None:
+def test_languages_and_buckets_count_apart() -> None:
     rules = DEFAULT.model_copy(update={"max_occurrences": 1})
-    texts = ["same line\nx y"] * 2 + ["same line\nz"]
-    doc64 = np.arange(3, dtype=np.uint64)
-    scopes = line_scopes(np.array([0, 0, 0]), ["en", "en", "de"])
+    texts = ["same line\nx y"] * 3 + ["same line\nz"]
+    doc64 = np.arange(4, dtype=np.uint64)
+    scopes, buckets = language_scopes(["en", "en", "en", "de"]), np.array([0, 0, 1, 0])
     lines = line_hashes(texts, rules, scopes)
-    frequent = frequent_lines(count_lines(lines, doc64, rules), rules)
-    removal = remove_lines(texts, doc64, frequent, rules, scopes)
-    assert removal.texts.to_pylist() == ["", "", "same line\nz"]
-    assert line_scopes(np.array([0, 1])).tolist() == [0, 1]
+    hashes = in_buckets(lines.hashes, np.repeat(buckets, 2))
+    assert (out_of_buckets(hashes, np.repeat(buckets, 2)) == lines.hashes).all()
+    counts = count_lines(lines._replace(hashes=hashes), doc64, rules)
+    frequent = frequent_lines(counts, rules)
+    removal = remove_lines(texts, doc64, frequent, rules, scopes, buckets)
+    assert removal.texts.to_pylist() == ["", "", "same line\nx y", "same line\nz"]
+    assert in_buckets(np.array([IGNORED]), np.array([3])).tolist() == [IGNORED]
+
+
+def test_lines_of_an_earlier_run_count() -> None:
+    """Known lines go at once, and no document here keeps them for having been the first."""
+    rules = DEFAULT.model_copy(update={"max_occurrences": 1, "keep_first": True})
+    texts = ["known line\nold", "new line\nnew line"]
+    doc64 = np.arange(2, dtype=np.uint64)
+    lines = line_hashes(texts, rules)
+    counts = add_known(
+        count_lines(lines, doc64, rules),
+        np.array([lines.hashes[0], 12345], np.uint64),
+        np.array([1, 99]),
+    )
+    removal = remove_lines(texts, doc64, frequent_lines(counts, rules), rules)
+    assert removal.texts.to_pylist() == ["old", "new line"]
+
+
+def test_bytes_held_by_lines() -> None:
+    texts = ["Menü\nb c", "MENÜ\nb c d"]
+    lines = line_hashes(texts, DEFAULT)
+    doc64 = np.arange(2, dtype=np.uint64)
+    counts = count_lines(lines, doc64, DEFAULT)
+    assert dict(zip(counts.hashes, counts.bytes, strict=True))[lines.hashes[0]] == 10
+    doubled = merge_counts([counts, counts])
+    assert doubled.bytes.tolist() == (2 * counts.bytes).tolist()
+
+
+def ccnet(texts: list[str]) -> list[str]:
+    """CCNet's deduplication in plain Python: all copies of a paragraph go (its second pass)."""
+    marks = "，。、„”“«»１」「《》´∶：？！（）；–—．～’…━〈〉【】％►"
+
+    def key(line: str) -> str:
+        folded = re.sub(r"\d", "0", line.strip().casefold())
+        return "".join(c for c in folded if c not in marks and unicodedata.category(c) != "Cc")
+
+    seen = Counter(key(line) for text in texts for line in text.split("\n"))
+    kept = [[x for x in t.split("\n") if seen[key(x)] < 2 or not key(x)] for t in texts]
+    return ["\n".join(lines) for lines in kept]
+
+
+def c4(texts: list[str]) -> list[str]:
+    """C4's: of equal lines, stripped and lower-cased, one stays (here the first document's)."""
+    seen: set[str] = set()
+    result = []
+    for text in texts:
+        lines = []
+        for line in text.split("\n"):
+            key = line.strip().casefold()
+            if key not in seen or not key:
+                lines.append(line)
+            seen.add(key)
+        result.append("\n".join(lines))
+    return result
+
+
+VARIANT_LINES = ["", " ", "Menu 12", "menu 34 ", "Menu 12", "«Menu» 56", "x", "Own line", "}", "é"]
+
+
+@given(st.lists(st.lists(st.sampled_from(VARIANT_LINES), max_size=6).map("\n".join), max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_variants_of_ccnet_and_c4(texts: list[str]) -> None:
+    """The settings that docs/dedup.md gives for them."""
+    common = {**dict(DEFAULT), "max_occurrences": 1, "min_line_characters": 0}
+    rules = LineDedupSettings.model_validate({**common, "normalization": "ccnet"})
+    assert run(texts, rules).texts.to_pylist() == ccnet(texts)
+    rules = LineDedupSettings.model_validate({**common, "normalization": "c4", "keep_first": True})
+    assert run(texts, rules).texts.to_pylist() == c4(texts)
 
 
 def test_buckets_are_even_and_few() -> None:

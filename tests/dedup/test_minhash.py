@@ -101,7 +101,7 @@ def test_published_probabilities() -> None:
 
 def test_bands_must_fit_the_signature() -> None:
     with pytest.raises(ValidationError, match="14 x 9 = 126"):
-        MINHASH.model_validate({**dict(MINHASH), "rows": 9})
+        MINHASH.model_validate({**dict(MINHASH), "bands": 14, "rows": 9})
 
 
 @pytest.mark.skipif(not NEARDUP.is_dir(), reason="the near-duplicate corpus is not at hand")

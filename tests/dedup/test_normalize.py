@@ -62,7 +62,7 @@ def test_exact_keys_are_hashes_of_the_normalised_text(texts: list[str]) -> None:
     ("name", "expected"),
     [
         ("fineweb", "cafe no 0 0 strasse 0 日本 a b"),
-        ("words", "cafe\u0301 no 1 234 5 strasse 42 日本 a b"),
+        ("words", "cafe\u0301 no 1 234 5 strasse 42 日本 a_b"),
         ("same_text", "Cafe\u0301, No. 1,234.5! Straße 42 „日本” a_b"),
         ("verbatim", "Café,  No. 1,234.5! Straße\u200b 42 „日本” a_b"),
         ("ccnet", "café,  no. 0,000.0! strasse 00 日本 a_b"),

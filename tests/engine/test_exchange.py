@@ -1,8 +1,6 @@
-"""Runs, ranges and gathering."""
+"""Runs and ranges."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 from hypothesis import given, settings
@@ -10,12 +8,10 @@ from hypothesis import strategies as st
 
 from pipelines.engine.exchange import (
     document_numbers,
-    gather,
     key_ranges,
     read_range,
     row_of,
     shard_of,
-    write_columns,
     write_run,
 )
 from pipelines.engine.files import Folder
@@ -54,12 +50,3 @@ def test_ranges_hold_every_record_once(shards: list[list[int]], count: int) -> N
                 seen += zip(keys_here, batch["value"].to_pylist(), strict=True)
         expected = [(k, i * 1000 + j) for i, s in enumerate(shards) for j, k in enumerate(s)]
         assert sorted(seen) == sorted(expected)
-
-
-def test_gather_keeps_the_order_asked_for(tmp_path: Path) -> None:
-    folder = Folder(str(tmp_path))
-    for shard in range(3):
-        write_columns(folder, f"f{shard}", {"x": np.arange(4) + 10 * shard})
-    numbers = np.array([(2 << 32) | 1, 3, (1 << 32) | 2, 3, (2 << 32)], np.uint64)
-    table = gather(folder, ["f0", "f1", "f2"], numbers, ["x"])
-    assert table["x"].to_pylist() == [21, 3, 12, 3, 20]
