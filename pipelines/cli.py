@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from curation import __version__
 from curation.errors import ConfigError, CurationError
 
+#: Stages that a finished run can be an index for.
+INDEXED_STAGES = ("dedup-urls", "dedup-documents", "dedup-lines")
+
 STAGE_COMMANDS = {
     "extract": "web archives, pages and tables to documents",
     "dedup-urls": "keep one capture of each URL",
@@ -130,6 +133,16 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_index(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--index",
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="deduplicate against this finished run, too (repeatable; the first has priority)",
+    )
+
+
 def _workers(text: str) -> int:
     return _number(text, "a number of processes")
 
@@ -168,6 +181,7 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--output", default="out", metavar="DIR", help="run folder (default: out)")
     parser.add_argument("--stages", default="", metavar="A,B", help="only these stages")
+    _add_index(parser)
     _add_recipe_options(parser)
     parser.set_defaults(command=_run)
 
@@ -193,6 +207,8 @@ def _add_stage(commands: argparse._SubParsersAction, stage: str, purpose: str) -
         help=f"run folder; the stage writes DIR/{stage}",
     )
     parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
+    if stage in INDEXED_STAGES:
+        _add_index(parser)
     _add_recipe_options(parser)
     parser.set_defaults(command=_run, stages=stage)
     if stage == "mix":

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
 
-from curation.errors import AlarmError
+from curation.errors import AlarmError, ConfigError
 from curation.recipe import load
+from pipelines.cli import INDEXED_STAGES
 from pipelines.engine.execute import Executor, parse_beam_args
+from pipelines.engine.files import Folder
 from pipelines.engine.progress import Mode, open_display
+from pipelines.engine.stage import MANIFEST
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
@@ -20,8 +24,9 @@ from pipelines.run import Plan, plan, run_plan
 
 def run(options: argparse.Namespace) -> int:
     """Plan, run, report."""
+    indexes = getattr(options, "index", [])
     work = plan(
-        load(options.recipe, options.assignments),
+        load(options.recipe, [*_index_assignments(indexes), *options.assignments]),
         options.output,
         options.input,
         [s for s in options.stages.split(",") if s],
@@ -36,6 +41,21 @@ def run(options: argparse.Namespace) -> int:
             raise
     _report(work, quiet=options.quiet, as_json=options.log_format == "json")
     return 0
+
+
+def _index_assignments(runs: Sequence[str]) -> list[str]:
+    """Settings that name finished runs as indexes, each for the stages that it has.
+
+    Raises ConfigError for a run that has none.
+    """
+    found: dict[str, list[str]] = {stage: [] for stage in INDEXED_STAGES}
+    for run in runs:
+        stages = [s for s in INDEXED_STAGES if (Folder(run.rstrip("/")) / s).exists(MANIFEST)]
+        if not stages:
+            raise ConfigError(f"--index {run}: holds no complete {' or '.join(INDEXED_STAGES)}")
+        for stage in stages:
+            found[stage].append((Folder(run.rstrip("/")) / stage).url)
+    return [f"{stage}.index.against={json.dumps(v)}" for stage, v in found.items() if v]
 
 
 def _report(work: Plan, quiet: bool, as_json: bool) -> None:

@@ -1,0 +1,222 @@
+"""The three stages on small data sets: verification, survivors, alarms, indexes, same bytes."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from curation.recipe import load
+from curation.schema import DOCUMENTS
+from pipelines.cli import main
+from pipelines.engine.execute import Executor, parse_beam_args
+from pipelines.run import plan, run_plan
+from tests.folders import differences
+
+STAGES = "dedup-urls,dedup-documents,dedup-lines"
+Row = dict[str, Any]
+
+
+def words(seed: int, count: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return ["".join(map(chr, rng.integers(97, 123, 5))) for _ in range(count)]
+
+
+def document(name: str, text: str, url: str = "", day: int = 1, file: str = "f") -> Row:
+    return {
+        "id": name,
+        "url": url or f"http://{name}.example/",
+        "date": datetime.datetime(2024, 1, day, tzinfo=datetime.UTC),
+        "text": text,
+        "title": "",
+        "source": {"file": file, "offset": 0},
+        "language": "en",
+    }
+
+
+def write(folder: Path, rows: Sequence[Row], shards: int = 1) -> str:
+    folder.mkdir(exist_ok=True)
+    schema = pa.schema([*DOCUMENTS, pa.field("language", pa.string())])
+    for i in range(shards):
+        pq.write_table(pa.Table.from_pylist(rows[i::shards], schema), folder / f"s{i}.parquet")
+    return str(folder / "*.parquet")
+
+
+def read(run: Path, stage: str, kind: str) -> dict[str, Row]:
+    files = sorted((run / stage / kind).glob("*.parquet"))
+    return {row["id"]: row for f in files for row in pq.read_table(f).to_pylist()}
+
+
+def manifest(run: Path, stage: str) -> Row:
+    return json.loads((run / stage / "manifest.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def executor() -> Any:
+    with Executor(parse_beam_args([], 0)) as one:
+        yield one
+
+
+@pytest.fixture
+def stage(executor: Executor) -> Callable[..., Path]:
+    """Run stages in this process; settings as on the command line."""
+
+    def run(inputs: str, output: Path, stages: str, *settings: str, strict: bool = False) -> Path:
+        work = plan(load("llama3", settings), str(output), [inputs], stages.split(","))
+        run_plan(work, executor, strict=strict)
+        return output
+
+    return run
+
+
+def edited(text: Sequence[str], share: float, seed: int) -> str:
+    """The text with a run of its words replaced."""
+    count = int(len(text) * share)
+    return " ".join([*words(seed, count), *text[count:]])
+
+
+BASE = words(1, 400)
+# Similarities of word 5-grams to "a" of about (1 - share) / (1 + share).
+NEAR = [
+    document("a", " ".join(BASE), day=1),
+    document("b", edited(BASE, 0.05, 2), day=2),
+    document("c", " ".join(BASE), day=3),
+    document("d", edited(BASE, 0.3, 3), day=9),  # 0.53: no duplicate
+    document("e", " ".join(words(4, 300)), day=4),
+]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("limit", [0, 1000])
+def test_confirmed_duplicates_go(
+    tmp_path: Path, stage: Callable[..., Path], shards: int, limit: int
+) -> None:
+    out = stage(
+        write(tmp_path / "in", NEAR, shards),
+        tmp_path / "out",
+        "dedup-documents",
+        f"dedup-documents.graph.edges_in_memory={limit}",
+        "dedup-documents.minhash.bands=56",
+        "dedup-documents.minhash.rows=2",
+    )
+    removed = read(out, "dedup-documents", "removed")
+    assert sorted(read(out, "dedup-documents", "documents")) == ["c", "d", "e"]
+    assert {r["kept_id"] for r in removed.values()} == {"c"}
+    assert {r["cluster_size"] for r in removed.values()} == {3}
+    assert removed["a"]["reason"] == "document.exact"
+    assert (removed["b"]["reason"], removed["b"]["threshold"]) == ("document.near", 0.7)
+    assert removed["b"]["value"] == pytest.approx(376 / (2 * 396 - 376), abs=0.02)
+    notes = manifest(out, "dedup-documents")["notes"]
+    assert notes["candidate pairs"] > notes["confirmed pairs"] == 1
+    assert (notes["clusters"], notes["largest cluster"]) == (1, 3)
+
+
+@pytest.mark.parametrize("method", ["signature", "none"])
+def test_other_ways_to_confirm(tmp_path: Path, stage: Callable[..., Path], method: str) -> None:
+    settings = [f"dedup-documents.verify.method={method}"]
+    out = stage(write(tmp_path / "in", NEAR, 2), tmp_path / "out", "dedup-documents", *settings)
+    removed = read(out, "dedup-documents", "removed")
+    assert sorted(removed) == ["a", "b"]
+    assert 0.7 < removed["b"]["value"] < 1
+    assert ("confirmed pairs" in manifest(out, "dedup-documents")["notes"]) == (method != "none")
+
+
+def test_a_preferred_source_stays(tmp_path: Path, stage: Callable[..., Path]) -> None:
+    out = stage(
+        write(tmp_path / "in", NEAR, 2),
+        tmp_path / "out",
+        "dedup-documents",
+        "dedup-documents.survivor.policy=[preferred_source, newest]",
+        "dedup-documents.survivor.preferred_sources=['nowhere.*', 'b.exam*']",
+    )
+    assert sorted(read(out, "dedup-documents", "removed")) == ["a", "c"]
+
+
+def test_alarms_stop_a_strict_run(
+    tmp_path: Path, stage: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    copies = [
+        document(f"c{i}", " ".join(BASE), f"http://h.example/{i}", file="w") for i in range(9)
+    ]
+    rows = [*copies, *(document(f"o{i}", " ".join(words(9 + i, 50)), file="x") for i in range(9))]
+    arguments = ["dedup-documents", "--input", write(tmp_path / "in", rows, 3), "--quiet"]
+    arguments += ["--output", str(tmp_path / "out"), "--workers", "0"]
+    for name, value in (("cluster_size", 8), ("lost_share", 0.5), ("min_documents", 9)):
+        arguments += ["--set", f"dedup-documents.alarms.{name}={value}"]
+    assert main([*arguments, "--strict"]) == 1
+    error = capsys.readouterr().err
+    assert "cluster of 9 documents, above 8, and 2 more" in error
+    assert error.count("\n") == 1
+    assert (tmp_path / "out" / "report.html").exists()
+    assert main(arguments) == 0
+    alarms = manifest(tmp_path / "out", "dedup-documents")["notes"]["alarms"]
+    assert [(a["alarm"].split()[0], a["removed"]) for a in alarms] == [
+        ("cluster", 8),
+        ("file", 8),
+        ("host", 8),
+    ]
+    assert all(set(a["samples"]) <= {f"c{i}" for i in range(9)} for a in alarms)
+
+
+def crawl(prefix: str, first: int, day: int) -> list[Row]:
+    """Pages that share a menu, half of them copies of a common stock."""
+    rows = []
+    for i in range(first, first + 6):
+        body = " ".join(words(100 + i, 120))
+        text = f"The same menu on all pages\n{body}\nSigned {prefix} {words(i, 1)[0]}"
+        rows.append(document(f"{prefix}{i}", text, f"http://site.example/{i}", day))
+        rows.append(
+            document(f"{prefix}m{i}", f"{body} mirrored", f"http://m{prefix}{i}.example", day)
+        )
+    return rows
+
+
+def test_a_second_crawl_against_the_first(tmp_path: Path, stage: Callable[..., Path]) -> None:
+    first = stage(write(tmp_path / "1", crawl("a", 0, 1), 2), tmp_path / "r1", STAGES)
+    untouched = differences(first, first), manifest(first, "dedup-documents")
+    new = write(tmp_path / "2", crawl("b", 3, 5), 3)
+    against = [f"{s}.index.against=['{first / s}']" for s in STAGES.split(",")]
+    second = stage(new, tmp_path / "r2", STAGES, *against)
+    # The same URLs, whatever their date, and their near copies at other URLs.
+    urls = read(second, "dedup-urls", "removed")
+    assert sorted(urls) == ["b3", "b4", "b5"]
+    assert {r["kept_id"] for r in urls.values()} == {"a3", "a4", "a5"}
+    near = read(second, "dedup-documents", "removed")
+    old = set(read(first, "dedup-documents", "documents"))
+    mirrors = {f"bm{i}" for i in range(3, 6)}
+    assert mirrors <= set(near)
+    assert {near[m]["kept_id"] for m in mirrors} <= old
+    # Three new pages have the menu, and six of the first crawl.
+    kept = read(second, "dedup-lines", "documents")
+    assert len(kept) == 3
+    assert not any("menu" in r["text"] for r in kept.values())
+    alone = stage(new, tmp_path / "r3", STAGES)
+    texts = [r["text"] for r in read(alone, "dedup-lines", "documents").values()]
+    assert sum("menu" in text for text in texts) == 6
+    assert untouched == (differences(first, first), manifest(first, "dedup-documents"))
+    third = stage(
+        write(tmp_path / "4", [document("z", crawl("b", 8, 1)[0]["text"])]),
+        tmp_path / "r4",
+        "dedup-documents",
+        f"dedup-documents.index.against=['{second / 'dedup-documents'}', '{first}']",
+    )
+    assert sorted(read(third, "dedup-documents", "removed")) == ["z"]
+
+
+def test_an_index_must_fit(
+    tmp_path: Path, stage: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = write(tmp_path / "in", NEAR)
+    first = stage(inputs, tmp_path / "r1", "dedup-documents", "dedup-documents.minhash.seed=2")
+    arguments = ["dedup-documents", "--input", inputs, "--output", str(tmp_path / "r2")]
+    assert main([*arguments, "--workers", "0", "--quiet", "--index", str(first)]) == 2
+    assert "dedup-documents.minhash.seed = 2, here it is 1" in capsys.readouterr().err
+    assert main([*arguments, "--index", str(tmp_path / "in")]) == 2
+    assert "holds no complete dedup-urls" in capsys.readouterr().err
