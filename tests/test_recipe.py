@@ -63,7 +63,7 @@ def test_set_comes_last(tmp_path: Path) -> None:
         ),
         ("dedup-lines.max_occurrences=often", "dedup-lines.max_occurrences: "),
         ("dedup-lines.max_occurrences=0", "dedup-lines.max_occurrences: "),
-        ("dedup-documents.minhash.bands=100", "bands x rows = 100 x 8"),
+        ("dedup-documents.minhash.bands=100", "bands x rows = 100 x 6"),
         ("mix.domains.code.share=0.5", "shares of the domains sum to"),
         ("extract.engine=trafilatora", "extract.engine: "),
         ("nonsense", "expected key.path=value"),
