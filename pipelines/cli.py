@@ -85,6 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_extract_file(commands)
     _add_why(commands)
     _add_report(commands)
+    _add_withdraw(commands)
     _add_train(commands)
     _add_listings(commands)
     return parser
@@ -308,6 +309,37 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(command=_report)
 
 
+def _add_withdraw(commands: argparse._SubParsersAction) -> None:
+    parser = _command(
+        commands,
+        "withdraw",
+        "give back what was removed only as a duplicate of withdrawn documents",
+        "curate withdraw --run out --url-prefix https://example.org/ --output back",
+    )
+    parser.add_argument(
+        "--run",
+        required=True,
+        nargs="+",
+        metavar="DIR",
+        help="run folder, and further ones that had it as an index",
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--url-prefix",
+        action="append",
+        metavar="PREFIX",
+        help="documents whose URL starts like this are withdrawn (repeatable)",
+    )
+    what.add_argument("--ids", metavar="FILE", help="so are those with these ids, one a line")
+    parser.add_argument(
+        "--output", metavar="DIR", help="run folder of what comes back (default: RUN/withdrawn)"
+    )
+    parser.add_argument(
+        "--workers", type=_workers, default=None, metavar="N", help="local processes"
+    )
+    parser.set_defaults(command=_withdraw)
+
+
 def _add_listings(commands: argparse._SubParsersAction) -> None:
     parser = _command(commands, "recipes", "the built-in recipes", "curate recipes sample")
     parser.add_argument("recipe", nargs="?", help="print this recipe with every value")
@@ -373,6 +405,12 @@ def _report(options: argparse.Namespace) -> int:
     from pipelines.commands.report import report
 
     return report(options)
+
+
+def _withdraw(options: argparse.Namespace) -> int:
+    from pipelines.commands.withdraw import withdraw
+
+    return withdraw(options)
 
 
 def _recipes(options: argparse.Namespace) -> int:

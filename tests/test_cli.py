@@ -12,7 +12,10 @@ import pytest
 from curation import recipe
 from pipelines.cli import STAGE_COMMANDS, main
 
-COMMANDS = ["run", *STAGE_COMMANDS, "extract-file", "why", "report", "train", "recipes", "models"]
+COMMANDS = [
+    *("run", *STAGE_COMMANDS, "extract-file", "why", "report", "withdraw"),
+    *("train", "recipes", "models"),
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

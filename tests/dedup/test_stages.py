@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
+import os
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +24,7 @@ from curation.schema import DOCUMENTS
 from pipelines.cli import main
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.run import plan, run_plan
+from tests.conftest import ROOT, curate_well
 from tests.folders import differences
 
 STAGES = "dedup-urls,dedup-documents,dedup-lines"
@@ -220,3 +227,105 @@ def test_an_index_must_fit(
     assert "dedup-documents.minhash.seed = 2, here it is 1" in capsys.readouterr().err
     assert main([*arguments, "--index", str(tmp_path / "in")]) == 2
     assert "holds no complete dedup-urls" in capsys.readouterr().err
+
+
+def test_withdrawal_gives_back_what_nothing_else_stands_for(
+    tmp_path: Path, stage: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = words(2, 300)
+    rows = [
+        *(document(f"a{i}", " ".join(BASE), f"http://gone.example/a{i}", 9 - i) for i in range(2)),
+        *(document(f"b{i}", " ".join(BASE), day=i + 1) for i in range(2)),
+        document("c", " ".join(pair), "http://gone.example/c", 9),
+        document("d", edited(pair, 0.05, 5)),
+        document("old", "An old capture", "http://gone.example.org/?b=1&a=2", 1),
+        document("new", "A new capture", "http://gone.example.org/?a=2&b=1", 2),
+        *(
+            document(f"e{i}", " ".join(words(7, 300)), f"http://stays.example/{i}")
+            for i in range(2)
+        ),
+    ]
+    out = stage(write(tmp_path / "in", rows, 2), tmp_path / "out", "dedup-urls,dedup-documents")
+    assert len(read(out, "dedup-documents", "documents")) == 4
+    arguments = ["withdraw", "--run", str(out), "--workers", "0"]
+    assert main([*arguments, "--url-prefix", "http://gone.example/"]) == 0
+    assert "3 documents withdrawn" in capsys.readouterr().out
+    back = out / "withdrawn"
+    assert sorted(read(back, "dedup-documents", "documents")) == ["b1", "d"]
+    assert read(back, "dedup-documents", "removed")["b0"]["kept_id"] == "b1"
+    assert not (back / "dedup-urls").exists()
+    (tmp_path / "ids").write_text("new\n")
+    other = tmp_path / "back"
+    assert main([*arguments, "--ids", str(tmp_path / "ids"), "--output", str(other)]) == 0
+    assert sorted(read(other, "dedup-urls", "documents")) == ["old"]
+    assert main([*arguments, "--url-prefix", "http://nowhere.example/"]) == 1
+    assert "names no document" in capsys.readouterr().err
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def local_bytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Documents with copies, spellings of URLs and repeated lines, and what one worker makes."""
+    folder = tmp_path_factory.mktemp("bytes")
+    rows = [*crawl("a", 0, 1), *crawl("b", 3, 5), *crawl("c", 5, 2), *NEAR]
+    inputs = write(folder / "in", rows, 4)
+    curate_well([*run_arguments(inputs, folder / "one"), "--workers", "1"])
+    return inputs, folder / "one"
+
+
+def run_arguments(inputs: str, output: Path) -> list[str]:
+    return [
+        "run",
+        "llama3",
+        "--input",
+        inputs,
+        "--stages",
+        STAGES,
+        "--quiet",
+        "--output",
+        str(output),
+    ]
+
+
+@pytest.mark.parametrize("workers", ["2", "4"])
+def test_workers_do_not_change_bytes(
+    local_bytes: tuple[str, Path], tmp_path: Path, workers: str
+) -> None:
+    inputs, one = local_bytes
+    curate_well([*run_arguments(inputs, tmp_path / "out"), "--workers", workers])
+    assert all(read(one, stage, "removed") for stage in STAGES.split(",")[:2])
+    assert manifest(one, "dedup-lines")["counts"]["lines_cut"] > 0
+    assert differences(one, tmp_path / "out") == []
+
+
+def test_a_portable_runner_gives_the_same_bytes(
+    local_bytes: tuple[str, Path], tmp_path: Path
+) -> None:
+    """Beam's job service with external workers: tasks cross processes as on a cluster."""
+    inputs, one = local_bytes
+    port = free_port()
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    pool = subprocess.Popen(
+        [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main"]
+        + [f"--service_port={port}"],
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(300):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.1)
+        runner = ["--", "--runner=PortableRunner", "--job_endpoint=embed"]
+        runner += ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
+        curate_well([*run_arguments(inputs, tmp_path / "out"), *runner])
+    finally:
+        pool.terminate()
+        pool.wait()
+    assert differences(one, tmp_path / "out") == []
