@@ -27,6 +27,8 @@ from curation.dedup.sorting import Ids, sort_with
 _SKETCH_VALUES = 8
 _SKETCH_BITS = 4
 
+_BLOCK_PAIRS = 1 << 22
+
 
 def bucket_order(signatures: npt.NDArray[Any], bands: int, rows: int, twins: Ids) -> Ids:
     """Place of each document in the order of each of its buckets -> uint64 [documents, bands].
@@ -49,7 +51,16 @@ def bucket_pairs(buckets: Ids, order: Ids, doc64: Ids, window: int) -> Ids:
     keys, places, documents = sort_with(buckets, order, doc64)
     first = np.ones(len(keys), bool)
     first[1:] = (keys[1:] != keys[:-1]) | (places[1:] != places[:-1])
-    return unique_edges(_window_pairs(keys[first], documents[first], window))
+    keys, documents = keys[first], documents[first]
+    # Similar documents meet in many buckets: blocks keep the repeated pairs in memory few.
+    step = max(1, _BLOCK_PAIRS // window)
+    blocks = [
+        unique_edges(_window_pairs(keys, documents, window, start, min(start + step, len(keys))))
+        for start in range(0, len(keys), step)
+    ]
+    if len(blocks) == 1:
+        return blocks[0]
+    return unique_edges(np.concatenate([np.zeros((0, 2), np.uint64), *blocks]))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -68,16 +79,17 @@ def _order(signatures, bands, rows, twins):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _window_pairs(keys, documents, window):  # type: ignore[no-untyped-def]
+def _window_pairs(keys, documents, window, start, end):  # type: ignore[no-untyped-def]
+    """Pairs of the records start:end with those after them."""
     count = 0
-    for i in range(len(keys)):
+    for i in range(start, end):
         j = i + 1
         while j < len(keys) and j <= i + window and keys[j] == keys[i]:
             j += 1
         count += j - i - 1
     pairs = np.empty((count, 2), np.uint64)
     n = 0
-    for i in range(len(keys)):
+    for i in range(start, end):
         j = i + 1
         while j < len(keys) and j <= i + window and keys[j] == keys[i]:
             pairs[n, 0] = min(documents[i], documents[j])

@@ -30,6 +30,9 @@ from pipelines.engine.graph import Labels, label_components
 from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Task
 
+#: Bytes of bucket records that one task reads.
+_LINK_BYTES = 32 << 20
+
 Records = list[dict[str, Any]]
 
 
@@ -88,7 +91,8 @@ def _link(run: StageRun, places: Sequence[Place], signed: Records) -> tuple[Reco
     """Neighbours, and the components of their graph."""
     shards = [p.name for p in places]
     link = Link(run.settings_key, run.settings)
-    tasks = range_tasks(signed, ("exact", "buckets"), shards)
+    # A record of a bucket may become `window` pairs, each as large.
+    tasks = range_tasks(signed, ("exact", "buckets"), shards, _LINK_BYTES)
     run.run(link, tasks)
     linked = files_of(run.folder, link, tasks)
     files = [scratch("edges", s) for s in shards] + [scratch("links", t.name) for t in tasks]

@@ -19,7 +19,7 @@ from pipelines.engine.tasks import Progress, Result, Task
 
 @dataclass(frozen=True)
 class Link:
-    """Edges where a shared bucket decides, candidate pairs where they are to be verified."""
+    """Edges that tie the documents of a bucket, and candidate pairs where these are verified."""
 
     settings_key: str
     settings: DocumentDedupSettings
@@ -29,20 +29,20 @@ class Link:
         low, high, shards = task.payload
         exact = read_key_range(folder, "exact", shards, low, high)
         near = read_key_range(folder, "buckets", shards, low, high)
-        edges, pairs = _stars(exact), NO_EDGES
-        if self.settings.verify.method == "none":
-            edges = spanning_forest(np.concatenate([edges, _stars(near)]))
-        elif near is not None:
+        # Whatever its candidates, a bucket ties all its documents to one group.
+        edges = spanning_forest(np.concatenate([_stars(exact), _stars(near)]))
+        pairs = NO_EDGES
+        if self.settings.verify.method != "none" and near is not None:
             keys, order, numbers = (near.column(n).to_numpy() for n in ("key", "order", "number"))
             pairs = bucket_pairs(keys, order, numbers, self.settings.verify.window)
         links, candidates = scratch("links", task.name), scratch("candidates", task.name)
         files = {
-            links: write_edges(folder, links, np.concatenate([edges, pairs])),
+            links: write_edges(folder, links, edges),
             candidates: write_run(
                 folder, candidates, "key", {"key": pairs[:, 0], "b": pairs[:, 1]}
             ),
         }
-        return Result(files, {"edges": len(edges) + len(pairs)})
+        return Result(files, {"edges": len(edges)})
 
 
 def _stars(batch: pa.RecordBatch | None) -> UInt64:

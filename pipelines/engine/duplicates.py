@@ -72,7 +72,10 @@ def output_fingerprint(records: Sequence[dict[str, Any]]) -> str:
 
 
 def range_tasks(
-    records: Sequence[dict[str, Any]], kinds: str | Sequence[str], payload: Any
+    records: Sequence[dict[str, Any]],
+    kinds: str | Sequence[str],
+    payload: Any,
+    range_bytes: int | None = None,
 ) -> list[Task]:
     """Reduce tasks over ranges of keys; their number follows from the bytes of the runs."""
     wanted = [f"/{kind}/" for kind in ([kinds] if isinstance(kinds, str) else kinds)]
@@ -82,7 +85,7 @@ def range_tasks(
         for n, f in r["files"].items()
         if any(kind in n for kind in wanted)
     )
-    ranges = key_ranges(max(1, -(-size // RANGE_BYTES)))
+    ranges = key_ranges(max(1, -(-size // (range_bytes or RANGE_BYTES))))
     source = output_fingerprint(records)
     return [
         Task(

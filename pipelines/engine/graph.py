@@ -34,6 +34,9 @@ from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 
+#: After so many edges, the forest of those read so far takes their place.
+_FOLD_EDGES = 1 << 25
+
 NO_EDGES = np.zeros((0, 2), np.uint64)
 
 
@@ -63,8 +66,13 @@ class Solve:
     name: str = "components"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        parts = [read_edges(folder, name) for name in task.payload]
-        nodes, labels = connected_components(np.concatenate([*parts, NO_EDGES]))
+        parts, waiting = [NO_EDGES], 0
+        for name in task.payload:
+            parts.append(read_edges(folder, name))
+            waiting += len(parts[-1])
+            if waiting > _FOLD_EDGES:
+                parts, waiting = [spanning_forest(np.concatenate(parts))], 0
+        nodes, labels = connected_components(np.concatenate(parts))
         name = scratch("labels", "all")
         return Result({name: write_columns(folder, name, {"key": nodes, "label": labels})})
 

@@ -262,6 +262,9 @@ def test_withdrawal_gives_back_what_nothing_else_stands_for(
     assert "names no document" in capsys.readouterr().err
 
 
+_WORKER_POOL = "apache_beam.runners.worker.worker_pool_main"
+
+
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -311,8 +314,7 @@ def test_a_portable_runner_gives_the_same_bytes(
     port = free_port()
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     pool = subprocess.Popen(
-        [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main"]
-        + [f"--service_port={port}"],
+        [sys.executable, "-m", _WORKER_POOL, f"--service_port={port}"],
         env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
