@@ -1,9 +1,11 @@
 """Speed and recall of the deduplication functions. One process, one core; CPU seconds.
 
     python benchmarks/dedup.py                                   # generated text
-    python benchmarks/dedup.py --data docs.jsonl.xz --pairs pairs.tsv
+    python benchmarks/dedup.py --data docs.jsonl.xz --pairs pairs.tsv --peers peers/bin/python
+    python benchmarks/dedup.py --documents 1000000 10000000      # graph and clusters at scale only
 
-`--data` takes JSON lines (plain or .xz) with `id` and `text`; `--pairs` a table with a header and
+`--peers` names the Python of an environment with datatrove and text-dedup (see minhash_peers.py);
+datasketch is measured here. `--data` takes JSON lines (plain or .xz) with `id` and `text`; `--pairs` a table with a header and
 the columns id1, id2 and the exact Jaccard similarity of their word 5-grams.
 """
 
@@ -13,17 +15,22 @@ import argparse
 import json
 import lzma
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from datasketch import MinHash
 
 from curation.dedup import (
     band_hashes,
+    bucket_records,
     candidate_probability,
     canonical_urls,
     choose_survivors,
@@ -38,6 +45,8 @@ from curation.dedup import (
     star_edges,
     string_keys,
 )
+from curation.dedup.candidates import bucket_order, bucket_pairs
+from curation.dedup.clusters import cluster_sizes, confirmed_clusters
 from curation.dedup.settings import (
     DocumentDedupSettings,
     LineDedupSettings,
@@ -45,6 +54,8 @@ from curation.dedup.settings import (
     UrlDedupSettings,
     defaults,
 )
+from curation.dedup.verify import jaccard, shingle_sets
+from curation.recipe import load
 
 MINHASH = defaults(DocumentDedupSettings).minhash
 BINS = np.array([0.2, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0001])
@@ -110,6 +121,42 @@ def speed(texts: list[str]) -> None:
         remove_lines(array, doc64, frequent, lines_rules)
 
 
+def peers(texts: list[str], python: str | None) -> None:
+    """The same signatures by others, on a part of the texts large enough to time."""
+    some = texts[: max(1, int(np.searchsorted(np.cumsum([len(t) for t in texts]), 3e6)))]
+    characters = sum(map(len, some))
+    array = pa.array(some, pa.large_string())
+    fineweb = load("fineweb").dedup_documents.minhash
+    began = time.process_time()
+    for _ in range(5):
+        signed = signatures(array, fineweb)
+        band_hashes(signed.values, fineweb.bands, fineweb.rows)
+    own = (time.process_time() - began) / 5
+    print(f"signatures of {characters / 1e6:.1f} M characters, 14 x 8, word 5-grams")
+    _peer("curation", characters, own, own)
+    began = time.process_time()
+    for text in some:
+        words = text.lower().split()
+        sketch = MinHash(num_perm=fineweb.num_perm)
+        sketch.update_batch(
+            [" ".join(words[i : i + 5]).encode() for i in range(max(0, len(words) - 4))]
+        )
+    _peer(f"datasketch {version('datasketch')}", characters, time.process_time() - began, own)
+    if python:
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in some)
+        script = Path(__file__).parent / "minhash_peers.py"
+        done = subprocess.run(
+            [python, str(script)], input=lines, text=True, stdout=subprocess.PIPE, check=True
+        )
+        for name, found in json.loads(done.stdout.splitlines()[-1]).items():
+            _peer(f"{name} {found['version']}", characters, found["seconds"], own)
+
+
+def _peer(name: str, characters: int, seconds: float, own: float) -> None:
+    rate = characters / seconds / 1e6
+    print(f"  {name:<20}{rate:8.2f} M characters/CPU s, {seconds / own:6.1f} x ours", flush=True)
+
+
 def url_speed(urls: int) -> None:
     settings = defaults(UrlDedupSettings).canonical
     rng = np.random.default_rng(2)
@@ -155,20 +202,16 @@ def graph_speed(edges: int) -> None:
 
 def recall(ids: list[str], texts: list[str], pairs: Path, seeds: int) -> None:
     """Share of pairs that meet in a bucket, against the probability at their exact similarity."""
-    place = {name: i for i, name in enumerate(ids)}
-    rows = [line.split("\t")[:3] for line in pairs.read_text("utf-8").splitlines()[1:]]
-    rows = [row for row in rows if row[0] in place and row[1] in place]
-    first = np.array([place[a] for a, _, _ in rows])
-    second = np.array([place[b] for _, b, _ in rows])
-    exact = np.array([float(j) for *_, j in rows])
-    expected = candidate_probability(exact, MINHASH.bands, MINHASH.rows)
+    first, second, exact = known_pairs(ids, pairs)
+    fineweb = load("fineweb").dedup_documents.minhash
+    expected = candidate_probability(exact, fineweb.bands, fineweb.rows)
     bins = np.digitize(exact, BINS) - 1
-    print(f"candidate recall, {MINHASH.bands} x {MINHASH.rows}, mean of {seeds} seeds")
+    print(f"candidate recall, {fineweb.bands} x {fineweb.rows}, mean of {seeds} seeds")
     for normalization in ("words", "fineweb"):
         met = np.zeros(len(exact))
         for seed in range(1, seeds + 1):
             update: dict[str, Any] = {"normalization": normalization, "seed": seed}
-            settings = MinHashSettings.model_validate({**dict(MINHASH), **update})
+            settings = MinHashSettings.model_validate({**dict(fineweb), **update})
             signed = signatures(texts, settings)
             hashes = band_hashes(signed.values, settings.bands, settings.rows)
             met += (hashes[first] == hashes[second]).any(axis=1)
@@ -182,22 +225,83 @@ def recall(ids: list[str], texts: list[str], pairs: Path, seeds: int) -> None:
             )
 
 
+def known_pairs(ids: list[str], pairs: Path) -> tuple[Any, Any, Any]:
+    """Positions of both documents of each known pair, and their exact similarity."""
+    place = {name: i for i, name in enumerate(ids)}
+    rows = [line.split("\t")[:3] for line in pairs.read_text("utf-8").splitlines()[1:]]
+    rows = [row for row in rows if row[0] in place and row[1] in place]
+    first = np.array([place[a] for a, _, _ in rows])
+    second = np.array([place[b] for _, b, _ in rows])
+    return first, second, np.array([float(j) for *_, j in rows])
+
+
+def verification(ids: list[str], texts: list[str], pairs: Path) -> None:
+    """What the llama3 recipe's candidates and clusters are worth, by exact similarity."""
+    settings = load("llama3").dedup_documents
+    minhash, verify = settings.minhash, settings.verify
+    signed = signatures(texts, minhash)
+    keys = exact_keys(texts, settings.exact.normalization).keys
+    numbers = np.arange(len(texts), dtype=np.uint64)
+    records = bucket_records(
+        band_hashes(signed.values, minhash.bands, minhash.rows), numbers, signed.shingles
+    )
+    order = bucket_order(signed.values, minhash.bands, minhash.rows, keys[:, 1])
+    order = order[signed.shingles > 0].reshape(-1)
+    found = bucket_pairs(records.buckets, order, records.doc64, verify.window).astype(np.int64)
+    began = time.process_time()
+    sets = shingle_sets(texts, minhash, verify.normalization)
+    similarity = jaccard(sets, found[:, 0], found[:, 1])
+    seconds = time.process_time() - began
+    confirmed = found[similarity >= verify.threshold]
+    labels = confirmed_clusters(np.zeros(len(texts), np.uint64), keys, confirmed)
+    first, second, exact = known_pairs(ids, pairs)
+    known = {(a, b): j for a, b, j in zip(first, second, exact, strict=True)}
+    known |= {(b, a): j for (a, b), j in known.items()}
+    true = np.array([known.get((a, b), 0.0) for a, b in confirmed.tolist()])
+    print(
+        f"verification, llama3: {minhash.bands} x {minhash.rows}, {verify.method} >= {verify.threshold}"
+    )
+    print(
+        f"  {len(found)} candidate pairs of distinct texts, {len(confirmed)} confirmed ({seconds:.2f} CPU s)"
+    )
+    print(f"  of these {(true >= 0.7).mean():.4f} are truly >= 0.7; the least is {true.min():.3f}")
+    for least in (0.7, 0.75, 0.8, 0.9):
+        some = exact >= least
+        together = labels[first[some]] == labels[second[some]]
+        print(f"  pairs >= {least:.2f}: {some.sum():5d}, in one cluster {together.mean():.4f}")
+    best = np.zeros(len(texts))
+    np.maximum.at(best, first, exact)
+    np.maximum.at(best, second, exact)
+    clustered = cluster_sizes(labels) > 1
+    for least in (0.5, 0.7):
+        print(f"  clustered without a partner >= {least}: {(clustered & (best < least)).sum()}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="JSON lines with id and text")
     parser.add_argument("--pairs", type=Path, help="exact similarities of pairs of --data")
     parser.add_argument("--seeds", type=int, default=5, help="hash seeds to average recall over")
     parser.add_argument("--urls", type=int, default=300_000, help="URLs to generate")
+    parser.add_argument("--peers", help="Python of an environment with datatrove and text-dedup")
+    parser.add_argument("--documents", type=int, nargs="+", help="run benchmarks/dedup_scale.py")
+    parser.add_argument("--workers", type=int, default=2, help="for --documents")
     parser.add_argument("--edges", type=int, default=10_000_000, help="edges to generate")
     options = parser.parse_args()
     if options.pairs and not options.data:
         parser.error("--pairs needs --data")
+    if options.documents:
+        script = Path(__file__).parent / "dedup_scale.py"
+        sizes = ["--documents", *map(str, options.documents), "--workers", str(options.workers)]
+        raise SystemExit(subprocess.call([sys.executable, str(script), *sizes]))
     ids, texts = read_documents(options.data) if options.data else generated_documents(5_000)
     speed(texts)
+    peers(texts, options.peers)
     url_speed(options.urls)
     graph_speed(options.edges)
     if options.pairs:
         recall(ids, texts, options.pairs, options.seeds)
+        verification(ids, texts, options.pairs)
 
 
 if __name__ == "__main__":

@@ -37,28 +37,37 @@ from pipelines.engine.stage import Shard, StageRun
 SHARD = 100_000
 
 
-def cluster_of(documents: int) -> np.ndarray:
-    """A cluster for each document: most are alone, the others by a power law, all over the data."""
+def cluster_of(documents: int) -> tuple[np.ndarray, int]:
+    """A cluster for each document, and from which on they have one document alone.
+
+    Sizes of the others follow a power law; their documents lie all over the data.
+    """
     rng = np.random.default_rng(11)
     copies = documents * 3 // 10
     sizes = np.minimum(rng.zipf(2.0, copies), 100_000)
     clusters = np.repeat(np.arange(len(sizes)), sizes)[:copies]
     labels = np.concatenate([clusters, len(sizes) + np.arange(documents - len(clusters))])
-    return rng.permutation(labels).astype(np.uint64)
+    return rng.permutation(labels).astype(np.uint64), len(sizes)
 
 
-def signatures(clusters: np.ndarray, first: int, num_perm: int) -> np.ndarray:
-    """Signatures of documents of the given clusters, the same whatever the shard."""
-    columns = np.arange(num_perm, dtype=np.uint64)
-    base = mix64(clusters[:, None] * np.uint64(num_perm) + columns).astype(np.uint32)
+def signatures(clusters: np.ndarray, first: int, num_perm: int, alone: int) -> np.ndarray:
+    """Signatures of documents by cluster, whose base is the same in every shard.
+
+    Clusters from `alone` on have one document, and so any signature does.
+    """
     rng = np.random.default_rng(first)
-    own = rng.integers(0, 2**32, base.shape, dtype=np.uint32)
-    return np.where(
-        rng.random(base.shape, np.float32) < rng.uniform(0.75, 1, (len(base), 1)), base, own
-    )
+    values = rng.integers(0, 2**32, (len(clusters), num_perm), dtype=np.uint32)
+    rows = np.flatnonzero(clusters < alone)
+    columns = np.arange(num_perm, dtype=np.uint64)
+    base = mix64(clusters[rows, None] * np.uint64(num_perm) + columns).astype(np.uint32)
+    shared = rng.random(base.shape, np.float32) < rng.uniform(0.75, 1, (len(rows), 1))
+    values[rows] = np.where(shared, base, values[rows])
+    return values
 
 
-def write_facts(folder: Folder, name: str, clusters: np.ndarray, first: int, num_perm: int) -> int:
+def write_facts(
+    folder: Folder, name: str, clusters: np.ndarray, first: int, num_perm: int, alone: int
+) -> int:
     rng = np.random.default_rng(first + 1)
     count = len(clusters)
     ids = pa.array([f"{i:032x}" for i in range(first, first + count)])
@@ -73,7 +82,7 @@ def write_facts(folder: Folder, name: str, clusters: np.ndarray, first: int, num
         "scope": np.zeros(count, np.uint64),
         "quality": np.full(count, np.nan),
         "source_rank": np.zeros(count, np.int64),
-        "signature": binary_rows(signatures(clusters, first, num_perm)),
+        "signature": binary_rows(signatures(clusters, first, num_perm, alone)),
     }
     return write_columns(folder, name, facts).bytes
 
@@ -113,12 +122,12 @@ def measure(documents: int, workers: int, scratch: Path, method: str) -> None:
     verify = settings.verify.model_copy(update={"method": method})
     settings = settings.model_copy(update={"verify": verify})
     folder = Folder(str(scratch / "dedup-documents"))
-    clusters = cluster_of(documents)
+    clusters, alone = cluster_of(documents)
     places, total = [], 0
     for i, first in enumerate(range(0, documents, SHARD)):
         part = clusters[first : first + SHARD]
         name = f"facts/{i:05d}.arrow"
-        size = write_facts(folder, name, part, first, settings.minhash.num_perm)
+        size = write_facts(folder, name, part, first, settings.minhash.num_perm, alone)
         total += size
         shard = Shard(f"{i:05d}", folder, name, str(first), len(part), size)
         places.append(Place(shard.name, i, shard, 0, name))

@@ -112,7 +112,7 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         dest="assignments",
-        help="change a recipe value, e.g. --set dedup-documents.minhash.bands=20 (repeatable)",
+        help="change a recipe value, e.g. --set dedup-documents.verify.threshold=0.8 (repeatable)",
     )
     parser.add_argument(
         "--workers",

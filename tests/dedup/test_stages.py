@@ -125,6 +125,23 @@ def test_confirmed_duplicates_go(
     assert (notes["clusters"], notes["largest cluster"]) == (1, 3)
 
 
+def test_why_shows_what_differs(
+    tmp_path: Path, stage: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = [f"Line {i}: {' '.join(words(i, 20))}" for i in range(20)]
+    changed = [*text[:9], text[9].replace("Line 9", "Row nine"), *text[10:19]]
+    rows = [document("old", "\n".join(text)), document("new", "\n".join(changed), day=2)]
+    out = stage(write(tmp_path / "in", rows), tmp_path / "out", "dedup-documents")
+    assert main(["why", "old", "--run", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "kept in its place: new http://new.example/" in printed
+    assert "cluster of 2 documents" in printed
+    assert f"| - {text[9]}"[:30] in printed
+    assert "| + Row nine" in printed
+    assert f"| - {text[19]}" in printed
+    assert text[5] not in printed
+
+
 @pytest.mark.parametrize("method", ["signature", "none"])
 def test_other_ways_to_confirm(tmp_path: Path, stage: Callable[..., Path], method: str) -> None:
     settings = [f"dedup-documents.verify.method={method}"]
