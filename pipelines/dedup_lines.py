@@ -31,6 +31,7 @@ from curation.dedup.settings import LineDedupSettings
 from curation.dedup.sorting import run_starts, sort_pairs
 from curation.schema import with_column
 from pipelines.engine.duplicates import (
+    check_languages,
     files_of,
     numbered_tasks,
     output_fingerprint,
@@ -53,7 +54,7 @@ from pipelines.engine.indexes import INDEX, Indexed, check_settings, index_file,
 from pipelines.engine.shards import add_counts, read_batches
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
-from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
+from pipelines.engine.transform import Outcome, TransformShards, column_names, shard_tasks
 
 #: Most frequent removed lines that the report shows.
 _SHOWN_LINES = 50
@@ -102,6 +103,8 @@ class Census:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
+        if self.settings.per_language:
+            check_languages(column_names(shard), "dedup-lines")
         found: Counter[str] = Counter()
         for batch in read_batches(shard.folder, shard.file, _columns(self.settings, "id")):
             found.update(_languages(batch, self.settings).to_pylist())
@@ -155,11 +158,12 @@ class FindFrequent:
     settings_key: str
     settings: LineDedupSettings
     indexed: tuple[Indexed, ...]
+    shards: tuple[str, ...]
     name: str = "frequent"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        low, high, shards = task.payload
-        batch = read_key_range(folder, "lines", shards, low, high)
+        low, high = task.payload
+        batch = read_key_range(folder, "lines", self.shards, low, high)
         counts, keys, buckets = merge_counts([]), _NO_KEYS, np.zeros(0, np.int64)
         if batch is not None:
             column = {n: batch.column(n).to_numpy() for n in batch.schema.names}
@@ -340,9 +344,9 @@ def run(run: StageRun) -> dict[str, Any]:
     count_tasks = [replace(t, inputs=(*t.inputs, totals)) for t in numbered_tasks(run.inputs)]
     run.run(count, count_tasks)
 
-    find = FindFrequent(run.settings_key, settings, tuple(indexed))
+    find = FindFrequent(run.settings_key, settings, tuple(indexed), tuple(shards))
     records = [*files_of(run.folder, count, count_tasks), *(i.as_record("lines") for i in indexed)]
-    find_tasks = range_tasks(records, "lines", shards)
+    find_tasks = range_tasks(records, "lines")
     run.run(find, find_tasks)
     found = files_of(run.folder, find, find_tasks)
 

@@ -105,16 +105,17 @@ class UrlSurvivors:
     settings_key: str
     settings: UrlDedupSettings
     indexed: tuple[Indexed, ...]
+    shards: tuple[str, ...]
     name: str = "survivors"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        low, high, shards = task.payload
-        own = list(read_range(folder, [scratch("keys", s) for s in shards], "key", low, high))
+        low, high = task.payload
+        own = list(read_range(folder, [scratch("keys", s) for s in self.shards], "key", low, high))
         others, priorities = [], []
         for i, part in enumerate(self.indexed):
             for batch in read_range(part.folder, [part.file], "key", low, high):
                 # Numbers beyond those of the input's shards, for the order alone.
-                numbers = document_numbers(len(shards) + i, batch.num_rows)
+                numbers = document_numbers(len(self.shards) + i, batch.num_rows)
                 place = batch.schema.get_field_index("number")
                 others.append(batch.set_column(place, "number", pa.array(numbers)))
                 priorities.append(np.full(batch.num_rows, part.priority))
@@ -151,12 +152,13 @@ class UrlVerdicts:
     """For each shard, which rows go, why, and what stays in their place."""
 
     settings_key: str
+    ranges: tuple[str, ...]
     name: str = "verdicts"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        index, shard, ranges = task.payload
+        index, shard = task.payload
         name = scratch("verdicts", shard)
-        rows = removals_of_shard(folder, "survivors", ranges, index)
+        rows = removals_of_shard(folder, "survivors", self.ranges, index)
         if rows is None:
             return Result({name: no_verdicts(folder, shard)})
         own, other = rows.column("date").to_numpy(), rows.column("kept_date").to_numpy()
@@ -219,20 +221,19 @@ def run(run: StageRun) -> dict[str, Any]:
     if manifest := run.complete(inputs):
         return manifest
     run.begin()
-    shards = [s.name for s in run.inputs]
+    shards = tuple(s.name for s in run.inputs)
     keys = UrlKeys(run.settings_key, run.settings)
     key_tasks = numbered_tasks(run.inputs)
     run.run(keys, key_tasks)
 
-    survivors = UrlSurvivors(run.settings_key, run.settings, tuple(indexed))
+    survivors = UrlSurvivors(run.settings_key, run.settings, tuple(indexed), shards)
     records = [*files_of(run.folder, keys, key_tasks), *(i.as_record("keys") for i in indexed)]
-    ranges = range_tasks(records, "keys", shards)
+    ranges = range_tasks(records, "keys")
     run.run(survivors, ranges)
 
     found = output_fingerprint(files_of(run.folder, survivors, ranges))
-    names = [r.name for r in ranges]
-    payloads = [(i, name, names) for i, name in enumerate(shards)]
-    verdicts = UrlVerdicts(run.settings_key)
+    payloads = list(enumerate(shards))
+    verdicts = UrlVerdicts(run.settings_key, tuple(r.name for r in ranges))
     tasks = run_verdicts(run, verdicts, found, payloads)
     judged = files_of(run.folder, verdicts, tasks)
     index = _index(run, judged) if run.settings.index.write else []

@@ -120,6 +120,12 @@ class SurvivorSettings(Settings):
         "files, the most preferred first"
     )
 
+    @model_validator(mode="after")
+    def _sources_are_named(self) -> SurvivorSettings:
+        if "preferred_source" in self.policy and not self.preferred_sources:
+            raise ValueError("the rule preferred_source needs preferred_sources")
+        return self
+
 
 class IndexSettings(Settings):
     """What a finished run leaves for later ones, and which finished runs this one builds on."""

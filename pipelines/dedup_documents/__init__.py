@@ -51,8 +51,8 @@ def run(run: StageRun) -> dict[str, Any]:
     linked, labels = _link(run, places, signed)
     clustered, ranges = _cluster(run, places, signed, linked, labels)
 
-    verdicts = DocumentVerdicts(run.settings_key, run.settings)
-    payloads = [(p.index, p.shard, ranges) for p in own]
+    verdicts = DocumentVerdicts(run.settings_key, run.settings, ranges)
+    payloads = [(p.index, p.shard) for p in own]
     tasks = run_verdicts(run, verdicts, output_fingerprint(clustered), payloads)
     judged = files_of(run.folder, verdicts, tasks)
     alarms = _alarms(run, judged, clustered)
@@ -74,14 +74,14 @@ def _sign(run: StageRun, indexed: Sequence[Place]) -> Records:
     return records
 
 
-def _place_tasks(places: Sequence[Place], source: str, *payload: Any) -> list[Task]:
+def _place_tasks(places: Sequence[Place], source: str) -> list[Task]:
     """One task per shard, whose output depends on its number and on `source`."""
     return [
         Task(
             p.name,
             ((p.name, p.shard.fingerprint), ("index", str(p.index)), ("source", source)),
             p.shard.bytes,
-            (p, *payload) if payload else p,
+            p,
         )
         for p in places
     ]
@@ -89,10 +89,10 @@ def _place_tasks(places: Sequence[Place], source: str, *payload: Any) -> list[Ta
 
 def _link(run: StageRun, places: Sequence[Place], signed: Records) -> tuple[Records, Labels]:
     """Neighbours, and the components of their graph."""
-    shards = [p.name for p in places]
-    link = Link(run.settings_key, run.settings)
+    shards = tuple(p.name for p in places)
+    link = Link(run.settings_key, run.settings, shards)
     # A record of a bucket may become `window` pairs, each as large.
-    tasks = range_tasks(signed, ("exact", "buckets"), shards, _LINK_BYTES)
+    tasks = range_tasks(signed, ("exact", "buckets"), _LINK_BYTES)
     run.run(link, tasks)
     linked = files_of(run.folder, link, tasks)
     files = [scratch("edges", s) for s in shards] + [scratch("links", t.name) for t in tasks]
@@ -104,18 +104,18 @@ def _link(run: StageRun, places: Sequence[Place], signed: Records) -> tuple[Reco
 
 def _cluster(
     run: StageRun, places: Sequence[Place], signed: Records, linked: Records, labels: Labels
-) -> tuple[Records, list[str]]:
+) -> tuple[Records, tuple[str, ...]]:
     """Who goes in whose place: runs by document number, and their names."""
-    members = Members(run.settings_key, run.settings)
-    source = f"{labels.source} {output_fingerprint([*signed, *linked])}"
-    pair_names = [r["task"] for r in linked]
-    tasks = _place_tasks(places, source, list(labels.names), pair_names)
+    candidates = tuple(r["task"] for r in linked)
+    members = Members(run.settings_key, run.settings, labels.names, candidates)
+    tasks = _place_tasks(places, f"{labels.source} {output_fingerprint([*signed, *linked])}")
     run.run(members, tasks)
     gathered = files_of(run.folder, members, tasks)
-    clusters = Clusters(run.settings_key, run.settings, len(run.inputs))
-    ranges = range_tasks(gathered, ("members", "pairs", "sets"), [p.name for p in places])
+    shards = tuple(p.name for p in places)
+    clusters = Clusters(run.settings_key, run.settings, shards, len(run.inputs))
+    ranges = range_tasks(gathered, ("members", "pairs", "sets"))
     run.run(clusters, ranges)
-    return files_of(run.folder, clusters, ranges), [t.name for t in ranges]
+    return files_of(run.folder, clusters, ranges), tuple(t.name for t in ranges)
 
 
 def _index(run: StageRun, own: Sequence[Place], judged: Records) -> Records:
@@ -143,8 +143,8 @@ def _facts_of(run: StageRun, clustered: Records, labels: Labels) -> dict[str, An
 
 def _alarms(run: StageRun, judged: Records, clustered: Records) -> list[dict[str, Any]]:
     """What looks like a fault, the worst first; each kind up to the recipe's number."""
-    find = FindLosses(run.settings_key, run.settings)
-    tasks = range_tasks(judged, "losses", [s.name for s in run.inputs])
+    find = FindLosses(run.settings_key, run.settings, tuple(s.name for s in run.inputs))
+    tasks = range_tasks(judged, "losses")
     run.run(find, tasks)
     settings: AlarmSettings = run.settings.alarms
     large = [c for r in clustered for c in r["counts"]["large"]]

@@ -35,20 +35,21 @@ class Clusters:
 
     settings_key: str
     settings: DocumentDedupSettings
+    shards: tuple[str, ...]
     own_shards: int  # documents of shards from this number on are an index's: they stay
     name: str = "clusters"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        low, high, shards = task.payload
-        members = read_key_range(folder, "members", shards, low, high)
+        low, high = task.payload
+        members = read_key_range(folder, "members", self.shards, low, high)
         name = scratch("removed", task.name)
         counts: dict[str, Any] = {"candidates": 0, "confirmed": 0, "clusters": 0, "largest": 0}
         if members is None or not members.num_rows:
             return Result({name: write_run(folder, name, "key", _NOTHING)}, counts | {"large": []})
         group = _Group.of(members, self.settings)
-        names = [scratch("sets", s) for s in shards]
+        names = [scratch("sets", s) for s in self.shards]
         similarity = Similarity(self.settings, folder, names, low, high)
-        pairs = group.pairs(read_key_range(folder, "pairs", shards, low, high))
+        pairs = group.pairs(read_key_range(folder, "pairs", self.shards, low, high))
         counts["candidates"] = len(pairs)
         if self.settings.verify.method == "none":
             labels = group.keys

@@ -23,12 +23,13 @@ class Link:
 
     settings_key: str
     settings: DocumentDedupSettings
+    shards: tuple[str, ...]
     name: str = "links"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        low, high, shards = task.payload
-        exact = read_key_range(folder, "exact", shards, low, high)
-        near = read_key_range(folder, "buckets", shards, low, high)
+        low, high = task.payload
+        exact = read_key_range(folder, "exact", self.shards, low, high)
+        near = read_key_range(folder, "buckets", self.shards, low, high)
         # Whatever its candidates, a bucket ties all its documents to one group.
         edges = spanning_forest(np.concatenate([_stars(exact), _stars(near)]))
         pairs = NO_EDGES

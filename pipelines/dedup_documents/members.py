@@ -7,12 +7,14 @@ set of its shingles, or its signature. Of documents with the same text in a shar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from curation.dedup.keys import within
 from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.sorting import sort_pairs
 from curation.dedup.verify import shingle_sets
@@ -41,11 +43,13 @@ class Members:
 
     settings_key: str
     settings: DocumentDedupSettings
+    labels: tuple[str, ...]  # names of runs
+    candidates: tuple[str, ...]
     name: str = "members"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        place, label_names, pair_names = task.payload
-        numbers, labels = _of_shard(folder, "labels", label_names, place.index, "label")
+        place = task.payload
+        numbers, labels = _of_shard(folder, "labels", self.labels, place.index, "label")
         keys = mix64(labels)
         facts = place.facts(folder)
         rows = row_of(numbers)
@@ -56,15 +60,15 @@ class Members:
         columns["priority"] = np.full(len(keys), place.priority)
         name = scratch("members", place.name)
         files = {name: write_run(folder, name, "key", columns)}
-        files |= self._pairs(folder, place, pair_names, numbers, keys)
+        files |= self._pairs(folder, place, numbers, keys)
         files |= self._sets(folder, place, own, rows, keys, columns["text"])
         return Result(files)
 
     def _pairs(
-        self, folder: Folder, place: Place, names: list[str], numbers: UInt64, keys: UInt64
+        self, folder: Folder, place: Place, numbers: UInt64, keys: UInt64
     ) -> dict[str, FileRecord]:
         """Candidate pairs whose smaller document is of this shard."""
-        first, second = _of_shard(folder, "candidates", names, place.index, "b")
+        first, second = _of_shard(folder, "candidates", self.candidates, place.index, "b")
         first, second = sort_pairs(first, second)
         new = np.ones(len(first), bool)
         new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
@@ -83,7 +87,7 @@ class Members:
         texts: UInt64,
     ) -> dict[str, FileRecord]:
         """What similarity is measured by, once per text and group."""
-        _, first = np.unique(np.stack([keys, texts], axis=1), axis=0, return_index=True)
+        _, first = np.unique(within(texts, keys), return_index=True)
         first.sort()
         if not self.settings.minhash.enabled:
             first = first[:0]
@@ -127,7 +131,7 @@ class Members:
 
 
 def _of_shard(
-    folder: Folder, kind: str, names: list[str], index: int, column: str
+    folder: Folder, kind: str, names: Sequence[str], index: int, column: str
 ) -> tuple[UInt64, UInt64]:
     """Numbers of a shard's documents in runs sorted by number, and another column."""
     low, high = index << 32, (index << 32) | 0xFFFFFFFF

@@ -21,7 +21,7 @@ from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.survivors import source_ranks
 from curation.dedup.urls import hosts
 from curation.schema import DOCUMENTS
-from pipelines.engine.duplicates import scratch
+from pipelines.engine.duplicates import check_languages, scratch
 from pipelines.engine.exchange import (
     UInt64,
     concatenated,
@@ -49,6 +49,8 @@ class Sign:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
         present = column_names(shard)
+        if self.settings.per_language:
+            check_languages(present, "dedup-documents")
         wanted = ("id", "url", "date", "text", "source", "language", "quality")
         facts = []
         for batch in read_batches(shard.folder, shard.file, [c for c in wanted if c in present]):

@@ -33,12 +33,13 @@ class DocumentVerdicts:
 
     settings_key: str
     settings: DocumentDedupSettings
+    ranges: tuple[str, ...]
     name: str = "verdicts"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        index, shard, ranges = task.payload
+        index, shard = task.payload
         name = scratch("verdicts", shard.name)
-        rows = removals_of_shard(folder, "removed", ranges, index)
+        rows = removals_of_shard(folder, "removed", self.ranges, index)
         if rows is None:
             losses = _losses(folder, shard, np.zeros(0, np.int64))
             return Result({name: no_verdicts(folder, shard.name, clusters=True), **losses})
@@ -106,11 +107,12 @@ class FindLosses:
 
     settings_key: str
     settings: DocumentDedupSettings
+    shards: tuple[str, ...]
     name: str = "losses"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        low, high, shards = task.payload
-        batch = read_key_range(folder, "losses", shards, low, high)
+        low, high = task.payload
+        batch = read_key_range(folder, "losses", self.shards, low, high)
         if batch is None:
             return Result({}, {"losing": []})
         alarms = self.settings.alarms

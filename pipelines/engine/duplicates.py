@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from curation.errors import InputError
 from curation.schema import Verdicts
 from pipelines.engine.exchange import (
+    MOST_RANGES,
     RANGE_BYTES,
     UInt64,
     concatenated,
@@ -42,6 +44,15 @@ VERDICTS = pa.schema(
 )
 #: Further column of the verdicts of stages that form clusters.
 CLUSTER_SIZE = pa.field("cluster_size", pa.int64())
+
+
+def check_languages(columns: Sequence[str], stage: str) -> None:
+    """Raise InputError for documents without a language where they are compared within it."""
+    if "language" not in columns:
+        raise InputError(
+            "no column 'language'; run identify-language first, or compare all languages "
+            f"together with {stage}.per_language=false"
+        )
 
 
 def scratch(step: str, name: str) -> str:
@@ -72,12 +83,13 @@ def output_fingerprint(records: Sequence[dict[str, Any]]) -> str:
 
 
 def range_tasks(
-    records: Sequence[dict[str, Any]],
-    kinds: str | Sequence[str],
-    payload: Any,
-    range_bytes: int | None = None,
+    records: Sequence[dict[str, Any]], kinds: str | Sequence[str], range_bytes: int | None = None
 ) -> list[Task]:
-    """Reduce tasks over ranges of keys; their number follows from the bytes of the runs."""
+    """Reduce tasks over ranges of keys; their number follows from the bytes of the runs.
+
+    A task's payload is the range alone: what all have in common, such as the names of thousands of
+    runs, belongs to the step, which travels once.
+    """
     wanted = [f"/{kind}/" for kind in ([kinds] if isinstance(kinds, str) else kinds)]
     size = sum(
         f["bytes"]
@@ -85,14 +97,15 @@ def range_tasks(
         for n, f in r["files"].items()
         if any(kind in n for kind in wanted)
     )
-    ranges = key_ranges(max(1, -(-size // (range_bytes or RANGE_BYTES))))
+    count = max(1, -(-size // (range_bytes or RANGE_BYTES)))
+    ranges = key_ranges(min(count, MOST_RANGES))
     source = output_fingerprint(records)
     return [
         Task(
             f"range-{i:05d}-of-{len(ranges):05d}",
             (("runs", source), ("range", f"{low:016x}-{high:016x}")),
             size // len(ranges),
-            (low, high, payload),
+            (low, high),
         )
         for i, (low, high) in enumerate(ranges)
     ]

@@ -95,10 +95,11 @@ class LargeStar:
 
     settings_key: str
     before: str
+    names: tuple[str, ...]  # of the runs before
     name: str
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        edges = _range_of(folder, self.before, task)
+        edges = _range_of(folder, self.before, self.names, task)
         files = _spread(folder, self.name, task.name, large_star(edges))
         return Result(files, {"violations": violations(edges)})
 
@@ -109,10 +110,11 @@ class SmallStar:
 
     settings_key: str
     before: str
+    names: tuple[str, ...]  # of the runs before
     name: str
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        edges = small_star(_range_of(folder, self.before, task))
+        edges = small_star(_range_of(folder, self.before, self.names, task))
         return Result(_spread(folder, self.name, task.name, both_directions(edges)))
 
 
@@ -122,10 +124,11 @@ class ReadLabels:
 
     settings_key: str
     before: str
+    names: tuple[str, ...]
     name: str = "labels"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        edges = unique_edges(_range_of(folder, self.before, task))
+        edges = unique_edges(_range_of(folder, self.before, self.names, task))
         nodes, first = np.unique(edges[:, 0], return_index=True)
         labels = np.minimum(nodes, edges[first, 1])
         name = scratch("labels", task.name)
@@ -139,8 +142,8 @@ def _spread(folder: Folder, kind: str, name: str, edges: UInt64) -> dict[str, Fi
     return {file: write_run(folder, file, "key", columns)}
 
 
-def _range_of(folder: Folder, kind: str, task: Task) -> UInt64:
-    low, high, names = task.payload
+def _range_of(folder: Folder, kind: str, names: Sequence[str], task: Task) -> UInt64:
+    low, high = task.payload
     batch = read_key_range(folder, kind, names, low, high)
     if batch is None:
         return NO_EDGES
@@ -170,18 +173,19 @@ def label_components(
     run.run(spread, tasks)
     records, kind, done = files_of(run.folder, spread, tasks), spread.name, 0
     while True:
-        names = [t.name for t in tasks]
-        large = LargeStar(run.settings_key, kind, f"round-{done + 1:03d}-large")
-        ranges = range_tasks(records, kind, names)
+        names = tuple(t.name for t in tasks)
+        large = LargeStar(run.settings_key, kind, names, f"round-{done + 1:03d}-large")
+        ranges = range_tasks(records, kind)
         run.run(large, ranges)
         found = files_of(run.folder, large, ranges)
         if not sum(r["counts"]["violations"] for r in found):
             break
-        small = SmallStar(run.settings_key, large.name, f"round-{done + 1:03d}")
-        tasks = range_tasks(found, large.name, [t.name for t in ranges])
+        starred = tuple(t.name for t in ranges)
+        small = SmallStar(run.settings_key, large.name, starred, f"round-{done + 1:03d}")
+        tasks = range_tasks(found, large.name)
         run.run(small, tasks)
         records, kind, done = files_of(run.folder, small, tasks), small.name, done + 1
-    last = ReadLabels(run.settings_key, kind)
+    last = ReadLabels(run.settings_key, kind, names)
     run.run(last, ranges)
     content = output_fingerprint(files_of(run.folder, last, ranges))
     return Labels(tuple(t.name for t in ranges), content, done)

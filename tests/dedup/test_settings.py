@@ -34,6 +34,12 @@ def test_a_normalization_by_name() -> None:
         LineDedupSettings.model_validate({**dict(lines), "normalization": "cnet"})
 
 
+def test_preferred_sources_are_named() -> None:
+    survivor = {"policy": ["preferred_source"], "preferred_sources": []}
+    with pytest.raises(ValidationError, match="needs preferred_sources"):
+        UrlDedupSettings.model_validate({**dict(defaults(UrlDedupSettings)), "survivor": survivor})
+
+
 def test_unknown_keys_are_errors() -> None:
     with pytest.raises(ValidationError, match="max_occurences"):
         LineDedupSettings.model_validate({**dict(defaults(LineDedupSettings)), "max_occurences": 6})

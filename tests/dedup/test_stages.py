@@ -189,6 +189,21 @@ def test_alarms_stop_a_strict_run(
     assert all(set(a["samples"]) <= {f"c{i}" for i in range(9)} for a in alarms)
 
 
+@pytest.mark.parametrize("name", ["dedup-documents", "dedup-lines"])
+def test_documents_need_a_language(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{k: v for k, v in row.items() if k != "language"} for row in NEAR]
+    pq.write_table(pa.Table.from_pylist(rows, DOCUMENTS), tmp_path / "s.parquet")
+    arguments = [name, "--input", str(tmp_path / "s.parquet"), "--workers", "0", "--quiet"]
+    assert main([*arguments, "--output", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert "no column 'language'; run identify-language first" in error
+    assert f"{name}.per_language=false" in error
+    both = [*arguments, "--output", str(tmp_path / "out"), "--set", f"{name}.per_language=false"]
+    assert main(both) == 0
+
+
 def crawl(prefix: str, first: int, day: int) -> list[Row]:
     """Pages that share a menu, half of them copies of a common stock."""
     rows = []
@@ -288,16 +303,6 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-@pytest.fixture(scope="module")
-def local_bytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """Documents with copies, spellings of URLs and repeated lines, and what one worker makes."""
-    folder = tmp_path_factory.mktemp("bytes")
-    rows = [*crawl("a", 0, 1), *crawl("b", 3, 5), *crawl("c", 5, 2), *NEAR]
-    inputs = write(folder / "in", rows, 4)
-    curate_well([*run_arguments(inputs, folder / "one"), "--workers", "1"])
-    return inputs, folder / "one"
-
-
 def run_arguments(inputs: str, output: Path) -> list[str]:
     return [
         "run",
@@ -312,22 +317,16 @@ def run_arguments(inputs: str, output: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("workers", ["2", "4"])
-def test_workers_do_not_change_bytes(
-    local_bytes: tuple[str, Path], tmp_path: Path, workers: str
-) -> None:
-    inputs, one = local_bytes
-    curate_well([*run_arguments(inputs, tmp_path / "out"), "--workers", workers])
+def test_a_portable_runner_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Beam's job service with external workers: tasks cross processes as on a cluster.
+
+    Numbers of local workers are compared on the samples (tests/test_sample_run.py).
+    """
+    rows = [*crawl("a", 0, 1), *crawl("b", 3, 5), *crawl("c", 5, 2), *NEAR]
+    inputs, one = write(tmp_path / "in", rows, 4), tmp_path / "one"
+    curate_well([*run_arguments(inputs, one), "--workers", "2"])
     assert all(read(one, stage, "removed") for stage in STAGES.split(",")[:2])
     assert manifest(one, "dedup-lines")["counts"]["lines_cut"] > 0
-    assert differences(one, tmp_path / "out") == []
-
-
-def test_a_portable_runner_gives_the_same_bytes(
-    local_bytes: tuple[str, Path], tmp_path: Path
-) -> None:
-    """Beam's job service with external workers: tasks cross processes as on a cluster."""
-    inputs, one = local_bytes
     port = free_port()
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     pool = subprocess.Popen(
