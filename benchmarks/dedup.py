@@ -127,6 +127,7 @@ def peers(texts: list[str], python: str | None) -> None:
     characters = sum(map(len, some))
     array = pa.array(some, pa.large_string())
     fineweb = load("fineweb").dedup_documents.minhash
+    band_hashes(signatures(array.slice(0, 1), fineweb).values, fineweb.bands, fineweb.rows)
     began = time.process_time()
     for _ in range(5):
         signed = signatures(array, fineweb)

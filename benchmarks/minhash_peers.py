@@ -1,6 +1,6 @@
 """MinHash signatures of other tools on a file of texts; run by benchmarks/dedup.py --peers PYTHON.
 
-    python3 -m venv peers && peers/bin/pip install datatrove spacy xxhash text-dedup
+    python3 -m venv peers && peers/bin/pip install datatrove spacy "xxhash<4" tokenizers text-dedup
     python benchmarks/dedup.py --peers peers/bin/python
 
 Reads JSON lines with `text` (English); prints one JSON object with processor seconds by tool, for
