@@ -1,8 +1,15 @@
-"""Compare run folders byte by byte."""
+"""Compare run folders byte by byte, from whatever runner."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 #: Files that tell of the machine and the hour; everything else must be equal.
@@ -22,3 +29,37 @@ def differences(left: Path, right: Path) -> list[str]:
     """Paths of files that differ or stand on one side only."""
     a, b = digests(left), digests(right)
     return sorted(name for name in a.keys() | b.keys() if a.get(name) != b.get(name))
+
+
+@contextlib.contextmanager
+def external_workers() -> Iterator[list[str]]:
+    """Options of a run on Beam's embedded job service, whose workers are other processes."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    root, python = Path(__file__).resolve().parent.parent, Path(sys.executable)
+    pool = subprocess.Popen(
+        [python, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"],
+        env={
+            **os.environ,
+            "PATH": f"{python.parent}:{os.environ['PATH']}",  # it starts `python` by that name
+            "PYTHONPATH": str(root),
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(600):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.1)
+        runner = ["--runner=PortableRunner", "--job_endpoint=embed"]
+        yield [
+            "--",
+            *runner,
+            "--environment_type=EXTERNAL",
+            f"--environment_config=localhost:{port}",
+        ]
+    finally:
+        pool.terminate()
+        pool.wait()

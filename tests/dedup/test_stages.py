@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,8 +18,7 @@ from curation.schema import DOCUMENTS
 from pipelines.cli import main
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.run import plan, run_plan
-from tests.conftest import ROOT, curate_well
-from tests.folders import differences
+from tests.folders import differences, external_workers
 
 STAGES = "dedup-urls,dedup-documents,dedup-lines"
 Row = dict[str, Any]
@@ -294,56 +287,17 @@ def test_withdrawal_gives_back_what_nothing_else_stands_for(
     assert "names no document" in capsys.readouterr().err
 
 
-_WORKER_POOL = "apache_beam.runners.worker.worker_pool_main"
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def run_arguments(inputs: str, output: Path) -> list[str]:
-    return [
-        "run",
-        "llama3",
-        "--input",
-        inputs,
-        "--stages",
-        STAGES,
-        "--quiet",
-        "--output",
-        str(output),
-    ]
-
-
 def test_a_portable_runner_gives_the_same_bytes(tmp_path: Path) -> None:
     """Beam's job service with external workers: tasks cross processes as on a cluster.
 
-    Numbers of local workers are compared on the samples (tests/test_sample_run.py).
+    One stage, since each of its steps starts a Python; `benchmarks/dedup_bytes.py` compares all
+    three, and numbers of workers, which tests/test_sample_run.py does on the samples.
     """
-    rows = [*crawl("a", 0, 1), *crawl("b", 3, 5), *crawl("c", 5, 2), *NEAR]
-    inputs, one = write(tmp_path / "in", rows, 4), tmp_path / "one"
-    curate_well([*run_arguments(inputs, one), "--workers", "2"])
-    assert all(read(one, stage, "removed") for stage in STAGES.split(",")[:2])
-    assert manifest(one, "dedup-lines")["counts"]["lines_cut"] > 0
-    port = free_port()
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    pool = subprocess.Popen(
-        [sys.executable, "-m", _WORKER_POOL, f"--service_port={port}"],
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        for _ in range(300):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            time.sleep(0.1)
-        runner = ["--", "--runner=PortableRunner", "--job_endpoint=embed"]
-        runner += ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
-        curate_well([*run_arguments(inputs, tmp_path / "out"), *runner])
-    finally:
-        pool.terminate()
-        pool.wait()
-    assert differences(one, tmp_path / "out") == []
+    rows = [*crawl("a", 0, 1), *crawl("b", 3, 5), *crawl("c", 5, 2)]
+    inputs = write(tmp_path / "in", rows, 3)
+    arguments = ["dedup-urls", "--input", inputs, "--quiet", "--output"]
+    assert main([*arguments, str(tmp_path / "local"), "--workers", "0"]) == 0
+    assert read(tmp_path / "local", "dedup-urls", "removed")
+    with external_workers() as runner:
+        assert main([*arguments, str(tmp_path / "portable"), *runner]) == 0
+    assert differences(tmp_path / "local", tmp_path / "portable") == []
