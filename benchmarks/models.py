@@ -1,7 +1,7 @@
 """Measure the models: language identification, quality, domain, topic, and their speed.
 
   python benchmarks/models.py --data FOLDER [--only language,quality,domain,topic,speed]
-      [--out result.json]
+      [--documentation docs.jsonl.gz] [--out result.json]
 
 FOLDER holds lid/dev.jsonl.gz (`text`, `lang`), lid/outofset-dev.jsonl.gz (languages the model does
 not have), quality/dev.jsonl.gz (`text`, `url`, `quality`, `domain`, `topic`) and
@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,16 @@ def judge_classes(train: Callable[..., Any], inputs: list[Path]) -> dict[str, An
         return dict(train(inputs, folder, ABOUT).metrics)
 
 
+def judge_domain(sourced: Path, graded: Path, documentation: Path | None) -> dict[str, Any]:
+    """With the documentation pages (models/domain/make_corpus.py) as the built-in model, or not."""
+    inputs = [sourced, graded, *([documentation] if documentation else [])]
+    weights = (1.0, 2.0, 1.0)[: len(inputs)]
+    settings = default_settings("domain", LinearTraining).model_copy(
+        update={"file_weights": weights}
+    )
+    return judge_classes(partial(train_domain, settings=settings), inputs)
+
+
 def measure_speed(data: Path, rounds: int) -> dict[str, float]:
     """Documents per second of processor time, whole batches of 1,000."""
     texts = [r["text"] for r in rows_of(data / "quality" / "dev.jsonl.gz")]
@@ -185,6 +196,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--documentation", type=Path, help="made by models/domain/make_corpus.py")
     parser.add_argument("--only", default="language,quality,domain,topic,speed")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path)
@@ -194,7 +206,7 @@ def main() -> None:
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "language": lambda: judge_language(options.data),
         "quality": lambda: judge_quality(options.data),
-        "domain": lambda: judge_classes(train_domain, [sourced, graded]),
+        "domain": lambda: judge_domain(sourced, graded, options.documentation),
         "topic": lambda: judge_classes(train_topic, [graded]),
         "speed": lambda: measure_speed(options.data, options.rounds),
     }

@@ -33,6 +33,7 @@ class ModelFile(BaseModel):
         min_length=1, description="builtin:models/..., a local path, or a URL that fsspec reads"
     )
     sha256: str | None = Field(
+        None,
         pattern=r"^[0-9a-f]{64}$",
         description="what the file must hash to; null: the card's for a built-in model, unchecked "
         "for a local file (manifests state it all the same); a URL needs it",

@@ -22,8 +22,10 @@ from curation.train import (
     train_quality,
     train_topic,
 )
+from curation.train.settings import LinearTraining, default_settings
 
 COMMAND = "python models/train.py --data FOLDER --only {}"
+MORE = {"domain": " --documentation docs.jsonl.gz  # models/domain/make_corpus.py"}
 LICENCE = "Apache-2.0"
 VERSION = "1"
 GRADED = (
@@ -33,7 +35,8 @@ GRADED = (
 SOURCED = (
     "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "
     "WCXB, XQuAD (CC BY, CC BY-SA), gsm8k, AQuA, TheAlgorithms, Rust by Example, Vue docs, jwarc, "
-    "warcio.js (MIT, Apache-2.0, CC BY); only weights are distributed."
+    "warcio.js (MIT, Apache-2.0, CC BY), and documentation packages of Debian 12 (free licences); "
+    "only weights are distributed."
 )
 SPOKEN = (
     "Texts in 176 languages and in 391 others: FLORES (SIB-200), Leipzig corpora, Universal "
@@ -43,9 +46,18 @@ SPOKEN = (
 )
 
 
+def domain_settings() -> LinearTraining:
+    """Graded web pages count twice: they are what the model is for, and few of them are code."""
+    settings = default_settings("domain", LinearTraining)
+    return settings.model_copy(update={"file_weights": (1.0, 2.0, 1.0)})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument(
+        "--documentation", type=Path, help="for the domains: made by models/domain/make_corpus.py"
+    )
     parser.add_argument("--only", choices=["corrector", "citable", "quality", "domain", "topic"])
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
@@ -56,12 +68,18 @@ def main() -> None:
         "corrector": (partial(train_corrector, pages=[graded]), spoken, SPOKEN),
         "citable": (train_citable, [graded], GRADED),
         "quality": (train_quality, [graded], GRADED),
-        "domain": (train_domain, [sourced, graded], SOURCED),
+        "domain": (
+            partial(train_domain, settings=domain_settings()),
+            [sourced, graded, options.documentation],
+            SOURCED,
+        ),
         "topic": (train_topic, [graded], GRADED),
     }
     for name, (train, inputs, source) in tasks.items():
         if options.only in (None, name):
-            about = About(VERSION, LICENCE, source, COMMAND.format(name))
+            if None in inputs:
+                parser.error("the domain model needs --documentation")
+            about = About(VERSION, LICENCE, source, COMMAND.format(name) + MORE.get(name, ""))
             print(train(inputs, options.output / name, about), file=sys.stdout, flush=True)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from curation.classify.classifier import CODE, GENERAL, MATH, softmax
 from curation.errors import InputError
@@ -15,6 +16,8 @@ from curation.train.inputs import Examples, read_examples
 from curation.train.linear import features_of, fit, out_of_fold, temperature
 from curation.train.report import About, Report, write_card
 from curation.train.settings import LinearTraining, Task, default_settings
+
+Floats = npt.NDArray[np.float64]
 
 #: Other names under which data sets know the domains; null: examples that are no domain of content.
 DOMAIN_ALIASES: Mapping[str, str | None] = {"math": MATH, "multilingual": None}
@@ -67,7 +70,9 @@ def _train(
         raise InputError(f"all examples have the same {task}")
 
     truth = np.array([names.index(v) for v in examples.labels], np.int64)
-    weights = _balance(truth, len(names)) if settings.balanced else None
+    weights = _weights(examples, settings)
+    if settings.balanced:
+        weights = _balance(truth, weights, len(names))
     targets = np.eye(len(names))[truth]
     features = features_of(examples.texts, settings)
     folds = folds_of(examples.groups, settings, truth)
@@ -86,12 +91,20 @@ def _train(
     return write_card(path, task, about, examples.files, settings.model_dump(mode="json"), metrics)
 
 
-def _balance(
-    truth: np.ndarray[tuple[int], np.dtype[np.int64]], classes: int
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Weights under which every class that occurs counts the same; their mean is 1."""
-    counts = np.bincount(truth, minlength=classes)
-    return (len(truth) / ((counts > 0).sum() * np.maximum(counts, 1)))[truth]
+def _weights(examples: Examples, settings: LinearTraining) -> Floats:
+    """Weight of every example, by its file: [examples]"""
+    by_file = settings.file_weights or (1.0,) * len(examples.files)
+    if len(by_file) != len(examples.files):
+        raise InputError(
+            f"file_weights: {len(by_file)} weights for {len(examples.files)} files of examples"
+        )
+    return np.array(by_file)[examples.inputs]
+
+
+def _balance(truth: npt.NDArray[np.int64], weights: Floats, classes: int) -> Floats:
+    """The weights such that every class that occurs counts the same; their mean is 1."""
+    sums = np.bincount(truth, weights, classes)
+    return weights * (len(truth) / ((sums > 0).sum() * np.where(sums > 0, sums, 1.0)))[truth]
 
 
 def _renamed(examples: Examples, aliases: Mapping[str, str | None]) -> Examples:

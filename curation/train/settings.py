@@ -44,6 +44,9 @@ class LinearTraining(TrainingSettings):
     shape_features: tuple[str, ...] | None = Field(
         description="dense features that are used, by name; null uses all"
     )
+    file_weights: tuple[float, ...] | None = Field(
+        description="weight of the examples of each file, in the order of the files; null: 1"
+    )
     balanced: bool = Field(description="weight classes as if each had as many documents")
     positive_grade: float | None = Field(
         description="quality: from this label on an example is good; null for models of classes"

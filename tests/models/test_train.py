@@ -252,3 +252,13 @@ def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
             main(["train", task, "--help"])
         assert left.value.code == 0
         assert f"example: curate train {task}" in capsys.readouterr().out
+
+
+def test_weights_of_files(graded: Path, tmp_path: Path) -> None:
+    copies = [graded, graded]
+    heavy = train_domain(copies, tmp_path / "a", ABOUT, linear("domain", file_weights=(1.0, 3.0)))
+    alike = train_domain(copies, tmp_path / "b", ABOUT, linear("domain", file_weights=(2.0, 2.0)))
+    plain = train_domain(copies, tmp_path / "c", ABOUT, linear("domain"))
+    assert alike.metrics == plain.metrics and heavy.sha256 == plain.sha256  # copies weigh the same
+    with pytest.raises(InputError, match="file_weights: 1 weights for 2 files"):
+        train_domain(copies, tmp_path / "d", ABOUT, linear("domain", file_weights=(1.0,)))
