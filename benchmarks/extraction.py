@@ -175,14 +175,14 @@ def formulas_and_code(gold: str, html: bytes, answer: str) -> list[int]:
 
 
 def listed_lines(html: bytes) -> list[str]:
-    """Lines of the <pre> elements of a page, read by lexbor, with and without line numbers."""
+    """Lines of the listings of a page, read by lexbor, with and without line numbers."""
     from selectolax.lexbor import LexborHTMLParser
 
     source = re.sub(r"<br\s*/?>", "\n", decode_html(html, None)[0], flags=re.I)
     tree = LexborHTMLParser(source)
     lines = [
         line.rstrip().replace("\u00a0", " ")
-        for node in tree.css("pre")
+        for node in tree.css("pre, .line")
         for line in (node.text(deep=True) or "").split("\n")
         if line.strip()
     ]
