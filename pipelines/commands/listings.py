@@ -13,6 +13,8 @@ import curation
 from curation.models import list_models
 from curation.recipe import built_in, load
 
+_SUMS = 3  # checksums shown of a model of many files; --json has them all
+
 
 def recipes(options: argparse.Namespace) -> int:
     """List the built-in recipes, or print one with every value."""
@@ -61,6 +63,8 @@ def models(options: argparse.Namespace) -> int:
     table = Table("model", "version", "licence", "sha256", "task")
     for card in cards:
         sums = [card.sha256] if isinstance(card.sha256, str) else list(card.sha256.values())
+        if len(sums) > _SUMS:
+            sums = [*sums[:_SUMS], f"and {len(sums) - _SUMS} more"]
         short = "\n".join(s[:16] for s in sums)
         table.add_row(card.name, str(card.version), card.licence, short, card.task)
     Console().print(table)
