@@ -106,14 +106,7 @@ def _command(
 
 
 def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="assignments",
-        help="change a recipe value, e.g. --set dedup-documents.verify.threshold=0.8 (repeatable)",
-    )
+    _add_set(parser, "dedup-documents.verify.threshold=0.8")
     parser.add_argument(
         "--workers",
         type=_workers,
@@ -225,6 +218,17 @@ def _add_stage(commands: argparse._SubParsersAction, stage: str, purpose: str) -
         _add_what_if(parser)
 
 
+def _add_set(parser: argparse.ArgumentParser, example: str) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="assignments",
+        help=f"change a recipe value, e.g. --set {example} (repeatable)",
+    )
+
+
 def _add_what_if(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `--what-if`."""
     group = parser.add_argument_group(
@@ -273,14 +277,7 @@ def _add_extract_file(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
     parser.add_argument("--engine", metavar="NAME", help="engine instead of the recipe's")
     parser.add_argument("--markdown", action="store_true", help="markdown instead of plain text")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="assignments",
-        help="change a recipe value, e.g. --set extract.comments=false (repeatable)",
-    )
+    _add_set(parser, "extract.comments=false")
     parser.add_argument("--json", action="store_true", help="text, title and facts as JSON")
     parser.add_argument(
         "--explain", metavar="OUT.html", help="write every block with its score, fate and reason"

@@ -116,8 +116,7 @@ for _name, _tags in _ANCESTORS.items():
         ANCESTOR_OF_TAG[TAG[_tag]] |= ANCESTOR[_name]
 
 # Roles and item properties, of which an element gets one bit each, inherited likewise.
-FLAG_MAIN, FLAG_SIDE, FLAG_BODY, FLAG_PROPERTY, FLAG_HIDDEN_CLASS = 1, 2, 4, 8, 16
-FLAG_COMMENT, FLAG_PANEL = 32, 64
+FLAG_MAIN, FLAG_SIDE, FLAG_BODY, FLAG_PROPERTY, FLAG_PANEL = 1, 2, 4, 8, 16
 _FLAGS = {
     FLAG_MAIN: "main article",
     FLAG_SIDE: "navigation complementary banner contentinfo search dialog menu tablist listbox menubar toolbar",

@@ -185,6 +185,17 @@ def _find_end(src, n, at, name_start, name_end):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
+def _end_of(src, n, at, name_start, name_end, no_end, tag):  # type: ignore[no-untyped-def]
+    """`_find_end`, which searches to the end of the page only once for a tag that never ends."""
+    if no_end[tag]:
+        return -1
+    stop = _find_end(src, n, at, name_start, name_end)
+    if stop < 0:
+        no_end[tag] = 1
+    return stop
+
+
+@numba.njit(cache=True, nogil=True)
 def _style(src, i, j):  # type: ignore[no-untyped-def]
     """1: `display:none` or `visibility:hidden`; 2: `white-space:pre`; 0: neither."""
     word = FNV_START  # of the current declaration, white space left out
@@ -761,10 +772,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                     continue
                 stop = -1
                 if not self_closing or tag == _SCRIPT or tag == _TITLE:
-                    if not no_end[tag]:
-                        stop = _find_end(src, n, i, name_start, name_end)
-                        if stop < 0:
-                            no_end[tag] = 1
+                    stop = _end_of(src, n, i, name_start, name_end, no_end, tag)
                 if stop < 0:
                     if tag == _TITLE and facts[TITLE] == 0:  # an unclosed title ends at a tag
                         stop = i
@@ -818,11 +826,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                     if open_count[_NOSCRIPT] == 0:
                         continue
                 else:
-                    stop = -1
-                    if not no_end[OTHER]:
-                        stop = _find_end(src, n, i, name_start, name_end)
-                        if stop < 0:
-                            no_end[OTHER] = 1
+                    stop = _end_of(src, n, i, name_start, name_end, no_end, tag)
                     if stop < 0:
                         continue
                     if stop - i < _LONG_NOSCRIPT:
@@ -839,11 +843,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
             if tag == _MATH:
                 if end_tag:
                     continue
-                stop = -1
-                if not no_end[tag]:
-                    stop = _find_end(src, n, i, name_start, name_end)
-                    if stop < 0:
-                        no_end[tag] = 1
+                stop = _end_of(src, n, i, name_start, name_end, no_end, tag)
                 if stop < 0:
                     continue
                 if na >= nodes - 1:
