@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipelines.engine.files import FileRecord, Folder
+from pipelines.engine.runs import read_batches_between, read_batches_of, write_batches
 
 UInt64 = npt.NDArray[np.uint64]
 
@@ -42,11 +43,7 @@ def row_of(numbers: UInt64) -> npt.NDArray[np.int64]:
 
 def write_columns(folder: Folder, name: str, columns: Mapping[str, Any]) -> FileRecord:
     """Write columns (NumPy or Arrow arrays of one length) as one uncompressed Arrow batch."""
-    arrays = [c if isinstance(c, pa.Array) else pa.array(c) for c in columns.values()]
-    batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))
-    with folder.create(name) as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.record(batch.num_rows)
+    return write_batches(folder, name, _batch(columns))
 
 
 def write_run(folder: Folder, name: str, key: str, columns: Mapping[str, Any]) -> FileRecord:
@@ -56,17 +53,18 @@ def write_run(folder: Folder, name: str, key: str, columns: Mapping[str, Any]) -
         k: c.take(pa.array(order)) if isinstance(c, pa.Array) else np.asarray(c)[order]
         for k, c in columns.items()
     }
-    return write_columns(folder, name, ordered)
+    return write_batches(folder, name, _batch(ordered), key)
+
+
+def _batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
+    arrays = [c if isinstance(c, pa.Array) else pa.array(c) for c in columns.values()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
 def read_columns(folder: Folder, name: str) -> pa.RecordBatch:
-    """The batch of a file: memory-mapped on local disks, so that only what is used is read."""
-    source = (
-        pa.memory_map(folder.path(name))
-        if folder.is_local
-        else pa.BufferReader(folder.read_bytes(name))
-    )
-    return pa.ipc.open_file(source).get_batch(0)
+    """All rows of a file: memory-mapped on local disks, so that only what is used is read."""
+    batches = list(read_batches_of(folder, name))
+    return batches[0] if len(batches) == 1 else concatenated(batches)
 
 
 def key_ranges(count: int) -> list[tuple[int, int]]:
@@ -79,8 +77,7 @@ def read_range(
     folder: Folder, names: Sequence[str], key: str, low: int, high: int
 ) -> Iterator[pa.RecordBatch]:
     """From every run, in the given order, the rows whose key lies in [low, high]."""
-    for name in names:
-        batch = read_columns(folder, name)
+    for batch in read_batches_between(folder, names, low, high):
         keys = batch.column(key).to_numpy()
         start = int(np.searchsorted(keys, np.uint64(low), side="left"))
         end = int(np.searchsorted(keys, np.uint64(high), side="right"))

@@ -152,9 +152,9 @@ class Folder:
     def open(self, name: str) -> BinaryIO:
         return cast(BinaryIO, self.fs.open(self.path(name), "rb"))
 
-    def read_bytes(self, name: str) -> bytes:
-        with self.open(name) as file:
-            return file.read()
+    def read_bytes(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        """Bytes of a file from `start` to before `end`, fewer where the file ends sooner."""
+        return cast(bytes, self.fs.cat_file(self.path(name), start or None, end))
 
     def read_json(self, name: str) -> Any:
         """Parsed JSON. Raises InputError with the file's name when it is absent or broken."""
