@@ -87,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_report(commands)
     _add_withdraw(commands)
     _add_train(commands)
+    _add_worker_pool(commands)
     _add_listings(commands)
     return parser
 
@@ -113,6 +114,13 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
         default=None,
         metavar="N",
         help="local processes (default: one per CPU; 0: run inside this process)",
+    )
+    parser.add_argument(
+        "--exchange",
+        choices=["auto", "files", "beam"],
+        default="auto",
+        help="how keys travel between shards: as files that many tasks read, or by Beam's "
+        "GroupByKey (default: files here, beam on a cluster); the results are the same",
     )
     parser.add_argument("--fresh", action="store_true", help="start over instead of resuming")
     parser.add_argument(
@@ -337,6 +345,20 @@ def _add_withdraw(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(command=_withdraw)
 
 
+def _add_worker_pool(commands: argparse._SubParsersAction) -> None:
+    parser = _command(
+        commands,
+        "worker-pool",
+        "serve Python workers on a node of a Flink or Spark cluster",
+        "curate worker-pool --port 50000",
+    )
+    parser.add_argument("--port", type=int, default=50000, help="(default: %(default)s)")
+    parser.add_argument(
+        "--host", default="localhost", help="address to listen at (default: %(default)s)"
+    )
+    parser.set_defaults(command=_worker_pool)
+
+
 def _add_listings(commands: argparse._SubParsersAction) -> None:
     parser = _command(commands, "recipes", "the built-in recipes", "curate recipes sample")
     parser.add_argument("recipe", nargs="?", help="print this recipe with every value")
@@ -358,6 +380,12 @@ def _add_train(commands: argparse._SubParsersAction) -> None:
             "curate train quality --input labelled.jsonl.gz --output my-quality.npz",
         )
     )
+
+
+def _worker_pool(options: argparse.Namespace) -> int:
+    from pipelines.commands.worker_pool import run
+
+    return run(options)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -161,6 +161,12 @@ class FindFrequent:
     shards: tuple[str, ...]
     name: str = "frequent"
 
+    def runs(self) -> list[str]:
+        return [scratch("lines", s) for s in self.shards]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return task.payload  # type: ignore[no-any-return]
+
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload
         batch = read_key_range(folder, "lines", self.shards, low, high)

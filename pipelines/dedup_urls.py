@@ -29,6 +29,7 @@ from pipelines.engine.duplicates import (
 from pipelines.engine.exchange import (
     concatenated,
     document_numbers,
+    numbers_of_shard,
     read_columns,
     read_range,
     row_of,
@@ -108,9 +109,15 @@ class UrlSurvivors:
     shards: tuple[str, ...]
     name: str = "survivors"
 
+    def runs(self) -> list[str]:
+        return [scratch("keys", s) for s in self.shards]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return task.payload  # type: ignore[no-any-return]
+
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload
-        own = list(read_range(folder, [scratch("keys", s) for s in self.shards], "key", low, high))
+        own = list(read_range(folder, self.runs(), "key", low, high))
         others, priorities = [], []
         for i, part in enumerate(self.indexed):
             for batch in read_range(part.folder, [part.file], "key", low, high):
@@ -154,6 +161,12 @@ class UrlVerdicts:
     settings_key: str
     ranges: tuple[str, ...]
     name: str = "verdicts"
+
+    def runs(self) -> list[str]:
+        return [scratch("survivors", r) for r in self.ranges]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return numbers_of_shard(task.payload[0])
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload

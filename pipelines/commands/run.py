@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         options.input,
         [s for s in options.stages.split(",") if s],
     )
-    runner = parse_beam_args(options.beam_args, options.workers)
+    runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
     mode: Mode = "quiet" if options.quiet else options.log_format
     with open_display(mode) as display, Executor(runner, display) as executor:
         try:

@@ -39,6 +39,12 @@ class Clusters:
     own_shards: int  # documents of shards from this number on are an index's: they stay
     name: str = "clusters"
 
+    def runs(self) -> list[str]:
+        return [scratch(k, s) for k in ("members", "pairs", "sets") for s in self.shards]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return task.payload  # type: ignore[no-any-return]
+
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload
         members = read_key_range(folder, "members", self.shards, low, high)

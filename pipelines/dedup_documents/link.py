@@ -26,6 +26,12 @@ class Link:
     shards: tuple[str, ...]
     name: str = "links"
 
+    def runs(self) -> list[str]:
+        return [scratch(kind, s) for kind in ("exact", "buckets") for s in self.shards]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return task.payload  # type: ignore[no-any-return]
+
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload
         exact = read_key_range(folder, "exact", self.shards, low, high)

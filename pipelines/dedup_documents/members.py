@@ -26,6 +26,7 @@ from pipelines.engine.duplicates import scratch
 from pipelines.engine.exchange import (
     UInt64,
     concatenated,
+    numbers_of_shard,
     read_range,
     row_of,
     write_run,
@@ -46,6 +47,14 @@ class Members:
     labels: tuple[str, ...]  # names of runs
     candidates: tuple[str, ...]
     name: str = "members"
+
+    def runs(self) -> list[str]:
+        return [scratch("labels", n) for n in self.labels] + [
+            scratch("candidates", n) for n in self.candidates
+        ]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return numbers_of_shard(task.payload.index)
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         place = task.payload
@@ -134,7 +143,7 @@ def _of_shard(
     folder: Folder, kind: str, names: Sequence[str], index: int, column: str
 ) -> tuple[UInt64, UInt64]:
     """Numbers of a shard's documents in runs sorted by number, and another column."""
-    low, high = index << 32, (index << 32) | 0xFFFFFFFF
+    low, high = numbers_of_shard(index)
     batches = list(read_range(folder, [scratch(kind, n) for n in names], "key", low, high))
     if not batches:
         return np.zeros(0, np.uint64), np.zeros(0, np.uint64)

@@ -20,7 +20,7 @@ from pipelines.engine.duplicates import (
     scratch,
     write_verdicts,
 )
-from pipelines.engine.exchange import row_of, write_run
+from pipelines.engine.exchange import numbers_of_shard, row_of, write_run
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import Shard
@@ -35,6 +35,12 @@ class DocumentVerdicts:
     settings: DocumentDedupSettings
     ranges: tuple[str, ...]
     name: str = "verdicts"
+
+    def runs(self) -> list[str]:
+        return [scratch("removed", r) for r in self.ranges]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return numbers_of_shard(task.payload[0])
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
@@ -109,6 +115,12 @@ class FindLosses:
     settings: DocumentDedupSettings
     shards: tuple[str, ...]
     name: str = "losses"
+
+    def runs(self) -> list[str]:
+        return [scratch("losses", s) for s in self.shards]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return task.payload  # type: ignore[no-any-return]
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload

@@ -23,6 +23,7 @@ from pipelines.engine.exchange import (
     UInt64,
     concatenated,
     key_ranges,
+    numbers_of_shard,
     read_columns,
     read_range,
     row_of,
@@ -123,7 +124,7 @@ def removals_of_shard(
     folder: Folder, kind: str, ranges: Sequence[str], index: int
 ) -> pa.RecordBatch | None:
     """Rows of the removal runs (sorted by document number `key`) that concern one shard."""
-    low, high = index << 32, (index << 32) | 0xFFFFFFFF
+    low, high = numbers_of_shard(index)
     batches = list(read_range(folder, [scratch(kind, r) for r in ranges], "key", low, high))
     return concatenated(batches) if batches else None
 

@@ -7,6 +7,7 @@ every run. The number of ranges is free, because no result depends on it; a rang
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,11 @@ def document_numbers(shard: int, rows: int, first: int = 0) -> UInt64:
     """Numbers that name documents inside one stage: shard index above, row in the low half."""
     start = np.uint64((shard << 32) | first)
     return start + np.arange(rows, dtype=np.uint64)
+
+
+def numbers_of_shard(shard: int) -> tuple[int, int]:
+    """Lowest and highest number that a document of a shard can have."""
+    return shard << 32, (shard << 32) | 0xFFFFFFFF
 
 
 def shard_of(numbers: UInt64) -> npt.NDArray[np.int64]:
@@ -73,11 +79,23 @@ def key_ranges(count: int) -> list[tuple[int, int]]:
     return [(edges[i], edges[i + 1] - 1) for i in range(count)]
 
 
+@dataclass(frozen=True)
+class GatheredFolder(Folder):
+    """A folder as one task sees it that was brought its range of the runs (by name)."""
+
+    rows: Mapping[str, Sequence[pa.RecordBatch]] = field(default_factory=dict, compare=False)
+
+
 def read_range(
     folder: Folder, names: Sequence[str], key: str, low: int, high: int
 ) -> Iterator[pa.RecordBatch]:
     """From every run, in the given order, the rows whose key lies in [low, high]."""
-    for batch in read_batches_between(folder, names, low, high):
+    found = (
+        (batch for name in names for batch in folder.rows.get(name, ()))
+        if isinstance(folder, GatheredFolder)
+        else read_batches_between(folder, names, low, high)
+    )
+    for batch in found:
         keys = batch.column(key).to_numpy()
         start = int(np.searchsorted(keys, np.uint64(low), side="left"))
         end = int(np.searchsorted(keys, np.uint64(high), side="right"))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
-
-from curation.errors import ConfigError, WorkerError
+from curation.errors import ConfigError
 from pipelines.engine.files import Folder
+from pipelines.engine.jobs import Jobs
 from pipelines.engine.local import LocalPool
 from pipelines.engine.progress import Quiet
-from pipelines.engine.tasks import Step, Task, build, commit_name, is_committed, record_place
+from pipelines.engine.shuffle import Gathers
+from pipelines.engine.tasklist import write_task_list
+from pipelines.engine.tasks import Step, Task, commit_name, is_committed, record_place
 
 #: Runner names that mean this machine. Beam's DirectRunner may switch to another runner (and fetch
 #: it from the network), so it is never used under that name.
@@ -28,13 +29,21 @@ class RunnerOptions:
     runner: str = ""
     workers: int = 0
     beam_args: tuple[str, ...] = ()
+    exchange: str = "auto"  # files, beam, or what suits the runner
 
     @property
     def is_local(self) -> bool:
         return self.runner.lower() in _LOCAL
 
+    @property
+    def gathers(self) -> bool:
+        """Whether rows travel between shards by GroupByKey."""
+        return self.exchange == "beam" or (self.exchange == "auto" and not self.is_local)
 
-def parse_beam_args(args: Sequence[str], workers: int | None) -> RunnerOptions:
+
+def parse_beam_args(
+    args: Sequence[str], workers: int | None, exchange: str = "auto"
+) -> RunnerOptions:
     """Read the options after `--`. The local runner takes `--direct_num_workers`; others take all.
 
     Raises ConfigError for an option that the local runner doesn't know.
@@ -49,7 +58,8 @@ def parse_beam_args(args: Sequence[str], workers: int | None) -> RunnerOptions:
             own = int(value or next(items, "0")) or None
         else:
             rest.append(item)
-    options = RunnerOptions(runner, own if own is not None else os.cpu_count() or 1, tuple(rest))
+    processes = own if own is not None else os.cpu_count() or 1
+    options = RunnerOptions(runner, processes, tuple(rest), exchange)
     if options.is_local and rest and not all(r.startswith("--direct_running_mode") for r in rest):
         raise ConfigError(
             f"{rest[0]}: unknown option for the local runner; name a runner first, for example "
@@ -67,9 +77,11 @@ class Executor:
 
     def __enter__(self) -> Executor:
         self._pool = LocalPool(self.options.workers).__enter__()
+        self._jobs = Jobs(self.options.runner, self.options.beam_args)
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._jobs.close()
         self._pool.__exit__(*exception)  # type: ignore[arg-type]
 
     def run(
@@ -94,39 +106,33 @@ class Executor:
         if not pending:
             return 0
         done = len(tasks) - len(pending)
-        if self.options.is_local:
-            for finished in self._pool.run(step, folder, pending):
-                done += len(finished)
-                read, kept = self._pool.counts()
-                whole = documents if documents and len(pending) == len(tasks) else 0
-                self.display.step(
-                    stage, step.name, read if whole else done, whole or len(tasks), read, kept
-                )
-        else:
-            self._run_on_beam(stage, step, folder, pending)
+        work = write_task_list(folder, step, pending)
+        gathered = self.options.gathers and isinstance(step, Gathers)
+        if not self.options.is_local:
+            with self._watched(stage, step, folder, len(pending)):
+                self._jobs.run(work, gathered, f"{stage}-{step.name}".replace("/", "-"))
+            return len(pending)
+        for finished in self._pool.run(work, gathered):
+            done += finished
+            read, kept = self._pool.counts()
+            whole = documents if documents and len(pending) == len(tasks) else 0
+            self.display.step(
+                stage, step.name, read if whole else done, whole or len(tasks), read, kept
+            )
         return len(pending)
 
-    def _run_on_beam(self, stage: str, step: Step, folder: Folder, pending: list[Task]) -> None:
-        options = PipelineOptions(
-            [f"--runner={self.options.runner}", *self.options.beam_args], pipeline_type_check=False
-        )
-        pipeline = beam.Pipeline(options=options)
-        build(pipeline, step, folder, pending)
+    @contextlib.contextmanager
+    def _watched(self, stage: str, step: Step, folder: Folder, total: int) -> Iterator[None]:
         finished = threading.Event()
         watcher = threading.Thread(
-            target=self._watch, args=(stage, step, folder, len(pending), finished), daemon=True
+            target=self._watch, args=(stage, step, folder, total, finished), daemon=True
         )
         watcher.start()
         try:
-            result = pipeline.run()
-            state = result.wait_until_finish()
-        except Exception as error:
-            raise WorkerError(f"{stage}/{step.name} on {self.options.runner}: {error}") from error
+            yield
         finally:
             finished.set()
             watcher.join()
-        if state not in (None, "DONE"):
-            raise WorkerError(f"{stage}/{step.name} on {self.options.runner} ended as {state}")
 
     def _watch(
         self, stage: str, step: Step, folder: Folder, total: int, finished: threading.Event

@@ -74,7 +74,7 @@ class Solve:
                 parts, waiting = [spanning_forest(np.concatenate(parts))], 0
         nodes, labels = connected_components(np.concatenate(parts))
         name = scratch("labels", "all")
-        return Result({name: write_columns(folder, name, {"key": nodes, "label": labels})})
+        return Result({name: write_run(folder, name, "key", {"key": nodes, "label": labels})})
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,12 @@ class LargeStar:
     names: tuple[str, ...]  # of the runs before
     name: str
 
+    def runs(self) -> list[str]:
+        return [scratch(self.before, n) for n in self.names]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return task.payload  # type: ignore[no-any-return]
+
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         edges = _range_of(folder, self.before, self.names, task)
         files = _spread(folder, self.name, task.name, large_star(edges))
@@ -113,6 +119,12 @@ class SmallStar:
     names: tuple[str, ...]  # of the runs before
     name: str
 
+    def runs(self) -> list[str]:
+        return [scratch(self.before, n) for n in self.names]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return task.payload  # type: ignore[no-any-return]
+
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         edges = small_star(_range_of(folder, self.before, self.names, task))
         return Result(_spread(folder, self.name, task.name, both_directions(edges)))
@@ -127,12 +139,18 @@ class ReadLabels:
     names: tuple[str, ...]
     name: str = "labels"
 
+    def runs(self) -> list[str]:
+        return [scratch(self.before, n) for n in self.names]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return task.payload  # type: ignore[no-any-return]
+
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         edges = unique_edges(_range_of(folder, self.before, self.names, task))
         nodes, first = np.unique(edges[:, 0], return_index=True)
         labels = np.minimum(nodes, edges[first, 1])
         name = scratch("labels", task.name)
-        return Result({name: write_columns(folder, name, {"key": nodes, "label": labels})})
+        return Result({name: write_run(folder, name, "key", {"key": nodes, "label": labels})})
 
 
 def _spread(folder: Folder, kind: str, name: str, edges: UInt64) -> dict[str, FileRecord]:

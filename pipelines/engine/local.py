@@ -28,17 +28,10 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from curation.errors import WorkerError
-from pipelines.engine.files import Folder
-from pipelines.engine.tasks import (
-    FRAMEWORK,
-    Step,
-    Task,
-    build,
-    noted_cpu,
-    set_progress,
-    shown,
-    write_seconds,
-)
+from pipelines.engine.pipeline import build
+from pipelines.engine.shuffle import build_gathered
+from pipelines.engine.tasklist import TaskList
+from pipelines.engine.tasks import FRAMEWORK, Task, noted_cpu, set_progress, shown, write_seconds
 
 #: Bundles per worker: enough for balance, few enough that pipeline start-up stays small.
 _BUNDLES_PER_WORKER = 4
@@ -49,23 +42,26 @@ _counters: Any = None  # shared int64 [workers, 2]: documents read and kept sinc
 _slot = 0
 
 
-def run_in_memory(step: Step, folder: Folder, tasks: list[Task]) -> None:
+def run_in_memory(work: TaskList, bundle: Sequence[int], gathered: bool = False) -> None:
     """Run a step's pipeline in this process. FnApiRunner is named: `DirectRunner` would switch."""
     options = PipelineOptions(flags=[], pipeline_type_check=False)
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
-        build(pipeline, step, folder, tasks)
+        if gathered:
+            build_gathered(pipeline, work)
+        else:
+            build(pipeline, work, bundle)
 
 
-def bundles(tasks: Sequence[Task], workers: int) -> list[list[Task]]:
-    """Divide tasks into bundles of similar size, the largest first."""
+def bundles(tasks: Sequence[Task], workers: int) -> list[list[int]]:
+    """Divide tasks (by number) into bundles of similar size, the largest first."""
     total = sum(t.size for t in tasks)
     wanted = min(_BUNDLES_PER_WORKER * workers, max(workers, total // _BUNDLE_BYTES), len(tasks))
-    filled: list[list[Task]] = [[] for _ in range(wanted)]
+    filled: list[list[int]] = [[] for _ in range(wanted)]
     sizes = [0] * wanted
-    for task in sorted(tasks, key=lambda t: (-t.size, t.name)):
+    for number in sorted(range(len(tasks)), key=lambda i: (-tasks[i].size, tasks[i].name)):
         smallest = min(range(wanted), key=lambda i: (sizes[i], i))
-        filled[smallest].append(task)
-        sizes[smallest] += task.size + 1
+        filled[smallest].append(number)
+        sizes[smallest] += tasks[number].size + 1
     return filled
 
 
@@ -102,46 +98,49 @@ class LocalPool:
         """Documents (read, kept) by the step under way."""
         return sum(self._counters[::2]), sum(self._counters[1::2])
 
-    def run(self, step: Step, folder: Folder, tasks: Sequence[Task]) -> Iterator[list[str]]:
-        """Run tasks; yield the names of finished ones as bundles end.
+    def run(self, work: TaskList, gathered: bool = False) -> Iterator[int]:
+        """Run all tasks; yield how many more are finished as bundles end.
 
+        With `gathered`, rows travel by GroupByKey, all tasks in one pipeline of one process.
         Raises WorkerError when a process dies, or what a step raised.
         """
         self._counters[:] = [0] * len(self._counters)
+        tasks = work.tasks
+        divided = bundles(tasks, max(1, self.workers))
+        if gathered:
+            divided = [list(range(len(tasks)))]
         if self.workers == 0:
             set_progress(self._count_here)
-            for task in tasks:
-                _run_bundle(step, folder, [task])
-                yield [task.name]
+            for bundle in divided:
+                _run_bundle(work, bundle, gathered)
+                yield len(bundle)
             return
         executor = self._start()
         try:
-            pending: dict[Future[None], list[Task]] = {
-                executor.submit(_run_bundle, step, folder, bundle): bundle
-                for bundle in bundles(tasks, self.workers)
+            pending: dict[Future[None], list[int]] = {
+                executor.submit(_run_bundle, work, bundle, gathered): bundle for bundle in divided
             }
         except BrokenProcessPool as error:
-            raise self._died(step, folder, tasks) from error
+            raise self._died(work, tasks) from error
         while pending:
             done, _ = wait(pending, return_when=FIRST_COMPLETED, timeout=0.25)
             if not done:
-                yield []
+                yield 0
             for future in done:
                 bundle = pending.pop(future)
                 try:
                     future.result()
                 except BrokenProcessPool as error:
-                    raise self._died(
-                        step, folder, [*bundle, *(t for b in pending.values() for t in b)]
-                    ) from error
-                yield [t.name for t in bundle]
+                    left = [*bundle, *(i for b in pending.values() for i in b)]
+                    raise self._died(work, [tasks[i] for i in left]) from error
+                yield len(bundle)
 
-    def _died(self, step: Step, folder: Folder, tasks: Sequence[Task]) -> WorkerError:
+    def _died(self, work: TaskList, tasks: Sequence[Task]) -> WorkerError:
         names = ", ".join(t.name for t in tasks[:3]) + (", ..." if len(tasks) > 3 else "")
         return WorkerError(
             f"a worker process died (killed, out of memory, or crashed in native code) during "
-            f"{shown(step, folder)}, with {len(tasks)} shards unfinished: {names}. Finished shards "
-            "are safe: the same command goes on from here"
+            f"{shown(work.step, work.folder)}, with {len(tasks)} shards unfinished: {names}. "
+            "Finished shards are safe: the same command goes on from here"
         )
 
     def _start(self) -> ProcessPoolExecutor:
@@ -184,14 +183,15 @@ def _count(read: int, kept: int) -> None:
     _counters[2 * _slot + 1] += kept
 
 
-def _run_bundle(step: Step, folder: Folder, tasks: list[Task]) -> None:
+def _run_bundle(work: TaskList, bundle: list[int], gathered: bool) -> None:
     wall, cpu, noted = time.perf_counter(), time.process_time(), noted_cpu()
     try:
-        run_in_memory(step, folder, tasks)
+        run_in_memory(work, bundle, gathered)
         # What the pipeline took beyond its steps is the framework's share.
         beam_cpu = time.process_time() - cpu - (noted_cpu() - noted)
         beam_wall = time.perf_counter() - wall
-        write_seconds(folder, FRAMEWORK, f"{step.name}~{tasks[0].name}", beam_wall, beam_cpu)
+        name = f"{work.step.name}~{work.tasks[bundle[0]].name}"
+        write_seconds(work.folder, FRAMEWORK, name, beam_wall, beam_cpu)
     except Exception as error:
         # Beam decorates errors of DoFns; what travels back is the one line that names the task.
         raise WorkerError(_innermost(error)) from None

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import apache_beam as beam
-
 from curation.errors import CurationError, WorkerError
 from pipelines.engine.files import SCRATCH, FileRecord, Folder, fingerprint
 
@@ -156,21 +154,6 @@ def set_progress(progress: Progress) -> None:
     _progress = progress
 
 
-class PerformTask(beam.DoFn):
-    """Beam's view of a step: tasks in, names of committed tasks out."""
-
-    def __init__(self, step: Step, folder: Folder) -> None:
-        self.step, self.folder = step, folder
-
-    def process(self, element: Task) -> list[str]:
-        perform(self.step, element, self.folder, _progress)
-        return [element.name]
-
-
-def build(pipeline: beam.Pipeline, step: Step, folder: Folder, tasks: list[Task]) -> Any:
-    """The pipeline of one step: only task descriptions travel, documents stay in files."""
-    return (
-        pipeline
-        | "PendingTasks" >> beam.Create(tasks)
-        | "PerformTask" >> beam.ParDo(PerformTask(step, folder))
-    )
+def progress_here() -> Progress:
+    """Who hears of documents in this process."""
+    return _progress

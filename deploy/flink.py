@@ -1,0 +1,126 @@
+"""A Flink cluster on this machine: JobManager, TaskManagers, Beam's job server, Python workers."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.error
+import urllib.request
+from typing import Any
+
+from cluster import Cluster, Settings, free_port, java, main, start_job_server, start_worker_pool
+from jobserver import Runner, beam_version, job_server, pip_folder
+
+#: Flink's release by the version of Beam's runner.
+_RELEASES = {"2.2": "2.2.1", "1.19": "1.19.3"}
+_OPENS = [
+    *(f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in (
+        "java.lang", "java.net", "java.io", "java.nio", "sun.nio.ch", "java.lang.reflect",
+        "java.text", "java.time", "java.util", "java.util.concurrent",
+        "java.util.concurrent.atomic", "java.util.concurrent.locks",
+    )),
+    "--add-exports=java.base/sun.net.util=ALL-UNNAMED",
+]  # fmt: skip
+#: Megabytes of a TaskManager by purpose: a reduce task holds a range of keys in the heap.
+_HEAP, _MANAGED, _NETWORK = 1536, 128, 128
+
+
+def _config(rpc: int, rest: int, slots: int) -> str:
+    return f"""jobmanager.rpc.address: localhost
+jobmanager.rpc.port: {rpc}
+jobmanager.bind-host: localhost
+jobmanager.memory.process.size: 1600m
+rest.address: localhost
+rest.bind-address: localhost
+rest.port: {rest}
+taskmanager.bind-host: localhost
+taskmanager.host: localhost
+taskmanager.numberOfTaskSlots: {slots}
+parallelism.default: {slots}
+execution.batch-shuffle-mode: ALL_EXCHANGES_PIPELINED
+"""
+
+
+def _memory(slots: int) -> list[str]:
+    sizes = {
+        "cpu.cores": slots,
+        "memory.task.heap.size": f"{_HEAP}m",
+        "memory.task.off-heap.size": "0b",
+        "memory.framework.heap.size": "128mb",
+        "memory.framework.off-heap.size": "128mb",
+        "memory.managed.size": f"{_MANAGED}m",
+        "memory.network.min": f"{_NETWORK}m",
+        "memory.network.max": f"{_NETWORK}m",
+        "memory.jvm-metaspace.size": "512mb",
+        "memory.jvm-overhead.min": "192mb",
+        "memory.jvm-overhead.max": "192mb",
+    }
+    total = _HEAP + _MANAGED + _NETWORK + 2 * 128 + 512 + 192
+    sizes["memory.process.size"] = f"{total}m"
+    return [part for k, v in sizes.items() for part in ("-D", f"taskmanager.{k}={v}")]
+
+
+def _overview(rest: int) -> dict[str, Any]:
+    try:
+        with urllib.request.urlopen(f"http://localhost:{rest}/overview", timeout=2) as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found
+    except (urllib.error.URLError, OSError):
+        return {}
+
+
+def runner_of(wanted: str) -> tuple[str, Runner]:
+    """Flink's version and the runner for it; older runners are of older versions of Flink."""
+    beam = wanted.removeprefix("maven:") if wanted.startswith("maven:") else beam_version()
+    flink = "2.2" if tuple(map(int, beam.split(".")[:2])) >= (2, 75) else "1.19"
+    return flink, Runner(
+        f"beam-runners-flink-{flink}", "org.apache.beam.runners.flink.FlinkJobServerDriver"
+    )
+
+
+def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
+    flink, runner = runner_of(settings.job_server)
+    server = job_server(settings.job_server, runner, settings.cache)
+    release = _RELEASES[flink]
+    home = pip_folder(f"apache-flink-libraries=={release}", settings.cache)
+    rpc, rest, slots = free_port(), free_port(), settings.processes
+    conf = cluster.folder / "conf"
+    conf.mkdir()
+    for name in ("flink-conf.yaml", "config.yaml"):  # before and from 2.0
+        (conf / name).write_text(_config(rpc, rest, slots))
+    jars = f"{home}/pyflink/lib/*"
+    flink_java = java([*_OPENS, "-cp", jars])
+    entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+    cluster.start("jobmanager", [*flink_java, "-Xmx1g", entry, "--configDir", str(conf)])
+    cluster.wait("the JobManager", lambda: bool(_overview(rest)))
+    task_manager = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+    heap = [f"-Xmx{_HEAP + 128}m", f"-XX:MaxDirectMemorySize={_NETWORK + 128}m"]
+    for i in range(settings.workers):
+        identity = ["-D", f"taskmanager.resource-id=taskmanager-{i}"]
+        command = [*flink_java, *heap, task_manager, "--configDir", str(conf), *_memory(slots)]
+        cluster.start(f"taskmanager-{i}", [*command, *identity])
+    workers = settings.workers
+    cluster.wait("TaskManagers", lambda: _overview(rest).get("taskmanagers", 0) >= workers)
+    if settings.job_server.startswith("maven:"):
+        server = type(server)(
+            f"{server.classpath}:{jars}", server.main_class, tuple(_OPENS), server.beam_version
+        )
+    pool = start_worker_pool(cluster)
+    endpoint = start_job_server(cluster, server, [f"--flink-master=localhost:{rest}"], {})
+    return {
+        "web": f"http://localhost:{rest}",
+        "beam": server.beam_version,
+        "version": release,
+        "options": [
+            "--runner=PortableRunner",
+            f"--job_endpoint=localhost:{endpoint}",
+            "--environment_type=EXTERNAL",
+            f"--environment_config=localhost:{pool}",
+            f"--sdk_worker_parallelism={settings.processes}",
+            f"--parallelism={workers * settings.processes}",
+        ],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main("flink", start, __doc__))

@@ -1,0 +1,86 @@
+"""Steps as jobs of a Beam runner that the user names."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import (
+    FlinkRunnerOptions,
+    PipelineOptions,
+    PortableOptions,
+    SparkRunnerOptions,
+)
+from apache_beam.runners.portability.flink_runner import FlinkRunner
+from apache_beam.runners.portability.spark_runner import SparkRunner
+
+from curation.errors import WorkerError
+from pipelines.engine.pipeline import build
+from pipelines.engine.shuffle import build_gathered
+from pipelines.engine.tasklist import TaskList
+
+#: Words that begin the last line of an error that a step raised in a worker.
+_OURS = "curation.errors."
+
+
+class Jobs:
+    """Runs one job after the other; what they share is started once.
+
+    Beam starts a job server (a JVM) for every job of its Flink runner. Here one serves the run.
+    """
+
+    def __init__(self, runner: str, arguments: Sequence[str]) -> None:
+        self._runner, self._arguments = runner, [f"--runner={runner}", *arguments]
+        self._server: Any = None
+
+    def run(self, work: TaskList, gathered: bool, name: str) -> None:
+        """Run all tasks of a step. Raises WorkerError when the job fails."""
+        options = PipelineOptions(
+            [*self._arguments, *self._endpoint(), f"--job_name={name}"], pipeline_type_check=False
+        )
+        pipeline = beam.Pipeline(options=options)
+        if gathered:
+            build_gathered(pipeline, work)
+        else:
+            build(pipeline, work, range(len(work.tasks)))
+        try:
+            state = pipeline.run().wait_until_finish()
+        except Exception as error:
+            raise WorkerError(f"{name} on {self._runner}: {cause(str(error))}") from error
+        if state not in (None, "DONE"):
+            raise WorkerError(f"{name} on {self._runner} ended as {state}")
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+    def _endpoint(self) -> list[str]:
+        """The option that names the job server; starts it for the first job that needs one."""
+        options = PipelineOptions(self._arguments)
+        runner = {"flinkrunner": FlinkRunner, "sparkrunner": SparkRunner}.get(self._runner.lower())
+        submits = (
+            options.view_as(FlinkRunnerOptions).flink_submit_uber_jar
+            or options.view_as(SparkRunnerOptions).spark_submit_uber_jar
+        )
+        if runner is None or submits or options.view_as(PortableOptions).job_endpoint:
+            return []
+        if self._server is None:
+            with socket.socket() as probe:
+                probe.bind(("localhost", 0))
+                self._port = probe.getsockname()[1]
+            options = PipelineOptions([*self._arguments, f"--job_port={self._port}"])
+            self._server = runner().default_job_server(options)
+            self._server.start()
+        return [f"--job_endpoint=localhost:{self._port}"]
+
+
+def cause(text: str) -> str:
+    """Of what a runner says of a failed job, the line in which a step named its trouble."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if line.startswith(_OURS):
+            return line.partition(": ")[2]
+    return lines[0] if lines else "no reason given"

@@ -1,0 +1,37 @@
+"""The Beam pipeline of a step: numbers of tasks in, names of committed tasks out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+
+from pipelines.engine.files import Folder
+from pipelines.engine.tasklist import TaskList
+from pipelines.engine.tasks import commit_name, is_committed, perform, progress_here
+
+
+class PerformTask(beam.DoFn):
+    """Does tasks by number. One that is committed already is left: the runner tries again."""
+
+    def __init__(self, work: TaskList) -> None:
+        self.work = work
+
+    def process(self, element: int) -> Iterator[str]:
+        yield from self.perform(element, self.work.folder)
+
+    def perform(self, number: int, folder: Folder) -> Iterator[str]:
+        step, task = self.work.step, self.work.tasks[number]
+        if not is_committed(self.work.folder, step, task, {commit_name(task): 0}):
+            perform(step, task, folder, progress_here())
+        yield task.name
+
+
+def build(pipeline: beam.Pipeline, work: TaskList, numbers: Sequence[int]) -> Any:
+    """Each task reads what it needs from files: nothing but numbers travels."""
+    return (
+        pipeline
+        | "PendingTasks" >> beam.Create(list(numbers))
+        | "PerformTask" >> beam.ParDo(PerformTask(work))
+    )

@@ -1,0 +1,119 @@
+"""A pool of Python workers for engines that have them started (`--environment_type=EXTERNAL`).
+
+One pool runs on each node of a cluster; Flink and Spark ask it for workers, some for every job.
+Beam has such a pool, too, which starts the program named `python` anew for each worker of each job
+and leaves unread what it prints. Here workers are forked from a process that has all imports behind
+it, so that a step of a run, which is a job of its own, doesn't cost seconds per process.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import multiprocessing.process
+import os
+import signal
+import threading
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import wait as wait_for
+from typing import Any
+
+import grpc
+from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
+
+from curation.errors import ConfigError
+
+#: Seconds that a worker has to end by itself.
+_PATIENCE = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
+    """Starts and stops workers as processes. Beam's BeamFnExternalWorkerPool service."""
+
+    def __init__(self) -> None:
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["pipelines.engine.preload"])
+        self._workers: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
+        try:
+            endpoint = request.control_endpoint.url
+            process = self._context.Process(
+                target=_work, args=(endpoint, request.worker_id), name=request.worker_id
+            )
+            with self._lock:
+                process.start()
+                self._forget_ended()
+                self._workers[request.worker_id] = process
+            _log.info("worker %s: process %s", request.worker_id, process.pid)
+            return beam_fn_api_pb2.StartWorkerResponse()
+        except Exception:
+            return beam_fn_api_pb2.StartWorkerResponse(error=traceback.format_exc())
+
+    def StopWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
+        with self._lock:
+            process = self._workers.pop(request.worker_id, None)
+        if process is not None:
+            _end(process)
+        return beam_fn_api_pb2.StopWorkerResponse()
+
+    def stop(self) -> None:
+        """End all workers."""
+        with self._lock:
+            processes, self._workers = list(self._workers.values()), {}
+        for process in processes:
+            _end(process)
+
+    def _forget_ended(self) -> None:
+        for name in [n for n, p in self._workers.items() if not p.is_alive()]:
+            self._workers.pop(name).join()
+
+
+def _end(process: Any) -> None:
+    process.terminate()
+    process.join(_PATIENCE)
+    if process.is_alive():
+        process.kill()
+        process.join()
+
+
+def _work(control_endpoint: str, worker_id: str) -> None:
+    """One worker, until its job ends or the pool does."""
+    from apache_beam.runners.worker.sdk_worker import SdkHarness
+
+    threading.Thread(target=_end_with_pool, daemon=True).start()
+    logging.getLogger("apache_beam").setLevel(logging.ERROR)
+    SdkHarness(control_endpoint, worker_id=worker_id).run()
+
+
+def _end_with_pool() -> None:
+    parent = multiprocessing.process.parent_process()
+    if parent is not None:
+        wait_for([parent.sentinel])
+        os._exit(1)
+
+
+def serve(port: int, host: str = "localhost") -> None:
+    """Serve until the process is told to end.
+
+    Raises ConfigError when the port is taken.
+    """
+    server = grpc.server(ThreadPoolExecutor(16))
+    pool = WorkerPool()
+    beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(pool, server)
+    try:
+        bound = server.add_insecure_port(f"{host}:{port}")
+    except RuntimeError as error:
+        raise ConfigError(f"--port {port}: {error}") from None
+    server.start()
+    print(f"workers can be had at {host}:{bound}", flush=True)
+    done = threading.Event()
+    for which in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(which, lambda *_: done.set())
+    done.wait()
+    server.stop(0)
+    pool.stop()
