@@ -218,4 +218,4 @@ def _losses(
         step.settings_key, step.settings, step.domains, step.tokens, step.vocabulary, prefix
     )
     run.executor.run(run.stage, step, run.folder, tasks, 0)
-    return [run.folder.read_json(_result(t.name))["losses"] for t in tasks]
+    return [r["losses"] for r in run.folder.read_jsons(_result(t.name) for t in tasks)]

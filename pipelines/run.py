@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
@@ -95,7 +95,7 @@ def input_files(recipe: Recipe, given: Sequence[str] = ()) -> list[InputFile]:
     files = discover([resources.resolve(g) for g in plain])
     for name, patterns in sorted(named.items()):
         found = discover([resources.resolve(g) for g in patterns])
-        files += [InputFile(f.path, f"{name}/{f.name}", f.size) for f in found]
+        files += [replace(f, name=f"{name}/{f.name}") for f in found]
     return files
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import fsspec
-
+from curation import stores
 from curation.errors import InputError
 from curation.resources import resolve
 
@@ -28,6 +27,7 @@ class InputFile:
     path: str
     name: str
     size: int
+    version: str = ""  # of an object: what its store says of its content, as it was listed
 
 
 def discover(patterns: Sequence[str]) -> list[InputFile]:
@@ -51,27 +51,48 @@ def discover(patterns: Sequence[str]) -> list[InputFile]:
 
 def _match(pattern: str) -> list[InputFile]:
     local = resolve(pattern)
-    remote = "://" in local or "::" in local
+    if "://" in local or "::" in local:
+        return _remote_match(local)
+    path = Path(local).absolute()
     try:
-        system, path = fsspec.core.url_to_fs(local if remote else str(Path(local).absolute()))
-        wild = _GLOB.search(path)
+        system, place = stores.file_system(str(path))
+        wild = _GLOB.search(place)
         if wild:
-            base = path[: wild.start()].rpartition("/")[0]
-            infos = system.glob(path, detail=True).values()
-        elif system.isdir(path):
-            base = path.rstrip("/")
-            infos = [
-                info for name, info in system.find(path, detail=True).items() if _known(name, base)
-            ]
-        elif system.exists(path):
-            base = path.rpartition("/")[0]
-            infos = [system.info(path)]
+            base = place[: wild.start()].rpartition("/")[0]
+            infos = system.glob(place, detail=True).values()
+        elif path.is_dir():
+            base, infos = place, system.find(place, detail=True).values()
+            infos = [info for info in infos if _known(info["name"], base)]
+        elif path.exists():
+            base, infos = place.rpartition("/")[0], [system.info(place)]
         else:
             return []
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{pattern}: can't be listed: {error}") from error
     files = [info for info in infos if info["type"] == "file"]
-    return [_input_file(info, system, base, local if remote else "") for info in files]
+    return [_input_file(info["name"], info, base) for info in files]
+
+
+def _remote_match(url: str) -> list[InputFile]:
+    try:
+        system, path = stores.file_system(url)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"{url}: can't be listed: {error}") from error
+    wild = _GLOB.search(path)
+    if wild:
+        base = path[: wild.start()].rpartition("/")[0]
+        found = stores.glob(system, path, url)
+    else:
+        info = stores.info(system, path, url)
+        if info is None:
+            return []
+        if info["type"] == "file":
+            base, found = path.rpartition("/")[0], {info["name"]: info}
+        else:
+            base = path.rstrip("/")
+            files = stores.tree(system, path, url)
+            found = {name: info for name, info in files.items() if _known(name, base)}
+    return [_input_file(system.unstrip_protocol(p), found[p], base, p) for p in sorted(found)]
 
 
 def _known(path: str, base: str) -> bool:
@@ -79,11 +100,9 @@ def _known(path: str, base: str) -> bool:
     return bool(_SUFFIX.search(path)) and not any(part.startswith((".", "_")) for part in parts)
 
 
-def _input_file(info: dict[str, Any], system: Any, base: str, url: str) -> InputFile:
-    path = info["name"]
-    name = path[len(base) :].lstrip("/")
-    full = system.unstrip_protocol(path) if url else path
-    return InputFile(full, name, int(info.get("size") or 0))
+def _input_file(full: str, info: dict[str, Any], base: str, path: str = "") -> InputFile:
+    name = (path or full)[len(base) :].lstrip("/")
+    return InputFile(full, name, int(info.get("size") or 0), stores.version(info) if path else "")
 
 
 def _distinct(files: list[InputFile]) -> list[InputFile]:
@@ -95,8 +114,7 @@ def _distinct(files: list[InputFile]) -> list[InputFile]:
         if len(by_name) == len(files):
             return files
         files = [
-            InputFile(file.path, _longer(file), file.size) if by_name[file.name] > 1 else file
-            for file in files
+            replace(file, name=_longer(file)) if by_name[file.name] > 1 else file for file in files
         ]
 
 

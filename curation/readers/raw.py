@@ -6,16 +6,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-import fsspec
-
 from curation.errors import InputError
 from curation.resources import resolve
+from curation.stores import open_url
 
 
 class RawFile:
     """Random access to a file that is mostly read forwards: seeks only when it has to.
 
-    Raises InputError when the file can't be opened or read.
+    Raises InputError when the file can't be opened or read, StoreError when a file system away
+    from this machine fails for good: that must never pass for damage of the file.
     """
 
     def __init__(self, handle: IO[bytes] | Any, name: str) -> None:
@@ -30,7 +30,7 @@ class RawFile:
         try:
             if "://" not in local and "::" not in local:
                 return cls(Path(local).open("rb", buffering=0), path)
-            return cls(fsspec.open(local, "rb").open(), path)
+            return cls(open_url(local), path)
         except (OSError, ValueError, ImportError) as error:
             raise InputError(f"{path}: can't be opened: {error}") from error
 

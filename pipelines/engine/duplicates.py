@@ -71,7 +71,7 @@ def numbered_tasks(shards: Sequence[Shard]) -> list[Task]:
 
 def files_of(folder: Folder, step: Step, tasks: Sequence[Task]) -> list[dict[str, Any]]:
     """Commit records of finished tasks, in the order of the tasks."""
-    return [folder.read_json(record_name(step, t)) for t in tasks]
+    return folder.read_jsons([record_name(step, t) for t in tasks])
 
 
 def output_fingerprint(records: Sequence[dict[str, Any]]) -> str:

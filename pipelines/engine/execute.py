@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ from pipelines.engine.local import LocalPool
 from pipelines.engine.progress import Quiet
 from pipelines.engine.shuffle import Gathers
 from pipelines.engine.tasklist import write_task_list
-from pipelines.engine.tasks import Step, Task, commit_name, is_committed, record_place
+from pipelines.engine.tasks import Step, Task, commit_name, committed, record_place
 
 #: Runner names that mean this machine. Beam's DirectRunner may switch to another runner (and fetch
 #: it from the network), so it is never used under that name.
@@ -101,7 +102,8 @@ class Executor:
         if len(names) != len(tasks):
             raise ValueError(f"{stage}/{step.name}: two tasks share a name")
         present = (folder / record_place(step)).sizes()
-        pending = [t for t in tasks if not is_committed(folder, step, t, present)]
+        complete = committed(folder, step, tasks, present)
+        pending = [t for t in tasks if t.name not in complete]
         self._forget(step, folder, present, {commit_name(t) for t in tasks})
         if not pending:
             return 0
@@ -139,15 +141,17 @@ class Executor:
     ) -> None:
         # Commit records are the progress bar of every runner.
         records = folder / record_place(step)
-        before = len(records.sizes())
-        while not finished.wait(2.0):
+        before, pause = len(records.sizes()), 2.0
+        while not finished.wait(pause):
+            started = time.monotonic()
             self.display.step(stage, step.name, len(records.sizes()) - before, total, 0, 0)
+            # A hundred thousand records in an object store take a while to list.
+            pause = max(2.0, 20 * (time.monotonic() - started))
 
     def _forget(
         self, step: Step, folder: Folder, present: dict[str, int], wanted: set[str]
     ) -> None:
-        for name in sorted(set(present) - wanted):
-            path = f"{record_place(step)}/{name}"
-            for file in folder.read_json(path).get("files", {}):
-                folder.remove(file)
+        paths = [f"{record_place(step)}/{name}" for name in sorted(set(present) - wanted)]
+        for path, record in zip(paths, folder.read_jsons(paths), strict=True):
+            folder.each(folder.remove, record.get("files", {}))
             folder.remove(path)

@@ -6,16 +6,20 @@ import contextlib
 import hashlib
 import json
 import os
+import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
-import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from curation import stores
 from curation.errors import InputError
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 #: Scratch folder inside a stage folder: unfinished files and what only the stage itself reads.
 SCRATCH = ".work"
@@ -91,7 +95,7 @@ class Folder:
 
     @cached_property
     def _fs_path(self) -> tuple[Any, str]:
-        fs, path = fsspec.core.url_to_fs(self.url)
+        fs, path = stores.file_system(self.url)
         return fs, path.rstrip("/") or "/"
 
     @property
@@ -110,51 +114,65 @@ class Folder:
     def __truediv__(self, name: str) -> Folder:
         return Folder(f"{self.url.rstrip('/')}/{name}")
 
+    def url_of(self, name: str = "") -> str:
+        """URL of a file inside, for messages."""
+        return f"{self.url}/{name}" if name else self.url
+
+    def _persistently(self, name: str, action: Callable[[str], T]) -> T:
+        """Do something with a path; on other file systems than the local one, persistently."""
+        path = self.path(name)
+        if self.is_local:
+            return action(path)
+        return stores.persistently(self.url_of(name), lambda: action(path))
+
     def exists(self, name: str = "") -> bool:
-        return bool(self.fs.exists(self.path(name)))
+        if self.is_local:
+            return os.path.exists(self.path(name))
+        return stores.info(self.fs, self.path(name), self.url_of(name)) is not None
 
     def size(self, name: str) -> int | None:
         """Size in bytes, or None when there is no such file."""
-        if self.is_local:
-            try:
-                return os.stat(self.path(name)).st_size
-            except FileNotFoundError:
-                return None
         try:
-            return int(self.fs.size(self.path(name)))
+            if self.is_local:
+                return os.stat(self.path(name)).st_size
+            return int(self._persistently(name, self.fs.size))
         except FileNotFoundError:
             return None
 
     def names(self, suffix: str = "") -> list[str]:
         """Names of the files directly inside, sorted; empty when the folder is absent."""
-        try:
-            entries = self.fs.ls(self.path(), detail=True)
-        except FileNotFoundError:
-            return []
-        found = [e["name"].rsplit("/", 1)[-1] for e in entries if e["type"] == "file"]
-        return sorted(n for n in found if n.endswith(suffix))
+        return sorted(n for n in self.sizes() if n.endswith(suffix))
 
     def sizes(self) -> dict[str, int]:
         """Sizes of the files directly inside: one listing, however many files."""
-        try:
-            entries = self.fs.ls(self.path(), detail=True, refresh=True)
-        except TypeError:
-            entries = self.fs.ls(self.path(), detail=True)
-        except FileNotFoundError:
-            return {}
-        return {e["name"].rsplit("/", 1)[-1]: e["size"] for e in entries if e["type"] == "file"}
+        if self.is_local:
+            try:
+                with os.scandir(self.path()) as entries:
+                    return {e.name: e.stat().st_size for e in entries if e.is_file()}
+            except FileNotFoundError:
+                return {}
+        found = stores.listing(self.fs, self.path(), self.url)
+        return {e["name"].rsplit("/", 1)[-1]: e["size"] for e in found if e["type"] == "file"}
 
-    def find(self) -> list[str]:
-        """Names of all files below, relative to this folder, sorted."""
+    def tree(self) -> dict[str, int]:
+        """Sizes of all files below, by name relative to this folder, in order of the names."""
         base = self.path()
-        return sorted(str(p)[len(base) :].lstrip("/") for p in self.fs.find(base))
+        if self.is_local:
+            found = self.fs.find(base, detail=True)
+        else:
+            found = stores.tree(self.fs, base, self.url)
+        return {p[len(base) :].lstrip("/"): found[p]["size"] for p in sorted(found)}
 
     def open(self, name: str) -> BinaryIO:
-        return cast(BinaryIO, self.fs.open(self.path(name), "rb"))
+        if self.is_local:
+            return cast(BinaryIO, self.fs.open(self.path(name), "rb"))
+        return cast(BinaryIO, stores.open_url(self.url_of(name)))
 
     def read_bytes(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         """Bytes of a file from `start` to before `end`, fewer where the file ends sooner."""
-        return cast(bytes, self.fs.cat_file(self.path(name), start or None, end))
+        return self._persistently(
+            name, lambda path: cast(bytes, self.fs.cat_file(path, start=start or None, end=end))
+        )
 
     def read_json(self, name: str) -> Any:
         """Parsed JSON. Raises InputError with the file's name when it is absent or broken."""
@@ -165,23 +183,28 @@ class Folder:
         except ValueError as error:
             raise InputError(f"{self.url}/{name}: not valid JSON ({error})") from None
 
+    def each(self, action: Callable[[A], T], items: Iterable[A]) -> list[T]:
+        """Do something with files of this folder; results in order. Many at a time if far away."""
+        return list(map(action, items) if self.is_local else stores.each(action, items))
+
+    def read_jsons(self, names: Iterable[str]) -> list[Any]:
+        """Parsed JSON of many files, in order."""
+        return self.each(self.read_json, names)
+
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[HashingSink]:
         """Write a file whole or not at all.
 
-        On local disks the bytes go to the scratch folder and are renamed at the end; on object
-        stores an object appears only when it is closed. After an exception nothing is left.
+        On local disks the bytes go to the scratch folder and are renamed at the end. For object
+        stores they wait here, in memory or beyond a part's size in a temporary file, until they are
+        complete: an upload that fails begins anew. After an exception nothing is left.
         """
         target = self.path(name)
         if not self.is_local:
-            file = self.fs.open(target, "wb")
-            try:
-                yield HashingSink(file)
-            except BaseException:
-                with contextlib.suppress(Exception):
-                    file.discard()
-                raise
-            file.close()
+            with tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool:
+                sink = HashingSink(cast(BinaryIO, spool))
+                yield sink
+                stores.write(self.fs, target, self.url_of(name), spool, sink.tell())
             return
         os.makedirs(os.path.dirname(target), exist_ok=True)
         scratch = self.path(SCRATCH)
@@ -208,6 +231,9 @@ class Folder:
 
     def remove(self, name: str = "") -> None:
         """Remove a file or a whole folder; absent is fine."""
+        if not self.is_local:
+            stores.remove(self.fs, self.path(name), self.url_of(name))
+            return
         with contextlib.suppress(FileNotFoundError):
             self.fs.rm(self.path(name), recursive=True)
 

@@ -9,7 +9,7 @@ import apache_beam as beam
 
 from pipelines.engine.files import Folder
 from pipelines.engine.tasklist import TaskList
-from pipelines.engine.tasks import commit_name, is_committed, perform, progress_here
+from pipelines.engine.tasks import is_committed, perform, progress_here
 
 
 class PerformTask(beam.DoFn):
@@ -23,7 +23,7 @@ class PerformTask(beam.DoFn):
 
     def perform(self, number: int, folder: Folder) -> Iterator[str]:
         step, task = self.work.step, self.work.tasks[number]
-        if not is_committed(self.work.folder, step, task, {commit_name(task): 0}):
+        if not is_committed(self.work.folder, step, task):
             perform(step, task, folder, progress_here())
         yield task.name
 

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import fsspec
 import xxhash
 
+from curation import stores
 from curation.errors import InputError
 from curation.readers import InputFile
 from pipelines.engine.files import SCRATCH, Folder
@@ -42,15 +42,14 @@ def content_fingerprints(files: Sequence[InputFile], folder: Folder) -> dict[str
     """Hash of every file's content, by name.
 
     A local file whose size and modification time are as in an earlier run is not read again; an
-    object's entity tag stands for its content.
+    object's size and entity tag, as listed, stand for its content.
     """
     known = _known_fingerprints(folder)
     found: dict[str, list[Any]] = {}
 
     def one(file: InputFile) -> None:
         if "://" in file.path:
-            fs, path = fsspec.core.url_to_fs(file.path)
-            found[file.name] = [file.size, 0, str(fs.checksum(path))]
+            found[file.name] = [file.size, 0, f"{file.size} {file.version or _checksum(file.path)}"]
             return
         modified = os.stat(file.path).st_mtime_ns
         old = known.get(file.name)
@@ -64,6 +63,11 @@ def content_fingerprints(files: Sequence[InputFile], folder: Folder) -> dict[str
     ordered = {name: found[name] for name in sorted(found)}
     folder.write_json(KNOWN_INPUTS, ordered)
     return {name: entry[2] for name, entry in ordered.items()}
+
+
+def _checksum(url: str) -> str:
+    system, path = stores.file_system(url)
+    return str(stores.persistently(url, lambda: system.checksum(path)))
 
 
 def _content_hash(path: str) -> str:

@@ -77,7 +77,8 @@ class StageRun:
                 return None
         except (InputError, KeyError, TypeError):
             return None
-        if not all(self.folder.size(n) == f["bytes"] for n, f in files.items()):
+        sizes = self.folder.tree()
+        if not all(sizes.get(n) == f["bytes"] for n, f in files.items()):
             return None
         if manifest["recipe"] != self.recipe:
             manifest["recipe"] = self.recipe
@@ -106,8 +107,8 @@ class StageRun:
         """
         counts = dict(counts or {})
         files: dict[str, dict[str, Any]] = {}
-        for task in sorted(tasks, key=lambda t: t.name):
-            record = self.folder.read_json(f"shards/{task.name}.json")
+        names = [f"shards/{name}.json" for name in sorted(t.name for t in tasks)]
+        for record in self.folder.read_jsons(names):
             add_counts(counts, record["counts"])
             files.update(record["files"])
         for record in also:
@@ -133,15 +134,14 @@ class StageRun:
 
     def _remove_strays(self, known: set[str]) -> None:
         """Remove outputs that no record names: an interrupted run wrote them for other inputs."""
-        for name in self.folder.find():
-            if name not in known and name.split("/", 1)[0] not in (SCRATCH, *self.beside):
-                self.folder.remove(name)
+        own = (n for n in self.folder.tree() if n.split("/", 1)[0] not in (SCRATCH, *self.beside))
+        self.folder.each(self.folder.remove, [name for name in own if name not in known])
 
     def _seconds(self) -> dict[str, Any]:
         steps: dict[str, dict[str, float]] = {}
         seconds = self.folder / SCRATCH / "seconds"
-        for name in seconds.names(".json"):
-            record = seconds.read_json(name)
+        names = seconds.names(".json")
+        for name, record in zip(names, seconds.read_jsons(names), strict=True):
             step = steps.setdefault(name.split("~")[0], {"wall": 0.0, "cpu": 0.0, "tasks": 0})
             step["wall"] += record["wall"]
             step["cpu"] += record["cpu"]

@@ -8,11 +8,11 @@ run again, a task whose record still matches is not redone, and any other is.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from curation.errors import CurationError, WorkerError
+from curation.errors import CurationError, InputError, WorkerError
 from pipelines.engine.files import SCRATCH, FileRecord, Folder, fingerprint
 
 
@@ -83,20 +83,36 @@ def shown(step: Step, folder: Folder) -> str:
     return stage if step.name == "shards" else f"{stage} ({step.name})"
 
 
-def is_committed(folder: Folder, step: Step, task: Task, present: dict[str, int]) -> bool:
-    """Whether the task's record matches and every file it names is there in full size.
+def committed(
+    folder: Folder, step: Step, tasks: Sequence[Task], present: dict[str, int]
+) -> set[str]:
+    """Names of the tasks whose record matches and whose every file is there in full size.
 
     `present` lists the step's records (name -> size).
     """
-    if commit_name(task) not in present:
-        return False
+    recorded = [t for t in tasks if commit_name(t) in present]
+    if not recorded:
+        return set()
+    sizes = folder.tree()
+    found = folder.each(lambda t: _is_committed(folder, step, t, sizes.get), recorded)
+    return {t.name for t, complete in zip(recorded, found, strict=True) if complete}
+
+
+def is_committed(folder: Folder, step: Step, task: Task) -> bool:
+    """Whether one task's record matches and every file that it names is there in full size."""
+    return _is_committed(folder, step, task, folder.size)
+
+
+def _is_committed(
+    folder: Folder, step: Step, task: Task, size: Callable[[str], int | None]
+) -> bool:
     try:
         record = folder.read_json(record_name(step, task))
-    except CurationError:
+    except InputError:
         return False
     if record.get("key") != task.key(step.settings_key):
         return False
-    return all(folder.size(name) == f["bytes"] for name, f in record["files"].items())
+    return all(size(name) == f["bytes"] for name, f in record["files"].items())
 
 
 def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
