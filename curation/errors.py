@@ -22,6 +22,10 @@ class InputError(CurationError):
     """
 
 
+class StoreError(CurationError):
+    """A request to a file system away from this machine failed for good, or too often."""
+
+
 class WorkerError(CurationError):
     """A worker process died or a step failed inside it."""
 

@@ -27,7 +27,7 @@ from fsspec.asyn import AsyncFileSystem
 from fsspec.spec import AbstractFileSystem
 from fsspec.utils import glob_translate
 
-from curation.errors import CurationError
+from curation.errors import CurationError, StoreError
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -74,10 +74,6 @@ _PASSING_TYPES = {
     "requests.exceptions.Timeout",
     "requests.exceptions.ChunkedEncodingError",
 }
-
-
-class StoreError(CurationError):
-    """A request to a file system failed for good, or too often."""
 
 
 class UnfinishedError(OSError):

@@ -9,14 +9,17 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import (
     FlinkRunnerOptions,
+    GoogleCloudOptions,
     PipelineOptions,
     PortableOptions,
     SparkRunnerOptions,
+    TestOptions,
 )
 from apache_beam.runners.portability.flink_runner import FlinkRunner
 from apache_beam.runners.portability.spark_runner import SparkRunner
 
-from curation.errors import WorkerError
+from curation.errors import ConfigError, WorkerError
+from pipelines.engine.dataflow import check_options, is_dataflow, job_name
 from pipelines.engine.pipeline import build
 from pipelines.engine.shuffle import build_gathered
 from pipelines.engine.tasklist import TaskList
@@ -32,25 +35,44 @@ class Jobs:
     """
 
     def __init__(self, runner: str, arguments: Sequence[str]) -> None:
-        self._runner, self._arguments = runner, [f"--runner={runner}", *arguments]
+        self._runner, self.arguments = runner, [f"--runner={runner}", *arguments]
         self._server: Any = None
+        if is_dataflow(runner):
+            check_options(self.arguments)
 
     def run(self, work: TaskList, gathered: bool, name: str) -> None:
         """Run all tasks of a step. Raises WorkerError when the job fails."""
-        options = PipelineOptions(
-            [*self._arguments, *self._endpoint(), f"--job_name={name}"], pipeline_type_check=False
-        )
-        pipeline = beam.Pipeline(options=options)
-        if gathered:
-            build_gathered(pipeline, work)
-        else:
-            build(pipeline, work, range(len(work.tasks)))
+        if is_dataflow(self._runner) and work.folder.is_local:
+            raise ConfigError(
+                f"--output {work.folder.url}: workers of Dataflow don't reach local files; name a "
+                "folder in Cloud Storage (gs://...)"
+            )
+        pipeline = self.pipeline(work, gathered, name)
+        if pipeline.options.view_as(TestOptions).dry_run:
+            raise ConfigError(
+                "--dry_run: a job reads what those before it wrote; deploy/dataflow/translate.py "
+                "translates all jobs of a recipe"
+            )
         try:
             state = pipeline.run().wait_until_finish()
         except Exception as error:
             raise WorkerError(f"{name} on {self._runner}: {cause(str(error))}") from error
         if state not in (None, "DONE"):
             raise WorkerError(f"{name} on {self._runner} ended as {state}")
+
+    def pipeline(self, work: TaskList, gathered: bool, name: str) -> beam.Pipeline:
+        """The pipeline of a step, with the options of this runner; `name` ends the job's name."""
+        given = PipelineOptions(self.arguments).view_as(GoogleCloudOptions).job_name
+        options = PipelineOptions(
+            [*self.arguments, *self._endpoint(), f"--job_name={job_name(given or '', name)}"],
+            pipeline_type_check=False,
+        )
+        pipeline = beam.Pipeline(options=options)
+        if gathered:
+            build_gathered(pipeline, work)
+        else:
+            build(pipeline, work, range(len(work.tasks)))
+        return pipeline
 
     def close(self) -> None:
         if self._server is not None:
@@ -59,7 +81,7 @@ class Jobs:
 
     def _endpoint(self) -> list[str]:
         """The option that names the job server; starts it for the first job that needs one."""
-        options = PipelineOptions(self._arguments)
+        options = PipelineOptions(self.arguments)
         runner = {"flinkrunner": FlinkRunner, "sparkrunner": SparkRunner}.get(self._runner.lower())
         submits = (
             options.view_as(FlinkRunnerOptions).flink_submit_uber_jar
@@ -71,7 +93,7 @@ class Jobs:
             with socket.socket() as probe:
                 probe.bind(("localhost", 0))
                 self._port = probe.getsockname()[1]
-            options = PipelineOptions([*self._arguments, f"--job_port={self._port}"])
+            options = PipelineOptions([*self.arguments, f"--job_port={self._port}"])
             self._server = runner().default_job_server(options)
             self._server.start()
         return [f"--job_endpoint=localhost:{self._port}"]

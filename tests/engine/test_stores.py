@@ -15,6 +15,7 @@ pytest.importorskip("moto", reason="the S3 server of the tests (moto) is not ins
 s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
 
 from curation import stores  # noqa: E402
+from curation.errors import StoreError  # noqa: E402
 from curation.readers import discover  # noqa: E402
 from curation.readers.raw import RawFile  # noqa: E402
 from pipelines.engine.files import Folder  # noqa: E402
@@ -120,7 +121,7 @@ def test_nothing_appears_of_a_file_that_is_not_finished(
         raise RuntimeError
     assert folder.tree() == {}
     store.rates = {"slow_down": 1.0}
-    with pytest.raises(stores.StoreError, match=r"s3://bucket/half/x.bin: gave up after 2 tries"):
+    with pytest.raises(StoreError, match=r"s3://bucket/half/x.bin: gave up after 2 tries"):
         folder.write_bytes("x.bin", os.urandom(6 << 20))
     store.rates = {}
     assert folder.tree() == {}
@@ -149,7 +150,7 @@ def test_a_listing_that_fails_is_never_a_shorter_listing(
         lambda: discover(["s3://bucket/lists/a/0.warc.gz"]),
     )
     for ask in asked:
-        with pytest.raises(stores.StoreError, match="s3://bucket/lists"):
+        with pytest.raises(StoreError, match="s3://bucket/lists"):
             ask()
 
 
@@ -169,7 +170,7 @@ def test_listings_see_what_others_did(store: Proxy) -> None:
 
 def test_failures_for_good_are_told_at_once(store: Proxy) -> None:
     store.requests.clear()
-    with pytest.raises(stores.StoreError, match="s3://nowhere/x"):
+    with pytest.raises(StoreError, match="s3://nowhere/x"):
         Folder("s3://nowhere").write_bytes("x", b"x")
     assert sum(store.requests.values()) == 1
 

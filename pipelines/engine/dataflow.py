@@ -1,0 +1,124 @@
+"""Jobs for Google Cloud Dataflow: options checked, and graphs translated, without the cloud."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    PipelineOptions,
+    WorkerOptions,
+)
+from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
+from apache_beam.runners.runner import PipelineRunner, create_runner
+
+from curation.errors import ConfigError
+
+#: Dataflow refuses a job request that is larger
+#: (https://cloud.google.com/dataflow/quotas, "maximum size of a job creation request").
+MOST_REQUEST_BYTES = 10 << 20
+
+
+def is_dataflow(runner: str) -> bool:
+    return runner.lower() in ("dataflowrunner", "dataflow")
+
+
+def check_options(arguments: Sequence[str]) -> None:
+    """Raise ConfigError with one line that tells what is wrong with the options of a job."""
+    unknown = _unknown_options(arguments)
+    if unknown:
+        raise ConfigError(f"{unknown[0]}: no option of Beam or of its Dataflow runner")
+    # A dry run: otherwise Beam asks the cloud for the settings of buckets.
+    options = PipelineOptions([*arguments, "--dry_run=True"], pipeline_type_check=False)
+    cloud = options.view_as(GoogleCloudOptions)
+    for name in ("temp_location", "staging_location"):  # Beam would make a bucket of its own
+        place = getattr(cloud, name) or cloud.temp_location or ""
+        if not place.startswith("gs://"):
+            raise ConfigError(f"options for Dataflow: --{name}={place}: not a gs:// folder")
+    errors = PipelineOptionsValidator(options, _runner()).validate()
+    if errors:
+        raise ConfigError(f"options for Dataflow: {errors[0]}")
+    if not options.view_as(WorkerOptions).sdk_container_image:
+        raise ConfigError(
+            "options for Dataflow: no --sdk_container_image: workers need an image that holds this "
+            "package (deploy/dataflow/README.md)"
+        )
+
+
+def _runner() -> PipelineRunner:
+    try:
+        import apache_beam.runners.dataflow.internal.apiclient  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            f"Dataflow needs further packages: pip install 'curation[dataflow]' ({error})"
+        ) from error
+    return create_runner("DataflowRunner")
+
+
+def _unknown_options(arguments: Sequence[str]) -> list[str]:
+    """Beam passes over options that it doesn't know; a misspelt one would cost a night."""
+    parser = argparse.ArgumentParser(
+        add_help=False, allow_abbrev=False, conflict_handler="resolve", exit_on_error=False
+    )
+    kinds = list(PipelineOptions.__subclasses__())
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        if "_add_argparse_args" in vars(kind):
+            kind._add_argparse_args(parser)
+    try:
+        return parser.parse_known_args(list(arguments))[1]
+    except (argparse.ArgumentError, SystemExit) as error:
+        raise ConfigError(f"options for Dataflow: {error}") from error
+
+
+def job_name(*parts: str) -> str:
+    """A name as Dataflow wants it: lower-case letters, digits and hyphens, a letter first."""
+    name = re.sub(r"[^a-z0-9]+", "-", "-".join(p for p in parts if p).lower()).strip("-")
+    return name if name[:1].isalpha() else f"job-{name}"
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The job that would be sent: its description and the pipeline that is staged beside it."""
+
+    name: str
+    request: dict[str, Any]
+    request_bytes: int
+    pipeline_bytes: int
+    transforms: tuple[str, ...]  # names of the steps that do something, in order
+
+
+def translate(pipeline: beam.Pipeline, folder: Path) -> Translation:
+    """Translate a pipeline of the Dataflow runner, with --dry_run, into the job that it would send.
+
+    Everything that would be staged in Cloud Storage is written to `folder`. No request leaves the
+    machine and no credentials are looked for.
+    """
+    from apache_beam.runners.dataflow.internal import apiclient
+
+    options = pipeline.options
+    cloud = options.view_as(GoogleCloudOptions)
+    cloud.no_auth = True
+    job = pipeline.run().job
+    staging = cloud.staging_location
+    job.google_cloud_options.staging_location = str(folder)
+    job.options.view_as(GoogleCloudOptions).staging_location = str(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        client = apiclient.DataflowApplicationClient(job.options, str(folder))
+        client.create_job_description(job)
+    finally:
+        cloud.staging_location = staging
+    text = job.json()
+    transforms = job.proto_pipeline.components.transforms
+    working = [t.unique_name for t in transforms.values() if t.spec.payload and not t.subtransforms]
+    return Translation(
+        cloud.job_name, json.loads(text), len(text), job.proto_pipeline.ByteSize(), tuple(working)
+    )
