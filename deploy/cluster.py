@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jobserver
 from jobserver import UnavailableError
 
 STATE = "cluster.json"
@@ -129,18 +128,16 @@ def start_worker_pool(cluster: Cluster) -> int:
 
 
 def start_job_server(
-    cluster: Cluster, server: jobserver.JobServer, arguments: Sequence[str], env: dict[str, str]
+    cluster: Cluster,
+    command: Sequence[str],
+    arguments: Sequence[str],
+    env: dict[str, str] | None = None,
 ) -> int:
-    """Start Beam's job server; return the port that runs are sent to."""
+    """Start Beam's job server (Java's command line); return the port that runs are sent to."""
     port = free_port()
-    command = [
-        *java(["-Xmx1g", *server.jvm_options]),
-        *("-cp", server.classpath, server.main_class),
-        *("--job-host=localhost", f"--job-port={port}", "--artifact-port=0", "--expansion-port=0"),
-        f"--artifacts-dir={cluster.folder / 'artifacts'}",
-        *arguments,
-    ]
-    cluster.start("job-server", command, env)
+    own = ["--job-host=localhost", f"--job-port={port}", "--artifact-port=0", "--expansion-port=0"]
+    own.append(f"--artifacts-dir={cluster.folder / 'artifacts'}")
+    cluster.start("job-server", [*command, *own, *arguments], env)
     cluster.wait("the job server", lambda: listens(port))
     return port
 

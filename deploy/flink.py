@@ -36,6 +36,7 @@ rest.port: {rest}
 taskmanager.bind-host: localhost
 taskmanager.host: localhost
 taskmanager.numberOfTaskSlots: {slots}
+classloader.resolve-order: parent-first
 parallelism.default: {slots}
 execution.batch-shuffle-mode: ALL_EXCHANGES_PIPELINED
 """
@@ -88,7 +89,9 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
     conf.mkdir()
     for name in ("flink-conf.yaml", "config.yaml"):  # before and from 2.0
         (conf / name).write_text(_config(rpc, rest, slots))
-    jars = f"{home}/pyflink/lib/*"
+    # The runner stands on the nodes' own class path, so that its classes are loaded and compiled
+    # once, and not for every job.
+    jars = f"{home}/pyflink/lib/*:{server.jar}"
     flink_java = java([*_OPENS, "-cp", jars])
     entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
     cluster.start("jobmanager", [*flink_java, "-Xmx1g", entry, "--configDir", str(conf)])
@@ -101,12 +104,12 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
         cluster.start(f"taskmanager-{i}", [*command, *identity])
     workers = settings.workers
     cluster.wait("TaskManagers", lambda: _overview(rest).get("taskmanagers", 0) >= workers)
-    if settings.job_server.startswith("maven:"):
-        server = type(server)(
-            f"{server.classpath}:{jars}", server.main_class, tuple(_OPENS), server.beam_version
-        )
     pool = start_worker_pool(cluster)
-    endpoint = start_job_server(cluster, server, [f"--flink-master=localhost:{rest}"], {})
+    # What is on the job server's class path goes to the cluster with every job: no more than needed.
+    needed = [*sorted(home.glob("pyflink/lib/log4j-*.jar")), *home.glob("pyflink/lib/flink-dist-*")]
+    path = ":".join(map(str, [*needed, server.jar]))
+    command = [*java([*_OPENS, "-Xmx1g", "-cp", path]), server.main_class]
+    endpoint = start_job_server(cluster, command, [f"--flink-master=localhost:{rest}"])
     return {
         "web": f"http://localhost:{rest}",
         "beam": server.beam_version,

@@ -30,16 +30,14 @@ class Runner:
 
     artifact: str  # of the runner; its job server adds `-job-server`
     main_class: str
-    jvm_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class JobServer:
     """What to start, and for which version of Beam it was made."""
 
-    classpath: str
+    jar: Path
     main_class: str
-    jvm_options: tuple[str, ...]
     beam_version: str
 
 
@@ -55,9 +53,7 @@ def job_server(wanted: str, runner: Runner, cache: Path) -> JobServer:
     beam = beam_version()
     if wanted.startswith("maven:"):
         beam = wanted.removeprefix("maven:")
-        return JobServer(
-            str(_assembled(runner, beam, cache)), runner.main_class, runner.jvm_options, beam
-        )
+        return JobServer(_assembled(runner, beam, cache), runner.main_class, beam)
     if wanted and "://" not in wanted:
         if not Path(wanted).exists():
             raise UnavailableError(f"--job-server: {wanted}: no such file")
@@ -66,7 +62,7 @@ def job_server(wanted: str, runner: Runner, cache: Path) -> JobServer:
         name = f"{runner.artifact}-job-server"
         url = wanted or f"{CENTRAL}/org/apache/beam/{name}/{beam}/{name}-{beam}.jar"
         jar = download(url, cache)
-    return JobServer(str(jar), runner.main_class, runner.jvm_options, beam)
+    return JobServer(jar, runner.main_class, beam)
 
 
 def download(url: str, cache: Path) -> Path:

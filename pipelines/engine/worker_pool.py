@@ -36,7 +36,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["pipelines.engine.preload"])
-        self._workers: dict[str, Any] = {}
+        self._workers: list[Any] = []
         self._lock = threading.Lock()
 
     def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
@@ -47,30 +47,23 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
             )
             with self._lock:
                 process.start()
-                self._forget_ended()
-                self._workers[request.worker_id] = process
+                self._workers = [p for p in self._workers if p.is_alive()] + [process]
             _log.info("worker %s: process %s", request.worker_id, process.pid)
             return beam_fn_api_pb2.StartWorkerResponse()
         except Exception:
             return beam_fn_api_pb2.StartWorkerResponse(error=traceback.format_exc())
 
     def StopWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
-        with self._lock:
-            process = self._workers.pop(request.worker_id, None)
-        if process is not None:
-            _end(process)
+        # A worker ends by itself when the connection to its job does. The name can't say which is
+        # meant: each job and each node counts from one, and this word may come late.
         return beam_fn_api_pb2.StopWorkerResponse()
 
     def stop(self) -> None:
         """End all workers."""
         with self._lock:
-            processes, self._workers = list(self._workers.values()), {}
+            processes, self._workers = self._workers, []
         for process in processes:
             _end(process)
-
-    def _forget_ended(self) -> None:
-        for name in [n for n, p in self._workers.items() if not p.is_alive()]:
-            self._workers.pop(name).join()
 
 
 def _end(process: Any) -> None:
