@@ -105,7 +105,7 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
     workers = settings.workers
     cluster.wait("TaskManagers", lambda: _overview(rest).get("taskmanagers", 0) >= workers)
     pool = start_worker_pool(cluster)
-    # What is on the job server's class path goes to the cluster with every job: no more than needed.
+    # What is on the job server's class path goes to the cluster with every job: only what it needs.
     needed = [*sorted(home.glob("pyflink/lib/log4j-*.jar")), *home.glob("pyflink/lib/flink-dist-*")]
     path = ":".join(map(str, [*needed, server.jar]))
     command = [*java([*_OPENS, "-Xmx1g", "-cp", path]), server.main_class]

@@ -33,20 +33,14 @@ def differences(left: Path, right: Path) -> list[str]:
 
 @contextlib.contextmanager
 def external_workers() -> Iterator[list[str]]:
-    """Options of a run on Beam's embedded job service, whose workers are other processes."""
+    """Options of a run on Beam's embedded job service, with workers of our pool."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    root, python = Path(__file__).resolve().parent.parent, Path(sys.executable)
+    command = [sys.executable, "-m", "pipelines.cli", "worker-pool", "--port", str(port)]
+    root = Path(__file__).resolve().parent.parent
     pool = subprocess.Popen(
-        [python, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"],
-        env={
-            **os.environ,
-            "PATH": f"{python.parent}:{os.environ['PATH']}",  # it starts `python` by that name
-            "PYTHONPATH": str(root),
-        },
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        command, env={**os.environ, "PYTHONPATH": str(root)}, stdout=subprocess.DEVNULL
     )
     try:
         for _ in range(600):

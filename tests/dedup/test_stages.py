@@ -287,6 +287,51 @@ def test_withdrawal_gives_back_what_nothing_else_stands_for(
     assert "names no document" in capsys.readouterr().err
 
 
+def crowded() -> list[Row]:
+    """Much of everything in one place: a URL, a text, near copies, a line, in one of four shards."""
+    text = words(7, 300)
+    rows = [
+        document(f"u{i:03d}", " ".join(words(100 + i, 60)), "http://one.example/", 1 + i % 20)
+        for i in range(0, 800, 4)
+    ]
+    rows += [document(f"x{i:03d}", " ".join(text), day=1 + i % 20) for i in range(0, 400, 4)]
+    rows += [document(f"n{i:03d}", edited(text, 0.03, i), day=1 + i % 20) for i in range(0, 400, 4)]
+    rows += [
+        document(f"l{i:03d}", "the same long line of all\n" + " ".join(words(i, 30)))
+        for i in range(500, 540)
+    ]
+    return rows
+
+
+@pytest.mark.parametrize("edges", [0, 100_000])
+def test_the_exchange_by_key_gives_the_same_bytes(tmp_path: Path, edges: int) -> None:
+    """Hot keys, one huge cluster, one long shard; union-find and alternating stars."""
+    folder = tmp_path / "in"
+    rows = crowded()
+    inputs = write(folder, rows[::8], 3)
+    schema = pa.schema([*DOCUMENTS, pa.field("language", pa.string())])
+    some = {r["id"] for r in rows[::8]}
+    longest = [r for r in rows if r["id"] not in some]
+    pq.write_table(pa.Table.from_pylist(longest, schema), folder / "s9.parquet")
+    work = load(
+        "llama3",
+        [f"dedup-documents.graph.edges_in_memory={edges}", "dedup-documents.index.write=true"],
+    )
+    outputs = []
+    for exchange in ("files", "beam"):
+        output = tmp_path / exchange
+        with Executor(parse_beam_args([], 0, exchange)) as executor:
+            run_plan(plan(work, str(output), [inputs], STAGES.split(",")), executor)
+        outputs.append(output)
+    assert len(read(outputs[0], "dedup-urls", "removed")) > 150
+    assert (
+        max(r["cluster_size"] for r in read(outputs[0], "dedup-documents", "removed").values())
+        > 150
+    )
+    assert manifest(outputs[0], "dedup-lines")["counts"]["lines_cut"] > 20
+    assert differences(*outputs) == []
+
+
 def test_a_portable_runner_gives_the_same_bytes(tmp_path: Path) -> None:
     """Beam's job service with external workers: tasks cross processes as on a cluster.
 
