@@ -145,6 +145,9 @@ def file_system(url: str) -> tuple[Any, str]:
     if getattr(cache, "use_listings_cache", False):
         cache.use_listings_cache = False
         cache.clear()
+    if hasattr(system, "max_concurrency"):
+        # s3fs asks for the size of all it reads, to fetch large files in pieces at a time.
+        system.max_concurrency = 1
     return system, path
 
 

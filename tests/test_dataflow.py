@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from curation.errors import ConfigError
 from pipelines.engine.files import Folder
@@ -67,6 +68,10 @@ def test_every_stage_of_the_sample_recipe_translates(tmp_path: Path) -> None:
     for job in executor.translated:
         (pool,) = job.request["environment"]["workerPools"]
         assert pool["workerHarnessContainerImage"].endswith("/curation:1")
+        (harness,) = pool["sdkHarnessContainerImages"]
+        assert harness["containerImage"].endswith("/curation:1")
+        options = job.request["environment"]["sdkPipelineOptions"]["options"]
+        assert options["number_of_worker_harness_threads"] == 1
         assert any("PerformTask" in name for name in job.transforms)
         assert max(job.pipeline_bytes, job.request_bytes) < 1 << 20
         assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", job.name)
@@ -153,3 +158,25 @@ def test_the_image_has_the_versions_of_the_constraints() -> None:
     assert "ENTRYPOINT [" not in text, "the SDK's own starts the workers"
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE)
     assert all((ROOT / name).exists() for line in copied for name in line.split())
+
+
+def test_costs_grow_with_the_pages_and_follow_the_prices() -> None:
+    reckoning = script("cost")
+    prices = {
+        "vcpu_hour": 0.05,
+        "memory_gb_hour": 0.01,
+        "disk_gb_hour": 0.001,
+        "shuffle_gb": 0.5,
+        "vcpus": 4,
+        "memory_gb": 10,
+        "disk_gb": 100,
+        "busy": 0.5,
+    }
+    stage = reckoning.Stage("extract", 1000, 36.0, 10**6, 10**6)
+    one = reckoning.cost(stage, 1000, prices)
+    # 10 CPU hours are 5 hours of a worker for 0.2 + 0.1 + 0.1 dollars; 1 GB is shuffled.
+    assert one.cpu_hours == pytest.approx(10) and one.documents == 10**6
+    assert one.dollars == pytest.approx(5 * 0.4 + 0.5)
+    assert reckoning.cost(stage, 1000, prices, longer=2).cpu_hours == pytest.approx(20)
+    published = yaml.safe_load((PLACE / "prices.yaml").read_text())
+    assert prices.keys() <= published.keys()

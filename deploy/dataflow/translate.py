@@ -6,7 +6,8 @@
 
 Runs the recipe on this machine (each job's input is the output of those before it) and, before
 each step, checks the options and writes the job that Dataflow would get: `jobs/NAME/job.json` and
-the staged pipeline. Prints their sizes; exit code 1 when one is larger than Dataflow takes.
+the staged pipeline. Prints their sizes, and the bytes that each sends through Dataflow's shuffle;
+`jobs/jobs.json` has the same for `cost.py`. Exit code 1 when a job is larger than Dataflow takes.
 """
 
 from __future__ import annotations
@@ -37,13 +38,18 @@ class TranslatingExecutor(Executor):
         super().__init__(parse_beam_args([], workers))
         self.dataflow, self.place = jobs, place
         self.translated: list[Translation] = []
+        self.shuffled: list[tuple[str, int]] = []  # stage, bytes; one for each job
 
     def run(
         self, stage: str, step: Step, folder: Folder, tasks: Sequence[Task], documents: int = 0
     ) -> int:
         work = write_task_list(folder, step, tasks)
         pipeline = self.dataflow.pipeline(work, isinstance(step, Gathers), f"{stage}-{step.name}")
-        name = f"{stage}-{step.name}".replace("/", "-")
+        name, bytes_shuffled = f"{stage}-{step.name}".replace("/", "-"), 0
+        if isinstance(step, Gathers):
+            sizes = folder.tree()
+            bytes_shuffled = sum(sizes[run] for run in step.runs())
+        self.shuffled.append((stage.partition("/")[0], bytes_shuffled))
         job = translate(pipeline, self.place / name)
         (self.place / name / "job.json").write_text(json.dumps(job.request, indent=1))
         self.translated.append(job)
@@ -70,8 +76,14 @@ def main() -> int:
     except CurationError as error:
         print(f"translate: error: {error}", file=sys.stderr)
         return error.exit_code
-    for job in executor.translated:
-        print(f"{job.name:40}{job.request_bytes:10} bytes{job.pipeline_bytes:10} in the pipeline")
+    table = []
+    for job, (stage, shuffled) in zip(executor.translated, executor.shuffled, strict=True):
+        print(
+            f"{job.name:32}{job.request_bytes:8} bytes{job.pipeline_bytes:8} in the pipeline"
+            f"{shuffled:12} shuffled"
+        )
+        table.append({"job": job.name, "stage": stage, "shuffled": shuffled})
+    (options.jobs / "jobs.json").write_text(json.dumps(table, indent=1))
     largest = max(max(j.request_bytes, j.pipeline_bytes) for j in executor.translated)
     print(f"{len(executor.translated)} jobs; Dataflow takes up to {MOST_REQUEST_BYTES} bytes")
     return int(largest > MOST_REQUEST_BYTES)

@@ -30,6 +30,17 @@ def is_dataflow(runner: str) -> bool:
     return runner.lower() in ("dataflowrunner", "dataflow")
 
 
+#: What every job needs that nobody should have to know. Threads of one process share its memory and
+#: its interpreter: one task at a time, and a process for each vCPU.
+_DEFAULTS = {"--sdk_location": "container", "--number_of_worker_harness_threads": "1"}
+
+
+def with_defaults(arguments: Sequence[str]) -> list[str]:
+    """The options with those that Dataflow needs, where they aren't given."""
+    given = {a.partition("=")[0] for a in arguments}
+    return [*arguments, *(f"{k}={v}" for k, v in _DEFAULTS.items() if k not in given)]
+
+
 def check_options(arguments: Sequence[str]) -> None:
     """Raise ConfigError with one line that tells what is wrong with the options of a job."""
     unknown = _unknown_options(arguments)

@@ -86,6 +86,10 @@ class Folder:
         if "://" not in self.url:
             object.__setattr__(self, "url", os.path.abspath(self.url))
 
+    def __getstate__(self) -> dict[str, Any]:
+        # File systems are opened anew elsewhere: by that machine's settings, and without caches.
+        return {k: v for k, v in self.__dict__.items() if k != "_fs_path"}
+
     @property
     def shown(self) -> str:
         """For people: relative to the working directory where that is shorter."""

@@ -19,7 +19,7 @@ from apache_beam.runners.portability.flink_runner import FlinkRunner
 from apache_beam.runners.portability.spark_runner import SparkRunner
 
 from curation.errors import ConfigError, WorkerError
-from pipelines.engine.dataflow import check_options, is_dataflow, job_name
+from pipelines.engine.dataflow import check_options, is_dataflow, job_name, with_defaults
 from pipelines.engine.pipeline import build
 from pipelines.engine.shuffle import build_gathered
 from pipelines.engine.tasklist import TaskList
@@ -39,6 +39,7 @@ class Jobs:
         self._server: Any = None
         if is_dataflow(runner):
             check_options(self.arguments)
+            self.arguments = with_defaults(self.arguments)
 
     def run(self, work: TaskList, gathered: bool, name: str) -> None:
         """Run all tasks of a step. Raises WorkerError when the job fails."""

@@ -7,10 +7,11 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 
+from curation import stores
 from curation.errors import ConfigError, InputError
 from curation.readers import InputFile
 from curation.schema import DOCUMENTS
@@ -192,13 +193,15 @@ def _manifest_shards(folder: Folder) -> list[Shard]:
 
 def _loose_shards(path: str) -> list[Shard]:
     probe = Folder(path)
+    found = []
     if probe.is_local:
-        found = []
         for match in sorted(glob.glob(path, recursive=True)):
             inside = sorted(glob.glob(f"{glob.escape(match)}/**/*.parquet", recursive=True))
             found += inside or [match]
-    else:
-        found = sorted(probe.fs.glob(probe.path()))
+    elif glob.has_magic(probe.path()):
+        found = sorted(stores.glob(probe.fs, probe.path(), path))
+    elif probe.exists():
+        found = [probe.path(n) for n in probe.tree() if n.endswith(".parquet")] or [probe.path()]
     if not found:
         raise InputError(f"{path}: no such file or stage folder, and no file matches it as a glob")
     shards = []
@@ -221,15 +224,9 @@ def _loose_shards(path: str) -> list[Shard]:
             raise InputError(
                 f"{file}: no column {absent[0]!r}; `curate extract` makes documents of any table"
             )
-        data = folder.read_bytes(name)
-        shards.append(
-            Shard(
-                name.removesuffix(".parquet"),
-                folder,
-                name,
-                hashlib.sha256(data).hexdigest(),
-                metadata.num_rows,
-                len(data),
-            )
-        )
+        with folder.open(name) as handle:
+            digest = hashlib.file_digest(cast(Any, handle), "sha256").hexdigest()
+            size = handle.tell()
+        stem = name.removesuffix(".parquet")
+        shards.append(Shard(stem, folder, name, digest, metadata.num_rows, size))
     return shards

@@ -6,19 +6,24 @@ import errno
 import hashlib
 import io
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("moto", reason="the S3 server of the tests (moto) is not installed")
 s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
 
 from curation import stores  # noqa: E402
-from curation.errors import StoreError  # noqa: E402
+from curation.errors import InputError, StoreError  # noqa: E402
 from curation.readers import discover  # noqa: E402
 from curation.readers.raw import RawFile  # noqa: E402
+from curation.schema import DOCUMENTS  # noqa: E402
 from pipelines.engine.files import Folder  # noqa: E402
+from pipelines.engine.shards import TableWriter  # noqa: E402
+from pipelines.engine.stage import stage_inputs  # noqa: E402
 from tests.faulty_store import KINDS, Proxy, environment, faulty_store  # noqa: E402
 
 RATES = dict.fromkeys(KINDS, 0.06)
@@ -166,6 +171,31 @@ def test_listings_see_what_others_did(store: Proxy) -> None:
     other.rm_file("bucket/fresh/d/a")
     assert not folder.exists("d/a") and folder.size("d/a") is None
     assert (folder / "d").names() == ["b"]
+
+
+def test_documents_by_folder_pattern_and_file(store: Proxy) -> None:
+    folder = Folder("s3://bucket/loose")
+    for name in ("a/x.parquet", "b/y.parquet"):
+        with TableWriter(folder, name, DOCUMENTS) as writer:
+            writer.write(pa.RecordBatch.from_pylist([{"id": "1", "text": "t"}], DOCUMENTS))
+    folder.write_bytes("a/notes.txt", b"x")
+    store.rates = dict.fromkeys(("slow_down", "reset"), 0.1)
+    for path in ("s3://bucket/loose", "s3://bucket/loose/*/*.parquet"):
+        found = stage_inputs([path])
+        assert [(s.name, s.rows) for s in found] == [("x", 1), ("y", 1)]
+        assert found[0].fingerprint == writer.record.sha256 and found[0].bytes > 0
+    (single,) = stage_inputs(["s3://bucket/loose/a/x.parquet"])
+    assert single == found[0]
+    with pytest.raises(InputError, match="no such file"):
+        stage_inputs(["s3://bucket/loose/*/*.nothing"])
+
+
+def test_a_folder_travels_without_its_file_system(store: Proxy) -> None:
+    folder = Folder("s3://bucket/travels")
+    assert not folder.exists()
+    data = pickle.dumps(folder)
+    assert b"fsspec" not in data and b"s3fs" not in data
+    assert pickle.loads(data) == folder
 
 
 def test_failures_for_good_are_told_at_once(store: Proxy) -> None:
