@@ -15,12 +15,15 @@ Two departures, because wrong labels are common:
 from __future__ import annotations
 
 import codecs
+import functools
 import re
 from collections.abc import Iterator
 
 import chardet
 import webencodings  # type: ignore[import-untyped]
 from chardet import EncodingEra
+
+from curation.readers.utf8 import survey
 
 # Python's codec for each encoding of the Encoding standard where the plain name would be narrower.
 _CODECS = {
@@ -182,18 +185,8 @@ def utf8_html(content: bytes, http_charset: str | None) -> tuple[bytes, str]:
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             return _converted(content, len(mark), encoding), encoding
-    odd = _odd(content)
-    wide = _utf16_without_mark(content) if odd else None
-    if not wide and not (odd and content.isascii()) and _is_utf8(content):
-        return content, "utf-8"
-    encoding = _chosen(content, http_charset, True, wide, odd, _mostly_utf8(content))
-    return _converted(content, 0, encoding), encoding
-
-
-def _odd(content: bytes) -> bool:
-    """Whether there is a sign of UTF-16 (NUL), ISO-2022 or HZ (escapes)."""
-    # Single bytes are found many times faster than pairs or patterns.
-    return b"\0" in content or b"\x1b" in content or (b"~" in content and b"~{" in content)
+    encoding = _encoding_of(content, http_charset, html=True)
+    return (content if encoding is None else _converted(content, 0, encoding)), encoding or "utf-8"
 
 
 def _pieces(content: bytes, start: int, encoding: str, errors: str) -> Iterator[str]:
@@ -205,15 +198,6 @@ def _pieces(content: bytes, start: int, encoding: str, errors: str) -> Iterator[
 def _converted(content: bytes, start: int, encoding: str) -> bytes:
     pieces = _pieces(content, start, encoding, "replace")
     return b"".join(piece.encode("utf-8", "replace") for piece in pieces)
-
-
-def _is_utf8(content: bytes) -> bool:
-    try:
-        for _ in _pieces(content, 0, "utf-8", "strict"):
-            pass
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _mostly_utf8(content: bytes) -> bool:
@@ -228,35 +212,33 @@ def _decode(content: bytes, http_charset: str | None, html: bool) -> tuple[str, 
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             return content[len(mark) :].decode(encoding, "replace"), encoding
-    odd = _odd(content)
-    wide = _utf16_without_mark(content) if odd else None
-    if not wide and not (odd and content.isascii()):
-        try:
-            return content.decode("utf-8"), "utf-8"
-        except UnicodeDecodeError:
-            pass
-    broken = content.decode("utf-8", "replace")
-    mostly = _counts_as_utf8(content, len(broken), broken.count("\ufffd"))
-    encoding = _chosen(content, http_charset, html, wide, odd, mostly)
-    if encoding == "utf-8" and mostly:
-        return broken, encoding
+    encoding = _encoding_of(content, http_charset, html) or "utf-8"
     return content.decode(encoding, "replace"), encoding
 
 
-def _chosen(
-    content: bytes,
-    http_charset: str | None,
-    html: bool,
-    wide: str | None,
-    odd: bool,
-    mostly_utf8: bool,
-) -> str:
-    """The encoding of bytes that aren't sound UTF-8: as named, as they look, or as detected."""
-    for named in (encoding_of_label(http_charset), wide, html and declared_encoding(content)):
-        if named and (named != "utf-8" or mostly_utf8):
+def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | None:
+    """The encoding of bytes without a mark: as named, as they look, or as detected.
+
+    None: they are sound UTF-8.
+    """
+    found = survey(content)
+    wide = _utf16_without_mark(content) if found.nul else None
+    # Signs that ASCII bytes are text in an encoding that shifts: ISO-2022 with ESC, HZ with ~{.
+    # Single bytes are found many times faster than pairs.
+    odd = found.ascii and (found.nul or found.escape or (b"~" in content and b"~{" in content))
+    if found.sound and not wide and not odd:
+        return None
+    mostly_utf8 = functools.cache(lambda: _mostly_utf8(content))
+    for name in (
+        lambda: encoding_of_label(http_charset),
+        lambda: wide,
+        lambda: declared_encoding(content) if html else None,
+    ):
+        named = name()
+        if named and (named != "utf-8" or mostly_utf8()):
             return named
-    escapes = odd and content.isascii() and _ESCAPE.search(content)
-    return "utf-8" if mostly_utf8 and not escapes else detect_encoding(content)
+    escapes = odd and _ESCAPE.search(content)
+    return "utf-8" if mostly_utf8() and not escapes else detect_encoding(content)
 
 
 def _counts_as_utf8(content: bytes, characters: int, broken: int) -> bool:

@@ -31,7 +31,7 @@ from curation import resources
 from curation.errors import ConfigError, InputError
 from curation.extract import scan as s
 from curation.extract.features import COUNT, NAMES, Lexicons, features, text_counts
-from curation.extract.forest import Forest
+from curation.extract.forest import MAX_LEAVES, Forest
 from curation.extract.markup import fnv
 from curation.extract.model import Lexicon, Model
 from curation.readers.charset import decode_html
@@ -73,7 +73,7 @@ class ExtractTraining(BaseModel):
     blocks_per_page: int = Field(ge=1)
     label_share: float = Field(gt=0, lt=1)
     trees: int = Field(ge=1)
-    leaves: int = Field(ge=2)
+    leaves: int = Field(ge=2, le=MAX_LEAVES)
     learning_rate: float = Field(gt=0)
     min_samples_leaf: int = Field(ge=1)
     l2: float = Field(ge=0)
