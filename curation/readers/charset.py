@@ -87,6 +87,12 @@ _XML_ENCODING = re.compile(
     rb"\s*<\?xml[^>]*?\sencoding\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)')", re.IGNORECASE
 )
 _HIGH_BYTES = bytes(range(128, 256))
+# Quotation marks, dashes and such, for which windows-1250 to -1258 have the same bytes.
+_SHARED_SIGNS = bytes(
+    byte
+    for byte in _HIGH_BYTES
+    if len({bytes([byte]).decode(f"cp125{page}", "replace") for page in range(9)} - {"\ufffd"}) == 1
+)
 _ESCAPE = re.compile(rb"\x1b[$(]|~\{")
 
 
@@ -135,7 +141,12 @@ def _prescan(head: bytes) -> str | None:
 
 
 def detect_encoding(content: bytes) -> str:
-    """Codec that fits best by the statistics of the bytes (chardet); windows-1252 if none does."""
+    """Codec that fits best by the statistics of the bytes (chardet); windows-1252 if none does.
+
+    It is windows-1252, too, where only signs that it shares with its relatives are beyond ASCII.
+    """
+    if not content.isascii() and content.translate(None, _SHARED_SIGNS).isascii():
+        return "windows-1252"
     found = chardet.detect(content, encoding_era=_ERAS, max_bytes=_DETECTED, compat_names=True)
     name = (found["encoding"] or "windows-1252").lower()
     name = _NARROW.get(name, name)
