@@ -24,7 +24,7 @@ from curation.extract.markup import (
     TAG,
     find,
 )
-from curation.extract.scan import CONTINUED, GENERATOR, IN_LINK, LINKED_DATA, OG_TYPE, PRE, Page
+from curation.extract.scan import CONTINUED, GENERATOR, IN_LINK, LINKED_DATA, OG_TYPE, PRE, QUESTIONS, Page
 
 Table = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]
 
@@ -99,13 +99,13 @@ def page_facts(source: bytes, page: Page) -> npt.NDArray[np.float32]:
     og = source[facts[OG_TYPE] : facts[OG_TYPE + 1]].lower()
     generator = source[facts[GENERATOR] : facts[GENERATOR + 1]].lower()
     linked = b""
-    for slot in range(LINKED_DATA, len(facts), 2):
+    for slot in range(LINKED_DATA, QUESTIONS, 2):
         if facts[slot]:
             linked += source[facts[slot] : facts[slot + 1]]
     kind = 0
     if og:
         kind = 1 if b"article" in og else 2 if b"product" in og else 3 if b"website" in og else 4
-    questions = b"schema.org/QAPage" in source or b'"QAPage"' in linked
+    questions = bool(facts[QUESTIONS]) or b'"QAPage"' in linked
     forum = any(name in generator for name in _FORUMS)
     forum = forum or questions or b"DiscussionForumPosting" in linked
     product = b'Product"' in linked or kind == 2

@@ -75,7 +75,7 @@ TAG_KEYS, TAG_VALUES = hash_table({fnv(name.encode()): index for name, index in 
 # Attributes that the scanner looks at.
 ATTRIBUTES = """
 class id role itemprop hidden style aria-hidden href alt src type encoding alttext data-mathml
-property name content data-lang data-language
+property name content data-lang data-language itemtype
 """.split()
 ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
 ATTRIBUTE_KEYS, ATTRIBUTE_VALUES = hash_table(
@@ -186,8 +186,8 @@ C1_POINTS = np.array(
     np.int64,
 )
 
-# Byte classes.
-SPACE, LETTER, NAME_END = 1, 2, 4
+# Byte classes. PLAIN bytes stand for themselves in text: ASCII that is neither space nor markup.
+SPACE, LETTER, NAME_END, PLAIN = 1, 2, 4, 8
 BYTES = np.zeros(256, np.uint8)
 for _byte in b"\t\n\x0c\r ":
     BYTES[_byte] |= SPACE | NAME_END
@@ -195,5 +195,8 @@ for _byte in b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ":
     BYTES[_byte] |= LETTER
 for _byte in b"/>":
     BYTES[_byte] |= NAME_END
+for _byte in range(33, 127):
+    if _byte not in b"<&":
+        BYTES[_byte] |= PLAIN
 LOWER = np.arange(256, dtype=np.uint8)
 LOWER[65:91] += 32

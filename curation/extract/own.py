@@ -101,7 +101,7 @@ def _fact(source: bytes, page: s.Page, slot: int) -> str:
 def stated_body(source: bytes, page: s.Page) -> str:
     """The longest `articleBody` in the JSON-LD of a page, "" when there is none."""
     best = ""
-    for slot in range(s.LINKED_DATA, s.FACTS, 2):
+    for slot in range(s.LINKED_DATA, s.QUESTIONS, 2):
         start, end = page.facts[slot], page.facts[slot + 1]
         if not start or b"articleBody" not in source[start:end]:
             continue

@@ -46,6 +46,7 @@ from curation.extract.markup import (
     MARKS,
     NAME_END,
     OTHER,
+    PLAIN,
     SPACE,
     TAG,
     TAG_KEYS,
@@ -76,7 +77,8 @@ PRE, CONTINUED, IN_LINK, HAS_BREAK = 1, 2, 4, 8
 # Slots of `Page.facts`.
 TITLE, LANGUAGE, OG_TYPE, GENERATOR, LINKED_DATA = 0, 2, 4, 6, 8
 MAX_LINKED_DATA = 8
-FACTS = LINKED_DATA + 2 * MAX_LINKED_DATA
+QUESTIONS = LINKED_DATA + 2 * MAX_LINKED_DATA  # 1: an element is of schema.org's type QAPage
+FACTS = QUESTIONS + 1
 
 STATUS_OK, STATUS_TOO_MANY, STATUS_UNCLOSED_HIDDEN = 0, 1, 2
 
@@ -114,7 +116,7 @@ class Page(NamedTuple):
     a_kind: Ints
     a_start: Ints
     a_end: Ints
-    facts: Ints  # [FACTS] spans of the source
+    facts: Ints  # [FACTS] spans of the source, and QUESTIONS
 
 
 _A = TAG["a"]
@@ -147,6 +149,7 @@ _AT_PROPERTY, _AT_NAME, _AT_CONTENT = (
     ATTRIBUTE["name"],
     ATTRIBUTE["content"],
 )
+_AT_ITEMTYPE = ATTRIBUTE["itemtype"]
 _AT_LANG = len(ATTRIBUTE)
 _ATTRIBUTES = len(ATTRIBUTE) + 1
 _LANG_HASH, _XML_LANG_HASH = np.uint64(fnv(b"lang")), np.uint64(fnv(b"xml:lang"))
@@ -167,29 +170,67 @@ def _hash_lower(src, i, j):  # type: ignore[no-untyped-def]
     return h
 
 
+# Bytes are looked for eight at a time: `words` is the page as 64-bit words. Subtracting one from
+# each byte borrows into the high bit of those that are zero (H. Warren, Hacker's Delight, 6-1).
+_ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_LOW_BITS = ~_HIGH
+_OPEN = np.uint64(60) * _ONES  # <
+_DASH = np.uint64(45) * _ONES
+
+
 @numba.njit(cache=True, nogil=True)
-def _find_end(src, n, at, name_start, name_end):  # type: ignore[no-untyped-def]
+def _count_open(words):  # type: ignore[no-untyped-def]
+    """How many `<` the page has."""
+    count = np.uint64(0)
+    for k in range(len(words)):
+        x = words[k] ^ _OPEN
+        zero = ~(((x & _LOW_BITS) + _LOW_BITS) | x | _LOW_BITS)
+        count += ((zero >> np.uint64(7)) * _ONES) >> np.uint64(56)
+    return np.int64(count)
+
+
+@numba.njit(cache=True, nogil=True)
+def _next(src, words, i, n, byte, eight):  # type: ignore[no-untyped-def]
+    """Where `byte` (`eight` of it in a word) comes next, from `i`; at least n when it doesn't."""
+    while i < n:
+        if i & 7 == 0:
+            k = i >> 3
+            last = n >> 3
+            while k < last:
+                x = words[k] ^ eight
+                if (x - _ONES) & ~x & _HIGH:
+                    break
+                k += 1
+            i = k << 3
+        if src[i] == byte:
+            break
+        i += 1
+    return i
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_end(src, words, n, at, name_start, name_end):  # type: ignore[no-untyped-def]
     """Where `</name` starts, from `at`; -1 when it doesn't."""
     size = name_end - name_start
-    i = at
     last = n - size - 2
+    i = _next(src, words, at, n, 60, _OPEN)
     while i <= last:
-        if src[i] == 60 and src[i + 1] == 47:
+        if src[i + 1] == 47:
             k = 0
             while k < size and LOWER[src[i + 2 + k]] == LOWER[src[name_start + k]]:
                 k += 1
             if k == size and BYTES[src[i + 2 + size]] & NAME_END:
                 return i
-        i += 1
+        i = _next(src, words, i + 1, n, 60, _OPEN)
     return -1
 
 
 @numba.njit(cache=True, nogil=True)
-def _end_of(src, n, at, name_start, name_end, no_end, tag):  # type: ignore[no-untyped-def]
+def _end_of(src, words, n, at, name_start, name_end, no_end, tag):  # type: ignore[no-untyped-def]
     """`_find_end`, which searches to the end of the page only once for a tag that never ends."""
     if no_end[tag]:
         return -1
-    stop = _find_end(src, n, at, name_start, name_end)
+    stop = _find_end(src, words, n, at, name_start, name_end)
     if stop < 0:
         no_end[tag] = 1
     return stop
@@ -253,6 +294,7 @@ _MATH_TYPE = np.frombuffer(b"math/", np.uint8)
 _DISPLAY = np.frombuffer(b"display", np.uint8)
 _MML = np.frombuffer(b"mml", np.uint8)
 _ASCII = np.frombuffer(b"ascii", np.uint8)
+_QA_PAGE = np.frombuffer(b"schema.org/qapage", np.uint8)
 _LD_JSON = np.frombuffer(b"ld+json", np.uint8)
 
 
@@ -423,11 +465,8 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
 
 
 @numba.njit(cache=True, nogil=True)
-def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped-def]
-    opens = 0
-    for i in range(n):
-        opens += src[i] == 60
-    nodes = min(opens, max_nodes) + 2
+def _scan(src, words, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped-def]
+    nodes = min(_count_open(words), max_nodes) + 2
     text = np.empty(n + n // 4 + 64, np.uint8)
     b_start = np.empty(nodes, np.int32)
     b_end = np.empty(nodes, np.int32)
@@ -518,6 +557,25 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
             keep = pre_top >= 0
             while i < n:
                 c = src[i]
+                if not keep and BYTES[c] & PLAIN:
+                    if space:
+                        if o > start and text[o - 1] != 10:
+                            text[o] = 32
+                            o += 1
+                        space = False
+                    after_break = False
+                    first = i
+                    while BYTES[c] & PLAIN:  # the padding isn't
+                        text[o] = c
+                        o += 1
+                        i += 1
+                        c = src[i]
+                    chars += i - first
+                    if in_link:
+                        link_chars += i - first
+                    if bold:
+                        bold_chars += i - first
+                    continue
                 if c < 128:
                     if c == 60:
                         d = src[i + 1]
@@ -637,8 +695,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                         continue
                     break
         elif i < n:
-            while i < n and src[i] != 60:
-                i += 1
+            i = min(n, _next(src, words, i, n, 60, _OPEN))
         ended = i >= n
         # ---------------------------------------------------------------- markup
         opening = False
@@ -660,8 +717,8 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                     found = False
                     if not no_comment_end:
                         while j + 2 < n:
-                            j += 1
-                            if src[j] == 45 and src[j + 1] == 45:
+                            j = _next(src, words, j + 1, n, 45, _DASH)
+                            if src[j] == 45 and src[j + 1] == 45 and j + 1 < n:
                                 k = j + 2
                                 if src[k] == 33:
                                     k += 1
@@ -766,13 +823,17 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                         av_start[which] = value_start
                         av_end[which] = value_end
             i = min(n, j + 1)
+            if av_start[_AT_ITEMTYPE] >= 0 and _contains(
+                src, av_start[_AT_ITEMTYPE], av_end[_AT_ITEMTYPE], _QA_PAGE
+            ):
+                facts[QUESTIONS] = 1
 
             if tag > LAST_BLOCK and tag <= LAST_SKIPPED:
                 if end_tag:
                     continue
                 stop = -1
                 if not self_closing or tag == _SCRIPT or tag == _TITLE:
-                    stop = _end_of(src, n, i, name_start, name_end, no_end, tag)
+                    stop = _end_of(src, words, n, i, name_start, name_end, no_end, tag)
                 if stop < 0:
                     if tag == _TITLE and facts[TITLE] == 0:  # an unclosed title ends at a tag
                         stop = i
@@ -826,7 +887,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
                     if open_count[_NOSCRIPT] == 0:
                         continue
                 else:
-                    stop = _end_of(src, n, i, name_start, name_end, no_end, tag)
+                    stop = _end_of(src, words, n, i, name_start, name_end, no_end, tag)
                     if stop < 0:
                         continue
                     if stop - i < _LONG_NOSCRIPT:
@@ -843,7 +904,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
             if tag == _MATH:
                 if end_tag:
                     continue
-                stop = _end_of(src, n, i, name_start, name_end, no_end, tag)
+                stop = _end_of(src, words, n, i, name_start, name_end, no_end, tag)
                 if stop < 0:
                     continue
                 if na >= nodes - 1:
@@ -1371,7 +1432,7 @@ def _scan(src, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped
 
 _CDATA = np.frombuffer(b"cdata[", np.uint8)
 _MATHJAX = np.frombuffer(b"mathjax", np.uint8)
-_PADDING = bytes(16)
+_PADDING = 16  # bytes at least, so that looking ahead needs no care
 
 
 def scan(content: bytes, max_depth: int, max_nodes: int, keep_hidden: bool = False) -> Page:
@@ -1381,6 +1442,7 @@ def scan(content: bytes, max_depth: int, max_nodes: int, keep_hidden: bool = Fal
     has more than `max_nodes` elements, blocks or formulas, and STATUS_UNCLOSED_HIDDEN when a hidden
     element ran to the end of the page.
     """
-    source = np.frombuffer(content + _PADDING, np.uint8)
-    parts: tuple[Any, ...] = _scan(source, len(content), max_depth, max_nodes, keep_hidden)
+    padded = content + bytes(_PADDING + -len(content) % 8)
+    source, words = np.frombuffer(padded, np.uint8), np.frombuffer(padded, np.uint64)
+    parts: tuple[Any, ...] = _scan(source, words, len(content), max_depth, max_nodes, keep_hidden)
     return Page(*parts)
