@@ -21,24 +21,17 @@ _LINKED = 0.8  # share of a block's characters in links that makes it one
 _COMMENTS = NAMES.index("region_0")
 _QUESTIONS, _WORDS = NAMES.index("page_questions"), NAMES.index("b_words")
 _LINK_DENSITY = NAMES.index("b_link_density")
-_REMARK = float(np.log1p(5.0))  # as `b_words` counts: shorter ones are names, dates and votes
+_HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
+_REMARK = np.float32(np.log1p(5.0))  # as `b_words` counts: shorter ones are names, dates and votes
 _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
 
 
-def attached(probabilities: npt.NDArray[np.float64], page: s.Page) -> npt.NDArray[np.float64]:
-    """Probabilities [n] where code and formulas share the fate of the text before or behind them.
+@numba.njit(cache=True, nogil=True)
+def attached(probabilities, special, b_element, e_parent):  # type: ignore[no-untyped-def]
+    """Probabilities [n] where code and formulas (`special` [n]) share the fate of the text around.
 
     Their words say little about them; what they stand in says more.
     """
-    words_alike = page.b_chars <= 4 * page.b_atoms
-    special = ((page.b_flags & s.PRE) != 0) | ((page.b_atoms > 0) & words_alike)
-    if not special.any():
-        return probabilities
-    return _attached(probabilities, special, page.b_element, page.e_parent)
-
-
-@numba.njit(cache=True, nogil=True)
-def _attached(probabilities, special, b_element, e_parent):  # type: ignore[no-untyped-def]
     n = len(probabilities)
     out = probabilities.copy()
     after = np.full(n + 1, -1, np.int32)  # the next ordinary block from here on
@@ -92,22 +85,33 @@ class Places(NamedTuple):
 
 def places(page: s.Page, measured: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]) -> Places:
     """Where the blocks of a page stand; row `rows` [n] of `measured` has the features of each."""
-    above = page.e_above[page.b_element]
-    unfolds = (measured[:, _PANEL_NAME] > 0) | (measured[:, _PANEL_ROLE] > 0)
-    comments = measured[:, _COMMENTS] > 0
-    wordy = (measured[:, _WORDS] > _REMARK) & (measured[:, _LINK_DENSITY] < 0.5)
-    remarks = comments & wordy & (measured[:, _QUESTIONS] > 0)
-    return Places(
-        comments[rows],
-        remarks[rows],
-        ((above & ANCESTOR["hidden"]) != 0) & ~unfolds[rows],
-        (above & ANCESTOR["gutter"]) != 0,
-    )
+    return Places(*_places(page.b_element, page.e_above, measured, rows))
+
+
+@numba.njit(cache=True, nogil=True)
+def _places(b_element, e_above, measured, rows):  # type: ignore[no-untyped-def]
+    n = len(b_element)
+    comments = np.zeros(n, np.bool_)
+    remarks = np.zeros(n, np.bool_)
+    hidden = np.zeros(n, np.bool_)
+    gutter = np.zeros(n, np.bool_)
+    for b in range(n):
+        r = rows[b]
+        above = e_above[b_element[b]]
+        comments[b] = measured[r, _COMMENTS] > 0
+        wordy = measured[r, _WORDS] > _REMARK and measured[r, _LINK_DENSITY] < 0.5
+        remarks[b] = comments[b] and wordy and measured[r, _QUESTIONS] > 0
+        unfolds = measured[r, _PANEL_NAME] > 0 or measured[r, _PANEL_ROLE] > 0
+        hidden[b] = above & _HIDDEN != 0 and not unfolds
+        gutter[b] = above & _GUTTER != 0
+    return comments, remarks, hidden, gutter
 
 
 def line_numbers(page: s.Page, gutter: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Which blocks in a gutter [n] are nothing but numbers."""
     out = np.zeros(len(gutter), np.bool_)
+    if not gutter.any():
+        return out
     for block in np.flatnonzero(gutter):
         text = page.text[page.b_start[block] : page.b_end[block]].tobytes()
         out[block] = b"".join(text.split()).isdigit()
@@ -139,47 +143,92 @@ def decide(
     n = len(probabilities)
     if n == 0:
         return Fate(np.zeros(0, np.bool_), probabilities, probabilities, False)
-    weight = page.b_chars + 20.0 * page.b_atoms
-    linked = page.b_link_chars > _LINKED * page.b_chars
-    score = np.where(linked & (probabilities < decision.link_threshold), 0.0, probabilities)
-    score = attached(score, page)
+    score, linked, weight, special = _first_look(
+        probabilities, page.b_chars, page.b_link_chars, page.b_atoms, page.b_flags,
+        decision.link_threshold,
+    )  # fmt: skip
+    if special.any():
+        score = attached(score, special, page.b_element, page.e_parent)
     score = whole_tables(score, page, linked, decision.table_share)
-    score = _with_remarks(score, where, comments)
-    score = _without_hidden(score, weight, where.hidden, decision)
-    score[line_numbers(page, where.gutter)] = 0.0
-    likely = float(weight[score >= decision.open_threshold].sum())
-    sure = float(weight[score >= decision.sure_probability].sum())
-    article = sure >= max(decision.article_characters, decision.sure_share * likely)
-    threshold = np.full(n, decision.article_threshold if article else decision.open_threshold)
-    outside = (score >= threshold) & ~where.comments
-    if float(weight[outside].sum()) >= decision.article_characters:
-        surer = np.maximum(threshold, decision.comment_threshold)
-        threshold = np.where(where.comments, surer, threshold)
-    kept = score >= threshold
-    if not kept.any():
-        kept = score >= score.max()
-    return Fate(kept, score, threshold, article)
+    numbers = line_numbers(page, where.gutter)
+    return Fate(
+        *_decide(
+            score, weight, where.comments, where.remarks, where.hidden, numbers, comments,
+            decision.article_threshold, decision.open_threshold, decision.sure_probability,
+            decision.sure_share, decision.article_characters, decision.comment_threshold,
+        )
+    )  # fmt: skip
 
 
-def _with_remarks(
-    probabilities: npt.NDArray[np.float64], where: Places, comments: bool
-) -> npt.NDArray[np.float64]:
-    """Remarks on questions and answers are part of the page; without comments none of them is."""
-    if not comments:
-        return np.where(where.comments, 0.0, probabilities)
-    return np.where(where.remarks, 1.0, probabilities)
+@numba.njit(cache=True, nogil=True)
+def _first_look(probabilities, b_chars, b_link_chars, b_atoms, b_flags, link_threshold):  # type: ignore[no-untyped-def]
+    """Score, whether it is links, weight, and whether it is code or a formula, of each block."""
+    n = len(probabilities)
+    score = np.empty(n, np.float64)
+    linked = np.empty(n, np.bool_)
+    weight = np.empty(n, np.float64)
+    special = np.empty(n, np.bool_)
+    for b in range(n):
+        linked[b] = b_link_chars[b] > _LINKED * b_chars[b]
+        unlikely = linked[b] and probabilities[b] < link_threshold
+        score[b] = 0.0 if unlikely else probabilities[b]
+        weight[b] = b_chars[b] + 20.0 * b_atoms[b]
+        formula = b_atoms[b] > 0 and b_chars[b] <= 4 * b_atoms[b]
+        special[b] = b_flags[b] & s.PRE != 0 or formula
+    return score, linked, weight, special
 
 
-def _without_hidden(
-    probabilities: npt.NDArray[np.float64],
-    weight: npt.NDArray[np.float64],
-    hidden: npt.NDArray[np.bool_],
-    decision: Decision,
-) -> npt.NDArray[np.float64]:
-    """Hidden text goes, unless it is most of the page, which a script then shows as a whole."""
-    if not hidden.any():
-        return probabilities
-    likely = np.where(probabilities >= decision.open_threshold, weight, 0.0)
-    if likely[hidden].sum() > likely[~hidden].sum():
-        return probabilities
-    return np.where(hidden, 0.0, probabilities)
+@numba.njit(cache=True, nogil=True)
+def _decide(  # type: ignore[no-untyped-def]
+    score, weight, in_comments, remarks, hidden, numbers, comments,
+    article_threshold, open_threshold, sure_probability, sure_share, article_characters,
+    comment_threshold,
+):  # fmt: skip
+    """The parts of a Fate."""
+    n = len(score)
+    score = score.copy()
+    # Remarks on questions and answers are part of the page; without comments none of them is.
+    for b in range(n):
+        if not comments:
+            if in_comments[b]:
+                score[b] = 0.0
+        elif remarks[b]:
+            score[b] = 1.0
+    # Hidden text goes, unless it is most of the page, which a script then shows as a whole.
+    seen = 0.0
+    unseen = 0.0
+    for b in range(n):
+        if score[b] >= open_threshold:
+            if hidden[b]:
+                unseen += weight[b]
+            else:
+                seen += weight[b]
+    likely = 0.0
+    sure = 0.0
+    for b in range(n):
+        if numbers[b] or (hidden[b] and unseen <= seen):
+            score[b] = 0.0
+        if score[b] >= open_threshold:
+            likely += weight[b]
+        if score[b] >= sure_probability:
+            sure += weight[b]
+    article = sure >= max(article_characters, sure_share * likely)
+    needed = article_threshold if article else open_threshold
+    threshold = np.full(n, needed)
+    outside = 0.0
+    for b in range(n):
+        if score[b] >= needed and not in_comments[b]:
+            outside += weight[b]
+    best = 0.0
+    some = False
+    kept = np.empty(n, np.bool_)
+    for b in range(n):
+        if outside >= article_characters and in_comments[b]:
+            threshold[b] = max(needed, comment_threshold)
+        kept[b] = score[b] >= threshold[b]
+        some = some or kept[b]
+        best = max(best, score[b])
+    if not some:
+        for b in range(n):
+            kept[b] = score[b] >= best
+    return kept, score, threshold, article

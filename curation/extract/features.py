@@ -22,11 +22,22 @@ from curation.extract.markup import (
     FLAG_SIDE,
     FNV_PRIME,
     TAG,
-    find,
+    first_keys,
+    slot_of,
 )
-from curation.extract.scan import CONTINUED, GENERATOR, IN_LINK, LINKED_DATA, OG_TYPE, PRE, QUESTIONS, Page
+from curation.extract.scan import (
+    CONTINUED,
+    GENERATOR,
+    IN_LINK,
+    LINKED_DATA,
+    OG_TYPE,
+    PRE,
+    QUESTIONS,
+    Page,
+)
 
-Table = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]
+Weights = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]
+Bits = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]
 
 #: Changes whenever the same page would give other features: models of another version don't load.
 VERSION = 2
@@ -38,13 +49,11 @@ DOMINANT = 0.5  # share of the long text that makes a container dominant
 
 
 class Lexicons(NamedTuple):
-    """What class names and words say: hash -> slot, slot -> value."""
+    """What class names and words say: open-addressing tables of hashes and values, slot by slot."""
 
-    class_table: Table
-    class_weights: npt.NDArray[np.float32]
-    word_table: Table
-    word_weights: npt.NDArray[np.float32]
-    region_table: Table  # hash -> bits
+    classes: Weights
+    words: Weights
+    regions: Bits
 
 
 _BLOCK = """words chars link_density links tags sentences commas digits upper ends first symbols
@@ -114,23 +123,25 @@ def page_facts(source: bytes, page: Page) -> npt.NDArray[np.float32]:
 
 
 @numba.njit(cache=True, nogil=True)
-def class_scores(e_tokens, tokens, keys, slots, values, region_keys, region_bits):  # type: ignore[no-untyped-def]
+def class_scores(e_tokens, tokens, keys, values, region_keys, region_bits):  # type: ignore[no-untyped-def]
     """Score [m] and region bits [m] of the class and id names of each element."""
     m = len(e_tokens) - 1
     score = np.zeros(m, np.float32)
     regions = np.zeros(m, np.int32)
+    first = first_keys(keys, tokens, e_tokens[m])
+    first_region = first_keys(region_keys, tokens, e_tokens[m])
     for e in range(m):
         total = np.float32(0)
         hits = 0
         bits = 0
         for k in range(e_tokens[e], e_tokens[e + 1]):
-            slot = find(keys, slots, tokens[k])
+            slot = slot_of(keys, first[k], tokens[k])
             if slot >= 0:
                 total += values[slot]
                 hits += 1
-            found = find(region_keys, region_bits, tokens[k])
-            if found > 0:
-                bits |= found
+            slot = slot_of(region_keys, first_region[k], tokens[k])
+            if slot >= 0:
+                bits |= region_bits[slot]
         if hits:
             score[e] = total / np.sqrt(np.float32(hits))
         regions[e] = bits
@@ -532,14 +543,9 @@ def features(
     """
     if judged is None:
         judged = np.ones(len(page.b_start), np.bool_)
-    counts, text_hash, word_score, title_size = text_counts(source, page, lexicons)
-    score, regions = class_scores(
-        page.e_tokens,
-        page.tokens,
-        *lexicons.class_table,
-        lexicons.class_weights,
-        *lexicons.region_table,
-    )
+    counts, text_hash, hashes, starts, title_size = text_counts(source, page)
+    word_score = w.word_scores(hashes, starts, *lexicons.words)
+    score, regions = class_scores(page.e_tokens, page.tokens, *lexicons.classes, *lexicons.regions)
     out = np.empty((int(judged.sum()), COUNT), np.float32)
     _features(
         page.b_element, page.b_chars, page.b_link_chars, page.b_links, page.b_tags,
@@ -550,26 +556,23 @@ def features(
     return out
 
 
-_NO_STARTS = np.zeros(0, np.int64)
-_NO_HASHES = np.zeros(0, np.uint64)
+class TextCounts(NamedTuple):
+    """What stands in the blocks of a page, as words.py says."""
+
+    counts: npt.NDArray[np.float32]
+    text_hash: npt.NDArray[np.uint64]
+    hashes: npt.NDArray[np.uint64]
+    hash_starts: npt.NDArray[np.int32]
+    title_size: int  # words
 
 
-def text_counts(
-    source: bytes,
-    page: Page,
-    lexicons: Lexicons,
-    hashes: npt.NDArray[np.uint64] = _NO_HASHES,
-    hash_starts: npt.NDArray[np.int64] = _NO_STARTS,
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint64], npt.NDArray[np.float32], int]:
-    """Counts, text hashes and word scores of the blocks (see words.py), and the title's words."""
+def text_counts(source: bytes, page: Page) -> TextCounts:
+    """Count the words of a page's blocks."""
     title = np.frombuffer(source[page.facts[0] : page.facts[1]] + bytes(8), np.uint8)
     in_title = w.title_words(title, 0, len(title) - 8)
     table = title_table(in_title)
-    counts, text_hash, word_score = w.count_words(
-        page.text, page.b_start, page.b_end, *table,
-        *lexicons.word_table, lexicons.word_weights, hashes, hash_starts,
-    )  # fmt: skip
-    return counts, text_hash, word_score, len(in_title)
+    counted = w.count_words(page.text, page.b_start, page.b_end, *table)
+    return TextCounts(*counted, len(in_title))
 
 
 @numba.njit(cache=True, nogil=True)

@@ -52,6 +52,34 @@ def find(keys, values, key):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
+@numba.njit(cache=True, nogil=True)
+def first_keys(keys, hashes, count):  # type: ignore[no-untyped-def]
+    """What stands in the first slot of each of the first `count` hashes.
+
+    Large tables lie in slow memory: reads that don't wait for each other's outcome overlap.
+    """
+    mask = np.uint64(len(keys) - 1)
+    out = np.empty(count, np.uint64)
+    for k in range(count):
+        out[k] = keys[hashes[k] & mask]
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def slot_of(keys, first, key):  # type: ignore[no-untyped-def]
+    """Slot of a key whose first slot holds `first`, -1 when it is absent."""
+    if first == 0:
+        return np.int64(-1)
+    mask = np.int64(len(keys) - 1)
+    slot = np.int64(key & np.uint64(mask))
+    while first != key:
+        slot = (slot + 1) & mask
+        first = keys[slot]
+        if first == 0:
+            return np.int64(-1)
+    return slot
+
+
 # Elements that end the run of text around them, in an order that models may rely on: append only.
 BLOCKS = """
 body p div li h1 h2 h3 h4 h5 h6 td th dd dt blockquote pre figcaption caption article section main

@@ -47,18 +47,7 @@ class Model:
     @functools.cached_property
     def lexicons(self) -> Lexicons:
         """The lexicons as the hash tables that kernels read."""
-        return Lexicons(
-            _positions(self.classes.keys),
-            self.classes.values.astype(np.float32),
-            _positions(self.words.keys),
-            self.words.values.astype(np.float32),
-            hash_table(
-                {
-                    int(k): int(v)
-                    for k, v in zip(self.regions.keys, self.regions.values, strict=True)
-                }
-            ),
-        )
+        return Lexicons(_weights(self.classes), _weights(self.words), _slots(self.regions))
 
     def save(self, path: Path) -> None:
         """Write the model; the same model gives the same bytes."""
@@ -85,10 +74,18 @@ class Model:
                 archive.writestr(entry, buffer.getvalue())
 
 
-def _positions(
-    keys: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    return hash_table({int(key): index for index, key in enumerate(keys)})
+def _slots(lexicon: Lexicon) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    pairs = zip(lexicon.keys.tolist(), lexicon.values.tolist(), strict=True)
+    return hash_table(dict(pairs))
+
+
+def _weights(lexicon: Lexicon) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]:
+    numbers = np.arange(len(lexicon.keys))
+    keys, slots = _slots(Lexicon(lexicon.keys, numbers))
+    weights = np.zeros(len(keys), np.float32)
+    taken = slots >= 0
+    weights[taken] = lexicon.values[slots[taken]]
+    return keys, weights
 
 
 def read_model(path: Path, name: str) -> Model:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from curation.extract.markup import FNV_PRIME, FNV_START, find
+from curation.extract.markup import FNV_PRIME, FNV_START, find, first_keys, slot_of
 
 # Columns of the counts that `count_words` returns.
 (
@@ -113,20 +113,18 @@ def _folded(point, kind):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def count_words(  # type: ignore[no-untyped-def]
-    text, starts, ends, title_keys, title_values, lex_keys, lex_slots, lex_values,
-                hashes, hash_starts):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Counts [n, COLUMNS], text hash [n] and word score [n] of the blocks text[starts:ends].
+def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[no-untyped-def]
+    """What stands in the blocks text[starts:ends].
 
-    The word score is the sum of the weights of the first words and pairs of words of a short block
-    over the square root of their number. With a non-empty `hash_starts` [n + 1] the hashes of those
-    words and pairs are written into `hashes`, for training.
+    Counts [n, COLUMNS], text hash [n], and the hashes of the first words and pairs of words of the
+    short blocks, with the place [n + 1] where those of each start.
     """
     n = len(starts)
     counts = np.zeros((n, COLUMNS), np.float32)
     whole = np.empty(n, np.uint64)
-    score = np.zeros(n, np.float32)
-    collect = len(hash_starts) > 0
+    hashes = np.empty(n * 2 * SCORED_WORDS, np.uint64)
+    hash_starts = np.empty(n + 1, np.int32)
+    hash_starts[0] = 0
     written = 0
     for b in range(n):
         i = np.int64(starts[b])
@@ -138,8 +136,6 @@ def count_words(  # type: ignore[no-untyped-def]
         word_digit = False
         previous_word = np.uint64(0)
         seen = 0
-        total = np.float32(0)
-        hits = 0
         words = 0
         last = _SPACE
         first = -1
@@ -211,22 +207,11 @@ def count_words(  # type: ignore[no-untyped-def]
                     if find(title_keys, title_values, word) >= 0:
                         shared += 1
                     if scored and seen < SCORED_WORDS:
-                        slot = find(lex_keys, lex_slots, word)
-                        if slot >= 0:
-                            total += lex_values[slot]
-                            hits += 1
-                        if collect:
-                            hashes[written] = word
-                            written += 1
+                        hashes[written] = word
+                        written += 1
                         if seen:
-                            pair = (previous_word * FNV_PRIME) ^ word
-                            slot = find(lex_keys, lex_slots, pair)
-                            if slot >= 0:
-                                total += lex_values[slot]
-                                hits += 1
-                            if collect:
-                                hashes[written] = pair
-                                written += 1
+                            hashes[written] = (previous_word * FNV_PRIME) ^ word
+                            written += 1
                         previous_word = word
                         seen += 1
                     word = FNV_START
@@ -259,11 +244,27 @@ def count_words(  # type: ignore[no-untyped-def]
         counts[b, TITLE_SHARED] = shared
         counts[b, SHORT_WORDS] = short
         whole[b] = h
+        hash_starts[b + 1] = written
+    return counts, whole, hashes[:written], hash_starts
+
+
+@numba.njit(cache=True, nogil=True)
+def word_scores(hashes, starts, keys, values):  # type: ignore[no-untyped-def]
+    """Score [n] of each block: the sum of its weights over the square root of their number."""
+    n = len(starts) - 1
+    score = np.zeros(n, np.float32)
+    first = first_keys(keys, hashes, len(hashes))
+    for b in range(n):
+        total = np.float32(0)
+        hits = 0
+        for k in range(starts[b], starts[b + 1]):
+            slot = slot_of(keys, first[k], hashes[k])
+            if slot >= 0:
+                total += values[slot]
+                hits += 1
         if hits:
             score[b] = total / np.sqrt(np.float32(hits))
-        if collect:
-            hash_starts[b + 1] = written
-    return counts, whole, score
+    return score
 
 
 @numba.njit(cache=True, nogil=True)

@@ -334,13 +334,9 @@ def statistics(example: Example, regions: Lexicon) -> tuple[Any, Any]:
     share = np.bincount(place, positive[owner], len(names)) / np.maximum(
         np.bincount(place, total[owner], len(names)), 1e-9
     )
-    blocks = len(label)
-    hashes = np.zeros(blocks * 32 + 1, np.uint64)
-    starts = np.zeros(blocks + 1, np.int64)
-    plain = Model(_EMPTY, _EMPTY, regions, _NO_FOREST).lexicons
-    text_counts(example.source, page, plain, hashes, starts)
-    block = np.repeat(np.arange(blocks), np.diff(starts)).astype(np.uint64)
-    pairs = np.unique(np.stack([hashes[: starts[-1]], block], 1), axis=0)
+    text = text_counts(example.source, page)
+    block = np.repeat(np.arange(len(label)), np.diff(text.hash_starts)).astype(np.uint64)
+    pairs = np.unique(np.stack([text.hashes, block], 1), axis=0)
     seen, place = np.unique(pairs[:, 0], return_inverse=True)
     mean = np.bincount(place, label[pairs[:, 1].astype(np.int64)], len(seen)) / np.maximum(
         np.bincount(place, minlength=len(seen)), 1
@@ -537,7 +533,7 @@ def train(
 def _measured(example: Example, tables: Lexicons) -> npt.NDArray[np.float32]:
     if example.wordless:
         empty = Model(_EMPTY, _EMPTY, _EMPTY, _NO_FOREST).lexicons
-        tables = tables._replace(word_table=empty.word_table, word_weights=empty.word_weights)
+        tables = tables._replace(words=empty.words)
     return features(example.source, example.page, tables)
 
 
