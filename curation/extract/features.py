@@ -571,8 +571,8 @@ def text_counts(source: bytes, page: Page) -> TextCounts:
     title = np.frombuffer(source[page.facts[0] : page.facts[1]] + bytes(8), np.uint8)
     in_title = w.title_words(title, 0, len(title) - 8)
     table = title_table(in_title)
-    counted = w.count_words(page.text, page.b_start, page.b_end, *table)
-    return TextCounts(*counted, len(in_title))
+    counts, text_hash, hashes, starts = w.count_words(page.text, page.b_start, page.b_end, *table)
+    return TextCounts(counts, text_hash, hashes, starts, len(in_title))
 
 
 @numba.njit(cache=True, nogil=True)

@@ -196,8 +196,8 @@ def utf8_html(content: bytes, http_charset: str | None) -> tuple[bytes, str]:
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             return _converted(content, len(mark), encoding), encoding
-    encoding = _encoding_of(content, http_charset, html=True)
-    return (content if encoding is None else _converted(content, 0, encoding)), encoding or "utf-8"
+    named = _encoding_of(content, http_charset, html=True)
+    return (content, "utf-8") if named is None else (_converted(content, 0, named), named)
 
 
 def _pieces(content: bytes, start: int, encoding: str, errors: str) -> Iterator[str]:
