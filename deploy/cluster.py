@@ -34,10 +34,17 @@ class Cluster:
 
     folder: Path
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _started: dict[str, tuple[Sequence[str], dict[str, str] | None]] = field(default_factory=dict)
+
+    def restart(self, name: str) -> None:
+        """Start a process that ended as it was started before."""
+        self.processes.pop(name).wait()
+        self.start(name, *self._started[name])
 
     def start(
         self, name: str, command: Sequence[str], env: dict[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
+        self._started[name] = (command, env)
         log = open(self.folder / f"{name}.log", "ab")  # noqa: SIM115 (the process keeps it)
         process = subprocess.Popen(
             command,

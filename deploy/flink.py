@@ -9,7 +9,7 @@ import urllib.request
 from typing import Any
 
 from cluster import Cluster, Settings, free_port, java, main, start_job_server, start_worker_pool
-from jobserver import Runner, beam_version, job_server, pip_folder
+from jobserver import Runner, job_server, pip_folder
 
 #: Flink's release by the version of Beam's runner.
 _RELEASES = {"2.2": "2.2.1", "1.19": "1.19.3"}
@@ -37,6 +37,9 @@ taskmanager.bind-host: localhost
 taskmanager.host: localhost
 taskmanager.numberOfTaskSlots: {slots}
 classloader.resolve-order: parent-first
+restart-strategy.type: fixed-delay
+restart-strategy.fixed-delay.attempts: 3
+restart-strategy.fixed-delay.delay: 3 s
 parallelism.default: {slots}
 execution.batch-shuffle-mode: ALL_EXCHANGES_PIPELINED
 """
@@ -70,19 +73,21 @@ def _overview(rest: int) -> dict[str, Any]:
         return {}
 
 
-def runner_of(wanted: str) -> tuple[str, Runner]:
-    """Flink's version and the runner for it; older runners are of older versions of Flink."""
-    beam = wanted.removeprefix("maven:") if wanted.startswith("maven:") else beam_version()
-    flink = "2.2" if tuple(map(int, beam.split(".")[:2])) >= (2, 75) else "1.19"
-    return flink, Runner(
-        f"beam-runners-flink-{flink}", "org.apache.beam.runners.flink.FlinkJobServerDriver"
+def _flink_of(beam: str) -> str:
+    """The newest version of Flink that a version of Beam's runner is for."""
+    return "2.2" if tuple(map(int, beam.split(".")[:2])) >= (2, 75) else "1.19"
+
+
+def _runner_of(beam: str) -> Runner:
+    return Runner(
+        f"beam-runners-flink-{_flink_of(beam)}",
+        "org.apache.beam.runners.flink.FlinkJobServerDriver",
     )
 
 
 def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
-    flink, runner = runner_of(settings.job_server)
-    server = job_server(settings.job_server, runner, settings.cache)
-    release = _RELEASES[flink]
+    server = job_server(settings.job_server, _runner_of, settings.cache)
+    release = _RELEASES[_flink_of(server.beam_version)]
     home = pip_folder(f"apache-flink-libraries=={release}", settings.cache)
     rpc, rest, slots = free_port(), free_port(), settings.processes
     conf = cluster.folder / "conf"
@@ -108,7 +113,7 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
     # What is on the job server's class path goes to the cluster with every job: only what it needs.
     needed = [*sorted(home.glob("pyflink/lib/log4j-*.jar")), *home.glob("pyflink/lib/flink-dist-*")]
     path = ":".join(map(str, [*needed, server.jar]))
-    command = [*java([*_OPENS, "-Xmx1g", "-cp", path]), server.main_class]
+    command = [*java([*_OPENS, "-Xmx1g", "-cp", path]), server.runner.main_class]
     endpoint = start_job_server(cluster, command, [f"--flink-master=localhost:{rest}"])
     return {
         "web": f"http://localhost:{rest}",

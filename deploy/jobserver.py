@@ -13,6 +13,7 @@ import sys
 import urllib.error
 import urllib.request
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +23,11 @@ CENTRAL = "https://repo1.maven.org/maven2"
 
 class UnavailableError(Exception):
     """Something that the engine needs can't be had here."""
+
+
+#: Put together where the job server of the installed Beam can't be had: an older release speaks the
+#: same protocol with its workers.
+_OLDER = "2.62.0"
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class JobServer:
     """What to start, and for which version of Beam it was made."""
 
     jar: Path
-    main_class: str
+    runner: Runner
     beam_version: str
 
 
@@ -45,24 +51,36 @@ def beam_version() -> str:
     return version("apache-beam")
 
 
-def job_server(wanted: str, runner: Runner, cache: Path) -> JobServer:
-    """The job server by path, URL or `maven:VERSION`; by default Maven Central's.
+def job_server(wanted: str, runner_of: Callable[[str], Runner], cache: Path) -> JobServer:
+    """The job server by path, URL or `maven:VERSION`; else Maven Central's, or put together.
 
-    Raises UnavailableError when it can't be had.
+    `runner_of` gives the runner of a version of Beam. Raises UnavailableError.
     """
-    beam = beam_version()
+    if wanted:
+        return _wanted(wanted, runner_of, cache)
+    runner = runner_of(beam_version())
+    name = f"{runner.artifact}-job-server"
+    url = f"{CENTRAL}/org/apache/beam/{name}/{beam_version()}/{name}-{beam_version()}.jar"
+    try:
+        return _wanted(url, runner_of, cache)
+    except UnavailableError as error:
+        print(f"{error}; trying the parts of {_OLDER} with mvn", file=sys.stderr, flush=True)
+        try:
+            return _wanted(f"maven:{_OLDER}", runner_of, cache)
+        except UnavailableError as other:
+            raise UnavailableError(f"{error}; {other}") from None
+
+
+def _wanted(wanted: str, runner_of: Callable[[str], Runner], cache: Path) -> JobServer:
     if wanted.startswith("maven:"):
         beam = wanted.removeprefix("maven:")
-        return JobServer(_assembled(runner, beam, cache), runner.main_class, beam)
-    if wanted and "://" not in wanted:
-        if not Path(wanted).exists():
-            raise UnavailableError(f"--job-server: {wanted}: no such file")
-        jar = Path(wanted).absolute()
-    else:
-        name = f"{runner.artifact}-job-server"
-        url = wanted or f"{CENTRAL}/org/apache/beam/{name}/{beam}/{name}-{beam}.jar"
-        jar = download(url, cache)
-    return JobServer(jar, runner.main_class, beam)
+        return JobServer(_assembled(runner_of(beam), beam, cache), runner_of(beam), beam)
+    runner = runner_of(beam_version())
+    if "://" in wanted:
+        return JobServer(download(wanted, cache), runner, beam_version())
+    if not Path(wanted).exists():
+        raise UnavailableError(f"--job-server: {wanted}: no such file")
+    return JobServer(Path(wanted).absolute(), runner, beam_version())
 
 
 def download(url: str, cache: Path) -> Path:

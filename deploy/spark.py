@@ -60,7 +60,7 @@ def _registered(web: int) -> int:
 
 
 def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
-    server = job_server(settings.job_server, _RUNNER, settings.cache)
+    server = job_server(settings.job_server, lambda _: _RUNNER, settings.cache)
     home = pip_folder(_SPARK, settings.cache) / "pyspark"
     port, web, slots = free_port(), free_port(), settings.processes
     env = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.12"}
@@ -92,7 +92,7 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
     }
     path = os.pathsep.join([str(server.jar), f"{home}/jars/*"])
     own = [f"-D{k}={v}" for k, v in properties.items()]
-    command = [*java([*_OPENS, *own, "-Xmx1g", "-cp", path]), server.main_class]
+    command = [*java([*_OPENS, *own, "-Xmx1g", "-cp", path]), server.runner.main_class]
     endpoint = start_job_server(cluster, command, [f"--spark-master-url={master}"], env)
     return {
         "web": f"http://localhost:{web}",

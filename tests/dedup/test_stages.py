@@ -288,7 +288,7 @@ def test_withdrawal_gives_back_what_nothing_else_stands_for(
 
 
 def crowded() -> list[Row]:
-    """Much of everything in one place: a URL, a text, near copies, a line, in one of four shards."""
+    """Much of everything in one place: a URL, a text, near copies, a line; a long shard."""
     text = words(7, 300)
     rows = [
         document(f"u{i:03d}", " ".join(words(100 + i, 60)), "http://one.example/", 1 + i % 20)

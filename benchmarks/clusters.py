@@ -1,0 +1,246 @@
+"""A recipe here, on Flink and on Spark: the same bytes, at what cost, and after what is killed.
+
+    python benchmarks/clusters.py --input 'crawl/*.warc.gz' --sizes 1 2 4 8
+    python benchmarks/clusters.py --engines flink spark --kill node worker
+
+With `--sizes`, runs read that many eighths of the input (8: all of it). CPU seconds are those of
+all processes from the start of a run to its end; a cluster is up before. With `--kill`, one process
+is killed during every stage, the same command goes on where the run failed, and the bytes are
+compared. Engines that can't be had here are named and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import glob
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "deploy")]
+
+import flink  # noqa: E402
+import spark  # noqa: E402
+from cluster import Cluster, Settings  # noqa: E402
+from jobserver import UnavailableError  # noqa: E402
+
+from tests.folders import differences, digests  # noqa: E402
+
+START = {"flink": flink.start, "spark": spark.start}
+#: Processes that play the node of a cluster.
+NODES = {"flink": "taskmanager-", "spark": "worker-"}
+
+
+@dataclass
+class Engine:
+    """Where runs go."""
+
+    name: str
+    options: list[str]
+    cluster: Cluster | None = None
+
+    def cpu(self) -> float:
+        """CPU seconds of the cluster's processes so far, ended ones included."""
+        if self.cluster is None:
+            return 0.0
+        groups = {p.pid for p in self.cluster.processes.values()}
+        total = 0.0
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, ProcessLookupError):
+                if os.getpgid(process.pid) in groups:
+                    total += sum(process.cpu_times()[:4])
+        return total
+
+
+@contextlib.contextmanager
+def engine(name: str, options: argparse.Namespace) -> Iterator[Engine]:
+    """This machine's pool, or a cluster for as long as it is needed. Raises UnavailableError."""
+    if name == "local":
+        yield Engine("local", [])
+        return
+    with tempfile.TemporaryDirectory(prefix=f"curation-{name}-") as folder:
+        cluster = Cluster(Path(folder))
+        cache = Path(options.cache).expanduser()
+        settings = Settings(Path(folder), cache, 2, 1, options.job_server)
+        try:
+            state = START[name](cluster, settings)
+            yield Engine(name, ["--", *state["options"]], cluster)
+        finally:
+            cluster.stop()
+
+
+def command(options: argparse.Namespace, inputs: list[str], output: Path) -> list[str]:
+    given = ["--input", *inputs] if inputs else []
+    chosen = [part for s in options.set for part in ("--set", s)]
+    arguments = ["run", options.recipe, *given, "--output", str(output), "--quiet", *chosen]
+    return [sys.executable, "-m", "pipelines.cli", *arguments]
+
+
+@dataclass
+class Run:
+    """What a run took."""
+
+    wall: float
+    cpu: float
+    documents: int
+    jobs: int
+
+
+def timed(where: Engine, options: argparse.Namespace, inputs: list[str], output: Path) -> Run:
+    began, cpu, own = time.perf_counter(), where.cpu(), _children()
+    subprocess.run([*command(options, inputs, output), *where.options], check=True, cwd=ROOT)
+    wall = time.perf_counter() - began
+    time.sleep(3)  # workers of the last job end
+    spent = _children() - own + where.cpu() - cpu
+    funnel = json.loads((output / "report.json").read_text())["funnel"]
+    steps = sum(len(e["steps"].keys() - {"beam"}) for e in funnel)
+    return Run(wall, spent, funnel[0]["documents_in"], steps)
+
+
+def _children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def compare(options: argparse.Namespace, files: list[str], scratch: Path) -> int:
+    """Print one line per engine and size. Returns how many runs differ."""
+    print(f"{'engine':<8}{'files':>6}{'documents':>11}{'wall s':>9}{'CPU s':>9}"
+          f"{'us/doc':>9}{'of local':>10}{'jobs':>6}{'differ':>8}", flush=True)  # fmt: skip
+    wrong, local = 0, {}
+    for name in options.engines:
+        with available(name, options) as where:
+            for size in options.sizes if where else ():
+                part = files[: max(1, len(files) * size // max(options.sizes))]
+                output = scratch / f"{name}-{size}"
+                run = timed(where, options, part, output)
+                local.setdefault(size, run)
+                reference = scratch / f"{options.engines[0]}-{size}"
+                found = differences(reference, output)
+                wrong += bool(found)
+                print(f"{name:<8}{len(part):>6}{run.documents:>11,}{run.wall:>9.1f}{run.cpu:>9.1f}"
+                      f"{1e6 * run.cpu / run.documents:>9.0f}{run.cpu / local[size].cpu:>10.2f}"
+                      f"{run.jobs:>6}{len(found):>8} {found[:3] or ''}", flush=True)  # fmt: skip
+    return wrong
+
+
+@contextlib.contextmanager
+def available(name: str, options: argparse.Namespace) -> Iterator[Engine | None]:
+    with contextlib.ExitStack() as stack:
+        try:
+            found = stack.enter_context(engine(name, options))
+        except UnavailableError as error:
+            print(f"{name}: can't be had here: {error}", flush=True)
+            found = None
+        yield found
+
+
+def kill(where: Engine, what: str, dice: random.Random) -> str:
+    """Kill a node (and what it started), or a Python worker; return which."""
+    assert where.cluster is not None
+    processes = where.cluster.processes
+    if what == "node":
+        name = dice.choice([n for n in processes if n.startswith(NODES[where.name])])
+        victims = [psutil.Process(processes[name].pid)]
+        victims += victims[0].children(recursive=True)
+        for victim in victims:
+            with contextlib.suppress(psutil.Error):
+                victim.send_signal(signal.SIGKILL)
+        where.cluster.restart(name)
+        return name
+    pool = psutil.Process(processes["workers"].pid)
+    forked = [c for p in pool.children() for c in p.children()]
+    if not forked:
+        return "no worker"
+    dice.choice(forked).send_signal(signal.SIGKILL)
+    return "Python worker"
+
+
+def stage_at_work(output: Path) -> str:
+    for folder in output.glob("*/.work"):
+        if not (folder.parent / "manifest.json").exists():
+            return folder.parent.name
+    return "-"
+
+
+def disturbed(
+    where: Engine, options: argparse.Namespace, files: list[str], output: Path, what: str
+) -> list[str]:
+    """Run with one process killed in every stage; return what was killed where."""
+    dice, struck, told, runs = random.Random(options.seed), set(), [], 0
+    while runs < 40:
+        runs += 1
+        process = subprocess.Popen(
+            [*command(options, files, output), *where.options], cwd=ROOT, stderr=subprocess.DEVNULL
+        )
+        while process.poll() is None:
+            stage = stage_at_work(output)
+            if stage != "-" and stage not in struck:
+                time.sleep(dice.uniform(0.5, 3))
+                if stage_at_work(output) == stage:
+                    hit = kill(where, what, dice)
+                    if hit != "no worker":
+                        struck.add(stage)
+                        told.append(f"{stage}: {hit}")
+            time.sleep(0.2)
+        if process.returncode == 0:
+            return [*told, f"{runs} times started"]
+        time.sleep(5)
+    return [*told, "never finished"]
+
+
+def faults(options: argparse.Namespace, files: list[str], scratch: Path) -> int:
+    """Print what was killed and how many files differ. Returns how many runs differ."""
+    timed(Engine("local", []), options, files, scratch / "local")
+    whole, wrong = len(digests(scratch / "local")), 0
+    for name in [e for e in options.engines if e != "local"]:
+        with available(name, options) as where:
+            for what in options.kill if where else ():
+                output = scratch / f"{name}-{what}"
+                told = disturbed(where, options, files, output, what)
+                found = differences(scratch / "local", output)
+                wrong += bool(found)
+                print(f"{name}, {what} killed: {len(found)} of {whole} files differ "
+                      f"({'; '.join(told)})", flush=True)  # fmt: skip
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--recipe", default="sample")
+    parser.add_argument("--input", nargs="*", default=[])
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--engines", nargs="+", default=["local", "flink", "spark"])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[1])
+    parser.add_argument("--kill", nargs="*", choices=["node", "worker"], default=[])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--job-server", default="", help="as for deploy/flink.py")
+    parser.add_argument("--cache", default="~/.cache/curation/clusters")
+    parser.add_argument("--scratch", help="keep run folders here")
+    options = parser.parse_args()
+    files = sorted(f for pattern in options.input for f in glob.glob(pattern, recursive=True))
+    scratch = Path(options.scratch or tempfile.mkdtemp(prefix="curation-clusters-"))
+    try:
+        return min(1, (faults if options.kill else compare)(options, files, scratch))
+    finally:
+        if not options.scratch:
+            shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
