@@ -102,6 +102,14 @@ def show(output: Path, peaks: dict[str, tuple[int, int]], wall: float, total: fl
     print(
         f"framework {rest:.1f} s = {rest / total:.1%} of CPU (Beam pipelines {beam_cpu:.1f} s = {beam_cpu / total:.1%})"
     )
+    print(f"{'stage':<20}{'step':<14}{'CPU us/doc':>12}{'bytes written/doc':>20}")
+    for entry in stages:
+        for step, took in entry["steps"].items():
+            if step != "beam":
+                read = max(1, entry["documents_in"])
+                print(
+                    f"{entry['stage']:<20}{step:<14}{1e6 * took['cpu'] / read:>12,.1f}{took['bytes'] / read:>20,.1f}"
+                )
     largest = max((p for p, _ in peaks.values()), default=0)
     print(
         f"peak memory of one process {largest / 2**20:,.0f} MB, of all {max((a for _, a in peaks.values()), default=0) / 2**20:,.0f} MB"

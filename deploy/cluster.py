@@ -67,8 +67,12 @@ class Cluster:
                     tail = (self.folder / f"{name}.log").read_text(errors="replace")[-2000:]
                     raise RuntimeError(f"{name} ended with {process.returncode}:\n{tail}")
             if time.monotonic() > until:
-                raise RuntimeError(f"{what} not ready after {seconds:.0f} s; see {self.folder}")
+                logs = "\n".join(p.read_text(errors="replace")[-500:] for p in self.logs())
+                raise RuntimeError(f"{what} not ready after {seconds:.0f} s\n{logs}".rstrip())
             time.sleep(0.3)
+
+    def logs(self) -> list[Path]:
+        return sorted(self.folder.glob("*.log"))
 
     def stop(self) -> None:
         stop_processes({n: p.pid for n, p in self.processes.items()})
@@ -253,8 +257,16 @@ def _state(settings: Settings) -> dict[str, Any]:
 
 def _down(settings: Settings) -> int:
     stop_processes(_state(settings)["pids"])
-    (settings.folder / STATE).unlink()
+    _clear(settings.folder)
     return 0
+
+
+def _clear(folder: Path) -> None:
+    """Leave nothing but logs and configuration."""
+    (folder / STATE).unlink()
+    for path in folder.iterdir():
+        if path.is_dir() and path.name != "conf":
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _run(engine: str, start: Start, settings: Settings, command: Sequence[str]) -> int:
@@ -268,4 +280,4 @@ def _run(engine: str, start: Start, settings: Settings, command: Sequence[str]) 
         return subprocess.run(whole, env={**os.environ, "PATH": path}).returncode
     finally:
         cluster.stop()
-        (settings.folder / STATE).unlink()
+        _clear(settings.folder)

@@ -6,6 +6,7 @@ import json
 import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 from cluster import Cluster, Settings, free_port, java, main, start_job_server, start_worker_pool
@@ -25,8 +26,10 @@ _OPENS = [
 _HEAP, _MANAGED, _NETWORK = 1536, 128, 128
 
 
-def _config(rpc: int, rest: int, slots: int) -> str:
-    return f"""jobmanager.rpc.address: localhost
+def _config(folder: Path, rpc: int, rest: int, slots: int) -> str:
+    return f"""process.working-dir: {folder}/work
+io.tmp.dirs: {folder}/tmp
+jobmanager.rpc.address: localhost
 jobmanager.rpc.port: {rpc}
 jobmanager.bind-host: localhost
 jobmanager.memory.process.size: 1600m
@@ -36,6 +39,7 @@ rest.port: {rest}
 taskmanager.bind-host: localhost
 taskmanager.host: localhost
 taskmanager.numberOfTaskSlots: {slots}
+blob.service.cleanup.interval: 30
 classloader.resolve-order: parent-first
 restart-strategy.type: fixed-delay
 restart-strategy.fixed-delay.attempts: 3
@@ -91,13 +95,14 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
     home = pip_folder(f"apache-flink-libraries=={release}", settings.cache)
     rpc, rest, slots = free_port(), free_port(), settings.processes
     conf = cluster.folder / "conf"
-    conf.mkdir()
+    for path in (conf, cluster.folder / "tmp", cluster.folder / "work"):
+        path.mkdir()
     for name in ("flink-conf.yaml", "config.yaml"):  # before and from 2.0
-        (conf / name).write_text(_config(rpc, rest, slots))
+        (conf / name).write_text(_config(cluster.folder, rpc, rest, slots))
     # The runner stands on the nodes' own class path, so that its classes are loaded and compiled
     # once, and not for every job.
     jars = f"{home}/pyflink/lib/*:{server.jar}"
-    flink_java = java([*_OPENS, "-cp", jars])
+    flink_java = java([*_OPENS, f"-Djava.io.tmpdir={cluster.folder}/tmp", "-cp", jars])
     entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
     cluster.start("jobmanager", [*flink_java, "-Xmx1g", entry, "--configDir", str(conf)])
     cluster.wait("the JobManager", lambda: bool(_overview(rest)))

@@ -143,9 +143,10 @@ class StageRun:
         seconds = self.folder / SCRATCH / "seconds"
         names = seconds.names(".json")
         for name, record in zip(names, seconds.read_jsons(names), strict=True):
-            step = steps.setdefault(name.split("~")[0], {"wall": 0.0, "cpu": 0.0, "tasks": 0})
-            step["wall"] += record["wall"]
-            step["cpu"] += record["cpu"]
+            zero = {"wall": 0.0, "cpu": 0.0, "bytes": 0, "tasks": 0}
+            step = steps.setdefault(name.split("~")[0], zero)
+            for quantity in ("wall", "cpu", "bytes"):
+                step[quantity] += record[quantity]
             step["tasks"] += 1
         return {"steps": steps}
 

@@ -126,9 +126,9 @@ def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
     except Exception as error:
         place = f"{shown(step, folder)}, shard {task.name}"
         raise WorkerError(f"{place}: {type(error).__name__}: {error}") from error
-    write_seconds(
-        folder, step.name, task.name, time.perf_counter() - wall, time.process_time() - cpu
-    )
+    seconds = time.perf_counter() - wall, time.process_time() - cpu
+    written = sum(f.bytes for f in result.files.values())
+    write_seconds(folder, step.name, task.name, *seconds, written)
     record = {
         "task": task.name,
         "key": task.key(step.settings_key),
@@ -139,8 +139,10 @@ def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
     folder.write_json(record_name(step, task), record)
 
 
-def write_seconds(folder: Folder, step: str, name: str, wall: float, cpu: float) -> None:
-    """Note what a piece of work took.
+def write_seconds(
+    folder: Folder, step: str, name: str, wall: float, cpu: float, written: int = 0
+) -> None:
+    """Note what a piece of work took, and how many bytes it wrote.
 
     Seconds differ from run to run, so they stay in the scratch folder, apart from the records,
     until they are summed into timings.json. CPU seconds are those of the whole process: exact where
@@ -148,7 +150,8 @@ def write_seconds(folder: Folder, step: str, name: str, wall: float, cpu: float)
     """
     global _noted_cpu
     _noted_cpu += cpu
-    folder.write_json(f"{SCRATCH}/seconds/{step}~{name}.json", {"wall": wall, "cpu": cpu})
+    record = {"wall": wall, "cpu": cpu, "bytes": written}
+    folder.write_json(f"{SCRATCH}/seconds/{step}~{name}.json", record)
 
 
 #: CPU seconds that this process has noted so far.

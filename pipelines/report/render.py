@@ -138,9 +138,9 @@ def _seconds(funnel: Sequence[dict[str, Any]]) -> str:
     for e in funnel:
         for step, s in sorted(e["steps"].items()):
             rate = f"{e['documents_in'] / s['cpu']:,.0f}" if s["cpu"] else ""
-            rows.append(
-                [e["stage"], step, int(s["tasks"]), f"{s['wall']:,.2f}", f"{s['cpu']:,.2f}", rate]
-            )
+            seconds = [f"{s['wall']:,.2f}", f"{s['cpu']:,.2f}"]
+            written = f"{s.get('bytes', 0):,}"
+            rows.append([e["stage"], step, int(s["tasks"]), *seconds, rate, written])
     heads = [
         "stage",
         "step",
@@ -148,6 +148,7 @@ def _seconds(funnel: Sequence[dict[str, Any]]) -> str:
         "wall seconds, summed",
         "CPU seconds",
         "documents per CPU second",
+        "bytes written",
     ]
     return _table(heads, rows)
 
