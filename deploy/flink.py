@@ -95,8 +95,8 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
     home = pip_folder(f"apache-flink-libraries=={release}", settings.cache)
     rpc, rest, slots = free_port(), free_port(), settings.processes
     conf = cluster.folder / "conf"
-    for path in (conf, cluster.folder / "tmp", cluster.folder / "work"):
-        path.mkdir()
+    for folder in (conf, cluster.folder / "tmp", cluster.folder / "work"):
+        folder.mkdir()
     for name in ("flink-conf.yaml", "config.yaml"):  # before and from 2.0
         (conf / name).write_text(_config(cluster.folder, rpc, rest, slots))
     # The runner stands on the nodes' own class path, so that its classes are loaded and compiled
