@@ -95,7 +95,7 @@ def serve(port: int, host: str = "localhost") -> None:
 
     Raises ConfigError when the port is taken.
     """
-    server = grpc.server(ThreadPoolExecutor(16))
+    server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
     pool = WorkerPool()
     beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(pool, server)
     try:

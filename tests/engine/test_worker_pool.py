@@ -1,0 +1,30 @@
+"""The pool of workers: what they are forked with, and who may end them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import main
+from tests.folders import external_workers
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def test_kernels_are_loaded_before_the_fork() -> None:
+    """In a process of its own: kernels of this one are in use already."""
+    code = (
+        "from curation.hashing import mix64; import numpy as np; mix64(np.zeros(1, np.uint64));"
+        "from pipelines.engine.preload import load_kernels; assert load_kernels() > 0"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_a_taken_port_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with external_workers() as options:
+        port = options[-1].rpartition(":")[2]
+        assert main(["worker-pool", "--port", port]) == 2
+    assert f"--port {port}" in capsys.readouterr().err
