@@ -3,7 +3,7 @@
     python benchmarks/clusters.py --input 'crawl/*.warc.gz' --sizes 1 2 4 8
     python benchmarks/clusters.py --engines flink spark --kill node worker
 
-With `--sizes`, runs read that many eighths of the input (8: all of it). CPU seconds are those of
+With `--sizes`, runs read parts of the input's files: of `1 2 4 8`, an eighth to all. CPU seconds are those of
 all processes from the start of a run to its end; a cluster is up before. With `--kill`, one process
 is killed during every stage, the same command goes on where the run failed, and the bytes are
 compared. Engines that can't be had here are named and left out.
@@ -124,7 +124,8 @@ def compare(options: argparse.Namespace, files: list[str], scratch: Path) -> int
     for name in options.engines:
         with available(name, options) as where:
             for size in options.sizes if where else ():
-                part = files[: max(1, len(files) * size // max(options.sizes))]
+                # Every so-manieth file, so that sizes don't differ in what they hold.
+                part = [f for i, f in enumerate(files) if i % max(options.sizes) < size]
                 output = scratch / f"{name}-{size}"
                 run = timed(where, options, part, output)
                 local.setdefault(size, run)
