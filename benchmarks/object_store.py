@@ -2,6 +2,7 @@
 
     python benchmarks/object_store.py --rate 0.02
     python benchmarks/object_store.py --no-run --listing 100000
+    python benchmarks/object_store.py --no-run --listing 0 --per-shard
 
 The server is moto, behind a proxy that throttles, errs, hangs up, loses, cuts and delays answers,
 each with the given rate. Prints, for each stage, requests, faults, bytes and seconds, and the files
@@ -16,10 +17,12 @@ import argparse
 import functools
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import psutil
@@ -28,7 +31,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from curation import stores  # noqa: E402
 from curation.recipe import load  # noqa: E402
+from pipelines.engine.execute import Executor, parse_beam_args  # noqa: E402
 from pipelines.engine.files import Folder  # noqa: E402
+from pipelines.run import plan, run_plan  # noqa: E402
 from tests.faulty_store import KINDS, Proxy, environment, faulty_store  # noqa: E402
 from tests.folders import digests  # noqa: E402
 
@@ -94,6 +99,43 @@ def run_stages(proxy: Proxy, recipe: str, files: list[Path], rate: float, place:
     return not different
 
 
+def requests_per_shard(proxy: Proxy, recipe: str) -> None:
+    """How many requests a further shard costs in each stage: 12 shards against 4."""
+    system, _ = stores.file_system("s3://shards")
+    system.mkdir("shards")
+    counts: dict[int, dict[str, Counter[str]]] = {}
+    words = "harbour lantern meadow copper violet engine winter ribbon canyon saddle".split()
+    for shards in (4, 12):
+        for i in range(shards):
+            dice = random.Random(i)
+            lines = [
+                json.dumps({"text": "\n\n".join(_paragraph(dice, words) for _ in range(40))})
+                for _ in range(60)  # in all more than a megabyte, so that files are not grouped
+            ]
+            system.pipe_file(f"shards/{shards}/in/{i:02d}.jsonl", "\n".join(lines).encode())
+        given, output = [f"s3://shards/{shards}/in/*"], f"s3://shards/{shards}/out"
+        counts[shards] = {}
+        # Generated documents don't pass all filters: nothing is left to mix.
+        for stage in (s for s in load(recipe).stages if s not in ("mix", "tokenize")):
+            work = plan(load(recipe), output, given if stage == "extract" else [], [stage])
+            proxy.requests.clear()
+            with Executor(parse_beam_args([], 0)) as executor:
+                run_plan(work, executor)
+            counts[shards][stage] = proxy.requests.copy()
+    print(f"{'requests per shard':20}{'GET':>7}{'PUT':>7}{'other':>7}")
+    for stage in counts[4]:
+        more = {m: (counts[12][stage][m] - counts[4][stage][m]) / 8 for m in counts[12][stage]}
+        get, put = more.pop("GET", 0), more.pop("PUT", 0)
+        print(f"{stage:20}{get:7.1f}{put:7.1f}{sum(more.values()):7.1f}")
+
+
+def _paragraph(dice: random.Random, words: list[str]) -> str:
+    return " ".join(
+        f"The {dice.choice(words)} of the {dice.choice(words)} was not in {dice.randrange(999)}."
+        for _ in range(12)
+    )
+
+
 _LIST = """
 import json, sys, time, psutil
 from curation.readers import discover
@@ -148,6 +190,7 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=0.02, help="of each kind of fault")
     parser.add_argument("--listing", type=int, default=100_000, help="objects to list, 0: none")
     parser.add_argument("--no-run", action="store_true", help="the listing alone")
+    parser.add_argument("--per-shard", action="store_true", help="requests that a shard costs")
     options = parser.parse_args()
     files = sorted(p for p in Path(options.input).glob("*.*z*") if p.is_file())
     same = True
@@ -155,6 +198,9 @@ def main() -> int:
         os.environ.update(environment(proxy))
         if not options.no_run:
             same = run_stages(proxy, options.recipe, files, options.rate, Path(place))
+        if options.per_shard:
+            proxy.rates = {}
+            requests_per_shard(proxy, options.recipe)
         if options.listing:
             proxy.rates = {}
             list_many(proxy, options.listing)
