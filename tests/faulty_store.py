@@ -20,7 +20,7 @@ _ERRORS = {
     "internal": (500, "InternalError", "We encountered an internal error. Please try again."),
 }
 #: All that can go wrong with one request: refused, cut off before or after it was carried out,
-#: answered in part, answered late.
+#: answered in part, answered late. One more, "silent", is for clients of little patience.
 KINDS = (*_ERRORS, "reset", "lost", "truncated", "slow")
 
 
@@ -79,6 +79,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault == "slow":
             time.sleep(0.2)
+        if fault == "silent":  # longer than a client of the tests waits
+            time.sleep(3)
+            self._hang_up()
+            return
         upstream = http.client.HTTPConnection(*self.server.target, timeout=60)
         try:
             headers = {k: v for k, v in self.headers.items() if k.lower() not in _HOP}

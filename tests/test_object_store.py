@@ -72,7 +72,7 @@ def test_same_bytes_from_and_to_a_failing_store(store: Proxy, tmp_path: Path) ->
     with pytest.raises(_InterruptedError):
         run("s3://out/run", _Interrupted)
     run("s3://out/run")
-    assert sum(store.faults.values()) > 5, "some faults happened"
+    assert store.faults, "some faults happened"
     store.rates = {}
     remote = Folder("s3://out/run")
     for name in remote.tree():
