@@ -107,7 +107,7 @@ for _bit, _signs in ((_OPERATOR, "=+<>*"), (_DOUBLES, "=:&|/-"), (_BEFORE_EQUAL,
 _VOWELS = np.zeros(128, np.bool_)
 _VOWELS[[ord(v) for v in "aeiouyAEIOUY"]] = True  # words by themselves in many languages
 _KEYS, _KINDS = lexicon.table(int(_SEED), int(_PRIME))
-_MATH_WORD, _CODE_WORD = lexicon.MATH_WORD, lexicon.CODE_WORD
+_MATH_WORD, _CODE_WORD, _SITE = lexicon.MATH_WORD, lexicon.CODE_WORD, lexicon.SITE
 _SLOT_MASK = np.uint64(lexicon.SLOTS - 1)
 _MATH_GROUP = 9
 
@@ -244,6 +244,7 @@ def _document(  # type: ignore[no-untyped-def]
     after_command = False  # the token before is a TeX command, or belongs to its name
     kind = 0
     tex_braces = 0  # open braces that are TeX's
+    address = False  # inside an address of the web: its dots, slashes and names are no code
     i = begin
     while i < end:
         c, size = code_point(data, i)
@@ -263,7 +264,7 @@ def _document(  # type: ignore[no-untyped-def]
                     in_long += line_chars
                 code_tokens += last == 59 or last == 123 or last == 125  # ; { }
             line_chars = lead = 0
-            bullet = closed = operand = after_command = False
+            bullet = closed = operand = after_command = address = False
             gap = True
             i += 1
             if i < end and data[i] == 10:
@@ -279,6 +280,7 @@ def _document(  # type: ignore[no-untyped-def]
                 lead += 1
             i += size
             gap = True
+            address = False
             continue
         else:
             token = _SEED
@@ -321,7 +323,7 @@ def _document(  # type: ignore[no-untyped-def]
                 closed = False
                 kind = _kind(token, keys, kinds)
                 math_words += kind == _MATH_WORD
-                code_words += kind == _CODE_WORD
+                code_words += kind == _CODE_WORD and not address
                 letter = (
                     length == 1
                     and figures == 0
@@ -331,7 +333,9 @@ def _document(  # type: ignore[no-untyped-def]
                 commands += command
                 markup = command
                 formulas += command or (letter and last != 39 and last != 0x2019)
-                code_tokens += humps > 0 or (not gap and last == 46 and length > 1 and not figures)
+                if not address:
+                    dotted = not gap and last == 46 and length > 1 and not figures
+                    code_tokens += humps > 0 or (dotted and kind != _SITE)
                 operand = letter or figures == length
                 after_command = command
                 last_length = length
@@ -348,7 +352,8 @@ def _document(  # type: ignore[no-untyped-def]
                     elif c == 125 and tex_braces > 0:
                         tex_braces -= 1
                         tex = True
-                    if not gap and not tex:
+                    address = address or (c == 47 and last == 58 and not gap)  # :/
+                    if not gap and not tex and not address:
                         if last_length == 0 and 0 < last < 128:
                             code_tokens += _code_pair(last, c, marks)
                         elif last_length > 1 and not after_command:

@@ -1,4 +1,4 @@
-"""Words that mark mathematics and programming, in several languages.
+"""Words that mark mathematics, programming and names of sites, in several languages.
 
 Part of what the features are: a change needs another FEATURES_VERSION and models trained anew.
 Lower case; a word stands in one list only.
@@ -40,7 +40,7 @@ def return import class const let var function func fn void int str string bool 
 nil true false public private protected static final async await struct enum impl trait interface
 extends implements typedef include printf println print console foreach elif endif try catch
 except finally throw throws raise lambda self args argv kwargs yield github git npm pip sudo apt
-bash shell docker kubernetes container api apis sdk cli http https json yaml xml html css
+bash shell docker kubernetes container api apis sdk cli json yaml xml html css
 javascript typescript python java rust golang ruby php perl scala kotlin swift sql mysql
 postgresql sqlite database query server client backend frontend framework library libraries module
 modules package packages dependency dependencies compiler compile compiled runtime debug debugging
@@ -49,11 +49,22 @@ developer developers software syntax parameter parameters argument arguments met
 objects array arrays variable callback endpoint endpoints url uri config configuration configure
 install installation installed plugin plugins localhost linux unix windows ubuntu terminal command
 commands script scripts file files directory folder stdin stdout regex iterator instance instances
-constructor deploy deployment programmierung entwickler datei befehl quellcode logiciel
-développeur fichier programación código desarrollador программирование код файл разработчик
+constructor deploy deployment refactor refactoring devops agile scrum algorithm algorithms
+microservices serverless webhook wasm toolchain ide kernel cache caching react angular django flask
+rails node webpack android firmware opensource llm programmierung programmieren programmiersprache
+entwickler datei befehl quellcode quelltext datenbank skript schnittstelle logiciel développeur
+fichier programmation serveur programación programador código desarrollador servidor programação
+desenvolvedor programmazione sviluppatore programowanie programista yazılım программирование код
+файл разработчик функция переменная сервер библиотека скрипт
 """
 
-MATH_WORD, CODE_WORD = 1, 2
+#: Last parts of names of sites; those that are endings of source files as well are not among them.
+SITES = """
+com org net info edu gov biz eu de uk fr it es nl be at ch ru cz se no fi dk br mx ar cn jp kr tw au
+nz ca us ua tr gr hu ro onion
+"""
+
+MATH_WORD, CODE_WORD, SITE = 1, 2, 3
 #: Slots of the table; a power of two, several times the words, so that most probes hit at once.
 SLOTS = 4096
 
@@ -68,8 +79,8 @@ def table(seed: int, prime: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np
     """
     keys = np.zeros(SLOTS, np.uint64)
     kinds = np.zeros(SLOTS, np.uint8)
-    for kind, words in ((MATH_WORD, MATH.split()), (CODE_WORD, CODE.split())):
-        for word in words:
+    for kind, words in ((MATH_WORD, MATH), (CODE_WORD, CODE), (SITE, SITES)):
+        for word in words.split():
             h = seed
             for character in word:
                 h = ((h ^ ord(character)) * prime) & _MASK

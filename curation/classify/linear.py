@@ -20,7 +20,7 @@ from curation.classify.features import BITS, SHAPE, Features
 from curation.errors import ConfigError
 
 #: Changes whenever the same text would give other features: models of another version don't load.
-FEATURES_VERSION = 3
+FEATURES_VERSION = 4
 
 #: Standardised dense features are cut here, so that one odd page can't outvote its words.
 CLIP = 4.0
