@@ -3,8 +3,7 @@
 python models/train.py --data FOLDER [--only NAME]
 
 FOLDER holds lid/dev.jsonl.gz, lid/outofset-dev.jsonl.gz, quality/dev.jsonl.gz and
-domain/dev.jsonl.gz. The same data and library versions give
-the same bytes.
+domain/dev.jsonl.gz. The same data and library versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from curation.train import (
 from curation.train.settings import LinearTraining, default_settings
 
 COMMAND = "python models/train.py --data FOLDER --only {}"
-MORE = {"domain": " --documentation docs.jsonl.gz  # models/domain/make_corpus.py"}
+MORE = {"domain": " --corpus CORPUS  # models/domain/make_corpus.py --data FOLDER CORPUS"}
 LICENCE = "Apache-2.0"
 VERSION = "1"
 GRADED = (
@@ -35,8 +34,10 @@ GRADED = (
 SOURCED = (
     "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "
     "WCXB, XQuAD (CC BY, CC BY-SA), gsm8k, AQuA, TheAlgorithms, Rust by Example, Vue docs, jwarc, "
-    "warcio.js (MIT, Apache-2.0, CC BY), and documentation packages of Debian 12 (free licences); "
-    "only weights are distributed."
+    "warcio.js (MIT, Apache-2.0, CC BY), with 16 corrections; web pages of public extraction sets "
+    "(WCXB, scrapinghub, magic-html, readability, trafilatura, WebMainBench) and documentation "
+    "packages of Debian 12 (free licences), labelled by us; generated mathematics. Only weights "
+    "are distributed."
 )
 SPOKEN = (
     "Texts in 176 languages and in 391 others: FLORES (SIB-200), Leipzig corpora, Universal "
@@ -46,23 +47,37 @@ SPOKEN = (
 )
 
 
+#: Weights of the files of examples of the domains; None: the graded pages.
+DOMAIN_FILES = {
+    "sourced.jsonl.gz": 1.0,
+    None: 3.0,
+    "documentation.jsonl.gz": 0.5,
+    "web.jsonl.gz": 3.0,
+    "problems.jsonl.gz": 0.5,
+}
+
+
+def domain_inputs(graded: Path, corpus: Path) -> list[Path]:
+    """The files of `DOMAIN_FILES`, in order."""
+    return [corpus / name if name else graded for name in DOMAIN_FILES]
+
+
 def domain_settings() -> LinearTraining:
-    """Graded web pages count twice: they are what the model is for, and few of them are code."""
+    """Web pages count more: they are what the model is for, and few of them are code."""
     settings = default_settings("domain", LinearTraining)
-    return settings.model_copy(update={"file_weights": (1.0, 2.0, 1.0)})
+    return settings.model_copy(update={"file_weights": tuple(DOMAIN_FILES.values())})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument(
-        "--documentation", type=Path, help="for the domains: made by models/domain/make_corpus.py"
+        "--corpus", type=Path, help="for the domains: made by models/domain/make_corpus.py"
     )
     parser.add_argument("--only", choices=["corrector", "citable", "quality", "domain", "topic"])
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
     graded = options.data / "quality" / "dev.jsonl.gz"
-    sourced = options.data / "domain" / "dev.jsonl.gz"
     spoken = [options.data / "lid" / n for n in ("dev.jsonl.gz", "outofset-dev.jsonl.gz")]
     tasks = {
         "corrector": (partial(train_corrector, pages=[graded]), spoken, SPOKEN),
@@ -70,15 +85,15 @@ def main() -> None:
         "quality": (train_quality, [graded], GRADED),
         "domain": (
             partial(train_domain, settings=domain_settings()),
-            [sourced, graded, options.documentation],
+            domain_inputs(graded, options.corpus) if options.corpus else [],
             SOURCED,
         ),
         "topic": (train_topic, [graded], GRADED),
     }
     for name, (train, inputs, source) in tasks.items():
         if options.only in (None, name):
-            if None in inputs:
-                parser.error("the domain model needs --documentation")
+            if not inputs:
+                parser.error("the domain model needs --corpus")
             about = About(VERSION, LICENCE, source, COMMAND.format(name) + MORE.get(name, ""))
             print(train(inputs, options.output / name, about), file=sys.stdout, flush=True)
 

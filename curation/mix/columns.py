@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from curation.errors import InputError
 from curation.mix.keys import draw_keys, topic_values
+from curation.mix.ranks import Ranks, rank
 from curation.mix.settings import Mixture
 
 NARROW = pa.schema(
@@ -19,6 +20,7 @@ NARROW = pa.schema(
         ("source", pa.string()),  # name of the input, see `curation.inputs`
         ("domain", pa.string()),
         ("topic", pa.string()),  # may be null
+        ("language", pa.string()),  # may be null
         ("quality", pa.float64()),  # may be null
         ("tokens", pa.int64()),  # as they will be written
     ]
@@ -61,8 +63,16 @@ def cell_names(batch: pa.RecordBatch | pa.Table) -> list[tuple[str, str]]:
     return sorted((row["source"], row["domain"]) for row in pairs)
 
 
-def rows(batch: pa.RecordBatch | pa.Table, cells: list[tuple[str, str]], settings: Mixture) -> Rows:
-    """Columns of `NARROW` as flat arrays; InputError on a (source, domain) not in `cells`."""
+def rows(
+    batch: pa.RecordBatch | pa.Table,
+    cells: list[tuple[str, str]],
+    settings: Mixture,
+    ranks: Ranks | None = None,
+) -> Rows:
+    """Columns of `NARROW` as flat arrays; InputError on a (source, domain) not in `cells`.
+
+    Without `ranks` the keys of domains that are weighted by rank mean nothing.
+    """
     places = {cell: k for k, cell in enumerate(cells)}
     for cell in cell_names(batch):
         if cell not in places:
@@ -77,7 +87,7 @@ def rows(batch: pa.RecordBatch | pa.Table, cells: list[tuple[str, str]], setting
     return Rows(
         _cells(batch, places),
         tokens,
-        draw_keys(hashes, _weights(batch, settings), settings.seed),
+        draw_keys(hashes, _weights(batch, settings, ranks or {}), settings.seed),
         topic_values(hashes, settings.seed),
         shares,
         tokens < (settings.min_tokens or 0),
@@ -105,10 +115,24 @@ def _cells(
     ]
 
 
-def _weights(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> npt.NDArray[np.float64] | None:
-    """Quality weight of each document, or None where all are drawn alike."""
-    if not settings.quality_weights:
-        return None
-    quality = pc.fill_null(_flat(batch, "quality").cast(pa.float64()), settings.missing_quality)
-    places, weights = zip(*settings.quality_weights, strict=True)
-    return np.interp(quality.to_numpy(zero_copy_only=False), places, weights)
+def _weights(
+    batch: pa.RecordBatch | pa.Table, settings: Mixture, ranks: Ranks
+) -> npt.NDArray[np.float64]:
+    """Weight of each document; NaN where all of its domain are drawn alike."""
+    out = np.full(batch.num_rows, np.nan)
+    if settings.quality_weights:
+        quality = pc.fill_null(_flat(batch, "quality").cast(pa.float64()), settings.missing_quality)
+        out = _interpolated(quality.to_numpy(zero_copy_only=False), settings.quality_weights)
+    for domain in ranks:
+        ours = pc.equal(_flat(batch, "domain"), domain)
+        found = rank(batch.filter(ours), ranks[domain], settings.missing_quality)
+        points = settings.domains[domain].rank_weights
+        out[ours.to_numpy(zero_copy_only=False)] = _interpolated(found, points)
+    return out
+
+
+def _interpolated(
+    values: npt.NDArray[np.float64], points: list[tuple[float, float]]
+) -> npt.NDArray[np.float64]:
+    places, weights = zip(*points, strict=True)
+    return np.interp(values, places, weights)

@@ -38,7 +38,7 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     """
     if any(cell.kept is None for cell in mix.cells):
         raise ConfigError("mix: the plan has no cuts yet; settle it first")
-    r = rows(batch, mix.cell_names, mix.settings)
+    r = rows(batch, mix.cell_names, mix.settings, mix.ranks)
     whole = np.array([cell.whole_epochs for cell in mix.cells], np.int64)
     partial = np.array([cell.cut is not None for cell in mix.cells], bool)
     cuts = np.array([cell.cut or 0 for cell in mix.cells], np.uint64)
@@ -46,12 +46,14 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     drawn = whole[r.cells] + (partial[r.cells] & (r.keys <= cuts[r.cells]))
     repeats = np.where(allowed, drawn, 0).astype(np.int32)
 
-    weighted = bool(mix.settings.quality_weights)
+    weighted = np.array([mix.settings.weighted(cell.domain) for cell in mix.cells], bool)
     thresholds = np.where(partial, key_values(cuts, weighted), 0.0)[r.cells]
     gone = repeats == 0
     cases = [~r.outlived, r.too_short, r.too_long]
     reason = np.select(cases, [TOPIC_DOWNSAMPLED, TOO_SHORT, TOO_LONG], OVER_BUDGET)
-    value = np.select(cases, [r.topic_values, r.tokens, r.tokens], key_values(r.keys, weighted))
+    value = np.select(
+        cases, [r.topic_values, r.tokens, r.tokens], key_values(r.keys, weighted[r.cells])
+    )
     limits = [float(mix.settings.min_tokens or 0), float(mix.settings.max_tokens or 0)]
     threshold = np.select(cases, [r.topic_shares, *limits], thresholds)
     return Draw(

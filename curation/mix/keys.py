@@ -47,24 +47,27 @@ def negative_log(u: F64) -> F64:
     return -(2 * s * total + e * _LN2)
 
 
-def draw_keys(id_hashes: U64, weights: F64 | None, seed: int) -> U64:
+def draw_keys(id_hashes: U64, weights: F64, seed: int) -> U64:
     """Key of each document: the lower, the earlier it is drawn. uint64 [n].
 
-    Without weights the keys are uniform. With weights (> 0) they order documents as sampling
-    without replacement, proportional to weight, would draw them (Efraimidis and Spirakis 2006):
-    -ln(u) / weight, as the bits of the float64, which sort alike.
+    Where the weight is NaN the keys are uniform. With weights (> 0) they order documents as
+    sampling without replacement, proportional to weight, would draw them (Efraimidis and Spirakis
+    2006): -ln(u) / weight, as the bits of the float64, which sort alike. Keys of the two kinds are
+    not to be compared.
     """
     bits = _uniform_bits(id_hashes, seed, _DRAW)
-    if weights is None:
-        return bits
-    return (negative_log(_open_unit(bits)) / weights).view(np.uint64)
+    weighted = ~np.isnan(weights)
+    bits[weighted] = (negative_log(_open_unit(bits[weighted])) / weights[weighted]).view(np.uint64)
+    return bits
 
 
-def key_values(keys: U64, weighted: bool) -> F64:
-    """Keys as numbers for people: uniform in [0, 1), or -ln(u) / weight."""
-    if weighted:
-        return keys.view(np.float64)
-    return (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
+def key_values(keys: U64, weighted: npt.NDArray[np.bool_]) -> F64:
+    """Keys as numbers for people: uniform in [0, 1), or -ln(u) / weight where weighted."""
+    return np.where(
+        weighted,
+        keys.view(np.float64),
+        (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53,
+    )
 
 
 def topic_values(id_hashes: U64, seed: int) -> F64:

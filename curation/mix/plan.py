@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from curation.errors import ConfigError, InputError
 from curation.mix.columns import cell_names, rows
+from curation.mix.ranks import Ranks
 from curation.mix.settings import Mixture
 
 STATS = pa.schema(
@@ -69,6 +70,7 @@ class MixPlan:
     wanted: dict[str, int]  # tokens by domain, whether or not there are so many
     cells: tuple[Cell, ...]
     short: tuple[Shortage, ...]
+    ranks: Ranks = field(default_factory=dict)  # of domains that are weighted by rank
 
     @property
     def cell_names(self) -> list[tuple[str, str]]:
@@ -138,6 +140,7 @@ class MixPlan:
             "wanted": dict(self.wanted),
             "cells": [asdict(cell) for cell in self.cells],
             "short": [asdict(shortage) for shortage in self.short],
+            "ranks": {domain: dict(ranks) for domain, ranks in self.ranks.items()},
         }
 
     @classmethod
@@ -149,6 +152,7 @@ class MixPlan:
             dict(values["wanted"]),
             tuple(Cell(**cell) for cell in values["cells"]),
             tuple(Shortage(**shortage) for shortage in values["short"]),
+            values["ranks"],
         )
 
     def with_cells(self, cells: Iterable[Cell]) -> MixPlan:

@@ -11,6 +11,11 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0)]
 
 
+def _check_points(name: str, points: list[tuple[float, float]]) -> None:
+    if any(b <= a for (a, _), (b, _) in pairwise(points)):
+        raise ValueError(f"{name} must go from lower to higher quality")
+
+
 class DomainMix(BaseModel):
     """What a domain gets of the budget."""
 
@@ -18,6 +23,17 @@ class DomainMix(BaseModel):
 
     share: Share = Field(description="Part of the token budget; all shares sum to 1")
     max_epochs: float = Field(gt=0, description="How often its documents may repeat at most")
+    rank_weights: list[tuple[Share, Weight]] = Field(
+        default=[],
+        description="Points (rank, weight) that take the place of `quality_weights` for this "
+        "domain; a document's rank is the share of the domain's documents of its language that "
+        "have lower quality; empty: none",
+    )
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        _check_points("rank_weights", self.rank_weights)
+        return self
 
 
 class SourceMix(BaseModel):
@@ -68,10 +84,17 @@ class Mixture(BaseModel):
         total = sum(domain.share for domain in self.domains.values())
         if abs(total - 1) > 1e-9:
             raise ValueError(f"shares of the domains sum to {total:g}, not 1")
-        places = [quality for quality, _ in self.quality_weights]
-        if any(b <= a for a, b in pairwise(places)):
-            raise ValueError("quality_weights must go from lower to higher quality")
+        _check_points("quality_weights", self.quality_weights)
         return self
+
+    @property
+    def ranked(self) -> list[str]:
+        """Domains whose documents are weighted by rank."""
+        return [name for name, domain in self.domains.items() if domain.rank_weights]
+
+    def weighted(self, domain: str) -> bool:
+        """Whether documents of a domain are drawn by weight, not all alike."""
+        return bool(self.quality_weights) or domain in self.ranked
 
     def source(self, name: str) -> SourceMix:
         """Weight and epochs of an input, named or not."""

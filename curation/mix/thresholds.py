@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from curation.mix.columns import Rows, rows
 from curation.mix.plan import MixPlan, merge_stats, plan, stats
+from curation.mix.ranks import learn
 from curation.mix.settings import Mixture
 
 _BITS = 16  # of a key that choose its bin
@@ -33,7 +34,7 @@ class Crossing:
 
 
 def _eligible(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Rows:
-    r = rows(batch, mix.cell_names, mix.settings)
+    r = rows(batch, mix.cell_names, mix.settings, mix.ranks)
     return r.only(r.eligible)
 
 
@@ -106,9 +107,10 @@ def settle(mix: MixPlan, where: Crossing, parts: Iterable[pa.RecordBatch]) -> Mi
 
 
 def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) -> MixPlan:
-    """The whole way in one process: stats, targets, cuts. `tables` hold rows of `NARROW`."""
+    """The whole way in one process: stats, targets, ranks, cuts; `tables` are rows of `NARROW`."""
     held = list(tables)
     mix = plan(merge_stats(stats(table, settings) for table in held), settings)
+    mix = replace(mix, ranks=learn(held, settings.ranked, settings.missing_quality))
     total = np.zeros((len(mix.cells), BINS), np.int64)
     for table in held:
         total += histogram(table, mix)

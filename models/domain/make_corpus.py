@@ -1,9 +1,17 @@
-"""Pages of software documentation for the domain model: python models/domain/make_corpus.py OUT
+"""Texts for the domain model: python models/domain/make_corpus.py --data FOLDER OUT
 
-Downloads documentation packages of Debian 12 (`apt-get download`, no root needed), takes up to 40
-HTML pages of each, extracts their text and writes JSONL (`text`, `label`, `source`) to OUT, a
-.jsonl.gz. Licences are free ones (MIT, BSD, Apache-2.0, GPL, PostgreSQL, public domain); only a
-model's weights are distributed, no text.
+Writes four files to OUT, JSON lines with `text`, `label` and `source` or `url`:
+
+- sourced.jsonl.gz: FOLDER/domain/dev.jsonl.gz, labelled by source. Some of its articles are about
+  programming; by our reading (`labels.tsv`) they are code, or left out where they are neither.
+- documentation.jsonl.gz: up to 40 HTML pages of each of some documentation packages of Debian 12
+  (`apt-get download`, no root needed); free licences (MIT, BSD, Apache-2.0, GPL, PostgreSQL, public
+  domain).
+- web.jsonl.gz: real pages of FOLDER/extract whose sets may train a shipped model, as our extractor
+  reads them, labelled by us (`labels.tsv`; the rest is general); without copies of graded pages.
+- problems.jsonl.gz: generated mathematics (`problems.py`).
+
+Only a model's weights are distributed, no text.
 """
 
 from __future__ import annotations
@@ -16,9 +24,15 @@ import json
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+import xxhash
+from problems import documents
 
 from curation.extract import extract
+from curation.train.inputs import rows
 
 PACKAGES = (
     "apache2-doc bash-doc cmake-doc erlang-doc git-doc nodejs-doc python-attr-doc "
@@ -30,6 +44,39 @@ LISTS = ("genindex", "py-modindex", "search.html", "/_sources", "/changelog", "N
 PAGES, CANDIDATES = 40, 70
 SIZES = range(3_000, 400_000)
 CHARACTERS = range(600, 20_001)
+
+WEB = (
+    "magichtml-article magichtml-forum readability scrapinghub trafilatura-eval wcxb "
+    "webmainbench-sample"
+).split()
+SHORTEST = 200  # characters of a page of the web
+SHINGLE, SAMPLE = 24, 4  # letters; one shingle in so many is compared
+COPIED = 0.2  # share of its shingles that makes a page a copy
+
+LEFT_OUT = "-"
+EACH = 60  # generated documents of each kind
+SEED = 0
+
+Rows = Iterator[dict[str, Any]]
+
+
+def read_labels() -> dict[tuple[str, str], str]:
+    lines = Path(__file__).with_name("labels.tsv").read_text(encoding="utf-8").splitlines()
+    return {(part, name): label for part, name, label in (x.split("\t") for x in lines[1:])}
+
+
+def sourced(data: Path, labels: dict[tuple[str, str], str]) -> Rows:
+    for _, row in rows(data / "domain" / "dev.jsonl.gz"):
+        row["label"] = labels.get(("domain", row["id"]), row["label"])
+        if row["label"] != LEFT_OUT:
+            yield row
+
+
+def documentation() -> Rows:
+    with tempfile.TemporaryDirectory() as folder:
+        for package in PACKAGES:
+            for text in pages_of(package, Path(folder)):
+                yield {"text": text, "label": "code", "source": f"debian:{package}"}
 
 
 def pages_of(package: str, folder: Path) -> list[str]:
@@ -50,19 +97,65 @@ def pages_of(package: str, folder: Path) -> list[str]:
     return [text for text in texts if len(text) in CHARACTERS][:PAGES]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    options = parser.parse_args()
+def web(data: Path, labels: dict[tuple[str, str], str]) -> Rows:
+    graded = [row for _, row in rows(data / "quality" / "dev.jsonl.gz")]
+    addresses = {row["url"] for row in graded}
+    known = [shingles(row["text"]) for row in graded]
+    for name, html, url in saved_pages(data):
+        label = labels.get(name, "general")
+        if label == LEFT_OUT or url in addresses:
+            continue
+        text = extract(html, url=url).text
+        own = shingles(text)
+        copied = any(len(own & k) > COPIED * min(len(own), len(k)) for k in known)
+        if len(text) >= SHORTEST and not copied:
+            yield {"text": text, "label": label, "url": url or ":".join(name)}
+
+
+def saved_pages(data: Path) -> Iterator[tuple[tuple[str, str], bytes, str | None]]:
+    """Set and id, HTML, and URL of every page of `WEB`, in the order of the sets' lists."""
+    with tarfile.open(data / "extract" / "dev.tar.xz") as tar:
+        files = {}
+        for member in tar:
+            part = member.name.split("/")[2:3]
+            file = tar.extractfile(member) if part and part[0] in WEB and member.isfile() else None
+            if file is not None:
+                files["/".join(member.name.split("/")[2:])] = file.read()
+    for part in WEB:
+        for line in files[f"{part}/gold.jsonl"].splitlines():
+            row = json.loads(line)
+            yield (part, row["id"]), files[f"{part}/html/{row['id']}.html"], row.get("url")
+
+
+def shingles(text: str) -> set[int]:
+    letters = "".join(c for c in text.lower() if c.isalnum())
+    starts = range(max(1, len(letters) - SHINGLE + 1))
+    keys = (xxhash.xxh64_intdigest(letters[i : i + SHINGLE].encode()) for i in starts)
+    return {key for key in keys if key % SAMPLE == 0}
+
+
+def write(path: Path, found: Iterable[dict[str, Any]]) -> None:
     with (
-        tempfile.TemporaryDirectory() as folder,
-        options.out.open("wb") as raw,
+        path.open("wb") as raw,
         gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as out,
     ):
-        for package in PACKAGES:
-            for text in pages_of(package, Path(folder)):
-                row = {"text": text, "label": "code", "source": f"debian:{package}"}
-                out.write(json.dumps(row).encode() + b"\n")
+        for row in found:
+            out.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("out", type=Path)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    labels = read_labels()
+    write(options.out / "sourced.jsonl.gz", sourced(options.data, labels))
+    write(options.out / "web.jsonl.gz", web(options.data, labels))
+    write(options.out / "problems.jsonl.gz", documents(EACH, SEED))
+    write(options.out / "documentation.jsonl.gz", documentation())
 
 
 if __name__ == "__main__":

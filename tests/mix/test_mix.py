@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from typing import Any
 
@@ -50,6 +51,7 @@ def narrow(rows: int, seed: int = 0, sources: tuple[str, ...] = ("books", "web")
             "source": rng.choice(sources, rows),
             "domain": rng.choice(DOMAINS, rows, p=[0.7, 0.1, 0.15, 0.05]),
             "topic": rng.choice(["art", "sport"], rows),
+            "language": rng.choice(["de", "fr"], rows),
             "quality": rng.random(rows) * 5,
             "tokens": rng.integers(1, 2000, rows),
         },
@@ -107,7 +109,7 @@ def test_partition_and_order_change_nothing(cuts: list[int], seed: int) -> None:
 def test_cut_equals_walking_the_sorted_keys() -> None:
     table = narrow(2000, 5, ("web",))
     mix = plan_tables([table], mixing(budget=600_000))
-    keys = draw_keys(table.column("id_hash").to_numpy(), None, 1)
+    keys = draw_keys(table.column("id_hash").to_numpy(), np.full(len(table), np.nan), 1)
     repeats = draw(table, mix).repeats
     names = table.column("domain").to_numpy(zero_copy_only=False)
     tokens = table.column("tokens").to_numpy()
@@ -167,6 +169,7 @@ def test_a_full_source_hands_its_part_to_the_others() -> None:
             "source": ["small"] * 10 + ["large"] * 1000,
             "domain": ["general"] * 1010,
             "topic": [None] * 1010,
+            "language": [None] * 1010,
             "quality": [None] * 1010,
             "tokens": [10] * 1010,
         },
@@ -193,6 +196,30 @@ def test_quality_weights_draw_good_documents_more_often() -> None:
     assert odds == pytest.approx(3, rel=0.15)
     plain = draw(table, plan_tables([table], mixing(budget=2_000_000))).repeats > 0
     assert plain[quality > 2.6].mean() == pytest.approx(plain[quality < 2.5].mean(), rel=0.1)
+
+
+def test_rank_weights_prefer_the_best_of_every_language() -> None:
+    table = narrow(40_000, 8, sources=("web",))
+    german = table.column("language").to_numpy(zero_copy_only=False) == "de"
+    # a judge that knows less of German: its scores are a tenth
+    quality = table.column("quality").to_numpy() * np.where(german, 0.1, 1.0)
+    place = table.schema.get_field_index("quality")
+    table = table.set_column(place, "quality", pa.array(quality))
+    domains = mixing().model_dump()["domains"]
+    domains["multilingual"] |= {"rank_weights": [[0, 1], [0.5, 1], [0.51, 4], [1, 4]]}
+    s = mixing(budget=2_000_000, domains=domains)
+    mix = plan_tables([table.slice(0, 17_000), table.slice(17_000)], s)
+    drawn = draw(table, MixPlan.from_dict(json.loads(json.dumps(mix.as_dict())))).repeats > 0
+    assert (drawn == (draw(table, plan_tables([table], s)).repeats > 0)).all()
+    multilingual = table.column("domain").to_numpy(zero_copy_only=False) == "multilingual"
+    chances = []
+    for rows in (multilingual & german, multilingual & ~german):
+        better = quality > np.median(quality[rows])
+        assert drawn[rows & better].mean() > 2 * drawn[rows & ~better].mean()
+        chances.append(drawn[rows].mean())
+    assert chances[0] == pytest.approx(chances[1], rel=0.35)
+    others = draw(table, plan_tables([table], mixing(budget=2_000_000))).repeats > 0
+    assert (drawn == others)[~multilingual].all()
 
 
 def test_topics_are_downsampled_before_anything_else() -> None:
@@ -239,6 +266,9 @@ def test_bad_input_is_refused() -> None:
         mixing(domains={"general": {"share": 0.5, "max_epochs": 1}})
     with pytest.raises(ValidationError, match="lower to higher"):
         mixing(quality_weights=[[1, 1], [1, 2]])
+    with pytest.raises(ValidationError, match="rank_weights must go from lower"):
+        ranked = {"share": 1, "max_epochs": 1, "rank_weights": [[1, 1], [0, 2]]}
+        mixing(domains={"code": ranked})
     with pytest.raises(ConfigError, match="no share for the domains"):
         plan_tables([narrow(50)], mixing(domains={"code": {"share": 1, "max_epochs": 1}}))
     with pytest.raises(InputError, match="any tokens"):
