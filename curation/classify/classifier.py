@@ -73,7 +73,7 @@ class Classifier:
             quality=scores,
             rank=self._rank(scores, languages),
             grade=_float32(graded[:, 0]),
-            domain=self._domain(domains, domain_model.labels, languages),
+            domain=decide_domains(domains, domain_model.labels, languages, self.settings),
             topic=pa.array(np.array(topic_model.labels, object)[best], pa.string()),
             topic_score=_float32(topics[np.arange(len(best)), best]),
             domain_scores={n: _float32(domains[:, j]) for j, n in enumerate(domain_model.labels)},
@@ -86,31 +86,31 @@ class Classifier:
             languages = pa.nulls(len(quality), pa.string())
         return ranking.load(self.settings.ranking).rank(quality, languages)
 
-    def _domain(
-        self,
-        probabilities: npt.NDArray[np.float64],
-        labels: tuple[str, ...],
-        languages: pa.Array | None,
-    ) -> pa.Array:
-        rows = len(probabilities)
-        domain = np.full(rows, GENERAL, object)
-        if languages is not None:
-            encoded = languages.cast(pa.string()).dictionary_encode()
-            other = [
-                n not in self.settings.multilingual_excludes for n in encoded.dictionary.to_pylist()
-            ]
-            codes = encoded.indices.fill_null(len(other)).to_numpy(zero_copy_only=False)
-            domain[np.array([*other, False])[codes]] = MULTILINGUAL
-        best = np.zeros(rows)
-        for name in (MATH, CODE):
-            floor = self.settings.domain_at_least.get(name)  # type: ignore[call-overload]
-            if floor is None or name not in labels:
-                continue
-            score = probabilities[:, labels.index(name)].round(DECIMALS)
-            taken = (score >= floor) & (score > best)
-            domain[taken] = name
-            best[taken] = score[taken]
-        return pa.array(domain, pa.string())
+
+def decide_domains(
+    probabilities: npt.NDArray[np.float64],
+    labels: tuple[str, ...],
+    languages: pa.Array | None,
+    settings: ClassifySettings,
+) -> pa.Array:
+    """Domain (string) of every document, from probabilities [documents, labels] and language."""
+    rows = len(probabilities)
+    domain = np.full(rows, GENERAL, object)
+    if languages is not None:
+        encoded = languages.cast(pa.string()).dictionary_encode()
+        other = [n not in settings.multilingual_excludes for n in encoded.dictionary.to_pylist()]
+        codes = encoded.indices.fill_null(len(other)).to_numpy(zero_copy_only=False)
+        domain[np.array([*other, False])[codes]] = MULTILINGUAL
+    best = np.zeros(rows)
+    for name in (MATH, CODE):
+        floor = settings.domain_at_least.get(name)  # type: ignore[call-overload]
+        if floor is None or name not in labels:
+            continue
+        score = probabilities[:, labels.index(name)].round(DECIMALS)
+        taken = (score >= floor) & (score > best)
+        domain[taken] = name
+        best[taken] = score[taken]
+    return pa.array(domain, pa.string())
 
 
 def sigmoid(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

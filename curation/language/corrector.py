@@ -8,6 +8,8 @@ hundreds of other languages: character n-grams of lower-case letters alone, with
     log score(c) = a log second(c) + b log sum_j given(j | c) first(j) + offset(c)
 
 where `given` tells how the first model answers texts of language c, learnt from the same examples.
+A text whose runs of letters are strange for its best label speaks for another language
+(`curation.language.familiar`).
 """
 
 from __future__ import annotations
@@ -21,16 +23,19 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.arrow import Texts, text_buffers
 from curation.errors import ConfigError
+from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, prepare
 from curation.language.fasttext_file import FastTextFile
 
-VERSION = 1
+VERSION = 2
 
 #: Label of texts in a language that the first model does not have.
 OTHER = "other"
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 _NEGLIGIBLE = 1e-3  # few answers are above, and the rest moves no score
 
@@ -43,10 +48,13 @@ class Corrector:
     """
 
     model: FastText
+    familiar: Familiarity
     given: Floats  # [k + 1, k] answers of the first model to texts of each label, rows sum to 1
     first_weight: float
     second_weight: float
     offsets: Floats  # [k + 1]
+    strange_from: float  # deviations of strangeness that are still usual
+    strange_weight: float  # log odds for another language of each deviation beyond
     floor: float  # added to probabilities before their logarithm
     settled: int  # bytes of letters from which the evidence counts in full; "App" is no Swedish
 
@@ -54,22 +62,26 @@ class Corrector:
     def labels(self) -> tuple[str, ...]:
         return self.model.labels
 
-    def combine(self, first: Floats, second: Floats, sizes: npt.NDArray[np.int64]) -> Floats:
+    def combine(self, first: Floats, second: Floats, lines: Texts, firsts: Ints) -> Floats:
         """Probabilities [texts, k + 1] from those of the two models, [texts, k] and [texts, k + 1].
 
-        `sizes` [texts] are the bytes of letters that the second model read of each. All are 0 for
-        a text of which the second model knows nothing.
+        The second model read `lines[firsts[i]:firsts[i + 1]]` of text i, letters only. All are 0
+        for a text of which it knows nothing.
         """
         scores = np.log(expected(first, self.given) + self.floor)
         scores *= self.first_weight
         scores += np.log(second + self.floor) * self.second_weight
         scores += self.offsets
+        best = scores[:, :-1].argmax(1)
+        strange = self.familiar.strangeness(lines, firsts, best) - self.strange_from
+        scores[:, -1] += self.strange_weight * np.maximum(strange, 0)
+        sizes = np.diff(text_buffers(lines).offsets[firsts])
         scores *= np.minimum(sizes / self.settled, 1.0)[:, None]
         scores -= scores.max(1, keepdims=True, initial=-np.inf)
         out = np.exp(scores)
         out /= out.sum(1, keepdims=True)
         out[~second.any(1)] = 0
-        return out
+        return np.asarray(out)
 
     def save(self, path: Path) -> None:
         """Write the corrector; the same one gives the same bytes. Rows are kept in 8 bits each."""
@@ -85,6 +97,9 @@ class Corrector:
             "second_weight": self.second_weight,
             "floor": self.floor,
             "settled": self.settled,
+            "everywhere": self.familiar.everywhere,
+            "strange_from": self.strange_from,
+            "strange_weight": self.strange_weight,
         }
         with path.open("wb") as out:
             np.savez_compressed(
@@ -96,6 +111,10 @@ class Corrector:
                 outputs=file.outputs.astype(np.float32),
                 given=self.given.astype(np.float32),
                 offsets=self.offsets.astype(np.float32),
+                table=self.familiar.table,
+                usual=self.familiar.usual.astype(np.float32),
+                spread=self.familiar.spread.astype(np.float32),
+                runs=self.familiar.runs.astype(np.float32),
             )
 
 
@@ -119,6 +138,8 @@ def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
     try:
         with np.load(path, allow_pickle=False) as stored:
             head: dict[str, Any] = json.loads(stored["head"].tobytes())
+            if head["version"] != VERSION:
+                raise ValueError(f"it is of version {head['version']}, not {VERSION}")
             arrays = {key: stored[key] for key in stored.files if key != "head"}
         words = tuple(arrays["words"].tobytes().split(b"\n")) if len(arrays["words"]) else ()
         file = FastTextFile(
@@ -134,21 +155,25 @@ def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
             buckets=head["buckets"],
             pruned=None,
         )
-        known = head["version"]
         found = Corrector(
-            prepare(file),
-            arrays["given"].astype(np.float64),
-            head["first_weight"],
-            head["second_weight"],
-            arrays["offsets"].astype(np.float64),
-            head["floor"],
-            head["settled"],
+            model=prepare(file),
+            familiar=Familiarity(
+                arrays["table"],
+                *(arrays[n].astype(np.float64) for n in ("usual", "spread", "runs")),
+                everywhere=head["everywhere"],
+            ),
+            given=arrays["given"].astype(np.float64),
+            first_weight=head["first_weight"],
+            second_weight=head["second_weight"],
+            offsets=arrays["offsets"].astype(np.float64),
+            strange_from=head["strange_from"],
+            strange_weight=head["strange_weight"],
+            floor=head["floor"],
+            settled=head["settled"],
         )
     except Exception as error:  # zip, numpy and json each have their own
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(f"{name}: not a language corrector: {reason}") from None
-    if known != VERSION:
-        raise ConfigError(f"{name}: a corrector of version {known}, not {VERSION}")
     if found.labels != (*labels, OTHER):
         raise ConfigError(
             f"{name}: a corrector of another language model: its labels differ "

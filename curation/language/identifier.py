@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.arrow import Texts, text_buffers
+from curation.arrow import Texts
 from curation.language.corrector import Corrector, load_corrector
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.settings import LanguageSettings
@@ -63,7 +63,7 @@ class LanguageIdentifier:
             corrector = _load_corrector(self.settings.corrector, self.settings.model)
             lines = letters_only(windows.texts)
             second = average(corrector.model.probabilities(lines), windows)
-            probabilities = corrector.combine(probabilities, second, _sizes(lines, windows))
+            probabilities = corrector.combine(probabilities, second, lines, windows.firsts)
         return self._decide(probabilities, model.labels)
 
     def _decide(
@@ -122,12 +122,6 @@ def _shares(
 def _load(model: ModelFile) -> FastText:
     path, _ = locate(model)
     return load_fasttext(path, model.path)
-
-
-def _sizes(lines: pa.Array, of: Windows) -> npt.NDArray[np.int64]:
-    """Bytes of all windows of every document."""
-    ends = text_buffers(lines).offsets[of.firsts]
-    return np.asarray(np.diff(ends))
 
 
 @functools.cache

@@ -19,11 +19,13 @@ import scipy.sparse as sp
 import xxhash
 from scipy.sparse.csgraph import connected_components
 
-from curation.errors import InputError
+from curation.errors import ConfigError, InputError
 from curation.language.corrector import OTHER, Corrector
+from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.windows import cut, letters_only
 from curation.models import ModelFile, locate
+from curation.train.familiar import learn
 from curation.train.heldout import class_metrics, folds_of
 from curation.train.inputs import Examples, read_examples, rows
 from curation.train.language import fit_lines
@@ -59,6 +61,9 @@ def train_corrector(
     path, _ = locate(ModelFile(path=settings.base, sha256=None))
     base = load_fasttext(path, settings.base)
     names = (*base.labels, OTHER)
+    for name in (*settings.favoured, settings.everywhere):
+        if name not in base.labels:
+            raise ConfigError(f"{settings.base} has no language {name!r} (favoured, everywhere)")
     data = _Data.read(inputs, pages, base, settings)
     if len(set(data.truth.tolist())) < 2 or OTHER not in {names[i] for i in data.truth}:
         raise InputError(f"examples are needed in languages of {settings.base} and in others")
@@ -72,8 +77,10 @@ def train_corrector(
     for train, test in folds_of(data.examples.groups, settings, data.truth):
         corrector = _corrector(base, data, train, settings)
         second = corrector.model.probabilities([data.lines[i] for i in test])
-        sizes = np.array([len(data.lines[i].encode()) for i in test])
-        probabilities[test] = corrector.combine(data.first[test], second.astype(np.float64), sizes)
+        lines = [data.lines[i] for i in test]
+        probabilities[test] = corrector.combine(
+            data.first[test], second.astype(np.float64), lines, np.arange(len(test) + 1)
+        )
     found = probabilities.argmax(1)
     metrics = class_metrics(data.truth, found, probabilities.max(1), data.examples, names, settings)
     metrics |= _as_stage(data, probabilities, names, settings)
@@ -98,6 +105,7 @@ def _as_stage(
             "accuracy": round(accuracy(truth, guess), 4),
             "accuracy_favoured": round(accuracy(data.truth[large], best[large]), 4),
             "accepted": round(float(accepted[~foreign].mean()), 4),
+            "other_accepted": round(float(accepted[foreign].mean()), 4),
             "other_seen_accepted": round(float(accepted[foreign & ~data.unseen].mean()), 4),
             "other_unseen_accepted": round(float(accepted[foreign & data.unseen].mean()), 4),
         }
@@ -112,14 +120,25 @@ def _corrector(base: FastText, data: _Data, train: Ints, settings: CorrectorTrai
     with tempfile.TemporaryDirectory() as folder:
         second = _fit(data, train, names, settings, Path(folder) / "second.bin")
     return Corrector(
-        _in_order(second, names),
-        _given(data, train, settings),
-        settings.first_weight,
-        settings.second_weight,
-        offsets,
-        settings.floor,
-        settings.slice_min,
+        model=_in_order(second, names),
+        familiar=_familiar(data, train, base.labels, settings.everywhere),
+        given=_given(data, train, settings),
+        first_weight=settings.first_weight,
+        second_weight=settings.second_weight,
+        offsets=offsets,
+        strange_from=settings.strange_from,
+        strange_weight=settings.strange_weight,
+        floor=settings.floor,
+        settled=settings.slice_min,
     )
+
+
+def _familiar(data: _Data, train: Ints, labels: tuple[str, ...], everywhere: str) -> Familiarity:
+    """Runs of letters of the first model's languages, from examples and sure pages."""
+    own = train[data.truth[train] < len(labels)]
+    lines = [*(data.lines[i] for i in own), *(line for _, line in data.more)]
+    truth = [*data.truth[own].tolist(), *(label for label, _ in data.more)]
+    return learn(lines, np.array(truth, np.int64), len(labels), labels.index(everywhere))
 
 
 class _Data:

@@ -82,6 +82,15 @@ class CorrectorTraining(LanguageTraining):
     other_offset: float = Field(description="log odds in favour of no language of the first model")
     favoured: tuple[str, ...] = Field(description="languages of most pages")
     favour: float = Field(description="log odds in favour of those")
+    everywhere: str = Field(
+        min_length=1,
+        description="language whose runs of letters are known on pages of every language",
+    )
+    strange_from: float = Field(
+        description="deviations from a language's usual share of known runs of letters from which "
+        "a text speaks for another language"
+    )
+    strange_weight: float = Field(ge=0, description="log odds of each deviation beyond")
     floor: float = Field(gt=0, description="added to probabilities before their logarithm")
 
 

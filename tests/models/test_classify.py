@@ -64,6 +64,16 @@ def test_scores_of_typical_pages() -> None:
     assert reasons == [None, "quality.low_score", None]
 
 
+def test_addresses_are_no_code() -> None:
+    texts = [
+        "See https://news.example.org/aPage/some_file.html?id=3&q=getItems() for more of it.",
+        "See example.org for more of it.",
+        "See reader.open_file(path) for more of it.",
+    ]
+    tokens = measure(texts, 16000).shape[:, SHAPE.index("code_tokens")]
+    assert tokens[0] == tokens[1] == 0 < tokens[2]
+
+
 def test_every_score_is_a_probability() -> None:
     found = Classifier(defaults()).apply(TEXTS)
     for column in (found.quality, found.topic_score, *found.domain_scores.values()):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,7 @@ from curation.language.corrector import Corrector, load_corrector
 from curation.language.fasttext import load_fasttext
 from curation.language.windows import letters_only, split_lines
 from curation.train import About, train_corrector
+from curation.train.familiar import learn
 from curation.train.settings import CorrectorTraining
 from curation.train.settings import default_settings as training_settings
 
@@ -62,9 +65,21 @@ def test_nothing_known_is_nothing_found(corrector: Corrector) -> None:
     k = len(corrector.labels)
     first, second = np.full((2, k - 1), 1 / (k - 1)), np.full((2, k), 1 / k)
     second[0] = 0
-    found = corrector.combine(first, second, np.array([99, 99]))
+    found = corrector.combine(first, second, [GERMAN.lower()] * 2, np.arange(3))
     assert not found[0].any() and found[1].sum() == pytest.approx(1)
-    assert corrector.combine(first[:0], second[:0], np.zeros(0, int)).shape == (0, k)
+    assert corrector.combine(first[:0], second[:0], [], np.zeros(1, int)).shape == (0, k)
+
+
+def test_strange_letters_speak_for_another_language(corrector: Corrector) -> None:
+    k = len(corrector.labels)
+    german = corrector.labels.index("de")
+    first, second = np.full((2, k - 1), 0.1 / k), np.full((2, k), 0.1 / k)
+    first[:, german] = second[:, german] = 0.9
+    plain = letters_only([GERMAN])[0].as_py()
+    odd = plain.translate(str.maketrans("eänb", "ŵœļŋ"))
+    found = corrector.combine(first, second, [plain, odd], np.arange(3))
+    assert found[0].argmax() == german
+    assert found[1].argmax() == k - 1 and corrector.labels[-1] == "other"
 
 
 def test_saving_and_loading(corrector: Corrector, tmp_path: Path) -> None:
@@ -74,9 +89,56 @@ def test_saving_and_loading(corrector: Corrector, tmp_path: Path) -> None:
     assert paths[0].read_bytes() == paths[1].read_bytes()
     again = load_corrector(paths[0], "a", corrector.labels[:-1])
     texts = [GERMAN.lower(), SOMALI.lower()]
+    labels = np.array([corrector.labels.index(n) for n in ("de", "so")])
+    assert again.familiar.strangeness(texts, np.arange(3), labels) == pytest.approx(
+        corrector.familiar.strangeness(texts, np.arange(3), labels), abs=1e-4
+    )
     assert again.model.probabilities(texts) == pytest.approx(
         corrector.model.probabilities(texts), abs=0.02
     )
+
+
+@given(
+    st.lists(st.lists(st.text(alphabet="ab ß中", max_size=9), max_size=3), max_size=5),
+    st.randoms(use_true_random=False),
+)
+@hypothesis_settings(deadline=None)
+def test_strangeness_against_plain_runs(texts: list[list[str]], random: Random) -> None:
+    lines = [line for text in texts for line in text]
+    firsts = np.cumsum([0, *map(len, texts)])
+    labels = np.array([random.randrange(2) for _ in texts], np.int64)
+    examples, truth = ["ab ba", "aß中", "", "b"], np.array([0, 1, 1, 0])
+    learnt = learn(examples, truth, 2, 0)
+    assert np.isinf(learnt.spread).all()  # too few to tell what is usual
+    judge = replace(learnt, usual=np.ones(2), spread=np.full(2, 0.5), runs=np.full(2, 4.0))
+
+    def runs(line: str) -> list[str]:
+        padded = f" {line} "
+        return [padded[i : i + 3] for i in range(len(padded) - 2)] if line else []
+
+    for text, label, found in zip(
+        texts, labels, judge.strangeness(lines, firsts, labels), strict=True
+    ):
+        known = {
+            r for e, v in zip(examples, truth, strict=True) if v in (label, 0) for r in runs(e)
+        }
+        of_text = [r for line in text for r in runs(line)]
+        if of_text:
+            share = sum(r in known for r in of_text) / len(of_text)
+            wider = max(4 / len(of_text), 1) ** 0.5
+            assert found == pytest.approx((1 - share) / (0.5 * wider))
+        else:
+            assert found == 0
+
+
+def test_a_run_is_known_by_other_texts_alone() -> None:
+    texts = ["abcd"] * 5 + ["abxy"] * 5 + ["zzzz"]
+    truth = np.array([0] * len(texts) + [1])
+    learnt = learn([*texts, "zz"], truth, 2, 1)
+    # of " zzzz " the half that English has; all of the others, twice and more
+    assert learnt.usual[0] == pytest.approx(10.5 / 11)
+    assert learnt.runs[0] == 4
+    assert np.isinf(learnt.spread[1])
 
 
 def test_a_corrector_of_another_model(tmp_path: Path) -> None:

@@ -1,0 +1,135 @@
+"""How familiar the letters of a text are for the language it is taken for.
+
+A model with a label for other languages knows those it was shown; a relative that nobody showed it
+still looks like its nearest label. Such a text gives itself away by runs of letters that the
+language does not have. Known runs of three letters are kept as bits of a hash table (Bloom 1970,
+one hash), and each language has its own usual share of known runs. Names, code and loan words of
+one language, English, stand on pages of all others: its runs are known everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.arrow import Texts
+from curation.text.buffers import read_only
+from curation.text.words import code_point
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Places of the table: 2 ** BITS; half a million runs leave it 94 % empty.
+BITS = 23
+
+_SPACE = np.uint64(32)
+# multipliers of splitmix64 and of its relatives (Steele et al. 2014), one for each part of a run
+_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_THIRD, _LABEL = np.uint64(0x94D049BB133111EB), np.uint64(0xD6E8FEB86659FD93)
+_SHIFT = np.uint64(32)
+_PLACE = np.uint64(64 - BITS)
+
+
+@dataclass(frozen=True, eq=False)
+class Familiarity:
+    """Known runs of letters of k languages, and what share of a text's runs usually is known."""
+
+    table: npt.NDArray[np.uint8]  # [2 ** BITS / 8] bits
+    usual: Floats  # [k] mean share of known runs in texts of the language
+    spread: Floats  # [k] its deviation; infinite for a language that is not judged
+    runs: Floats  # [k] runs of such a text: shorter ones vary more
+    everywhere: int  # the label whose runs count as known in every language
+
+    def strangeness(self, lines: Texts, firsts: Ints, labels: Ints) -> Floats:
+        """Deviations by which each text has fewer known runs than usual for its label: [texts].
+
+        Text i is `lines[firsts[i]:firsts[i + 1]]`, as `letters_only` gives them. Below 0 for more
+        than usual; 0 for a text without letters.
+        """
+        offsets, data = read_only(lines)
+        known = np.zeros(len(labels))
+        total = np.zeros(len(labels))
+        most = _most(int(np.diff(offsets).max(initial=0)), 1)
+        scratch = np.empty((2, most), np.int64)
+        _count(offsets, data, firsts, labels, self.table, self.everywhere, scratch, known, total)
+        share = known / np.maximum(total, 1)
+        wider = np.sqrt(np.maximum(self.runs[labels] / np.maximum(total, 1), 1))
+        strange = (self.usual[labels] - share) / (self.spread[labels] * wider)
+        return np.where(total > 0, strange, 0.0)
+
+
+@numba.njit(inline="always")
+def _place(a, b, c, label):  # type: ignore[no-untyped-def]
+    h = (a * _FIRST) ^ (b * _SECOND) ^ (c * _THIRD) ^ ((label + np.uint64(1)) * _LABEL)
+    h = (h ^ (h >> _SHIFT)) * _SECOND
+    return (h ^ (h >> _SHIFT)) * _THIRD >> _PLACE
+
+
+@numba.njit(cache=True, nogil=True)
+def _line_places(data, begin, end, label, out, n):  # type: ignore[no-untyped-def]
+    """Append the places of the runs of one line, a space before and behind it."""
+    if begin == end:
+        return n
+    a = np.uint64(0)
+    b = _SPACE
+    i = begin
+    while i <= end:
+        c = _SPACE
+        if i < end:
+            code, width = code_point(data, i)
+            c = np.uint64(code)
+            i += width
+        else:
+            i += 1
+        if a:
+            out[n] = _place(a, b, c, label)
+            n += 1
+        a = b
+        b = c
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(  # type: ignore[no-untyped-def]
+    offsets, data, firsts, labels, table, everywhere, scratch, known, total
+):
+    for text in range(len(labels)):
+        label = np.uint64(labels[text])
+        hits = runs = 0
+        for line in range(firsts[text], firsts[text + 1]):
+            begin, end = offsets[line], offsets[line + 1]
+            n = _line_places(data, begin, end, label, scratch[0], 0)
+            _line_places(data, begin, end, np.uint64(everywhere), scratch[1], 0)
+            runs += n
+            for k in range(n):
+                own, shared = scratch[0, k], scratch[1, k]
+                hits += ((table[own >> 3] >> (own & 7)) | (table[shared >> 3] >> (shared & 7))) & 1
+        known[text] = hits
+        total[text] = runs
+
+
+@numba.njit(cache=True, nogil=True)
+def _all_places(offsets, data, labels, out, counts):  # type: ignore[no-untyped-def]
+    n = 0
+    for line in range(len(labels)):
+        label = np.uint64(labels[line])
+        before = n
+        n = _line_places(data, offsets[line], offsets[line + 1], label, out, n)
+        counts[line] = n - before
+
+
+def places(lines: Texts, labels: Ints) -> tuple[Ints, Ints]:
+    """Places of the runs of every line, one line after the other, and how many each has."""
+    offsets, data = read_only(lines)
+    out = np.empty(_most(int(offsets[-1] - offsets[0]), len(labels)), np.int64)
+    counts = np.zeros(len(labels), np.int64)
+    _all_places(offsets, data, labels, out, counts)
+    return out[: counts.sum()], counts
+
+
+def _most(size: int, lines: int) -> int:
+    """Runs that so many bytes hold at most."""
+    return size + lines
