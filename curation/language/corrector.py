@@ -159,8 +159,10 @@ def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
             model=prepare(file),
             familiar=Familiarity(
                 arrays["table"],
-                *(arrays[n].astype(np.float64) for n in ("usual", "spread", "runs")),
-                everywhere=head["everywhere"],
+                arrays["usual"].astype(np.float64),
+                arrays["spread"].astype(np.float64),
+                arrays["runs"].astype(np.float64),
+                head["everywhere"],
             ),
             given=arrays["given"].astype(np.float64),
             first_weight=head["first_weight"],

@@ -52,9 +52,17 @@ class Familiarity:
         offsets, data = read_only(lines)
         known = np.zeros(len(labels))
         total = np.zeros(len(labels))
-        most = _most(int(np.diff(offsets).max(initial=0)), 1)
-        scratch = np.empty((2, most), np.int64)
-        _count(offsets, data, firsts, labels, self.table, self.everywhere, scratch, known, total)
+        _count(
+            offsets,
+            data,
+            firsts,
+            labels,
+            self.table,
+            self.everywhere,
+            _scratch(offsets),
+            known,
+            total,
+        )
         share = known / np.maximum(total, 1)
         wider = np.sqrt(np.maximum(self.runs[labels] / np.maximum(total, 1), 1))
         strange = (self.usual[labels] - share) / (self.spread[labels] * wider)
@@ -62,15 +70,20 @@ class Familiarity:
 
 
 @numba.njit(inline="always")
-def _place(a, b, c, label):  # type: ignore[no-untyped-def]
-    h = (a * _FIRST) ^ (b * _SECOND) ^ (c * _THIRD) ^ ((label + np.uint64(1)) * _LABEL)
+def _place(run, label):  # type: ignore[no-untyped-def]
+    h = run ^ ((np.uint64(label) + np.uint64(1)) * _LABEL)
     h = (h ^ (h >> _SHIFT)) * _SECOND
-    return (h ^ (h >> _SHIFT)) * _THIRD >> _PLACE
+    return np.int64((h ^ (h >> _SHIFT)) * _THIRD >> _PLACE)
+
+
+@numba.njit(inline="always")
+def _has(table, place):  # type: ignore[no-untyped-def]
+    return (table[place >> 3] >> (place & 7)) & 1
 
 
 @numba.njit(cache=True, nogil=True)
-def _line_places(data, begin, end, label, out, n):  # type: ignore[no-untyped-def]
-    """Append the places of the runs of one line, a space before and behind it."""
+def _runs(data, begin, end, out, n):  # type: ignore[no-untyped-def]
+    """Append the runs of one line, a space before and behind it."""
     if begin == end:
         return n
     a = np.uint64(0)
@@ -85,7 +98,7 @@ def _line_places(data, begin, end, label, out, n):  # type: ignore[no-untyped-de
         else:
             i += 1
         if a:
-            out[n] = _place(a, b, c, label)
+            out[n] = (a * _FIRST) ^ (b * _SECOND) ^ (c * _THIRD)
             n += 1
         a = b
         b = c
@@ -97,28 +110,25 @@ def _count(  # type: ignore[no-untyped-def]
     offsets, data, firsts, labels, table, everywhere, scratch, known, total
 ):
     for text in range(len(labels)):
-        label = np.uint64(labels[text])
         hits = runs = 0
         for line in range(firsts[text], firsts[text + 1]):
-            begin, end = offsets[line], offsets[line + 1]
-            n = _line_places(data, begin, end, label, scratch[0], 0)
-            _line_places(data, begin, end, np.uint64(everywhere), scratch[1], 0)
+            n = _runs(data, offsets[line], offsets[line + 1], scratch, 0)
             runs += n
             for k in range(n):
-                own, shared = scratch[0, k], scratch[1, k]
-                hits += ((table[own >> 3] >> (own & 7)) | (table[shared >> 3] >> (shared & 7))) & 1
+                own = _has(table, _place(scratch[k], labels[text]))
+                hits += own or _has(table, _place(scratch[k], everywhere))
         known[text] = hits
         total[text] = runs
 
 
 @numba.njit(cache=True, nogil=True)
-def _all_places(offsets, data, labels, out, counts):  # type: ignore[no-untyped-def]
+def _all_places(offsets, data, labels, scratch, out, counts):  # type: ignore[no-untyped-def]
     n = 0
     for line in range(len(labels)):
-        label = np.uint64(labels[line])
-        before = n
-        n = _line_places(data, offsets[line], offsets[line + 1], label, out, n)
-        counts[line] = n - before
+        counts[line] = _runs(data, offsets[line], offsets[line + 1], scratch, 0)
+        for k in range(counts[line]):
+            out[n] = _place(scratch[k], labels[line])
+            n += 1
 
 
 def places(lines: Texts, labels: Ints) -> tuple[Ints, Ints]:
@@ -126,8 +136,12 @@ def places(lines: Texts, labels: Ints) -> tuple[Ints, Ints]:
     offsets, data = read_only(lines)
     out = np.empty(_most(int(offsets[-1] - offsets[0]), len(labels)), np.int64)
     counts = np.zeros(len(labels), np.int64)
-    _all_places(offsets, data, labels, out, counts)
+    _all_places(offsets, data, labels, _scratch(offsets), out, counts)
     return out[: counts.sum()], counts
+
+
+def _scratch(offsets: Ints) -> npt.NDArray[np.uint64]:
+    return np.empty(_most(int(np.diff(offsets).max(initial=0)), 1), np.uint64)
 
 
 def _most(size: int, lines: int) -> int:
