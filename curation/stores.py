@@ -16,6 +16,7 @@ import logging
 import random
 import re
 import shutil
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -151,6 +152,10 @@ def file_system(url: str) -> tuple[Any, str]:
     return system, path
 
 
+def _protocols(system: Any) -> set[str]:
+    return {system.protocol} if isinstance(system.protocol, str) else set(system.protocol)
+
+
 def open_url(url: str) -> IO[bytes]:
     """Open for reading, with random access. Raises FileNotFoundError and StoreError."""
     if "::" in url:
@@ -159,9 +164,30 @@ def open_url(url: str) -> IO[bytes]:
     info = persistently(url, lambda: system.info(path))
     if info["type"] == "directory":
         raise IsADirectoryError(errno.EISDIR, "is a folder", url)
-    if info.get("size") is None or info.get("partial") is False:  # HTTP servers without ranges
-        return cast(IO[bytes], persistently(url, lambda: system.open(path, "rb")))
-    return cast(IO[bytes], StoredFile(system, path, url, info["size"]))
+    size = info.get("size")
+    if "https" in _protocols(system) and not (size and _gives_ranges(system, path, url)):
+        return persistently(url, lambda: _copied(system, path, size))
+    return cast(IO[bytes], StoredFile(system, path, url, size or 0))
+
+
+def _gives_ranges(system: Any, path: str, url: str) -> bool:
+    """Many servers of HTTP answer a range with the whole file, whatever they say of themselves."""
+    return persistently(url, lambda: len(system.cat_file(path, start=0, end=1)) == 1)
+
+
+def _copied(system: Any, path: str, size: int | None) -> IO[bytes]:
+    """A file that can only be read forwards, in memory or a temporary file."""
+    copy = tempfile.SpooledTemporaryFile(PART_BYTES)  # noqa: SIM115 (the caller closes it)
+    try:
+        with system.open(path, "rb", block_size=0) as source:
+            shutil.copyfileobj(source, copy, PART_BYTES)
+        if size and copy.tell() != size:
+            raise UnfinishedError(f"{copy.tell()} bytes of {size}")
+    except BaseException:
+        copy.close()
+        raise
+    copy.seek(0)
+    return cast(IO[bytes], copy)
 
 
 class StoredFile(io.RawIOBase):
@@ -241,8 +267,7 @@ def write(system: Any, path: str, url: str, content: IO[bytes], size: int) -> No
 
 
 def _write(system: Any, path: str, url: str, content: IO[bytes], size: int) -> None:
-    protocols = system.protocol if isinstance(system.protocol, tuple) else (system.protocol,)
-    if _WHOLE_ON_CLOSE & set(protocols):
+    if _WHOLE_ON_CLOSE & _protocols(system):
         persistently(url, lambda: _write_once(system, path, content, size))
         return
     folder = path.rpartition("/")[0]

@@ -7,7 +7,11 @@ import hashlib
 import io
 import os
 import pickle
+import re
+import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pyarrow as pa
@@ -208,6 +212,40 @@ def test_a_folder_travels_without_its_file_system(store: Proxy) -> None:
     data = pickle.dumps(folder)
     assert b"fsspec" not in data and b"s3fs" not in data
     assert pickle.loads(data) == folder
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_servers_of_http_with_and_without_ranges(tmp_path: Path, ranges: bool) -> None:
+    data = os.urandom(700_000)
+    (tmp_path / "x.bin").write_bytes(data)
+
+    class Handler(SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+            if not (ranges and asked):
+                super().do_GET()
+                return
+            first, last = int(asked[1]), min(int(asked[2]), len(data) - 1)
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
+            self.send_header("Content-Length", str(last + 1 - first))
+            self.end_headers()
+            self.wfile.write(data[first : last + 1])
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with RawFile.open(f"http://127.0.0.1:{server.server_address[1]}/x.bin") as raw:
+            assert isinstance(raw.handle, stores.StoredFile) == ranges
+            assert raw.fetch(0, 20) == data[:20]
+            assert raw.fetch(500_000, 300_000) == data[500_000:]
+            assert raw.fetch(0, 700_000) == data
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_failures_for_good_are_told_at_once(store: Proxy) -> None:
