@@ -13,6 +13,7 @@ s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
 
 from curation import stores  # noqa: E402
 from curation.recipe import load  # noqa: E402
+from curation.stores import persist  # noqa: E402
 from pipelines.engine import sources  # noqa: E402
 from pipelines.engine.execute import Executor, parse_beam_args  # noqa: E402
 from pipelines.engine.files import Folder  # noqa: E402
@@ -29,7 +30,7 @@ _STAGES = ("extract", "dedup-documents")
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """A store that holds some samples, without faults until `rates` are set."""
-    monkeypatch.setattr(stores, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(persist, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(sources, "_GROUP_BELOW", 0)  # a shard for each input
     with faulty_store({}) as proxy:
         for name, value in environment(proxy).items():

@@ -25,6 +25,7 @@ from curation.errors import InputError, StoreError  # noqa: E402
 from curation.readers import discover  # noqa: E402
 from curation.readers.raw import RawFile  # noqa: E402
 from curation.schema import DOCUMENTS  # noqa: E402
+from curation.stores import persist, writing  # noqa: E402
 from pipelines.engine.files import Folder  # noqa: E402
 from pipelines.engine.shards import TableWriter  # noqa: E402
 from pipelines.engine.stage import stage_inputs  # noqa: E402
@@ -44,7 +45,7 @@ def store(server: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """A store without faults, until a test sets `rates`."""
     for name, value in environment(server).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(stores, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(persist, "FIRST_PAUSE", 0.01)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # botocore's own tries, which pause longer
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     s3fs.S3FileSystem.clear_instance_cache()
@@ -117,7 +118,7 @@ def test_a_store_that_says_nothing_is_asked_again(
 def test_large_objects_go_up_in_parts_and_whole(
     store: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "PART_BYTES", 5 << 20)  # the least that S3 takes
+    monkeypatch.setattr(writing, "PART_BYTES", 5 << 20)  # the least that S3 takes
     data = os.urandom(12 << 20)
     folder = Folder("s3://bucket/large")
     store.rates = {"slow_down": 0.1, "internal": 0.05}
@@ -134,8 +135,8 @@ def test_large_objects_go_up_in_parts_and_whole(
 def test_nothing_appears_of_a_file_that_is_not_finished(
     store: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "PART_BYTES", 5 << 20)
-    monkeypatch.setattr(stores, "TRIES", 2)
+    monkeypatch.setattr(writing, "PART_BYTES", 5 << 20)
+    monkeypatch.setattr(persist, "TRIES", 2)
     folder = Folder("s3://bucket/half")
     with pytest.raises(RuntimeError), folder.create("x.bin") as sink:
         sink.write(os.urandom(6 << 20))
@@ -161,7 +162,7 @@ def test_a_listing_that_fails_is_never_a_shorter_listing(
         assert [f.name for f in found] == names
         assert all(f.version.startswith("ETag=") and f.size == 1 for f in found)
     assert [f.name for f in discover(["s3://bucket/lists/b/[12]*"])] == ["1.warc.gz", "2.warc.gz"]
-    monkeypatch.setattr(stores, "TRIES", 2)
+    monkeypatch.setattr(persist, "TRIES", 2)
     store.rates = {"slow_down": 1.0}
     asked: tuple[Callable[[], object], ...] = (
         folder.tree,

@@ -1,0 +1,22 @@
+"""Files away from this machine: every request tried again while its failure may pass.
+
+Any file system of fsspec: object stores (s3://, gs://, abfs://), hdfs://, https://. Their libraries
+try again, too, each in its own way and not always; the tries here come on top and are the same for
+all. Answers are checked for length, and no listing is ever taken from a cache.
+"""
+
+from curation.stores.listing import glob as glob
+from curation.stores.listing import listing as listing
+from curation.stores.listing import tree as tree
+from curation.stores.persist import UnfinishedError as UnfinishedError
+from curation.stores.persist import each as each
+from curation.stores.persist import is_transient as is_transient
+from curation.stores.persist import persistently as persistently
+from curation.stores.reading import StoredFile as StoredFile
+from curation.stores.reading import open_url as open_url
+from curation.stores.systems import file_system as file_system
+from curation.stores.systems import info as info
+from curation.stores.systems import version as version
+from curation.stores.writing import PART_BYTES as PART_BYTES
+from curation.stores.writing import remove as remove
+from curation.stores.writing import write as write
