@@ -33,7 +33,6 @@ from pipelines.engine.exchange import (
     read_columns,
     read_range,
     row_of,
-    write_columns,
     write_run,
 )
 from pipelines.engine.files import Folder
@@ -204,7 +203,7 @@ class WriteUrlIndex:
         kept = keys.filter(pa.array(stays))
         name = index_file(shard.name)
         columns = dict(zip(kept.schema.names, kept.columns, strict=True))
-        return Result({name: write_columns(folder, name, columns)})
+        return Result({name: write_run(folder, name, "key", columns)})
 
 
 def _indexed(settings: UrlDedupSettings) -> list[Indexed]:

@@ -29,6 +29,8 @@ _BATCH_ROWS = 1024
 #: The head of a file is asked for with so many bytes. It holds the index of a 100 MB run, and all
 #: of a small file.
 _HEAD_BYTES = 64 << 10
+#: A run that is read from start to end is asked for in pieces of about this many bytes.
+_PIECE_BYTES = 8 << 20
 #: Requests under way at a time for one reader: an answer takes tens of milliseconds.
 _READERS = 16
 
@@ -91,16 +93,27 @@ class _Index:
 
 
 def read_batches_of(folder: Folder, name: str) -> Iterator[pa.RecordBatch]:
-    """All batches of a file, at least one, which may be empty."""
-    source = (
-        pa.memory_map(folder.path(name))
-        if folder.is_local
-        else pa.BufferReader(folder.read_bytes(name))
-    )
+    """All batches of a file, at least one, which may be empty. Runs are read piece by piece."""
+    if folder.is_local:
+        yield from _batches_of(pa.memory_map(folder.path(name)))
+        return
+    head, index = _fetched_head(folder, name)
+    if index.first_keys is None or not len(index.first_keys):
+        whole = len(head) < _HEAD_BYTES
+        yield from _batches_of(pa.BufferReader(head if whole else folder.read_bytes(name)))
+        return
+    first, count = 0, len(index.first_keys)
+    while first < count:
+        end = int(np.searchsorted(index.starts, index.starts[first] + _PIECE_BYTES))
+        end = min(max(end, first + 1), count)
+        yield from _fetched(folder, name, head, index, first, end)
+        first = end
+
+
+def _batches_of(source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
     with pa.ipc.open_file(source) as reader:
-        schema = reader.schema.remove_metadata()
         if not reader.num_record_batches:
-            yield pa.RecordBatch.from_pylist([], schema=schema)
+            yield pa.RecordBatch.from_pylist([], schema=reader.schema.remove_metadata())
         for i in range(reader.num_record_batches):
             yield reader.get_batch(i).replace_schema_metadata(None)
 
@@ -137,25 +150,41 @@ def _mapped_between(folder: Folder, name: str, low: int, high: int) -> Iterator[
 
 
 def _fetched_between(folder: Folder, name: str, low: int, high: int) -> list[pa.RecordBatch]:
+    head, index = _fetched_head(folder, name)
+    if index.first_keys is None:
+        return list(read_batches_of(folder, name))
+    return _fetched(folder, name, head, index, *index.between(low, high))
+
+
+def _fetched_head(folder: Folder, name: str) -> tuple[bytes, _Index]:
+    """The first bytes of a file, with at least its schema, and the index in it."""
     head = folder.read_bytes(name, 0, _HEAD_BYTES)
     length = _MAGIC + 8 + int.from_bytes(head[_MAGIC + 4 : _MAGIC + 8], "little")
     if length > len(head):
         head += folder.read_bytes(name, len(head), length)
     try:
-        index = _Index.of(pa.ipc.read_schema(pa.py_buffer(head[_MAGIC:])), length)
-        if index.first_keys is None:
-            return list(read_batches_of(folder, name))
-        first, end = index.between(low, high)
-        starts = index.starts[first : end + 1].tolist()
-        data, offset = pa.py_buffer(head), 0
-        if starts[-1] > len(head):
-            data = pa.py_buffer(folder.read_bytes(name, starts[0], starts[-1]))
-            offset = starts[0]
-        if offset + data.size < starts[-1]:
-            raise EOFError(f"ends at byte {offset + data.size}, not {starts[-1]}")
+        return head, _Index.of(pa.ipc.read_schema(pa.py_buffer(head[_MAGIC:])), length)
+    except (pa.ArrowInvalid, EOFError) as error:
+        raise InputError(f"{folder.url}/{name}: {error}") from error
+
+
+def _fetched(
+    folder: Folder, name: str, head: bytes, index: _Index, first: int, end: int
+) -> list[pa.RecordBatch]:
+    """Batches `first` to before `end`, by one request for those that the head does not hold."""
+    starts = index.starts[first : end + 1].tolist()
+    data, offset = pa.py_buffer(head), 0
+    if starts[-1] > len(head):
+        data = pa.py_buffer(folder.read_bytes(name, starts[0], starts[-1]))
+        offset = starts[0]
+    if offset + data.size < starts[-1]:
+        raise InputError(
+            f"{folder.url}/{name}: ends at byte {offset + data.size}, not {starts[-1]}"
+        )
+    try:
         return [
             pa.ipc.read_record_batch(data.slice(a - offset, b - a), index.schema)
             for a, b in pairwise(starts)
         ]
-    except (pa.ArrowInvalid, EOFError) as error:
+    except pa.ArrowInvalid as error:
         raise InputError(f"{folder.url}/{name}: {error}") from error

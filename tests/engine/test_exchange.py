@@ -41,7 +41,7 @@ def test_ranges_hold_every_record_once(url: str, shards: list[list[int]], count:
     """Runs of batches of four rows, whose heads are read in two requests."""
     with (
         tempfile.TemporaryDirectory() as place,
-        mock.patch.multiple(runs, _BATCH_ROWS=4, _BATCH_BYTES=1, _HEAD_BYTES=600),
+        mock.patch.multiple(runs, _BATCH_ROWS=4, _BATCH_BYTES=1, _HEAD_BYTES=600, _PIECE_BYTES=900),
     ):
         folder = Folder(url or place)
         names = []
