@@ -17,7 +17,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 _LOG = logging.getLogger(__name__)
 
-#: Tries of one request; with the pauses below about two minutes on average, within which an object
+#: Tries of one request; with the pauses below about 90 seconds on average, within which an object
 #: store that throttles has made room.
 TRIES = 8
 #: Pauses are drawn evenly from 0 to so many seconds, doubled each time up to the longest ("full
