@@ -31,7 +31,9 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models" / "domain"))
 
+from make_corpus import copies
 from train import domain_inputs, domain_settings
 
 from curation import classify, language, resources
@@ -166,7 +168,9 @@ def judge_domain(data: Path, corpus: Path) -> dict[str, Any]:
     """Documents labelled by source, and real web pages, each by a model that saw none of its group.
 
     The documents are judged by the labels that they came with, the four domains as the stage
-    decides them; training takes the labels as `make_corpus.py` corrected them.
+    decides them; training takes the labels as `make_corpus.py` corrected them, without the
+    documents that are copies of graded pages. When documents are judged, such a page stands on
+    their side of the split; graded pages are judged by a split of their own, by site.
     """
     graded = data / "quality" / "dev.jsonl.gz"
     sourced = rows_of(data / "domain" / "dev.jsonl.gz")
@@ -188,14 +192,23 @@ def judge_domain(data: Path, corpus: Path) -> dict[str, Any]:
     files = np.array(examples.inputs)
     weights = np.array(settings.file_weights)[files] * np.isin(taught, names)
     sums = np.bincount(truth, weights, len(names))
-    scores = out_of_fold(
-        features_of(examples.texts, settings),
-        np.eye(len(names))[truth],
-        weights / sums[truth] * weights.sum() / len(names),
-        folds_of(examples.groups, settings, truth),
-        settings,
-    )
-    found = softmax(scores * temperature(scores, truth, weights))
+    weights_of_classes = weights / sums[truth] * weights.sum() / len(names)
+    features = features_of(examples.texts, settings)
+
+    def probabilities(groups: list[str]) -> np.ndarray[Any, Any]:
+        scores = out_of_fold(
+            features,
+            np.eye(len(names))[truth],
+            weights_of_classes,
+            folds_of(groups, settings, truth),
+            settings,
+        )
+        return softmax(scores * temperature(scores, truth, weights_of_classes))
+
+    by_source = list(examples.groups)
+    for document, page in copies(sourced, rows_of(graded)):
+        by_source[len(sourced) + page] = by_source[document]
+    found, of_pages = probabilities(by_source), probabilities(examples.groups)
     rows = np.flatnonzero(files == 0)
     languages, _ = language.identify([examples.texts[i] for i in rows])
     stage = classify.default_settings()
@@ -213,7 +226,7 @@ def judge_domain(data: Path, corpus: Path) -> dict[str, Any]:
         "by_class": metrics.by_class(asked, answered, four),
         "web_code": _web_code(
             given[files == 1] == "code",
-            found[files == 1, names.index("code")],
+            of_pages[files == 1, names.index("code")],
             stage.domain_at_least["code"],
         ),
     }

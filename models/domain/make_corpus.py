@@ -4,11 +4,13 @@ Writes four files to OUT, JSON lines with `text`, `label` and `source` or `url`:
 
 - sourced.jsonl.gz: FOLDER/domain/dev.jsonl.gz, labelled by source. Some of its articles are about
   programming; by our reading (`labels.tsv`) they are code, or left out where they are neither.
+  Copies of graded pages are left out.
 - documentation.jsonl.gz: up to 40 HTML pages of each of some documentation packages of Debian 12
   (`apt-get download`, no root needed); free licences (MIT, BSD, Apache-2.0, GPL, PostgreSQL, public
   domain).
 - web.jsonl.gz: real pages of FOLDER/extract whose sets may train a shipped model, as our extractor
-  reads them, labelled by us (`labels.tsv`; the rest is general); without copies of graded pages.
+  reads them, labelled by us (`labels.tsv`; the rest is general); without copies of graded pages
+  and of the documents above.
 - problems.jsonl.gz: generated mathematics (`problems.py`).
 
 Only a model's weights are distributed, no text.
@@ -24,7 +26,8 @@ import json
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +69,12 @@ def read_labels() -> dict[tuple[str, str], str]:
 
 
 def sourced(data: Path, labels: dict[tuple[str, str], str]) -> Rows:
-    for _, row in rows(data / "domain" / "dev.jsonl.gz"):
+    own = [row for _, row in rows(data / "domain" / "dev.jsonl.gz")]
+    graded = [row for _, row in rows(data / "quality" / "dev.jsonl.gz")]
+    copied = {i for i, _ in copies(own, graded)}
+    for number, row in enumerate(own):
         row["label"] = labels.get(("domain", row["id"]), row["label"])
-        if row["label"] != LEFT_OUT:
+        if row["label"] != LEFT_OUT and number not in copied:
             yield row
 
 
@@ -98,18 +104,18 @@ def pages_of(package: str, folder: Path) -> list[str]:
 
 
 def web(data: Path, labels: dict[tuple[str, str], str]) -> Rows:
-    graded = [row for _, row in rows(data / "quality" / "dev.jsonl.gz")]
-    addresses = {row["url"] for row in graded}
-    known = [shingles(row["text"]) for row in graded]
+    others = [
+        row for part in ("quality", "domain") for _, row in rows(data / part / "dev.jsonl.gz")
+    ]
+    addresses = {row.get("url") for row in others} - {None}
+    found = []
     for name, html, url in saved_pages(data):
         label = labels.get(name, "general")
-        if label == LEFT_OUT or url in addresses:
-            continue
         text = extract(html, url=url).text
-        own = shingles(text)
-        copied = any(len(own & k) > COPIED * min(len(own), len(k)) for k in known)
-        if len(text) >= SHORTEST and not copied:
-            yield {"text": text, "label": label, "url": url or ":".join(name)}
+        if label != LEFT_OUT and url not in addresses and len(text) >= SHORTEST:
+            found.append({"text": text, "label": label, "url": url or ":".join(name)})
+    copied = {i for i, _ in copies(found, others)}
+    yield from (row for number, row in enumerate(found) if number not in copied)
 
 
 def saved_pages(data: Path) -> Iterator[tuple[tuple[str, str], bytes, str | None]]:
@@ -125,6 +131,25 @@ def saved_pages(data: Path) -> Iterator[tuple[tuple[str, str], bytes, str | None
         for line in files[f"{part}/gold.jsonl"].splitlines():
             row = json.loads(line)
             yield (part, row["id"]), files[f"{part}/html/{row['id']}.html"], row.get("url")
+
+
+def copies(
+    texts: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]
+) -> list[tuple[int, int]]:
+    """Pairs (text, other) of which the shorter shares more than `COPIED` of its shingles."""
+    known = [shingles(row["text"]) for row in others]
+    holders: dict[int, list[int]] = {}
+    for number, keys in enumerate(known):
+        for key in keys:
+            holders.setdefault(key, []).append(number)
+    pairs = []
+    for number, row in enumerate(texts):
+        own = shingles(row["text"])
+        shared = Counter(other for key in own for other in holders.get(key, ()))
+        for other, count in sorted(shared.items()):
+            if count > COPIED * min(len(own), len(known[other])):
+                pairs.append((number, other))
+    return pairs
 
 
 def shingles(text: str) -> set[int]:
