@@ -24,6 +24,8 @@ from pipelines.engine.pipeline import build
 from pipelines.engine.shuffle import build_gathered
 from pipelines.engine.tasklist import TaskList
 
+#: Beam runs `pip freeze` for every job, seconds each; versions stand in the manifests.
+_QUICK = "--experiments=disable_logging_submission_environment"
 #: Words that begin the last line of an error that a step raised in a worker.
 _OURS = "curation.errors."
 
@@ -65,7 +67,12 @@ class Jobs:
         """The pipeline of a step, with the options of this runner; `name` ends the job's name."""
         given = PipelineOptions(self.arguments).view_as(GoogleCloudOptions).job_name
         options = PipelineOptions(
-            [*self.arguments, *self._endpoint(), f"--job_name={job_name(given or '', name)}"],
+            [
+                *self.arguments,
+                *self._endpoint(),
+                f"--job_name={job_name(given or '', name)}",
+                _QUICK,
+            ],
             pipeline_type_check=False,
         )
         pipeline = beam.Pipeline(options=options)
