@@ -48,9 +48,21 @@ def one(forest: Forest, row: np.ndarray) -> float:
     return float(1 / (1 + np.exp(-total)))
 
 
-@pytest.mark.parametrize("rows", [0, 1, 3, 4, 5, 41])
+@pytest.mark.parametrize("rows", [0, 1, 31, 32, 33, 70])
 def test_kernel_equals_the_walk_of_each_row(rows: int) -> None:
     forest = grown(rows, 30)
     measured = np.random.default_rng(rows).normal(size=(rows, 30)).astype(np.float32)
     expected = [one(forest, row) for row in measured]
     np.testing.assert_allclose(probabilities(forest, measured), expected, rtol=1e-12)
+
+
+def test_a_tree_has_a_bit_for_each_leaf() -> None:
+    chain = Forest(
+        np.zeros(1, np.int32),
+        np.array([0, -1] * 32 + [-1], np.int16),
+        np.arange(65, dtype=np.float32),
+        np.arange(1, 66, dtype=np.int32),
+        0.0,
+    )
+    with pytest.raises(ValueError, match="32 leaves"):
+        _ = chain.branches

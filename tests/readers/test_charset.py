@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.readers import charset as charset_module
 from curation.readers import decode_html
 from curation.readers.charset import declared_encoding, encoding_of_label
+from curation.readers.utf8 import survey
 from curation.resources import root
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 3
@@ -107,6 +108,7 @@ def test_declarations(head: bytes, expected: str | None) -> None:
     assert declared_encoding(head) == expected
 
 
+@settings(deadline=None)  # detection loads its tables once
 @given(content=st.binary(max_size=200), charset=st.none() | st.text(max_size=12))
 def test_nothing_raises(content: bytes, charset: str | None) -> None:
     text, encoding = decode_html(content, charset)
@@ -114,6 +116,7 @@ def test_nothing_raises(content: bytes, charset: str | None) -> None:
     assert "".encode(encoding) is not None
 
 
+@settings(deadline=None)
 @given(text=st.text(max_size=300), charset=st.sampled_from([None, "utf-8", "latin1", "gb2312"]))
 def test_utf8_stays(text: str, charset: str | None) -> None:
     text = text.replace("\0", "").replace("\x1b", "").replace("~{", "").removeprefix("\ufeff")
@@ -154,3 +157,29 @@ def test_large_pages_are_converted_in_pieces(
     for content in (sound, sound[:-9] + b"\xff"):
         expected, codec = decode_html(content, None)
         assert charset_module.utf8_html(content, None) == (expected.encode(), codec)
+
+
+_ALMOST_UTF8 = st.lists(
+    st.sampled_from(
+        [b"a" * 9, b"\0", b"\x1b", b"\xc2", b"\xe0", b"\xed", b"\xf0", b"\xf4", b"\x8f", b"\x90",
+         b"\x9f", b"\xa0", b"\xbf", b"\xf5", "é".encode(), "港".encode(), "😀".encode()]
+    ),
+    max_size=30,
+).map(b"".join)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(content=_ALMOST_UTF8 | st.binary(max_size=40))
+def test_survey_agrees_with_python(content: bytes) -> None:
+    try:
+        content.decode("utf-8")
+        sound = True
+    except UnicodeDecodeError:
+        sound = False
+    expected = (content.isascii(), sound, b"\0" in content, b"\x1b" in content)
+    assert tuple(survey(content)) == expected
+
+
+def test_signs_that_relatives_share_need_no_detection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charset_module.chardet, "detect", None)
+    assert charset_module.detect_encoding(b"<p>\x93Text\x94 \x97 \xa9") == "windows-1252"
