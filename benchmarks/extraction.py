@@ -42,7 +42,7 @@ from curation.extract import Extractor, PageTooLargeError, default_settings, own
 from curation.extract.model import Model, read_model
 from curation.extract.settings import ExtractSettings
 from curation.readers.charset import decode_html
-from curation.train.extract import default_training, fold_of
+from curation.train.extract import default_training, fold_of, model_name
 
 TEXT_SETS = (
     "scrapinghub wcxb cleaneval cleanportaleval dragnet l3s-gn1 readability magichtml-article "
@@ -380,6 +380,12 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--models", type=Path, help="folder with blocks-fold<k>.npz")
+    parser.add_argument(
+        "--all-sets",
+        action="store_true",
+        help="score every set by models cross-fitted on all sets (all-sets-fold<k>.npz), which are "
+        "for measuring only and never shipped",
+    )
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--sets", default=",".join([*TEXT_SETS, PHRASE_SET]))
     parser.add_argument("--every", type=int, default=1, metavar="N", help="score each Nth page")
@@ -395,11 +401,13 @@ def main() -> None:
         else:
             print(f"{engine} is not installed")
     training = default_training()
+    if options.all_sets:
+        training = training.with_all_sets()
     learned = frozenset([*training.sets, *training.phrase_sets])
     folds = []
     if options.models:
-        paths = [options.models / f"blocks-fold{k}.npz" for k in range(training.folds)]
-        folds = [read_model(path, str(path)) for path in paths]
+        names = [model_name(fold, options.all_sets) for fold in range(training.folds)]
+        folds = [read_model(options.models / name, name) for name in names]
     with sets_in(options.data) as data:
         if not options.no_quality:
             settings = default_settings()

@@ -53,6 +53,7 @@ class ExtractTraining(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sets: tuple[str, ...] = Field(description="sets with gold text")
+    other_sets: tuple[str, ...] = Field(description="sets that only --all-sets learns from")
     phrase_sets: tuple[str, ...] = Field(description="sets with phrases to keep and to drop")
     phrase_weight: float = Field(ge=0, description="weight of a page of these against 1")
     teacher: str = Field(description="engine whose text labels what the phrases leave open")
@@ -80,7 +81,13 @@ class ExtractTraining(BaseModel):
     max_features: float = Field(gt=0, le=1)
     bins: int = Field(ge=2, le=255)
     folds: int = Field(ge=2)
+    all_folds: int = Field(ge=2)
     seed: int = Field(ge=0)
+
+    def with_all_sets(self) -> ExtractTraining:
+        """These settings with all sets, whatever their licences: to measure, never to ship."""
+        sets = (*self.sets, *self.other_sets)
+        return self.model_copy(update={"sets": sets, "folds": self.all_folds})
 
 
 @dataclass
@@ -480,24 +487,18 @@ def forest_of(model: Any) -> Forest:
 # ---------------------------------------------------------------------------------- all of it
 
 
-@dataclass
-class Trained:
-    """The model of all examples, and for each fold the model that saw none of its sites."""
-
-    model: Model
-    folds: list[Model]
-
-
 def train(
     data: Path,
     settings: ExtractTraining,
+    whole: bool = True,
     cross_fit: bool = False,
     say: Callable[[str], None] = lambda line: None,
-) -> Trained:
-    """Train on the sets of the settings. With `cross_fit` also one model per fold of sites.
+) -> Iterator[tuple[int | None, Model]]:
+    """Train on the sets of the settings: the model of all pages under None when `whole` is set.
 
-    The lexicons that an example is measured with are learned without its fold, or its own label
-    would stand in its features.
+    With `cross_fit` also, for each fold of sites, the model that saw none of them. The lexicons
+    that an example is measured with are learned without its fold, or its own label would stand in
+    its features.
     """
     regions = read_regions(settings.region_list)
     texts = list(text_examples(data, settings))
@@ -519,15 +520,14 @@ def train(
             if example.fold(settings.folds) == fold:
                 example.measured = _measured(example, tables)
     say(f"{len(by_fold[0][0].keys)} class names, {len(by_fold[0][1].keys)} words")
-    model = Model(*lexicons_of(originals, settings, regions), regions, fit(every, settings))
-    say("fitted on all pages")
-    folds = []
+    if whole:
+        say("fitting on all pages")
+        yield None, Model(*lexicons_of(originals, settings, regions), regions, fit(every, settings))
     if cross_fit:
         for fold in range(settings.folds):
+            say(f"fitting without fold {fold}")
             others = [e for e in every if e.fold(settings.folds) != fold]
-            folds.append(Model(*by_fold[fold], regions, fit(others, settings)))
-            say(f"fitted without fold {fold}")
-    return Trained(model, folds)
+            yield fold, Model(*by_fold[fold], regions, fit(others, settings))
 
 
 def _measured(example: Example, tables: Lexicons) -> npt.NDArray[np.float32]:
@@ -542,20 +542,42 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the sets")
     parser.add_argument("--output", type=Path, required=True, help="folder for blocks.npz")
     parser.add_argument("--settings", type=Path, help="YAML instead of configs/train/extract.yaml")
-    parser.add_argument("--cross-fit", action="store_true", help="also write blocks-fold<k>.npz")
+    parser.add_argument(
+        "--cross-fit",
+        action="store_true",
+        help="also write blocks-fold<k>.npz, the models that saw no site of fold k",
+    )
+    parser.add_argument(
+        "--all-sets",
+        action="store_true",
+        help="to measure only, never to ship: cross-fit on all sets, those too that the shipped "
+        "model never learns from, and write nothing but all-sets-fold<k>.npz",
+    )
     options = parser.parse_args(arguments)
     settings = default_training()
     if options.settings:
         listed = yaml.safe_load(options.settings.read_text(encoding="utf-8"))
         settings = ExtractTraining.model_validate(listed)
-    trained = train(options.data, settings, options.cross_fit, lambda line: print(line, flush=True))
     options.output.mkdir(parents=True, exist_ok=True)
-    written = [("blocks.npz", trained.model)]
-    written += [(f"blocks-fold{i}.npz", model) for i, model in enumerate(trained.folds)]
-    for name, model in written:
-        path = options.output / name
+    if options.all_sets:
+        trained = train(options.data, settings.with_all_sets(), False, True, _say)
+    else:
+        trained = train(options.data, settings, True, options.cross_fit, _say)
+    for fold, model in trained:
+        path = options.output / model_name(fold, options.all_sets)
         model.save(path)
-        print(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+        print(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}", flush=True)
+
+
+def model_name(fold: int | None, all_sets: bool) -> str:
+    """File of a model: of all pages (None), or of those outside a fold."""
+    if fold is None:
+        return "blocks.npz"
+    return f"all-sets-fold{fold}.npz" if all_sets else f"blocks-fold{fold}.npz"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 if __name__ == "__main__":
