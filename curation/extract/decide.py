@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import scan as s
-from curation.extract.features import NAMES
-from curation.extract.markup import ANCESTOR
+from curation.extract.features import NAMES, group
+from curation.extract.markup import ANCESTOR, FNV_PRIME
 from curation.extract.settings import Decision
 from curation.extract.tables import whole_tables
 
@@ -138,7 +138,9 @@ def decide(
 
     A page with a sure body of text, an article, is held to a higher threshold than one on which
     nothing is certain. Where an article stands outside the comments, these need to be surer still;
-    on other pages they are the page. Something is always kept.
+    on other pages they are the page. Items of a list, cells of a row and paragraphs of one parent
+    mostly share their fate, so that one odd among them doesn't stay or go alone. Something is
+    always kept.
     """
     n = len(probabilities)
     if n == 0:
@@ -151,11 +153,13 @@ def decide(
         score = attached(score, special, page.b_element, page.e_parent)
     score = whole_tables(score, page, linked, decision.table_share)
     numbers = line_numbers(page, where.gutter)
+    alike = _alike(page.b_element, page.e_parent, page.e_signature)
     return Fate(
         *_decide(
-            score, weight, where.comments, where.remarks, where.hidden, numbers, comments,
+            score, weight, alike, where.comments, where.remarks, where.hidden, numbers, comments,
             decision.article_threshold, decision.open_threshold, decision.sure_probability,
             decision.sure_share, decision.article_characters, decision.comment_threshold,
+            decision.alike_share,
         )
     )  # fmt: skip
 
@@ -179,10 +183,38 @@ def _first_look(probabilities, b_chars, b_link_chars, b_atoms, b_flags, link_thr
 
 
 @numba.njit(cache=True, nogil=True)
+def _alike(b_element, e_parent, e_signature):  # type: ignore[no-untyped-def]
+    """Number [n] that blocks share which stand in like elements, by tag and class, of one parent."""
+    keys = np.empty(len(b_element), np.uint64)
+    for b in range(len(b_element)):
+        e = b_element[b]
+        keys[b] = (e_signature[e] * FNV_PRIME) ^ np.uint64(e_parent[e] + 1)
+    return group(keys)[0]
+
+
+@numba.njit(cache=True, nogil=True)
+def _shared(score, weight, alike, share):  # type: ignore[no-untyped-def]
+    """Scores [n] of which `share` is the mean of like blocks. 0 and 1 are rules' and stay."""
+    n = len(score)
+    total = np.zeros(n, np.float64)
+    whole = np.zeros(n, np.float64)
+    for b in range(n):
+        if score[b] < 1.0:
+            size = np.sqrt(weight[b])
+            total[alike[b]] += size * score[b]
+            whole[alike[b]] += size
+    out = score.copy()
+    for b in range(n):
+        if 0.0 < score[b] < 1.0:
+            out[b] = (1.0 - share) * score[b] + share * total[alike[b]] / whole[alike[b]]
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
 def _decide(  # type: ignore[no-untyped-def]
-    score, weight, in_comments, remarks, hidden, numbers, comments,
+    score, weight, alike, in_comments, remarks, hidden, numbers, comments,
     article_threshold, open_threshold, sure_probability, sure_share, article_characters,
-    comment_threshold,
+    comment_threshold, alike_share,
 ):  # fmt: skip
     """The parts of a Fate."""
     n = len(score)
@@ -219,6 +251,7 @@ def _decide(  # type: ignore[no-untyped-def]
     for b in range(n):
         if score[b] >= needed and not in_comments[b]:
             outside += weight[b]
+    score = _shared(score, weight, alike, alike_share)
     best = 0.0
     some = False
     kept = np.empty(n, np.bool_)

@@ -23,6 +23,12 @@ class Decision(BaseModel):
     link_threshold: float = Field(
         ge=0, le=1, description="probability that a block of nothing but links needs at least"
     )
+    alike_share: float = Field(
+        ge=0,
+        le=1,
+        description="share of a block's score that is the mean over like blocks: those in elements "
+        "of the same tag and class under the same parent",
+    )
     table_share: float = Field(
         ge=0,
         le=1,

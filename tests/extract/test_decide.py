@@ -27,8 +27,16 @@ def kept(
 
 def test_an_article_is_held_to_the_higher_threshold_and_other_pages_to_the_lower() -> None:
     between = (DECISION.article_threshold + DECISION.open_threshold) / 2
-    assert kept(f"<p>{LONG}</p><p>short</p>", [0.99, between]) == [True, False]
-    assert kept("<p>some</p><p>short</p>", [0.7, between]) == [True, True]
+    assert kept(f"<p>{LONG}</p><div>short</div>", [0.99, between]) == [True, False]
+    assert kept("<p>some</p><div>short</div>", [0.7, between]) == [True, True]
+
+
+def test_like_blocks_under_one_parent_share_their_fate() -> None:
+    items = "<ul>" + "<li>about as long as others</li>" * 4 + "</ul>"
+    assert kept(f"<p>{LONG}</p>{items}", [0.99, 0.9, 0.9, 0.4, 0.9]) == [True] * 5
+    assert kept(f"<p>{LONG}</p>{items}", [0.99, 0.1, 0.1, 0.6, 0.1]) == [True] + [False] * 4
+    apart = items.replace("</li><li>", "</li></ul><ul><li>")
+    assert kept(f"<p>{LONG}</p>{apart}", [0.99, 0.9, 0.9, 0.4, 0.9])[3] is False
 
 
 def test_something_is_kept_and_nothing_of_nothing() -> None:
