@@ -8,7 +8,8 @@ extraction benchmark: multisets of 4-grams of words (each Han character and kana
 averaged over pages with text, recall over all pages, F1 of both averages; an empty answer counts as
 it is. Sets that the shipped model may learn from are scored by models that saw no page of the same
 site: `--models` names the folder that `python -m curation.train.extract --cross-fit` wrote. Without
-it they are left out for the engine `curation`.
+it they are left out for the engine `curation`. With `--all-sets` every set is scored so, by the
+models that `python -m curation.train.extract --all-sets` wrote to measure the method.
 
 Speed is CPU time of one thread on the same pages, engines interleaved page by page; the bare parse
 is lexbor through selectolax. What is not installed is left out: pip install 'curation[engines]'
