@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -150,12 +151,16 @@ def _language(source: bytes, page: s.Page, element: int) -> str:
     for _ in range(_LANGUAGE_LEVELS):
         if element <= 0:
             break
-        start, end = page.e_class[element]
-        classes = html.unescape(source[start:end].decode("utf-8", "replace"))
-        if name := language_of(classes):
+        start, end = page.e_class[element].tolist()
+        if end > start and (name := _stated_language(source[start:end])):
             return name
         element = int(page.e_parent[element])
     return ""
+
+
+@functools.lru_cache(1 << 10)  # the pieces of a listing have one class
+def _stated_language(classes: bytes) -> str:
+    return language_of(html.unescape(classes.decode("utf-8", "replace")))
 
 
 def _marked(text: str, tag: int, above: int, flags: int) -> str:
