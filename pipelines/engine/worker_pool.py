@@ -26,6 +26,8 @@ from curation.errors import ConfigError
 
 #: Seconds that a worker has to end by itself.
 _PATIENCE = 10.0
+#: How often a worker that never came to work is started.
+_STARTS = 4
 
 _log = logging.getLogger(__name__)
 
@@ -38,20 +40,40 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         self._context.set_forkserver_preload(["pipelines.engine.preload"])
         self._workers: list[Any] = []
         self._lock = threading.Lock()
+        self._stopped = False
 
     def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
         try:
-            endpoint = request.control_endpoint.url
-            process = self._context.Process(
-                target=_work, args=(endpoint, request.worker_id), name=request.worker_id
-            )
-            with self._lock:
-                process.start()
-                self._workers = [p for p in self._workers if p.is_alive()] + [process]
-            _log.info("worker %s: process %s", request.worker_id, process.pid)
+            self.start_worker(request.control_endpoint.url, request.worker_id, _STARTS)
             return beam_fn_api_pb2.StartWorkerResponse()
         except Exception:
             return beam_fn_api_pb2.StartWorkerResponse(error=traceback.format_exc())
+
+    def start_worker(self, endpoint: str, name: str, starts: int) -> None:
+        """Fork a worker. One that dies before its first bundle is forked anew, `starts` in all.
+
+        An engine waits for ever for a worker that it asked for and that never came.
+        """
+        begun = self._context.Event()
+        process = self._context.Process(target=_work, args=(endpoint, name, begun), name=name)
+        with self._lock:
+            if self._stopped:
+                return
+            process.start()
+            self._workers = [p for p in self._workers if p.is_alive()] + [process]
+        _log.info("worker %s: process %s", name, process.pid)
+
+        def watch() -> None:
+            process.join()
+            if process.exitcode and not begun.is_set() and starts > 1:
+                self.start_worker(endpoint, name, starts - 1)
+
+        threading.Thread(target=watch, daemon=True).start()
+
+    def processes(self) -> list[Any]:
+        """Workers that live."""
+        with self._lock:
+            return [p for p in self._workers if p.is_alive()]
 
     def StopWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
         # A worker ends by itself when the connection to its job does. The name can't say which is
@@ -61,6 +83,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     def stop(self) -> None:
         """End all workers."""
         with self._lock:
+            self._stopped = True
             processes, self._workers = self._workers, []
         for process in processes:
             _end(process)
@@ -74,13 +97,18 @@ def _end(process: Any) -> None:
         process.join()
 
 
-def _work(control_endpoint: str, worker_id: str) -> None:
-    """One worker, until its job ends or the pool does."""
+def _work(control_endpoint: str, worker_id: str, begun: Any) -> None:
+    """One worker, until its job ends or the pool does. Sets `begun` when it gets work."""
     from apache_beam.runners.worker.sdk_worker import SdkHarness
+
+    class Harness(SdkHarness):
+        def _request_process_bundle(self, request: Any) -> None:
+            begun.set()
+            super()._request_process_bundle(request)
 
     threading.Thread(target=_end_with_pool, daemon=True).start()
     logging.getLogger("apache_beam").setLevel(logging.ERROR)
-    SdkHarness(control_endpoint, worker_id=worker_id).run()
+    Harness(control_endpoint, worker_id=worker_id).run()
 
 
 def _end_with_pool() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from pipelines.cli import main
+from pipelines.engine.worker_pool import WorkerPool
 from tests.folders import external_workers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -21,6 +24,24 @@ def test_kernels_are_loaded_before_the_fork() -> None:
         "from pipelines.engine.preload import load_kernels; assert load_kernels() > 0"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_a_worker_that_dies_before_it_works_is_started_again() -> None:
+    """Nobody answers at the endpoint, so workers wait. An engine would wait for them."""
+    pool = WorkerPool()
+    with socket.socket() as silent:
+        silent.bind(("localhost", 0))
+        pool.start_worker(f"localhost:{silent.getsockname()[1]}", "1-1", starts=2)
+        (first,) = pool.processes()
+        first.kill()
+        deadline = time.monotonic() + 30
+        while not (found := [p for p in pool.processes() if p.pid != first.pid]):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        found[0].kill()
+        found[0].join()
+        pool.stop()
+    assert pool.processes() == []
 
 
 def test_a_taken_port_is_named(capsys: pytest.CaptureFixture[str]) -> None:
