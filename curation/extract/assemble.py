@@ -17,7 +17,7 @@ from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.tables import CELL_BYTES, rows_and_cells
 
 _H1, _H6, _LI, _DT, _DD = TAG["h1"], TAG["h6"], TAG["li"], TAG["dt"], TAG["dd"]
-_TD, _TH = TAG["td"], TAG["th"]
+_TD, _TH, _DIV = TAG["td"], TAG["th"], TAG["div"]
 _ITEM, _QUOTE, _HEADING = ANCESTOR["item"], ANCESTOR["quote"], ANCESTOR["heading"]
 _LANGUAGE_LEVELS = 4  # elements around code whose class may name its language
 
@@ -47,8 +47,10 @@ def assemble(
     rows, cells = row[page.b_element[chosen]].tolist(), cell[page.b_element[chosen]].tolist()
     tags = page.e_tag[page.b_element[chosen]].tolist()
     above = page.e_above[page.b_element[chosen]].tolist()
+    signatures = page.e_signature[page.b_element[chosen]].tolist()
     first_atoms = np.searchsorted(page.a_at, page.b_start[chosen]).tolist()
     last_atoms = np.searchsorted(page.a_at, page.b_end[chosen], side="right").tolist()
+    atoms = Atoms.of(page)
     out: list[str] = []
     languages: list[str] = []
     previous = -1
@@ -57,8 +59,8 @@ def assemble(
         if first_atoms[i] == last_atoms[i]:
             text = blob[start:end].decode("utf-8", "replace")
         else:
-            atoms = range(first_atoms[i], last_atoms[i])
-            text = with_formulas(source, page, blob, start, end, atoms, markdown)
+            inside = range(first_atoms[i], last_atoms[i])
+            text = with_formulas(source, blob, start, end, atoms, inside, markdown)
         code = bool(flags[i] & s.PRE)
         if code:
             text = without_line_numbers(text)
@@ -74,7 +76,10 @@ def assemble(
                 previous >= 0
                 and code
                 and flags[previous] & s.PRE
-                and _same_kind(page, element, elements[previous])
+                # Lines of one listing: another element of the same class each.
+                and element != elements[previous]
+                and signatures[i] == signatures[previous]
+                and tags[i] in (_TD, _DIV)
             ):
                 out.append("\n")
             elif previous >= 0 and _same_row(rows, cells, starts, ends, previous, i):
@@ -98,41 +103,51 @@ def assemble(
     return Assembly("".join(out) + fence, tuple(languages))
 
 
+@dataclass(frozen=True)
+class Atoms:
+    """Formulas and edges of inline code of a page: place in the text, kind, span of the source.
+
+    Lists, because pages may have a hundred thousand, and numbers of arrays are slow to take singly.
+    """
+
+    places: list[int]
+    kinds: list[int]
+    starts: list[int]
+    ends: list[int]
+
+    @classmethod
+    def of(cls, page: s.Page) -> Atoms:
+        columns = (page.a_at, page.a_kind, page.a_start, page.a_end)
+        return cls(*(column.tolist() for column in columns))
+
+
 def with_formulas(
     source: bytes,
-    page: s.Page,
     blob: bytes,
     start: int,
     end: int,
-    atoms: Sequence[int],
+    atoms: Atoms,
+    inside: Sequence[int],
     markdown: bool,
 ) -> str:
-    """Text `blob[start:end]` of a block, the formulas among its `atoms` in their places."""
+    """Text `blob[start:end]` of a block, the formulas among those `inside` it in their places."""
     parts: list[str] = []
     at = start
-    for atom in atoms:
-        place = int(page.a_at[atom])
-        kind = int(page.a_kind[atom])
+    for atom in inside:
+        place, kind = atoms.places[atom], atoms.kinds[atom]
         if kind >= s.CODE_ON:
             if markdown:
                 parts.append(blob[at:place].decode("utf-8", "replace"))
                 parts.append("`")
                 at = place
             continue
-        span = source[page.a_start[atom] : page.a_end[atom]].decode("utf-8", "replace")
+        span = source[atoms.starts[atom] : atoms.ends[atom]].decode("utf-8", "replace")
         if formula := tex(kind, span):
             parts.append(blob[at:place].decode("utf-8", "replace"))
             parts.append(formula)
             at = place
     parts.append(blob[at:end].decode("utf-8", "replace"))
     return "".join(parts)
-
-
-def _same_kind(page: s.Page, one: int, other: int) -> bool:
-    """Two pieces of code that are lines of one listing: another element of the same class each."""
-    return one != other and bool(
-        page.e_signature[one] == page.e_signature[other] and page.e_tag[one] in (_TD, TAG["div"])
-    )
 
 
 def _same_row(

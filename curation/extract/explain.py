@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from curation.extract import scan as s
-from curation.extract.assemble import with_formulas
+from curation.extract.assemble import Atoms, with_formulas
 from curation.extract.features import NAMES, features
 from curation.extract.markup import TAG
 from curation.extract.model import load
@@ -68,11 +68,12 @@ def explain(source: bytes, settings: ExtractSettings) -> Explanation:
     columns = [(NAMES.index(name), *shown) for name, shown in _SHOWN.items() if name in NAMES]
     blob = page.text.tobytes()
     blocks = []
+    atoms = Atoms.of(page)
     for b in range(len(fate.kept)):
         row = measured[b]
         blocks.append(
             Block(
-                _text(source, page, blob, b),
+                _text(source, page, blob, atoms, b),
                 _path(source, page, int(page.b_element[b])),
                 int(page.b_chars[b]),
                 float(fate.score[b]),
@@ -89,10 +90,11 @@ def explain(source: bytes, settings: ExtractSettings) -> Explanation:
     return Explanation(tuple(blocks), tuple(_notes(judged, settings)), judged)
 
 
-def _text(source: bytes, page: s.Page, blob: bytes, block: int) -> str:
+def _text(source: bytes, page: s.Page, blob: bytes, atoms: Atoms, block: int) -> str:
     start, end = int(page.b_start[block]), int(page.b_end[block])
     first, last = np.searchsorted(page.a_at, start), np.searchsorted(page.a_at, end, side="right")
-    return with_formulas(source, page, blob, start, end, range(first, last), markdown=False)
+    inside = range(first, last)
+    return with_formulas(source, blob, start, end, atoms, inside, markdown=False)
 
 
 def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
