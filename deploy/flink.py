@@ -22,8 +22,9 @@ _OPENS = [
     )),
     "--add-exports=java.base/sun.net.util=ALL-UNNAMED",
 ]  # fmt: skip
-#: Megabytes of a TaskManager by purpose: a reduce task holds a range of keys in the heap.
-_HEAP, _MANAGED, _NETWORK = 1536, 128, 128
+#: Megabytes of a TaskManager by purpose. A range of keys (128 MB) is one message to Python: it is in
+#: the heap, and in buffers outside of it more than once.
+_HEAP, _DIRECT, _MANAGED, _NETWORK = 1536, 1024, 128, 128
 
 
 def _config(folder: Path, rpc: int, rest: int, slots: int) -> str:
@@ -53,7 +54,7 @@ def _memory(slots: int) -> list[str]:
     sizes = {
         "cpu.cores": slots,
         "memory.task.heap.size": f"{_HEAP}m",
-        "memory.task.off-heap.size": "0b",
+        "memory.task.off-heap.size": f"{_DIRECT}m",
         "memory.framework.heap.size": "128mb",
         "memory.framework.off-heap.size": "128mb",
         "memory.managed.size": f"{_MANAGED}m",
@@ -63,7 +64,7 @@ def _memory(slots: int) -> list[str]:
         "memory.jvm-overhead.min": "192mb",
         "memory.jvm-overhead.max": "192mb",
     }
-    total = _HEAP + _MANAGED + _NETWORK + 2 * 128 + 512 + 192
+    total = _HEAP + _DIRECT + _MANAGED + _NETWORK + 2 * 128 + 512 + 192
     sizes["memory.process.size"] = f"{total}m"
     return [part for k, v in sizes.items() for part in ("-D", f"taskmanager.{k}={v}")]
 
@@ -107,7 +108,7 @@ def start(cluster: Cluster, settings: Settings) -> dict[str, Any]:
     cluster.start("jobmanager", [*flink_java, "-Xmx1g", entry, "--configDir", str(conf)])
     cluster.wait("the JobManager", lambda: bool(_overview(rest)))
     task_manager = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-    heap = [f"-Xmx{_HEAP + 128}m", f"-XX:MaxDirectMemorySize={_NETWORK + 128}m"]
+    heap = [f"-Xmx{_HEAP + 128}m", f"-XX:MaxDirectMemorySize={_DIRECT + _NETWORK + 128}m"]
     for i in range(settings.workers):
         identity = ["-D", f"taskmanager.resource-id=taskmanager-{i}"]
         command = [*flink_java, *heap, task_manager, "--configDir", str(conf), *_memory(slots)]

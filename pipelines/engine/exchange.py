@@ -21,8 +21,8 @@ UInt64 = npt.NDArray[np.uint64]
 
 #: A reduce task reads about this many bytes: sorting needs a few times as much memory.
 RANGE_BYTES = 128 << 20
-#: Every range is read from every run: beyond so many ranges, these grow instead.
-MOST_RANGES = 8192
+#: Every range costs something in every run: beyond so many (8 TB), ranges grow instead.
+MOST_RANGES = 65536
 
 _ROW_BITS = np.uint64(32)
 _ROW_MASK = np.uint64((1 << 32) - 1)
