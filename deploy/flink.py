@@ -22,8 +22,8 @@ _OPENS = [
     )),
     "--add-exports=java.base/sun.net.util=ALL-UNNAMED",
 ]  # fmt: skip
-#: Megabytes of a TaskManager by purpose. A range of keys (128 MB) is one message to Python: it is in
-#: the heap, and in buffers outside of it more than once.
+#: Megabytes of a TaskManager by purpose. A range of keys (128 MB) is one message to Python: it is
+#: in the heap, and in buffers outside of it more than once.
 _HEAP, _DIRECT, _MANAGED, _NETWORK = 1536, 1024, 128, 128
 
 
