@@ -6,6 +6,7 @@ import functools
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,9 +49,9 @@ def assemble(
     tags = page.e_tag[page.b_element[chosen]].tolist()
     above = page.e_above[page.b_element[chosen]].tolist()
     signatures = page.e_signature[page.b_element[chosen]].tolist()
-    first_atoms = np.searchsorted(page.a_at, page.b_start[chosen]).tolist()
-    last_atoms = np.searchsorted(page.a_at, page.b_end[chosen], side="right").tolist()
-    atoms = Atoms.of(page)
+    atoms = Atoms.of(page, markdown)
+    first_atoms = np.searchsorted(atoms.at, page.b_start[chosen]).tolist()
+    last_atoms = np.searchsorted(atoms.at, page.b_end[chosen], side="right").tolist()
     out: list[str] = []
     languages: list[str] = []
     previous = -1
@@ -63,8 +64,9 @@ def assemble(
             text = with_formulas(source, blob, start, end, atoms, inside, markdown)
         code = bool(flags[i] & s.PRE)
         if code:
-            text = without_line_numbers(text)
-            if not text.strip():
+            if text.count("\n") > 1:
+                text = without_line_numbers(text)
+            if not text or text.isspace():
                 continue
             language = _language(source, page, element)
             if language and language not in languages:
@@ -82,7 +84,9 @@ def assemble(
                 and tags[i] in (_TD, _DIV)
             ):
                 out.append("\n")
-            elif previous >= 0 and _same_row(rows, cells, starts, ends, previous, i):
+            elif (
+                previous >= 0 and rows[i] >= 0 and _same_row(rows, cells, starts, ends, previous, i)
+            ):
                 out.append(" | ")
             elif code or (previous >= 0 and flags[previous] & s.PRE):
                 out.append(f"{fence}\n\n")
@@ -105,20 +109,24 @@ def assemble(
 
 @dataclass(frozen=True)
 class Atoms:
-    """Formulas and edges of inline code of a page: place in the text, kind, span of the source.
+    """Formulas, and in markdown edges of inline code: place in the text, kind, span of the source.
 
     Lists, because pages may have a hundred thousand, and numbers of arrays are slow to take singly.
     """
 
+    at: npt.NDArray[Any]  # places, to search in
     places: list[int]
     kinds: list[int]
     starts: list[int]
     ends: list[int]
 
     @classmethod
-    def of(cls, page: s.Page) -> Atoms:
-        columns = (page.a_at, page.a_kind, page.a_start, page.a_end)
-        return cls(*(column.tolist() for column in columns))
+    def of(cls, page: s.Page, markdown: bool) -> Atoms:
+        columns = [page.a_at, page.a_kind, page.a_start, page.a_end]
+        if not markdown:
+            formulas = page.a_kind < s.CODE_ON
+            columns = [column[formulas] for column in columns]
+        return cls(columns[0], *(column.tolist() for column in columns))
 
 
 def with_formulas(

@@ -68,7 +68,7 @@ def explain(source: bytes, settings: ExtractSettings) -> Explanation:
     columns = [(NAMES.index(name), *shown) for name, shown in _SHOWN.items() if name in NAMES]
     blob = page.text.tobytes()
     blocks = []
-    atoms = Atoms.of(page)
+    atoms = Atoms.of(page, markdown=False)
     for b in range(len(fate.kept)):
         row = measured[b]
         blocks.append(
@@ -92,7 +92,7 @@ def explain(source: bytes, settings: ExtractSettings) -> Explanation:
 
 def _text(source: bytes, page: s.Page, blob: bytes, atoms: Atoms, block: int) -> str:
     start, end = int(page.b_start[block]), int(page.b_end[block])
-    first, last = np.searchsorted(page.a_at, start), np.searchsorted(page.a_at, end, side="right")
+    first, last = np.searchsorted(atoms.at, start), np.searchsorted(atoms.at, end, side="right")
     inside = range(first, last)
     return with_formulas(source, blob, start, end, atoms, inside, markdown=False)
 
