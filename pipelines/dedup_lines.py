@@ -31,6 +31,7 @@ from curation.dedup.settings import LineDedupSettings
 from curation.dedup.sorting import run_starts, sort_pairs
 from curation.schema import with_column
 from pipelines.engine.duplicates import (
+    OverRanges,
     check_languages,
     files_of,
     numbered_tasks,
@@ -149,7 +150,7 @@ class CountLines:
 
 
 @dataclass(frozen=True)
-class FindFrequent:
+class FindFrequent(OverRanges):
     """Reduce: the lines of a range of keys that occur too often over all shards.
 
     A line of an index counts in each bucket here as often as in the bucket there that has most.
@@ -163,9 +164,6 @@ class FindFrequent:
 
     def runs(self) -> list[str]:
         return [scratch("lines", s) for s in self.shards]
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return task.payload  # type: ignore[no-any-return]
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload

@@ -15,6 +15,7 @@ from curation.dedup.settings import UrlDedupSettings
 from curation.dedup.survivors import choose_survivors, source_ranks
 from curation.dedup.urls import canonical_urls, hosts
 from pipelines.engine.duplicates import (
+    OverRanges,
     apply_verdicts,
     files_of,
     no_verdicts,
@@ -99,7 +100,7 @@ class UrlKeys:
 
 
 @dataclass(frozen=True)
-class UrlSurvivors:
+class UrlSurvivors(OverRanges):
     """Reduce: in a range of keys, who goes and who stays. What an index holds comes first."""
 
     settings_key: str
@@ -110,9 +111,6 @@ class UrlSurvivors:
 
     def runs(self) -> list[str]:
         return [scratch("keys", s) for s in self.shards]
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return task.payload  # type: ignore[no-any-return]
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload

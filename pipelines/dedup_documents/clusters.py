@@ -18,7 +18,7 @@ from curation.dedup.minhash import DTYPES
 from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.survivors import choose_survivors
 from curation.dedup.verify import ShingleSets, estimated_jaccard, jaccard
-from pipelines.engine.duplicates import read_key_range, scratch
+from pipelines.engine.duplicates import OverRanges, read_key_range, scratch
 from pipelines.engine.exchange import UInt64, read_range, write_run
 from pipelines.engine.files import Folder
 from pipelines.engine.tasks import Progress, Result, Task
@@ -30,7 +30,7 @@ Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Clusters:
+class Clusters(OverRanges):
     """One task per range of groups; every group is whole in one of them."""
 
     settings_key: str
@@ -41,9 +41,6 @@ class Clusters:
 
     def runs(self) -> list[str]:
         return [scratch(k, s) for k in ("members", "pairs", "sets") for s in self.shards]
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return task.payload  # type: ignore[no-any-return]
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload

@@ -10,7 +10,7 @@ import pyarrow as pa
 from curation.dedup.candidates import bucket_pairs
 from curation.dedup.components import spanning_forest, star_edges
 from curation.dedup.settings import DocumentDedupSettings
-from pipelines.engine.duplicates import read_key_range, scratch
+from pipelines.engine.duplicates import OverRanges, read_key_range, scratch
 from pipelines.engine.exchange import UInt64, write_run
 from pipelines.engine.files import Folder
 from pipelines.engine.graph import NO_EDGES, write_edges
@@ -18,7 +18,7 @@ from pipelines.engine.tasks import Progress, Result, Task
 
 
 @dataclass(frozen=True)
-class Link:
+class Link(OverRanges):
     """Edges that tie the documents of a bucket, and candidate pairs where these are verified."""
 
     settings_key: str
@@ -28,9 +28,6 @@ class Link:
 
     def runs(self) -> list[str]:
         return [scratch(kind, s) for kind in ("exact", "buckets") for s in self.shards]
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return task.payload  # type: ignore[no-any-return]
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload

@@ -14,6 +14,7 @@ from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.urls import hosts
 from pipelines.dedup_documents.clusters import near_threshold
 from pipelines.engine.duplicates import (
+    OverRanges,
     no_verdicts,
     read_key_range,
     removals_of_shard,
@@ -108,7 +109,7 @@ def _sum(table: pa.Table, lost: str, documents: str) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class FindLosses:
+class FindLosses(OverRanges):
     """Reduce: hosts and source files of a range of keys that lose more than the alarm's share."""
 
     settings_key: str
@@ -118,9 +119,6 @@ class FindLosses:
 
     def runs(self) -> list[str]:
         return [scratch("losses", s) for s in self.shards]
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return task.payload  # type: ignore[no-any-return]
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload

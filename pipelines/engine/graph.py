@@ -23,6 +23,7 @@ from curation.dedup.components import (
 )
 from curation.hashing import mix64
 from pipelines.engine.duplicates import (
+    OverRanges,
     files_of,
     output_fingerprint,
     range_tasks,
@@ -90,7 +91,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class LargeStar:
+class LargeStar(OverRanges):
     """First half of a round, on the nodes of a range of hashes; counts violations on the way."""
 
     settings_key: str
@@ -101,9 +102,6 @@ class LargeStar:
     def runs(self) -> list[str]:
         return [scratch(self.before, n) for n in self.names]
 
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return task.payload  # type: ignore[no-any-return]
-
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         edges = _range_of(folder, self.before, self.names, task)
         files = _spread(folder, self.name, task.name, large_star(edges))
@@ -111,7 +109,7 @@ class LargeStar:
 
 
 @dataclass(frozen=True)
-class SmallStar:
+class SmallStar(OverRanges):
     """Second half of a round."""
 
     settings_key: str
@@ -122,16 +120,13 @@ class SmallStar:
     def runs(self) -> list[str]:
         return [scratch(self.before, n) for n in self.names]
 
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return task.payload  # type: ignore[no-any-return]
-
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         edges = small_star(_range_of(folder, self.before, self.names, task))
         return Result(_spread(folder, self.name, task.name, both_directions(edges)))
 
 
 @dataclass(frozen=True)
-class ReadLabels:
+class ReadLabels(OverRanges):
     """After the last round: the label of each node of a range of hashes."""
 
     settings_key: str
@@ -141,9 +136,6 @@ class ReadLabels:
 
     def runs(self) -> list[str]:
         return [scratch(self.before, n) for n in self.names]
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        return task.payload  # type: ignore[no-any-return]
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         edges = unique_edges(_range_of(folder, self.before, self.names, task))

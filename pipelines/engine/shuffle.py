@@ -89,14 +89,18 @@ def _encoded(batch: pa.RecordBatch) -> bytes:
 class PerformGathered(PerformTask):
     """A task with its rows at hand."""
 
+    def setup(self) -> None:
+        step = self.work.step
+        assert isinstance(step, Gathers)
+        self._runs = step.runs()
+
     def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[str]:  # type: ignore[override]
         number, pieces = element
-        runs = self.work.step.runs()  # type: ignore[attr-defined]
         rows: dict[str, list[pa.RecordBatch]] = {}
         for run, _, data in sorted(pieces, key=lambda p: p[:2]):
             if run >= 0:
                 batch = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
-                rows.setdefault(runs[run], []).append(batch)
+                rows.setdefault(self._runs[run], []).append(batch)
         yield from self.perform(number, GatheredFolder(self.work.folder.url, rows))
 
 

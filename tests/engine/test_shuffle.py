@@ -79,9 +79,11 @@ def test_pieces_are_what_files_hold(
     for element in reversed(range(count + len(keys))):
         for number, piece in scatter.process(element):
             sent[number].append(piece)
+    performer = PerformGathered(scatter.work)
+    performer.setup()
     for i, task in enumerate(tasks):
         whole = step.run(task, folder, lambda a, b: None)
-        list(PerformGathered(scatter.work).process((i, sent[i])))
+        list(performer.process((i, sent[i])))
         assert folder.read_json(f"shards/{task.name}.json")["files"] == {
             n: f.as_dict() for n, f in whole.files.items()
         }
@@ -124,6 +126,7 @@ def test_a_committed_task_is_left(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     step, tasks = Lists(_runs(folder, [[1, 2, 3]])), _tasks(key_ranges(1))
     performer = PerformGathered(write_task_list(folder, step, tasks))
+    performer.setup()
     scatter = Scatter(performer.work)
     scatter.setup()
     pieces = [p for e in range(2) for _, p in scatter.process(e)]
