@@ -37,6 +37,7 @@ import flink  # noqa: E402
 import spark  # noqa: E402
 from cluster import Cluster, Settings  # noqa: E402
 from jobserver import UnavailableError  # noqa: E402
+from run_folder import stage_at_work  # noqa: E402
 
 from tests.folders import differences, digests  # noqa: E402
 
@@ -170,13 +171,6 @@ def kill(where: Engine, what: str, dice: random.Random) -> str:
     return "Python worker"
 
 
-def stage_at_work(output: Path) -> str:
-    for folder in output.glob("*/.work"):
-        if not (folder.parent / "manifest.json").exists():
-            return folder.parent.name
-    return "-"
-
-
 def disturbed(
     where: Engine, options: argparse.Namespace, files: list[str], output: Path, what: str
 ) -> list[str]:
@@ -189,7 +183,7 @@ def disturbed(
         )
         while process.poll() is None:
             stage = stage_at_work(output)
-            if stage != "-" and stage not in struck:
+            if stage and stage not in struck:
                 time.sleep(dice.uniform(0.5, 3))
                 if stage_at_work(output) == stage:
                     hit = kill(where, what, dice)

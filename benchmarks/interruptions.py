@@ -21,6 +21,8 @@ from pathlib import Path
 import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from run_folder import stage_at_work
+
 from tests.folders import differences
 
 
@@ -29,14 +31,6 @@ def command(recipe: str, inputs: list[str], output: Path, workers: int) -> list[
     given = ["--input", *inputs] if inputs else []
     arguments = ["run", recipe, *given, "--output", str(output), "--workers", str(workers)]
     return [sys.executable, "-m", "pipelines.cli", *arguments, "--quiet"]
-
-
-def stage_at_work(output: Path) -> str:
-    """The stage that has begun and has no manifest."""
-    open_stages = [
-        p.parent.name for p in output.glob("*/.work") if not (p.parent / "manifest.json").exists()
-    ]
-    return ",".join(sorted(open_stages)) or "between stages"
 
 
 def kill_one(process: subprocess.Popen[bytes], dice: random.Random) -> str:
@@ -86,7 +80,7 @@ def main() -> int:
                 process.wait(delay)
                 break
             except subprocess.TimeoutExpired:
-                stage, victim = stage_at_work(output), kill_one(process, dice)
+                stage, victim = (stage_at_work(output) or "between stages"), kill_one(process, dice)
                 process.wait()
                 kills += 1
                 print(f"kill {kills}: {victim} after {delay:.1f} s, during {stage}", flush=True)

@@ -19,14 +19,7 @@ import time
 from pathlib import Path
 
 import psutil
-
-
-def at_work(output: Path) -> str:
-    """The stage that has begun and is not complete."""
-    for folder in output.glob("*/.work"):
-        if not (folder.parent / "manifest.json").exists():
-            return folder.parent.name
-    return "-"
+from run_folder import stage_at_work
 
 
 def watch(process: subprocess.Popen[bytes], output: Path) -> dict[str, tuple[int, int]]:
@@ -40,7 +33,7 @@ def watch(process: subprocess.Popen[bytes], output: Path) -> dict[str, tuple[int
                 sizes.append(one.memory_info().rss)
         except psutil.NoSuchProcess:
             pass
-        stage, (most, total) = at_work(output), (0, 0)
+        stage, (most, total) = stage_at_work(output) or "-", (0, 0)
         if stage in peaks:
             most, total = peaks[stage]
         peaks[stage] = max([most, *sizes]), max(total, sum(sizes))

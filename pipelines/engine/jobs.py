@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.runners.portability.flink_runner import FlinkRunner
 from apache_beam.runners.portability.spark_runner import SparkRunner
+from apache_beam.utils.subprocess_server import pick_port
 
 from curation.errors import ConfigError, WorkerError
 from pipelines.engine.dataflow import check_options, is_dataflow, job_name, with_defaults
@@ -98,9 +98,7 @@ class Jobs:
         if runner is None or submits or options.view_as(PortableOptions).job_endpoint:
             return []
         if self._server is None:
-            with socket.socket() as probe:
-                probe.bind(("localhost", 0))
-                self._port = probe.getsockname()[1]
+            (self._port,) = pick_port(None)
             options = PipelineOptions([*self.arguments, f"--job_port={self._port}"])
             self._server = runner().default_job_server(options)
             self._server.start()
