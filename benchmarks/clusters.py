@@ -4,7 +4,9 @@
     python benchmarks/clusters.py --engines flink spark --kill node worker
 
 With `--sizes`, runs read parts of the input's files: of `1 2 4 8`, an eighth to all. CPU seconds are those of
-all processes from the start of a run to its end; a cluster is up before. With `--kill`, one process
+all processes from the start of a run to its end; a cluster is up before. Where inputs are named, a
+run over the sample's 454 pages goes first (`start`): what a run takes however little it reads, such
+as loading models and, on a cluster, what Java compiles. `less start` is without that. With `--kill`, one process
 is killed during every stage, the same command goes on where the run failed, and the bytes are
 compared. Engines that can't be had here are named and left out.
 """
@@ -44,6 +46,8 @@ from tests.folders import differences, digests  # noqa: E402
 START = {"flink": flink.start, "spark": spark.start}
 #: Processes that play the node of a cluster.
 NODES = {"flink": "taskmanager-", "spark": "worker-"}
+#: The size of the run that shows what a run takes before it reads much.
+START_UP = 0
 
 
 @dataclass
@@ -119,24 +123,33 @@ def _children() -> float:
 
 def compare(options: argparse.Namespace, files: list[str], scratch: Path) -> int:
     """Print one line per engine and size. Returns how many runs differ."""
-    print(f"{'engine':<8}{'files':>6}{'documents':>11}{'wall s':>9}{'CPU s':>9}"
-          f"{'us/doc':>9}{'of local':>10}{'jobs':>6}{'differ':>8}", flush=True)  # fmt: skip
+    print(f"{'engine':<8}{'size':>6}{'documents':>11}{'wall s':>9}{'CPU s':>9}{'of local':>10}"
+          f"{'us/doc':>9}{'less start':>12}{'jobs':>6}{'differ':>8}", flush=True)  # fmt: skip
+    sizes = [START_UP, *options.sizes] if files else options.sizes
     wrong, local = 0, {}
     for name in options.engines:
         with available(name, options) as where:
-            for size in options.sizes if where else ():
-                # Every so-manieth file, so that sizes don't differ in what they hold.
-                part = [f for i, f in enumerate(files) if i % max(options.sizes) < size]
+            start = 0.0
+            for size in sizes if where else ():
                 output = scratch / f"{name}-{size}"
-                run = timed(where, options, part, output)
+                run = timed(where, options, part(options, files, size), output)
+                start = run.cpu if size == START_UP else start
                 local.setdefault(size, run)
-                reference = scratch / f"{options.engines[0]}-{size}"
-                found = differences(reference, output)
+                found = differences(scratch / f"{options.engines[0]}-{size}", output)
                 wrong += bool(found)
-                print(f"{name:<8}{len(part):>6}{run.documents:>11,}{run.wall:>9.1f}{run.cpu:>9.1f}"
-                      f"{1e6 * run.cpu / run.documents:>9.0f}{run.cpu / local[size].cpu:>10.2f}"
+                each = 1e6 / run.documents
+                print(f"{name:<8}{size or 'start':>6}{run.documents:>11,}{run.wall:>9.1f}{run.cpu:>9.1f}"
+                      f"{run.cpu / local[size].cpu:>10.2f}{each * run.cpu:>9.0f}"
+                      f"{each * (run.cpu - start):>12.0f}"
                       f"{run.jobs:>6}{len(found):>8} {found[:3] or ''}", flush=True)  # fmt: skip
     return wrong
+
+
+def part(options: argparse.Namespace, files: list[str], size: int) -> list[str]:
+    """The inputs of a run: every so-manieth file, so that sizes don't differ in what they hold."""
+    if size == START_UP and files:
+        return [str(ROOT / "data_samples" / "*.*z*")]
+    return [f for i, f in enumerate(files) if i % max(options.sizes) < size]
 
 
 @contextlib.contextmanager
