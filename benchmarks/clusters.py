@@ -6,7 +6,10 @@
 With `--sizes`, runs read parts of the input's files: of `1 2 4 8`, an eighth to all. CPU seconds are those of
 all processes from the start of a run to its end; a cluster is up before. Where inputs are named, a
 run over the sample's 454 pages goes first (`start`): what a run takes however little it reads, such
-as loading models and, on a cluster, what Java compiles. `less start` is without that. With `--kill`, one process
+as loading models and, on a cluster, what Java compiles. `less start` is without that. `by stage` adds
+up what each stage's tasks take per document that the stage reads, less what they took in the first
+run: the cost of a document that passes all stages. The share that is removed on the way, duplicates above all,
+grows with the input and makes the other figures fall. With `--kill`, one process
 is killed during every stage, the same command goes on where the run failed, and the bytes are
 compared. Engines that can't be had here are named and left out.
 """
@@ -103,6 +106,7 @@ class Run:
     cpu: float
     documents: int
     jobs: int
+    stages: dict[str, tuple[float, int]]  # CPU seconds of a stage's tasks, documents it read
 
 
 def timed(where: Engine, options: argparse.Namespace, inputs: list[str], output: Path) -> Run:
@@ -112,8 +116,16 @@ def timed(where: Engine, options: argparse.Namespace, inputs: list[str], output:
     time.sleep(3)  # workers of the last job end
     spent = _children() - own + where.cpu() - cpu
     funnel = json.loads((output / "report.json").read_text())["funnel"]
-    steps = sum(len(e["steps"].keys() - {"beam"}) for e in funnel)
-    return Run(wall, spent, funnel[0]["documents_in"], steps)
+    jobs = sum(len(e["steps"].keys() - {"beam"}) for e in funnel)
+    stages = {
+        e["stage"]: (sum(s["cpu"] for s in e["steps"].values()), e["documents_in"]) for e in funnel
+    }
+    return Run(wall, spent, funnel[0]["documents_in"], jobs, stages)
+
+
+def by_stage(run: Run, start: Run) -> float:
+    """CPU seconds of a document that passes all stages, without what a stage takes to begin."""
+    return sum((cpu - start.stages[name][0]) / read for name, (cpu, read) in run.stages.items())
 
 
 def _children() -> float:
@@ -124,23 +136,23 @@ def _children() -> float:
 def compare(options: argparse.Namespace, files: list[str], scratch: Path) -> int:
     """Print one line per engine and size. Returns how many runs differ."""
     print(f"{'engine':<8}{'size':>6}{'documents':>11}{'wall s':>9}{'CPU s':>9}{'of local':>10}"
-          f"{'us/doc':>9}{'less start':>12}{'jobs':>6}{'differ':>8}", flush=True)  # fmt: skip
+          f"{'us/doc':>9}{'less start':>12}{'by stage':>10}{'jobs':>6}{'differ':>8}", flush=True)  # fmt: skip
     sizes = [START_UP, *options.sizes] if files else options.sizes
     wrong, local = 0, {}
     for name in options.engines:
         with available(name, options) as where:
-            start = 0.0
+            start: Run | None = None
             for size in sizes if where else ():
                 output = scratch / f"{name}-{size}"
                 run = timed(where, options, part(options, files, size), output)
-                start = run.cpu if size == START_UP else start
+                start = start or run
                 local.setdefault(size, run)
                 found = differences(scratch / f"{options.engines[0]}-{size}", output)
                 wrong += bool(found)
-                each = 1e6 / run.documents
+                beyond = 1e6 * (run.cpu - start.cpu) / run.documents
                 print(f"{name:<8}{size or 'start':>6}{run.documents:>11,}{run.wall:>9.1f}{run.cpu:>9.1f}"
-                      f"{run.cpu / local[size].cpu:>10.2f}{each * run.cpu:>9.0f}"
-                      f"{each * (run.cpu - start):>12.0f}"
+                      f"{run.cpu / local[size].cpu:>10.2f}{1e6 * run.cpu / run.documents:>9.0f}"
+                      f"{beyond:>12.0f}{1e6 * by_stage(run, start):>10.0f}"
                       f"{run.jobs:>6}{len(found):>8} {found[:3] or ''}", flush=True)  # fmt: skip
     return wrong
 
