@@ -17,6 +17,8 @@ from curation.extract.tables import whole_tables
 # How far up code and formulas (in rows of tables, often) and the text around them look for a
 # container that they share.
 _LEVELS_OF_CODE, _LEVELS_OF_TEXT = 8, 2
+# How many elements, its own and those above, must be alike where a block is kin to another.
+_LEVELS_OF_KIN = 4
 _LINKED = 0.8  # share of a block's characters in links that makes it one
 _COMMENTS = NAMES.index("region_0")
 _QUESTIONS, _WORDS = NAMES.index("page_questions"), NAMES.index("b_words")
@@ -149,6 +151,8 @@ def decide(
         probabilities, page.b_chars, page.b_link_chars, page.b_atoms, page.b_flags,
         decision.link_threshold,
     )  # fmt: skip
+    kin = _kin(page.b_element, page.e_parent, page.e_signature)
+    score = _shared(score, weight, kin, decision.kin_share)
     if special.any():
         score = attached(score, special, page.b_element, page.e_parent)
     score = whole_tables(score, page, linked, decision.table_share)
@@ -189,6 +193,25 @@ def _alike(b_element, e_parent, e_signature):  # type: ignore[no-untyped-def]
     for b in range(len(b_element)):
         e = b_element[b]
         keys[b] = (e_signature[e] * FNV_PRIME) ^ np.uint64(e_parent[e] + 1)
+    return group(keys)[0]
+
+
+@numba.njit(cache=True, nogil=True)
+def _kin(b_element, e_parent, e_signature):  # type: ignore[no-untyped-def]
+    """Number [n] that blocks share whose element and those above it are alike, wherever they are.
+
+    The posts of a thread and the entries of a list are each in an element of its own.
+    """
+    keys = np.empty(len(b_element), np.uint64)
+    for b in range(len(b_element)):
+        e = b_element[b]
+        key = np.uint64(0)
+        for _ in range(_LEVELS_OF_KIN):
+            if e < 0:
+                break
+            key = (key ^ e_signature[e]) * FNV_PRIME
+            e = e_parent[e]
+        keys[b] = key
     return group(keys)[0]
 
 

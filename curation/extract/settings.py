@@ -29,6 +29,12 @@ class Decision(BaseModel):
         description="share of a block's score that is the mean over like blocks: those in elements "
         "of the same tag and class under the same parent",
     )
+    kin_share: float = Field(
+        ge=0,
+        le=1,
+        description="share of a block's score that is the mean over blocks anywhere on the page whose "
+        "element and the three above it have the same tags and classes, as in posts of a thread",
+    )
     table_share: float = Field(
         ge=0,
         le=1,

@@ -39,6 +39,13 @@ def test_like_blocks_under_one_parent_share_their_fate() -> None:
     assert kept(f"<p>{LONG}</p>{apart}", [0.99, 0.9, 0.9, 0.4, 0.9])[3] is False
 
 
+def test_blocks_in_like_elements_elsewhere_count_for_less() -> None:
+    posts = "".join(f'<div class="post"><p>{"about as long " * 9}</p></div>' for _ in range(4))
+    assert kept(f"<div>{LONG}</div>{posts}", [0.99, 0.9, 0.9, 0.5, 0.9]) == [True] * 5
+    other = posts.replace('"post"', '"card"', 3)
+    assert kept(f"<div>{LONG}</div>{other}", [0.99, 0.9, 0.9, 0.9, 0.5])[4] is False
+
+
 def test_something_is_kept_and_nothing_of_nothing() -> None:
     assert kept("<p>some</p><p>short</p>", [0.1, 0.02]) == [True, False]
     assert kept("", []) == []
