@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.extract import scan as s
+from curation.extract import scanned as s
 from curation.extract.code import language_of, without_line_numbers
 from curation.extract.formulas import tex
 from curation.extract.markup import ANCESTOR, TAG

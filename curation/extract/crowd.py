@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract.markup import FNV_PRIME
-from curation.extract.scan import Page
+from curation.extract.scanned import Page
 
 _KINDS = 4096  # kinds of blocks told apart; a power of two
 

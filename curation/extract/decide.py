@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from curation.extract import scan as s
+from curation.extract import scanned as s
 from curation.extract.features import NAMES, group
 from curation.extract.markup import ANCESTOR, FNV_PRIME
 from curation.extract.settings import Decision

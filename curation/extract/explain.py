@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curation.extract import scan as s
+from curation.extract import scanned as s
 from curation.extract.assemble import Atoms, with_formulas
 from curation.extract.features import NAMES, features
 from curation.extract.markup import TAG

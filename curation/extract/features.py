@@ -25,7 +25,7 @@ from curation.extract.markup import (
     first_keys,
     slot_of,
 )
-from curation.extract.scan import (
+from curation.extract.scanned import (
     CONTINUED,
     GENERATOR,
     IN_LINK,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import regex
 
-from curation.extract import scan as s
+from curation.extract import scanned as s
 from curation.extract.assemble import assemble
 from curation.extract.crowd import stand_ins
 from curation.extract.decide import Fate, Places, decide, places
@@ -17,6 +17,7 @@ from curation.extract.features import features
 from curation.extract.forest import probabilities
 from curation.extract.limits import PageTooLargeError
 from curation.extract.model import Model, load
+from curation.extract.scan import scan
 from curation.extract.settings import ExtractSettings
 
 _SPACE = regex.compile(r"\s+")
@@ -57,7 +58,7 @@ def judge(source: bytes, settings: ExtractSettings) -> Judged:
 
 
 def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: bool) -> Judged:
-    page = s.scan(source, settings.max_depth, settings.max_nodes, keep_hidden)
+    page = scan(source, settings.max_depth, settings.max_nodes, keep_hidden)
     if page.status == s.STATUS_TOO_MANY:
         limit = settings.max_nodes
         raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit)

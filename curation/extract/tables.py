@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract.markup import TAG
-from curation.extract.scan import Page
+from curation.extract.scanned import Page
 
 CELL_BYTES = 400  # cells with more text are parts of a layout, not of a table of data
 _ROWS = 3  # fewer are no table of data

@@ -29,11 +29,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from curation import resources
 from curation.errors import ConfigError, InputError
-from curation.extract import scan as s
+from curation.extract import scanned as s
 from curation.extract.features import COUNT, NAMES, Lexicons, features, text_counts
 from curation.extract.forest import MAX_LEAVES, Forest
 from curation.extract.markup import fnv
 from curation.extract.model import Lexicon, Model
+from curation.extract.scan import scan
 from curation.readers.charset import decode_html
 from curation.train import variants
 
@@ -141,9 +142,9 @@ def page_bytes(data: Path, name: str, page_id: str) -> bytes:
 
 
 def scanned(source: bytes) -> s.Page:
-    page = s.scan(source, _MAX_DEPTH, _MAX_NODES)
+    page = scan(source, _MAX_DEPTH, _MAX_NODES)
     if page.status == s.STATUS_UNCLOSED_HIDDEN or not len(page.b_start):
-        page = s.scan(source, _MAX_DEPTH, _MAX_NODES, keep_hidden=True)
+        page = scan(source, _MAX_DEPTH, _MAX_NODES, keep_hidden=True)
     return page
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from curation.extract import default_settings
-from curation.extract import scan as s
 from curation.extract.decide import decide, places
 from curation.extract.features import COUNT, NAMES
+from curation.extract.scan import scan
 
 DECISION = default_settings().decision
 LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
@@ -16,7 +16,7 @@ LONG = "Words that make up a paragraph of the kind that stories are made of. " *
 def kept(
     html: str, probabilities: list[float], comments: bool = True, **measured: list[float]
 ) -> list[bool]:
-    page = s.scan(html.encode(), 512, 10_000)
+    page = scan(html.encode(), 512, 10_000)
     rows = np.zeros((len(page.b_start), COUNT), np.float32)
     for name, column in measured.items():
         rows[:, NAMES.index(name)] = column

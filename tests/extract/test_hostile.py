@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from benchmarks.hostile import ARTICLE, CASES, page
 from curation.extract import Extractor, PageTooLargeError, default_settings
-from curation.extract import scan as s
 from curation.extract.clean import normal
 from curation.extract.crowd import stand_ins
 from curation.extract.features import features
 from curation.extract.formulas import mathml_to_tex
 from curation.extract.model import load
+from curation.extract.scan import scan
 
 _SETTINGS = default_settings()
 _EXTRACTOR = Extractor(_SETTINGS)
@@ -58,7 +58,7 @@ def test_beyond_a_limit_the_reason_is_told(limit: str, html: bytes, reason: str)
 
 def test_blocks_of_a_kind_share_a_judgement_on_enormous_pages() -> None:
     html = page(b"<div class=a>one<p>two</p></div><ul><li>three</ul>" * 50)
-    scanned = s.scan(html, 512, 10_000)
+    scanned = scan(html, 512, 10_000)
     n = len(scanned.b_start)
     assert (stand_ins(scanned, n) == np.arange(n)).all()
     shared = stand_ins(scanned, n // 5)
@@ -71,7 +71,7 @@ def test_blocks_of_a_kind_share_a_judgement_on_enormous_pages() -> None:
 
 def test_features_of_some_blocks_are_those_of_all() -> None:
     html = page(ARTICLE + b"<ul><li><a href=x>link</a><li>item</ul>" * 20 + ARTICLE)
-    scanned = s.scan(html, 512, 10_000)
+    scanned = scan(html, 512, 10_000)
     lexicons = load(_SETTINGS.model).lexicons
     some = np.arange(len(scanned.b_start)) % 3 == 0
     whole = features(html, scanned, lexicons)

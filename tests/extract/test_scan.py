@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from curation.extract import scan as s
 from curation.extract.markup import ANCESTOR
+from curation.extract.scan import scan
 
 
 def blocks(html: str) -> list[tuple[str, int]]:
     """Text of each block, and the bits of what it stands in."""
-    page = s.scan(html.encode(), 512, 10_000)
+    page = scan(html.encode(), 512, 10_000)
     texts = [
         page.text[start:end].tobytes().decode()
         for start, end in zip(page.b_start, page.b_end, strict=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.extract import scan as s
+from curation.extract.scan import scan
 from curation.extract.tables import rows_and_cells, whole_tables
 
 
 def shared(html: str, probabilities: list[float], share: float = 0.0) -> list[float]:
-    page = s.scan(html.encode(), 512, 10_000)
+    page = scan(html.encode(), 512, 10_000)
     assert len(page.b_start) == len(probabilities)
     linked = page.b_link_chars > 0
     found = whole_tables(np.array(probabilities), page, linked, share)
@@ -50,7 +50,7 @@ def test_layouts_are_left_alone() -> None:
 
 def test_rows_of_a_table_inside_a_cell_are_its_own() -> None:
     inner = f"<table>{rows('<td>x')}</table>"
-    page = s.scan(f"<table>{rows(f'<td>a{inner}')}</table>".encode(), 512, 10_000)
+    page = scan(f"<table>{rows(f'<td>a{inner}')}</table>".encode(), 512, 10_000)
     row, cell, table = rows_and_cells(page.e_parent, page.e_tag)
     outer_block, inner_block = page.b_element
     assert row[outer_block] != row[inner_block]

@@ -6,9 +6,10 @@ import random
 
 import numpy as np
 
-from curation.extract import scan as s
+from curation.extract import scanned as s
 from curation.extract.features import COUNT, features
 from curation.extract.model import Model
+from curation.extract.scan import scan
 from curation.train import variants
 from curation.train.extract import _EMPTY, _NO_FOREST, block_texts
 
@@ -23,7 +24,7 @@ OTHER = (
 
 
 def scanned(html: str) -> s.Page:
-    return s.scan(html.encode(), 512, 10_000)
+    return scan(html.encode(), 512, 10_000)
 
 
 def test_shortened_ends_the_content_early_and_leaves_the_rest() -> None:

@@ -1,0 +1,341 @@
+"""Text as it flows into blocks: characters, white space, line breaks, formulas, inline elements.
+
+The state of a scan is one array, `now`, of whole numbers by the slots below. Rows of `blocks` and of
+`atoms` are the columns of the same names in `scanned.Page`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from curation.extract.compiled import borrowing, inlined
+from curation.extract.lexing import code_point, put, reference
+from curation.extract.markup import BYTES, LETTER, PLAIN, TAG
+from curation.extract.scanned import CODE_OFF, CODE_ON, CONTINUED, HAS_BREAK, IN_LINK, PRE
+
+# Slots of `now`: how much there is so far,
+LENGTH, BLOCKS, ELEMENTS, TOKENS, ATOMS, LINKED_SCRIPTS = 0, 1, 2, 3, 4, 5
+# the block under way,
+START, CHARS, LINK_CHARS, LINKS, TAGS, BOLD_CHARS, FORMULAS, FLAGS = 6, 7, 8, 9, 10, 11, 12, 13
+SPACE_DUE = 14  # white space comes before the next character
+AFTER_BREAK = 15  # the last thing was a <br>
+ATOM_AT = 16  # end of the last formula; -1: none
+ATOM_SOFT = 17  # it may be replaced by a better source of the same formula
+# inline elements,
+LINKED, LINK_TOP = 18, 19  # and how deep the link was opened
+BOLD, CODE = 20, 21  # how many are open
+# code,
+PRE_TOP = 22  # depth of the outermost element that keeps white space; -1: none
+LINE_DUE, LINE_START = 23, 24  # a line ended without a line break yet
+# the stack,
+TOP, OVER, ELEMENT = 25, 26, 27  # OVER: open block elements beyond the depth that is kept
+# what is passed over.
+SKIP_DEPTH, SKIP_MATH = 28, 29
+SLOTS = 30
+
+# Rows of `blocks`.
+B_START, B_END, B_ELEMENT, B_CHARS, B_LINK_CHARS, B_LINKS, B_TAGS, B_BOLD, B_FORMULAS, B_FLAGS = (
+    range(10)
+)
+# Rows of `atoms`.
+A_AT, A_KIND, A_START, A_END = range(4)
+
+_A, _B, _STRONG, _CODE = TAG["a"], TAG["b"], TAG["strong"], TAG["code"]
+_BR, _WBR, _INPUT = TAG["br"], TAG["wbr"], TAG["input"]
+_TEXT, _WHITE, _NOTHING = 0, 1, 2
+
+
+@inlined
+def _role(point):  # type: ignore[no-untyped-def]
+    """Whether a character is white space, text, or nothing: controls, invisible and no characters."""
+    if point <= 32:
+        return _WHITE if point == 32 or 9 <= point <= 13 else _NOTHING
+    if point < 127:
+        return _TEXT
+    if point < 0xB0:
+        if point == 0xA0 or point == 0x85:
+            return _WHITE
+        return _NOTHING if point < 0xA0 or point == 0xAD else _TEXT
+    if 0x2000 <= point <= 0x2064:
+        if point == 0x200B or point >= 0x2060:
+            return _NOTHING
+        line = point == 0x2028 or point == 0x2029
+        white = point <= 0x200A or line or point == 0x202F or point == 0x205F
+        return _WHITE if white else _TEXT
+    if point == 0x3000:
+        return _WHITE
+    if 0xFFF9 <= point <= 0xFFFB or point == 0xFEFF or 0xFDD0 <= point <= 0xFDEF:
+        return _NOTHING
+    return _NOTHING if 0xD800 <= point <= 0xDFFF else _TEXT
+
+
+@inlined
+def run_of_text(src, n, i, text, points, now):  # type: ignore[no-untyped-def]
+    """Take the text from i to the next markup into `text`; return where that is."""
+    o = now[LENGTH]
+    start = now[START]
+    space = now[SPACE_DUE] != 0
+    after_break = now[AFTER_BREAK] != 0
+    line_due = now[LINE_DUE] != 0
+    line_start = now[LINE_START]
+    keep = now[PRE_TOP] >= 0
+    code = now[CODE] > 0
+    chars = 0
+    while i < n:
+        c = src[i]
+        if not keep and BYTES[c] & PLAIN:
+            if space:
+                if o > start and text[o - 1] != 10:
+                    text[o] = 32
+                    o += 1
+                space = False
+            after_break = False
+            first = i
+            while BYTES[c] & PLAIN:  # the padding isn't
+                text[o] = c
+                o += 1
+                i += 1
+                c = src[i]
+            chars += i - first
+            continue
+        second = np.int64(0)  # a reference may stand for two characters
+        if c >= 128:
+            point, size = code_point(src, i)
+            i += size
+        elif c == 60:
+            d = src[i + 1]
+            if BYTES[d] & LETTER or d == 47 or d == 33 or d == 63:
+                break
+            i += 1
+            point = np.int64(60)
+        elif c == 38:
+            size = reference(src, n, i, points)
+            point = points[0] if size else np.int64(38)
+            second = points[1] if size else np.int64(0)
+            i += max(size, 1)
+        else:
+            i += 1
+            point = np.int64(c)
+        while True:
+            role = _role(point)
+            if role == _WHITE:
+                if keep:
+                    new_line = point == 10 or point == 0x85 or point == 0x2028 or point == 0x2029
+                    if new_line or (point == 13 and src[i] != 10):
+                        text[o] = 10
+                        o += 1
+                        line_due = False
+                        line_start = o
+                    elif point != 13:
+                        if line_due:
+                            text[o] = 10
+                            o += 1
+                            line_due = False
+                            line_start = o
+                        text[o] = 9 if point == 9 else 32
+                        o += 1
+                elif code and point == 0xA0:
+                    if space and o > start:
+                        text[o] = 32
+                        o += 1
+                        space = False
+                    text[o] = 32
+                    o += 1
+                else:
+                    space = True
+            elif role == _TEXT:
+                if keep:
+                    if line_due:
+                        text[o] = 10
+                        o += 1
+                        line_due = False
+                        line_start = o
+                elif space:
+                    if o > start and text[o - 1] != 10:
+                        text[o] = 32
+                        o += 1
+                    space = False
+                after_break = False
+                o = put(text, o, point)
+                chars += 1
+            if second == 0:
+                break
+            point = second
+            second = np.int64(0)
+    now[LENGTH] = o
+    now[SPACE_DUE] = space
+    now[AFTER_BREAK] = after_break
+    now[LINE_DUE] = line_due
+    now[LINE_START] = line_start
+    now[CHARS] += chars
+    if now[LINKED]:
+        now[LINK_CHARS] += chars
+    if now[BOLD]:
+        now[BOLD_CHARS] += chars
+    return i
+
+
+@inlined
+def new_line(text, now):  # type: ignore[no-untyped-def]
+    """Break a line of code."""
+    text[now[LENGTH]] = 10
+    now[LENGTH] += 1
+    now[LINE_DUE] = 0
+    now[LINE_START] = now[LENGTH]
+
+
+@inlined
+def _space(text, now):  # type: ignore[no-untyped-def]
+    """Write the white space that is due."""
+    if (now[SPACE_DUE] != 0) & (now[LENGTH] > now[START]):
+        text[now[LENGTH]] = 32
+        now[LENGTH] += 1
+    now[SPACE_DUE] = 0
+
+
+@inlined
+def _atom(atoms, now, kind, start, end):  # type: ignore[no-untyped-def]
+    at = now[ATOMS]
+    atoms[A_AT, at] = now[LENGTH]
+    atoms[A_KIND, at] = kind
+    atoms[A_START, at] = start
+    atoms[A_END, at] = end
+    now[ATOMS] += 1
+
+
+@inlined
+def has_room(atoms, now):  # type: ignore[no-untyped-def]
+    """Whether one more atom is allowed."""
+    return now[ATOMS] < atoms.shape[1] - 1
+
+
+@borrowing
+def formula(text, atoms, now, kind, start, end, soft):  # type: ignore[no-untyped-def]
+    """A formula stands here, with its source in src[start:end]."""
+    _space(text, now)
+    _atom(atoms, now, kind, start, end)
+    now[FORMULAS] += 1
+    now[ATOM_AT] = now[LENGTH]
+    now[ATOM_SOFT] = soft
+
+
+@borrowing
+def drop_soft(atoms, now):  # type: ignore[no-untyped-def]
+    """Take back the formula just read where a better source of the same one follows."""
+    last = now[ATOMS] - 1
+    same = (now[ATOM_SOFT] != 0) & (now[ATOM_AT] == now[LENGTH])
+    if (last >= 0) & same & (atoms[A_AT, max(last, 0)] >= now[START]):
+        now[ATOMS] = last
+        now[FORMULAS] -= 1
+
+
+@borrowing
+def line_break(text, now):  # type: ignore[no-untyped-def]
+    """A <br>: whether it is the second in a row, which ends the block."""
+    if now[PRE_TOP] >= 0:
+        new_line(text, now)
+    elif now[CODE] > 0:
+        text[now[LENGTH]] = 10
+        now[LENGTH] += 1
+        now[SPACE_DUE] = 0
+    elif now[AFTER_BREAK]:
+        return True
+    else:
+        now[SPACE_DUE] = 0
+        if now[LENGTH] > now[START]:
+            if text[now[LENGTH] - 1] != 10:
+                text[now[LENGTH]] = 10
+                now[LENGTH] += 1
+            now[FLAGS] |= HAS_BREAK
+        now[AFTER_BREAK] = 1
+    return False
+
+
+@inlined
+def inline_start(text, atoms, now, tag, has_address):  # type: ignore[no-untyped-def]
+    """An inline element opens. `has_address`: it has an `href`."""
+    if tag == _WBR or tag == _INPUT:
+        return
+    now[TAGS] += 1
+    if tag == _A:
+        if has_address:
+            if not now[LINKED]:
+                now[LINKS] += 1
+            now[LINKED] = 1
+            now[LINK_TOP] = now[TOP]
+    elif tag == _B or tag == _STRONG:
+        now[BOLD] += 1
+    elif tag == _CODE and now[PRE_TOP] < 0:
+        if now[CODE] == 0 and has_room(atoms, now):
+            _space(text, now)
+            _atom(atoms, now, CODE_ON, 0, 0)
+        now[CODE] += 1
+
+
+@inlined
+def inline_end(atoms, now, tag):  # type: ignore[no-untyped-def]
+    """An inline element ends."""
+    if tag == _A:
+        now[LINKED] = 0
+    elif (tag == _B or tag == _STRONG) and now[BOLD] > 0:
+        now[BOLD] -= 1
+    elif tag == _CODE and now[CODE] > 0:
+        now[CODE] -= 1
+        if now[CODE] == 0 and has_room(atoms, now):
+            _atom(atoms, now, CODE_OFF, 0, 0)
+    elif tag == _BR:
+        now[SPACE_DUE] = 1
+
+
+@inlined
+def close_block(text, blocks, atoms, now, continued):  # type: ignore[no-untyped-def]
+    """End the block under way and begin the next; False when there are too many.
+
+    `continued`: the next one stands in the same element.
+    """
+    start = now[START]
+    end = now[LENGTH]
+    if now[CHARS] > 0 or now[FORMULAS] > 0:
+        b = now[BLOCKS]
+        if b >= blocks.shape[1] - 1:
+            return False
+        while end > start and (text[end - 1] == 10 or text[end - 1] == 32):
+            end -= 1
+        flags = now[FLAGS]
+        if now[PRE_TOP] >= 0:
+            flags |= PRE
+        if now[LINKED]:
+            flags |= IN_LINK
+        blocks[B_START, b] = start
+        blocks[B_END, b] = end
+        blocks[B_ELEMENT, b] = now[ELEMENT]
+        blocks[B_CHARS, b] = now[CHARS]
+        blocks[B_LINK_CHARS, b] = now[LINK_CHARS]
+        blocks[B_LINKS, b] = now[LINKS]
+        blocks[B_TAGS, b] = now[TAGS]
+        blocks[B_BOLD, b] = now[BOLD_CHARS]
+        blocks[B_FORMULAS, b] = now[FORMULAS]
+        blocks[B_FLAGS, b] = flags
+        now[BLOCKS] += 1
+        text[end] = 10
+        end += 1
+    else:
+        end = start
+        last = now[ATOMS] - 1
+        while last >= 0 and atoms[A_AT, last] >= start and atoms[A_KIND, last] < CODE_ON:
+            last -= 1
+        now[ATOMS] = last + 1
+    for k in range(now[ATOMS] - 1, -1, -1):  # atoms behind trimmed white space
+        if atoms[A_AT, k] < end:
+            break
+        atoms[A_AT, k] = max(start, end - 1)
+    now[LENGTH] = end
+    now[START] = end
+    now[LINE_START] = end
+    now[CHARS : SPACE_DUE + 1] = 0
+    now[LINKS] = now[LINKED]
+    now[LINE_DUE] = 0
+    now[ATOM_AT] = -1
+    now[FLAGS] = CONTINUED if continued else 0
+    now[AFTER_BREAK] = 0
+    return True

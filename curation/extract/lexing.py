@@ -1,0 +1,365 @@
+"""The bytes of HTML: names, attributes, comments, references, and what to look for in them.
+
+All functions are compiled and take the page as `src` (uint8, padded so that looking ahead needs no
+care), `words` (the same as 64-bit words) and its length `n`; positions are offsets into it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from curation.extract.compiled import borrowing, inlined
+from curation.extract.markup import (
+    ATTRIBUTE,
+    ATTRIBUTE_KEYS,
+    ATTRIBUTE_VALUES,
+    BYTES,
+    C1_POINTS,
+    ENTITY_KEYS,
+    ENTITY_POINTS,
+    ENTITY_VALUES,
+    FNV_PRIME,
+    FNV_START,
+    LETTER,
+    LONGEST_ENTITY,
+    LOWER,
+    NAME_END,
+    SPACE,
+    find,
+    fnv,
+)
+
+#: Attributes told apart: those of ATTRIBUTE, and the language.
+AT_LANGUAGE = len(ATTRIBUTE)
+ATTRIBUTES = len(ATTRIBUTE) + 1
+_LANG_HASH, _XML_LANG_HASH = np.uint64(fnv(b"lang")), np.uint64(fnv(b"xml:lang"))
+_CDATA = np.frombuffer(b"cdata[", np.uint8)
+#: Slots of `never`, what the page has no more of, so that it is looked for once: each quote, the end
+#: of a comment.
+_QUOTES, _COMMENT_END = 0, 2
+NEVER = 3
+
+
+@borrowing
+def hash_lower(src, i, j):  # type: ignore[no-untyped-def]
+    h = FNV_START
+    for k in range(i, j):
+        h = (h ^ np.uint64(LOWER[src[k]])) * FNV_PRIME
+    return h
+
+
+# Bytes are looked for eight at a time: `words` is the page as 64-bit words. Subtracting one from
+# each byte borrows into the high bit of those that are zero (H. Warren, Hacker's Delight, 6-1).
+_ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_LOW_BITS = ~_HIGH
+OPEN = np.uint64(60) * _ONES  # <
+DASH = np.uint64(45) * _ONES
+
+
+@borrowing
+def count_open(words):  # type: ignore[no-untyped-def]
+    """How many `<` the page has."""
+    count = np.uint64(0)
+    for k in range(len(words)):
+        x = words[k] ^ OPEN
+        zero = ~(((x & _LOW_BITS) + _LOW_BITS) | x | _LOW_BITS)
+        count += ((zero >> np.uint64(7)) * _ONES) >> np.uint64(56)
+    return np.int64(count)
+
+
+@borrowing
+def next_byte(src, words, i, n, byte, eight):  # type: ignore[no-untyped-def]
+    """Where `byte` (`eight` of it in a word) comes next, from `i`; at least n when it doesn't."""
+    while i < n:
+        if i & 7 == 0:
+            k = i >> 3
+            last = n >> 3
+            while k < last:
+                x = words[k] ^ eight
+                if (x - _ONES) & ~x & _HIGH:
+                    break
+                k += 1
+            i = k << 3
+        if src[i] == byte:
+            break
+        i += 1
+    return i
+
+
+@borrowing
+def _find_end(src, words, n, at, name_start, name_end):  # type: ignore[no-untyped-def]
+    """Where `</name` starts, from `at`; -1 when it doesn't."""
+    size = name_end - name_start
+    last = n - size - 2
+    i = next_byte(src, words, at, n, 60, OPEN)
+    while i <= last:
+        if src[i + 1] == 47:
+            k = 0
+            while k < size and LOWER[src[i + 2 + k]] == LOWER[src[name_start + k]]:
+                k += 1
+            if k == size and BYTES[src[i + 2 + size]] & NAME_END:
+                return i
+        i = next_byte(src, words, i + 1, n, 60, OPEN)
+    return -1
+
+
+@borrowing
+def end_of(src, words, n, at, name_start, name_end, no_end, tag):  # type: ignore[no-untyped-def]
+    """`_find_end`, which searches to the end of the page only once for a tag that never ends."""
+    if no_end[tag]:
+        return -1
+    stop = _find_end(src, words, n, at, name_start, name_end)
+    if stop < 0:
+        no_end[tag] = 1
+    return stop
+
+
+@borrowing
+def contains(src, i, j, word):  # type: ignore[no-untyped-def]
+    """Whether src[i:j] has the lower-case `word`, in any case."""
+    size = len(word)
+    for k in range(i, j - size + 1):
+        m = 0
+        while m < size and LOWER[src[k + m]] == word[m]:
+            m += 1
+        if m == size:
+            return True
+    return False
+
+
+@borrowing
+def has_name(src, i, j, word):  # type: ignore[no-untyped-def]
+    """Whether the class src[i:j] has the name `word` (lower case)."""
+    size = len(word)
+    start = i
+    for k in range(i, j + 1):
+        if k == j or BYTES[src[k]] & SPACE:
+            if k - start == size and contains(src, start, k, word):
+                return True
+            start = k + 1
+    return False
+
+
+@inlined
+def is_tag(src, i):  # type: ignore[no-untyped-def]
+    """Whether the `<` at i begins a start tag or an end tag."""
+    first = src[i + 1]
+    if first == 47:
+        first = src[i + 2]
+    return BYTES[first] & LETTER != 0
+
+
+@borrowing
+def passed_over(src, words, n, i, visible, never):  # type: ignore[no-untyped-def]
+    """The position behind what begins with the `<` at i and is no tag: comments, declarations.
+
+    The text of a CDATA section counts where it is `visible`, its brackets don't.
+    """
+    first = src[i + 1]
+    if first == 33:  # !
+        if src[i + 2] == 45 and src[i + 3] == 45:
+            return _comment(src, words, n, i, never)
+        if visible and src[i + 2] == 91 and contains(src, i + 3, i + 9, _CDATA):
+            return i + 9
+    elif first != 63 and first != 47:  # ? and /
+        return i + 1
+    return _behind_bracket(src, n, i)
+
+
+@borrowing
+def _behind_bracket(src, n, i):  # type: ignore[no-untyped-def]
+    while i < n and src[i] != 62:
+        i += 1
+    return min(n, i + 1)
+
+
+@borrowing
+def _comment(src, words, n, i, never):  # type: ignore[no-untyped-def]
+    if src[i + 4] == 62:
+        return i + 5
+    j = i + 2
+    if not never[_COMMENT_END]:
+        while j + 2 < n:
+            j = next_byte(src, words, j + 1, n, 45, DASH)
+            if src[j] == 45 and src[j + 1] == 45 and j + 1 < n:
+                k = j + 2
+                if src[k] == 33:
+                    k += 1
+                if src[k] == 62 and k < n:
+                    return k + 1
+        never[_COMMENT_END] = 1
+    return _behind_bracket(src, n, i)  # an unclosed comment ends at the next >
+
+
+@inlined
+def tag_name(src, n, i):  # type: ignore[no-untyped-def]
+    """Hash of the tag name at i, in lower case, and where it ends."""
+    name = FNV_START
+    while i < n and not BYTES[src[i]] & NAME_END:
+        name = (name ^ np.uint64(LOWER[src[i]])) * FNV_PRIME
+        i += 1
+    return name, i
+
+
+@inlined
+def attributes(src, n, j, opening, av_start, av_end, never):  # type: ignore[no-untyped-def]
+    """Read a tag from behind its name: where its `>` stands, and whether a `/` does before it.
+
+    Of a start tag (`opening`), the first value of each known attribute is `src[av_start:av_end]`;
+    av_start is -1 for those that it doesn't have.
+    """
+    av_start[:] = -1
+    self_closing = False
+    while j < n and src[j] != 62:
+        c = src[j]
+        if BYTES[c] & SPACE or c == 47:
+            self_closing = c == 47 and src[j + 1] == 62
+            j += 1
+            continue
+        name = FNV_START
+        first = j
+        while j < n and (not (BYTES[src[j]] & NAME_END or src[j] == 61) or j == first):
+            name = (name ^ np.uint64(LOWER[src[j]])) * FNV_PRIME
+            j += 1
+        k = j
+        while k < n and BYTES[src[k]] & SPACE:
+            k += 1
+        start = j
+        end = j
+        if k < n and src[k] == 61:
+            start, end, j = _value(src, n, k + 1, never)
+        if opening:
+            which = find(ATTRIBUTE_KEYS, ATTRIBUTE_VALUES, name)
+            if which < 0 and (name == _LANG_HASH or name == _XML_LANG_HASH):
+                which = AT_LANGUAGE
+            if which >= 0 and av_start[which] < 0:
+                av_start[which] = start
+                av_end[which] = end
+    return j, self_closing
+
+
+@inlined
+def _value(src, n, j, never):  # type: ignore[no-untyped-def]
+    """Start and end of the value behind a `=`, and where reading goes on."""
+    while j < n and BYTES[src[j]] & SPACE:
+        j += 1
+    quote = src[j]
+    quoted = (quote == 34) | (quote == 39)
+    which = _QUOTES + (quote == 39)
+    start = j + quoted
+    end = n
+    if quoted and not never[which]:
+        end = start
+        while end < n and src[end] != quote:
+            end += 1
+        never[which] = end >= n
+    behind = end + 1
+    if end >= n:  # no quotes; one that is unclosed ends with its tag
+        end = start
+        while end < n and src[end] != 62 and (quoted or not BYTES[src[end]] & SPACE):
+            end += 1
+        behind = end
+    return start, end, behind
+
+
+@borrowing
+def reference(src, n, i, points):  # type: ignore[no-untyped-def]
+    """Read the reference at src[i] == '&': bytes it takes (0: none) and its code points."""
+    points[1] = 0
+    k = i + 1
+    if src[k] == 35:  # '#'
+        k += 1
+        value = np.int64(0)
+        start = k
+        if src[k] == 120 or src[k] == 88:
+            k += 1
+            start = k
+            while k < n:
+                c = np.int64(LOWER[src[k]])
+                if 48 <= c <= 57:
+                    value = value * 16 + c - 48
+                elif 97 <= c <= 102:
+                    value = value * 16 + c - 87
+                else:
+                    break
+                if value > 0x10FFFF:
+                    value = np.int64(0x110000)
+                k += 1
+        else:
+            while k < n and 48 <= src[k] <= 57:
+                value = value * 10 + np.int64(src[k]) - 48
+                if value > 0x10FFFF:
+                    value = np.int64(0x110000)
+                k += 1
+        if k == start:
+            return 0
+        if src[k] == 59:
+            k += 1
+        if 128 <= value <= 159:
+            value = C1_POINTS[value - 128]
+        if value == 0 or value > 0x10FFFF or 0xD800 <= value <= 0xDFFF:
+            value = np.int64(0xFFFD)
+        points[0] = value
+        return k - i
+    h = FNV_START
+    best = np.int64(-1)
+    length = 0
+    stop = min(n, i + 1 + LONGEST_ENTITY)
+    while k < stop:
+        c = src[k]
+        if c == 59:
+            h = (h ^ np.uint64(59)) * FNV_PRIME
+            full = find(ENTITY_KEYS, ENTITY_VALUES, h)
+            if full >= 0:
+                best = full
+                length = k + 1 - i
+            break
+        if not (BYTES[c] & LETTER or 48 <= c <= 57):
+            break
+        h = (h ^ np.uint64(c)) * FNV_PRIME
+        k += 1
+        if k - i > 2 and k - i < 8:  # names without semicolon have two to six letters
+            short = find(ENTITY_KEYS, ENTITY_VALUES, h)
+            if short >= 0:
+                best = short
+                length = k - i
+    if best < 0:
+        return 0
+    points[0] = ENTITY_POINTS[best, 0]
+    points[1] = ENTITY_POINTS[best, 1]
+    return length
+
+
+@inlined
+def put(text, o, point):  # type: ignore[no-untyped-def]
+    """Write a code point as UTF-8 at text[o]; return the position behind it."""
+    if point < 0x80:
+        text[o] = point
+        return o + 1
+    if point < 0x800:
+        text[o] = 0xC0 | (point >> 6)
+        text[o + 1] = 0x80 | (point & 63)
+        return o + 2
+    if point < 0x10000:
+        text[o] = 0xE0 | (point >> 12)
+        text[o + 1] = 0x80 | ((point >> 6) & 63)
+        text[o + 2] = 0x80 | (point & 63)
+        return o + 3
+    text[o] = 0xF0 | (point >> 18)
+    text[o + 1] = 0x80 | ((point >> 12) & 63)
+    text[o + 2] = 0x80 | ((point >> 6) & 63)
+    text[o + 3] = 0x80 | (point & 63)
+    return o + 4
+
+
+@inlined
+def code_point(src, i):  # type: ignore[no-untyped-def]
+    """The character of more than one byte at i, and its size."""
+    c = src[i]
+    if c < 0xE0:
+        return (np.int64(c & 31) << 6) | np.int64(src[i + 1] & 63), 2
+    if c < 0xF0:
+        high = (np.int64(c & 15) << 12) | (np.int64(src[i + 1] & 63) << 6)
+        return high | np.int64(src[i + 2] & 63), 3
+    high = (np.int64(c & 7) << 18) | (np.int64(src[i + 1] & 63) << 12)
+    return high | (np.int64(src[i + 2] & 63) << 6) | np.int64(src[i + 3] & 63), 4

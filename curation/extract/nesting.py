@@ -1,0 +1,198 @@
+"""Which elements are open: implied end tags, what an end tag closes, and the lines of code.
+
+Of each open block element `tags` has the tag, `elements` the number, and in code `texts` where its
+text starts; `open_count` [tags] says how often each tag is open. `now` is the state of the scan
+(`flow`).
+"""
+
+from __future__ import annotations
+
+from curation.extract.compiled import borrowing, inlined
+from curation.extract.flow import (
+    ELEMENT,
+    LENGTH,
+    LINE_DUE,
+    LINE_START,
+    LINK_TOP,
+    LINKED,
+    LINKS,
+    OVER,
+    PRE_TOP,
+    START,
+    TOP,
+    new_line,
+)
+from curation.extract.markup import TAG
+
+_P, _DIV, _LI, _DD, _DT = TAG["p"], TAG["div"], TAG["li"], TAG["dd"], TAG["dt"]
+_H1, _H6, _HR, _UL, _OL = TAG["h1"], TAG["h6"], TAG["hr"], TAG["ul"], TAG["ol"]
+_TD, _TH, _TR, _TABLE = TAG["td"], TAG["th"], TAG["tr"], TAG["table"]
+_THEAD, _TBODY, _TFOOT, _CAPTION = TAG["thead"], TAG["tbody"], TAG["tfoot"], TAG["caption"]
+_PRE, _BUTTON = TAG["pre"], TAG["button"]
+_STEPS = 512  # how far a tag looks for the one that it closes
+
+
+@inlined
+def push(tags, elements, open_count, now, tag, element):  # type: ignore[no-untyped-def]
+    """Open a block element."""
+    now[TOP] += 1
+    tags[now[TOP]] = tag
+    elements[now[TOP]] = element
+    open_count[tag] += 1
+
+
+@inlined
+def _pop(tags, open_count, now, depth):  # type: ignore[no-untyped-def]
+    """Close the elements from `depth` on."""
+    for k in range(now[TOP], depth - 1, -1):
+        open_count[tags[k]] -= 1
+    now[TOP] = depth - 1
+
+
+@borrowing
+def _section(tag):  # type: ignore[no-untyped-def]
+    return tag == _TBODY or tag == _THEAD or tag == _TFOOT
+
+
+@borrowing
+def _over_text(tags, k):  # type: ignore[no-untyped-def]
+    """The depth below k that is neither paragraph nor division."""
+    while k > 0 and (tags[k] == _P or tags[k] == _DIV):
+        k -= 1
+    return k
+
+
+@borrowing
+def _cell_ended(tags, top):  # type: ignore[no-untyped-def]
+    """The depth of the cell that a new cell ends; -1: none."""
+    found = -1
+    for k in range(top, max(-1, top - _STEPS - 1), -1):
+        if k == 0 or tags[k] == _TABLE or tags[k] == _TR:
+            return found if k > 0 else -1
+        if tags[k] == _TD or tags[k] == _TH:
+            found = k
+    return -1
+
+
+@borrowing
+def _row_ended(tags, top, is_row):  # type: ignore[no-untyped-def]
+    """The depth of the row or section that a new one ends; -1: none."""
+    found = -1
+    for k in range(top, max(-1, top - _STEPS - 1), -1):
+        t = tags[k]
+        if k == 0 or t == _TABLE:
+            return found if k > 0 else -1
+        if t == _TR or t == _TD or t == _TH or t == _CAPTION or (not is_row and _section(t)):
+            found = k
+    return -1
+
+
+@inlined
+def _implied_end(tags, open_count, top, tag):  # type: ignore[no-untyped-def]
+    """The depth of the element that a start tag ends; -1: none."""
+    if tag == _LI:
+        k = _over_text(tags, top) if open_count[_LI] > 0 else 0
+        return k if k > 0 and tags[k] == _LI else -1
+    if tag == _DD or tag == _DT:
+        k = _over_text(tags, top)
+        return k if tags[k] == _DD or tags[k] == _DT else -1
+    if _H1 <= tag <= _H6:
+        return top if _H1 <= tags[top] <= _H6 else -1
+    if tag == _TD or tag == _TH:
+        return _cell_ended(tags, top)
+    if tag == _TR or _section(tag):
+        return _row_ended(tags, top, tag == _TR)
+    return top if tag == _BUTTON and tags[top] == _BUTTON else -1
+
+
+@inlined
+def end_implied(tags, elements, open_count, now, tag):  # type: ignore[no-untyped-def]
+    """Close what a start tag ends: paragraphs, items, cells, rows, headings (WHATWG HTML, 13.2.6)."""
+    if now[OVER] > 0 or now[TOP] == 0:
+        return
+    if tags[now[TOP]] == _P:
+        _pop(tags, open_count, now, now[TOP])
+    ended = _implied_end(tags, open_count, now[TOP], tag)
+    if ended >= 0:
+        _pop(tags, open_count, now, ended)
+    now[ELEMENT] = elements[now[TOP]]
+    if now[LINKED] and now[TOP] < now[LINK_TOP]:
+        now[LINKED] = 0
+        now[LINKS] = 0
+
+
+@inlined
+def _closed(tags, top, tag):  # type: ignore[no-untyped-def]
+    """The depth of the element that an end tag closes; 0: none."""
+    table_part = tag == _TABLE or tag == _TR or tag == _TD or tag == _TH or _section(tag)
+    heading = _H1 <= tag <= _H6
+    for k in range(top, max(0, top - _STEPS), -1):
+        t = tags[k]
+        if t == tag or (heading and _H1 <= t <= _H6):
+            return k
+        if t == _TABLE or (tag == _LI and (t == _UL or t == _OL)):
+            return 0
+        if not table_part and (t == _TD or t == _TH or t == _CAPTION):
+            return 0
+    return 0
+
+
+@inlined
+def end_element(tags, elements, open_count, now, tag):  # type: ignore[no-untyped-def]
+    """Close what an end tag closes."""
+    if now[OVER] > 0:
+        now[OVER] -= 1
+    elif open_count[tag] > 0 or _H1 <= tag <= _H6:
+        depth = _closed(tags, now[TOP], tag)
+        if depth > 0:
+            _pop(tags, open_count, now, depth)
+    now[ELEMENT] = elements[now[TOP]]
+    if now[TOP] < now[PRE_TOP]:
+        now[PRE_TOP] = -1
+    leaves_cell = tag == _TD or tag == _TABLE or tag == _TR
+    if now[LINKED] and now[TOP] < now[LINK_TOP] and leaves_cell:
+        now[LINKED] = 0
+        now[LINKS] = 0
+
+
+@borrowing
+def ends_code(tags, open_count, now, tag, end_tag):  # type: ignore[no-untyped-def]
+    """Whether a block tag inside code ends it: the end tag of its element, or of one around it."""
+    pre_top = now[PRE_TOP]
+    k = now[TOP]
+    while (k > pre_top) & (tags[k] != tag):
+        k -= 1
+    if end_tag:
+        ends = k == pre_top if tags[k] == tag else open_count[tag] > 0
+        return ends & (tag != _P) & (tag != _HR) & (now[OVER] == 0)
+    # <pre> inside <pre>: the first was not closed
+    return (tag == _PRE) & (tags[pre_top] == _PRE) & (now[TOP] == pre_top)
+
+
+@borrowing
+def line_of_code(text, tags, elements, texts, open_count, now, tag, end_tag, self_closing):  # type: ignore[no-untyped-def]
+    """A block element inside code is a line of it."""
+    if not end_tag:
+        if now[LINE_DUE] or now[LENGTH] > now[LINE_START]:
+            new_line(text, now)
+        now[LINE_DUE] = 0
+        if tag == _HR:
+            return
+        if self_closing or now[TOP] >= len(tags) - 2:
+            now[OVER] += 1
+            return
+        push(tags, elements, open_count, now, tag, now[ELEMENT])
+        texts[now[TOP]] = now[LENGTH]
+        return
+    opened = -1
+    if now[OVER] > 0:
+        now[OVER] -= 1
+    else:
+        k = now[TOP]
+        while k > now[PRE_TOP] and tags[k] != tag:
+            k -= 1
+        if k > now[PRE_TOP]:
+            opened = texts[k]
+            _pop(tags, open_count, now, k)
+    if not (0 <= opened < now[LENGTH] and text[now[LENGTH] - 1] == 10):
+        now[LINE_DUE] = now[LENGTH] > now[START]

@@ -1,0 +1,244 @@
+"""What the attributes of a start tag say of its element: names, visibility, kind, formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from curation.extract.compiled import borrowing, inlined
+from curation.extract.lexing import contains, has_name, hash_lower
+from curation.extract.markup import (
+    ANCESTOR,
+    ATTRIBUTE,
+    BYTES,
+    FLAG_PANEL,
+    FLAG_PROPERTY,
+    FLAG_SIDE,
+    FNV_PRIME,
+    FNV_START,
+    LETTER,
+    LOWER,
+    MARK_CODE,
+    MARK_CODE_CELL,
+    MARK_COPY,
+    MARK_GUTTER,
+    MARK_RENDERED,
+    MARK_SCREEN_READER,
+    MARKS,
+    SPACE,
+    TAG,
+    VALUE_FLAGS,
+    find,
+    fnv,
+)
+
+_MAIN, _ARTICLE, _BODY, _HTML = TAG["main"], TAG["article"], TAG["body"], TAG["html"]
+_PRE, _CODE, _TABLE, _TD = TAG["pre"], TAG["code"], TAG["table"], TAG["td"]
+_HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
+_AT_CLASS, _AT_ID, _AT_ROLE = ATTRIBUTE["class"], ATTRIBUTE["id"], ATTRIBUTE["role"]
+_AT_PROP, _AT_HIDDEN, _AT_STYLE = ATTRIBUTE["itemprop"], ATTRIBUTE["hidden"], ATTRIBUTE["style"]
+_AT_ARIA = ATTRIBUTE["aria-hidden"]
+_MARK_KEYS, _MARK_VALUES = MARKS
+_VALUE_KEYS, _VALUE_VALUES = VALUE_FLAGS
+_TRUE_HASH = np.uint64(fnv(b"true"))
+_UNTIL_FOUND_HASH = np.uint64(fnv(b"until-found"))
+_MATHJAX = np.frombuffer(b"mathjax", np.uint8)
+_DOT, _SHARP = np.uint64(ord(".")), np.uint64(ord("#"))
+_TOKENS_PER_ELEMENT = 32
+
+
+@inlined
+def names(src, av_start, av_end, with_id, tokens, count):  # type: ignore[no-untyped-def]
+    """Hash the names of class and id into `tokens` from `count` on; return count and mark."""
+    mark = np.int64(-1)
+    limit = min(len(tokens), count + _TOKENS_PER_ELEMENT)
+    if av_start[_AT_CLASS] >= 0:
+        count, mark = _class_tokens(
+            src, av_start[_AT_CLASS], av_end[_AT_CLASS], _DOT, tokens, count, limit
+        )
+    if with_id and av_start[_AT_ID] >= 0:
+        count, _ = _class_tokens(
+            src, av_start[_AT_ID], av_end[_AT_ID], _SHARP, tokens, count, limit
+        )
+    return count, mark
+
+
+@borrowing
+def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-untyped-def]
+    """Hash the names in a class or id and their parts into `tokens`; return count and mark.
+
+    A name counts whole (after `prefix`, runs of digits as one 0) and in parts split at anything but
+    letters and digits and before capitals that follow small letters. The mark is the first found
+    in MARKS.
+    """
+    mark = np.int64(-1)
+    k = i
+    while k < j and count < limit:
+        while k < j and BYTES[src[k]] & SPACE:
+            k += 1
+        start = k
+        while k < j and not BYTES[src[k]] & SPACE:
+            k += 1
+        if k == start or k - start > 60:
+            continue
+        whole = (FNV_START ^ prefix) * FNV_PRIME
+        exact = FNV_START
+        part = FNV_START
+        part_length = 0
+        parts = 0
+        previous = np.uint8(0)
+        for m in range(start, k):
+            c = src[m]
+            low = LOWER[c]
+            exact = (exact ^ np.uint64(low)) * FNV_PRIME
+            digit = 48 <= c <= 57
+            if digit:
+                low = np.uint8(48)
+            if not (digit and 48 <= previous <= 57):
+                whole = (whole ^ np.uint64(low)) * FNV_PRIME
+            word = digit or BYTES[c] & LETTER or c >= 128
+            upper = 65 <= c <= 90
+            after_small = 97 <= previous <= 122 or 48 <= previous <= 57
+            if part_length and (not word or (upper and after_small)):
+                if part_length > 1 and count < limit:
+                    tokens[count] = part
+                    count += 1
+                    parts += 1
+                part = FNV_START
+                part_length = 0
+            if word and not (digit and 48 <= previous <= 57 and part_length):
+                part = (part ^ np.uint64(low)) * FNV_PRIME
+                part_length += 1
+            previous = c
+        if part_length > 1 and count < limit:
+            tokens[count] = part
+            count += 1
+        if count < limit:
+            tokens[count] = whole
+            count += 1
+        if mark < 0:
+            mark = find(_MARK_KEYS, _MARK_VALUES, exact)
+    return count, mark
+
+
+@borrowing
+def _style(src, i, j):  # type: ignore[no-untyped-def]
+    """1: `display:none` or `visibility:hidden`; 2: `white-space:pre`; 0: neither."""
+    word = FNV_START  # of the current declaration, white space left out
+    for k in range(i, j + 1):
+        c = src[k] if k < j else np.uint8(59)
+        if c == 59:  # ;
+            if word == _DISPLAY_NONE or word == _DISPLAY_NONE_IMPORTANT or word == _INVISIBLE:
+                return 1
+            if word == _WHITE_SPACE_PRE:
+                return 2
+            word = FNV_START
+        elif not BYTES[c] & SPACE:
+            word = (word ^ np.uint64(LOWER[c])) * FNV_PRIME
+    return 0
+
+
+_DISPLAY_NONE = np.uint64(fnv(b"display:none"))
+_DISPLAY_NONE_IMPORTANT = np.uint64(fnv(b"display:none!important"))
+_INVISIBLE = np.uint64(fnv(b"visibility:hidden"))
+_WHITE_SPACE_PRE = np.uint64(fnv(b"white-space:pre"))
+
+
+@inlined
+def visibility(src, av_start, av_end, tag, mark, is_block, in_code, keep_hidden):  # type: ignore[no-untyped-def]
+    """Of an element: hidden, the drawing of a formula, keeps white space, bits for `e_above`."""
+    if tag == _BODY or tag == _HTML:
+        return False, False, False, 0
+    hidden = False
+    rendered = False
+    keeps_space = False
+    above = 0
+    if av_start[_AT_HIDDEN] >= 0:
+        value = hash_lower(src, av_start[_AT_HIDDEN], av_end[_AT_HIDDEN])
+        hidden = value != _UNTIL_FOUND_HASH
+    if av_start[_AT_ARIA] >= 0:
+        value = hash_lower(src, av_start[_AT_ARIA], av_end[_AT_ARIA])
+        hidden = hidden or value == _TRUE_HASH
+    if av_start[_AT_STYLE] >= 0:
+        style = _style(src, av_start[_AT_STYLE], av_end[_AT_STYLE])
+        hidden = hidden or style == 1
+        keeps_space = style == 2 and is_block
+    if keep_hidden or tag == _MAIN or tag == _ARTICLE:
+        hidden = False
+    if hidden and is_block and not in_code:
+        # Scripts open panels, accordions and whole pages: the model decides.
+        hidden = False
+        above = _HIDDEN
+    if mark == MARK_GUTTER:
+        if is_block and not in_code:
+            above |= _GUTTER  # or a column of the layout, which has words
+        else:
+            # Prism names the listing itself so, others its gutter.
+            hidden = hidden or not (tag == _PRE or tag == _CODE or tag == _TABLE)
+    elif mark == MARK_COPY:
+        hidden = hidden or in_code
+    elif mark == MARK_SCREEN_READER:
+        hidden = hidden or not is_block
+    elif mark == MARK_RENDERED:
+        # "mathjax" on a block asks for formulas to be drawn in it.
+        rendered = not is_block or not has_name(
+            src, av_start[_AT_CLASS], av_end[_AT_CLASS], _MATHJAX
+        )
+    elif mark == MARK_CODE:
+        keeps_space = keeps_space or is_block
+    elif mark == MARK_CODE_CELL:
+        keeps_space = keeps_space or tag == _TD
+    return hidden, rendered, keeps_space, above
+
+
+@inlined
+def kinds(src, av_start, av_end):  # type: ignore[no-untyped-def]
+    """Bits of FLAG_* by `role` and `itemprop`."""
+    bits = 0
+    if av_start[_AT_ROLE] >= 0:
+        value = find(
+            _VALUE_KEYS, _VALUE_VALUES, hash_lower(src, av_start[_AT_ROLE], av_end[_AT_ROLE])
+        )
+        if value > 0 and (value <= FLAG_SIDE or value == FLAG_PANEL):
+            bits |= value
+    if av_start[_AT_PROP] >= 0:
+        value = find(
+            _VALUE_KEYS, _VALUE_VALUES, hash_lower(src, av_start[_AT_PROP], av_end[_AT_PROP])
+        )
+        bits |= value if value > FLAG_SIDE else FLAG_PROPERTY
+    return bits
+
+
+@inlined
+def signature(src, av_start, av_end, tag):  # type: ignore[no-untyped-def]
+    """Hash of tag and class."""
+    out = (FNV_START ^ np.uint64(tag)) * FNV_PRIME
+    first = av_start[_AT_CLASS]
+    last = av_end[_AT_CLASS] if first >= 0 else first
+    for k in range(first, last):
+        out = (out ^ np.uint64(src[k])) * FNV_PRIME
+    return out
+
+
+_FORMULA_SOURCES = tuple(
+    np.frombuffer(word, np.uint8)
+    for word in (b"latex", b"codecogs", b"mimetex", b"mathtex", b"math/render", b"cht=tx")
+)
+_S0, _S1, _S2, _S3, _S4, _S5 = _FORMULA_SOURCES
+
+
+@borrowing
+def formula_image(src, alt_start, alt_end, src_start, src_end):  # type: ignore[no-untyped-def]
+    """Whether an image shows a formula, by its address or by TeX in its alternative text."""
+    for k in range(alt_start, alt_end - 1):
+        if src[k] == 92 and BYTES[src[k + 1]] & LETTER:
+            return True
+    if alt_end - alt_start > 2 and src[alt_start] == 36 and src[alt_end - 1] == 36:
+        return True
+    return (
+        contains(src, src_start, src_end, _S0)
+        or contains(src, src_start, src_end, _S1)
+        or contains(src, src_start, src_end, _S2)
+        or contains(src, src_start, src_end, _S3)
+        or contains(src, src_start, src_end, _S4)
+        or contains(src, src_start, src_end, _S5)
+    )
