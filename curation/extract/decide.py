@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import scanned as s
-from curation.extract.features import NAMES, group
+from curation.extract.containers import group
+from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR, FNV_PRIME
 from curation.extract.settings import Decision
 from curation.extract.tables import whole_tables

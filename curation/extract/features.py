@@ -14,16 +14,25 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import words as w
+from curation.extract.compiled import inlined
+from curation.extract.containers import (
+    cards_of,
+    class_scores,
+    dominant,
+    group,
+    inherited,
+    kinds_of,
+    meeting,
+    siblings_of,
+    title_of_page,
+)
 from curation.extract.markup import (
     ANCESTOR,
     FLAG_BODY,
     FLAG_MAIN,
     FLAG_PANEL,
     FLAG_SIDE,
-    FNV_PRIME,
     TAG,
-    first_keys,
-    slot_of,
 )
 from curation.extract.scanned import (
     CONTINUED,
@@ -45,7 +54,6 @@ VERSION = 2
 LONG_WORDS = 12  # a block of running text has at least this many words, most of them unlinked
 LEVELS = 4
 REGIONS = 13  # groups of class names in configs/lists/extract_regions.yaml
-DOMINANT = 0.5  # share of the long text that makes a container dominant
 
 
 class Lexicons(NamedTuple):
@@ -96,8 +104,7 @@ COUNT = len(NAMES)
 
 _ANCESTOR_BITS = len(ANCESTOR)
 _HIDDEN = ANCESTOR["hidden"]
-_CARDS = 3  # like siblings that make cards
-_H1, _H6, _P, _LI, _ARTICLE = TAG["h1"], TAG["h6"], TAG["p"], TAG["li"], TAG["article"]
+_P = TAG["p"]
 _FORUMS = (b"phpbb", b"vbulletin", b"xenforo", b"discourse", b"discuz", b"mybb", b"smf", b"invision",
            b"vanilla", b"simple machines", b"flarum", b"nodebb")  # fmt: skip
 
@@ -123,61 +130,104 @@ def page_facts(source: bytes, page: Page) -> npt.NDArray[np.float32]:
 
 
 @numba.njit(cache=True, nogil=True)
-def class_scores(e_tokens, tokens, keys, values, region_keys, region_bits):  # type: ignore[no-untyped-def]
-    """Score [m] and region bits [m] of the class and id names of each element."""
-    m = len(e_tokens) - 1
-    score = np.zeros(m, np.float32)
-    regions = np.zeros(m, np.int32)
-    first = first_keys(keys, tokens, e_tokens[m])
-    first_region = first_keys(region_keys, tokens, e_tokens[m])
-    for e in range(m):
-        total = np.float32(0)
-        hits = 0
-        bits = 0
-        for k in range(e_tokens[e], e_tokens[e + 1]):
-            slot = slot_of(keys, first[k], tokens[k])
-            if slot >= 0:
-                total += values[slot]
-                hits += 1
-            slot = slot_of(region_keys, first_region[k], tokens[k])
-            if slot >= 0:
-                bits |= region_bits[slot]
-        if hits:
-            score[e] = total / np.sqrt(np.float32(hits))
-        regions[e] = bits
-    return score, regions
-
-
-@numba.njit(cache=True, nogil=True)
-def group(keys):  # type: ignore[no-untyped-def]
-    """Number equal keys alike: group of each key [n], size of each group."""
-    n = len(keys)
-    size = 16
-    while size < 2 * n + 2:
-        size *= 2
-    table = np.full(size, -1, np.int32)
-    groups = np.empty(n, np.int32)
-    sizes = np.zeros(n + 1, np.int32)
-    first = np.empty(n + 1, np.int32)
-    count = 0
-    for i in range(n):
-        h = keys[i]
-        h ^= h >> np.uint64(29)
-        slot = np.int64(h & np.uint64(size - 1))
-        while table[slot] >= 0 and keys[first[table[slot]]] != keys[i]:
-            slot = (slot + 1) & (size - 1)
-        if table[slot] < 0:
-            table[slot] = count
-            first[count] = i
-            count += 1
-        groups[i] = table[slot]
-        sizes[table[slot]] += 1
-    return groups, sizes
-
-
-@numba.njit(cache=True, nogil=True)
 def _log(x):  # type: ignore[no-untyped-def]
     return np.float32(np.log1p(np.float64(x)))
+
+
+@inlined
+def _text_row(row, words, density, links, tags, bold, atoms, flags, c, t, counts):  # type: ignore[no-untyped-def]
+    """What stands in the block itself; `t` and `c` are its words and characters, at least 1."""
+    letters = max(np.float64(counts[w.LETTERS]), 1.0)
+    row[0] = _log(words)
+    row[1] = _log(c)
+    row[2] = density
+    row[3] = min(links, 50)
+    row[4] = tags / t
+    row[5] = counts[w.SENTENCES] / t
+    row[6] = counts[w.COMMAS] / t
+    row[7] = counts[w.DIGITS] / c
+    row[8] = counts[w.UPPER] / letters
+    row[9] = counts[w.ENDS_SENTENCE]
+    row[10] = counts[w.FIRST]
+    row[11] = counts[w.SYMBOLS] / t
+    row[12] = counts[w.LOWER_STARTS] / t
+    row[13] = counts[w.SHORT_WORDS] / t
+    row[14] = c / t
+    row[15] = bold / c
+    row[16] = min(atoms, 10)
+    row[17] = 1 if flags & PRE else 0
+    row[18] = 1 if flags & CONTINUED else 0
+    row[19] = 1 if flags & IN_LINK else 0
+    row[20] = links / t
+    return 21
+
+
+@inlined
+def _levels(  # type: ignore[no-untyped-def]
+    row, k, e, e_parent, words, chars, link, long, blocks, marks, class_score,
+    siblings, sizes, sibling_words, page_long,
+):  # fmt: skip
+    """The element of the block and those above it."""
+    x = e
+    for _ in range(LEVELS):
+        x = max(x, 0)
+        size = sizes[siblings[x]]
+        row[k] = _log(words[x])
+        row[k + 1] = link[x] / max(chars[x], 1.0)
+        row[k + 2] = long[x] / page_long
+        row[k + 3] = _log(blocks[x])
+        row[k + 4] = _log(words[x] / max(blocks[x], 1.0))
+        row[k + 5] = class_score[x]
+        row[k + 6] = marks[x] / max(words[x], 1.0)
+        row[k + 7] = _log(size)
+        row[k + 8] = _log(sibling_words[siblings[x]] / max(size, 1))
+        k += 9
+        x = e_parent[x]
+    return k
+
+
+@inlined
+def _title_row(row, k, title_depth, depth, long, page_long, distance):  # type: ignore[no-untyped-def]
+    """How far the block is from the title: in the tree, from where they meet, and in the text."""
+    row[k] = title_depth
+    row[k + 1] = depth
+    row[k + 2] = long / page_long
+    row[k + 3] = _log(long)
+    row[k + 4] = _log(distance) if distance >= 0 else -_log(-distance)
+
+
+@inlined
+def _card_row(  # type: ignore[no-untyped-def]
+    row, k, x, words, chars, link, blocks, siblings, sizes, sibling_words, order,
+    page_words, depth, holds_title,
+):  # fmt: skip
+    """The card that the block stands in."""
+    g = siblings[x]
+    row[k] = _log(sizes[g])
+    row[k + 1] = _log(words[x])
+    row[k + 2] = sibling_words[g] / page_words
+    row[k + 3] = link[x] / max(chars[x], 1.0)
+    row[k + 4] = _log(blocks[x])
+    row[k + 5] = min(order[x], 10)
+    row[k + 6] = depth
+    row[k + 7] = 1 if holds_title else 0
+
+
+@inlined
+def _neighbours(row, k, b, b_element, b_words, density, word_score, total):  # type: ignore[no-untyped-def]
+    """The two blocks before and behind."""
+    for offset in (-1, 1, -2, 2):
+        o = b + offset
+        if 0 <= o < len(b_element):
+            row[k] = _log(b_words[o])
+            row[k + 1] = density[o]
+            row[k + 2] = 1 if b_element[o] == b_element[b] else 0
+            row[k + 3] = word_score[o]
+            row[k + 4] = total[b_element[o]]
+        else:
+            row[k : k + 5] = -1
+        k += 5
+    return k
 
 
 @numba.njit(cache=True, nogil=True)
@@ -202,28 +252,9 @@ def _features(
     paragraphs = 0.0
     list_words = 0.0
     comment_words = 0.0
-    chain_regions = regions.copy()
-    chain_flags = e_flags.copy()
-    low = class_score.copy()
-    high = class_score.copy()
-    total = class_score.copy()
-    low[0] = min(low[0], np.float32(0))
-    high[0] = max(high[0], np.float32(0))
-    article = np.full(m, -1, np.int32)
-    article_order = np.zeros(m, np.int32)
-    articles = 0
-    for e in range(1, m):
-        p = e_parent[e]
-        chain_regions[e] |= chain_regions[p]
-        chain_flags[e] |= chain_flags[p]
-        low[e] = min(low[p], low[e])
-        high[e] = max(high[p], high[e])
-        total[e] = np.float32(0.8) * total[p] + class_score[e]
-        article[e] = article[p]
-        if e_tag[e] == _ARTICLE and article[p] < 0:
-            article[e] = e
-            articles += 1
-            article_order[e] = articles
+    chain_regions, chain_flags, low, high, total, article, article_order, articles = inherited(
+        e_parent, e_tag, e_flags, class_score, regions
+    )
     # Text that scripts unfold counts for the page's shape only where most of the text is such.
     seen = 0.0
     unseen = 0.0
@@ -266,56 +297,10 @@ def _features(
         marks[p] += marks[e]
     page_long = max(long[0], 1.0)
     page_words = max(words[0], 1.0)
-    # ------------------------------------------------------------ the dominant container
-    best = np.full(m, -1, np.int32)
-    for e in range(1, m):
-        p = e_parent[e]
-        if best[p] < 0 or long[e] > long[best[p]]:
-            best[p] = e
-    place = np.full(m, -1, np.int32)
-    place[0] = 0
-    d = 0
-    steps = 0
-    while best[d] >= 0 and long[best[d]] >= DOMINANT * page_long and long[best[d]] > 0:
-        d = best[d]
-        steps += 1
-        place[d] = steps
-    for e in range(1, m):
-        if place[e] < 0:
-            q = place[e_parent[e]]
-            place[e] = q if q < steps else steps + 1
-        # inside the dominant container: steps + 1
-    # ------------------------------------------------------------ repetition
-    own_key = np.empty(m, np.uint64)
-    for e in range(m):
-        p = e_parent[e]
-        own_key[e] = (e_sig[e] * FNV_PRIME) ^ np.uint64(p + 1)
-    siblings, sibling_sizes = group(own_key)
-    sibling_words = np.zeros(m + 1, np.float64)
-    sibling_count = np.zeros(m + 1, np.int32)
-    order = np.zeros(m, np.int32)
-    card = np.full(m, -1, np.int32)
-    for e in range(m):
-        g = siblings[e]
-        sibling_words[g] += words[e]
-        order[e] = sibling_count[g]
-        sibling_count[g] += 1
-        if e:
-            card[e] = card[e_parent[e]]
-            prose = e_tag[e] == _P or _H1 <= e_tag[e] <= _H6
-            if card[e] < 0 and sibling_sizes[g] >= _CARDS and not prose:
-                card[e] = e
-    b_key = np.empty(n, np.uint64)
-    for b in range(n):
-        e = b_element[b]
-        p = e_parent[e]
-        key = e_sig[e] * FNV_PRIME
-        if p >= 0:
-            key = (key ^ e_sig[p]) * FNV_PRIME
-            g = e_parent[p]
-            if g >= 0:
-                key = (key ^ e_sig[g]) * FNV_PRIME
-        b_key[b] = key
+    place, steps, d = dominant(e_parent, long, page_long)
+    siblings, sibling_sizes, sibling_words, order = siblings_of(e_parent, e_sig, words)
+    card = cards_of(e_parent, e_tag, siblings, sibling_sizes)
+    b_key = kinds_of(b_element, e_parent, e_sig)
     same, same_sizes = group(b_key)
     same_long = np.zeros(n + 1, np.float64)
     for b in range(n):
@@ -334,39 +319,12 @@ def _features(
                 first_long = b
     heading = -1
     heading_score = np.float32(0)
-    title_block = -1
-    for b in range(n):
-        if title_size > 0 and b_words[b] <= 2.5 * title_size + 4:
-            shared = counts[b, w.TITLE_SHARED]
-            if shared >= 0.6 * counts[b, w.WORDS] and shared >= 0.5 * title_size:
-                if e_above[b_element[b]] & 2 or title_block < 0:
-                    title_block = b
-                    if e_above[b_element[b]] & 2:
-                        break
-    # ------------------------------------------------------------ the title's neighbourhood
-    title_kind = 0
-    if title_block >= 0:
-        title_kind = 3 if e_above[b_element[title_block]] & 2 else 2
-    else:
-        for b in range(n):
-            if e_tag[b_element[b]] == _H1:
-                title_block = b
-                title_kind = 1
-                break
-    meets = np.zeros(m, np.int32)
-    title_element = 0
+    title_block, title_kind = title_of_page(b_element, b_words, e_above, e_tag, counts, title_size)
+    title_element = b_element[title_block] if title_kind else 0
+    meets = meeting(e_parent, title_element)
     title_before = 0.0
-    if title_block >= 0:
-        title_element = b_element[title_block]
-        x = title_element
-        while x > 0:
-            meets[x] = x
-            x = e_parent[x]
-        for e in range(1, m):
-            if meets[e] == 0:
-                meets[e] = meets[e_parent[e]]
-        for b in range(title_block):
-            title_before += b_words[b]
+    for b in range(title_block):
+        title_before += b_words[b]
     before = 0.0
     r = -1
     for b in range(n):
@@ -379,55 +337,23 @@ def _features(
                 heading_score = word_score[b]
             continue
         r += 1
-        k = 0
         t = max(np.float64(counts[b, w.WORDS]), 1.0)
         c = max(np.float64(b_chars[b]), 1.0)
-        letters = max(np.float64(counts[b, w.LETTERS]), 1.0)
         row = out[r]
-        row[0] = _log(b_words[b])
-        row[1] = _log(c)
-        row[2] = density[b]
-        row[3] = min(b_links[b], 50)
-        row[4] = b_tags[b] / t
-        row[5] = counts[b, w.SENTENCES] / t
-        row[6] = counts[b, w.COMMAS] / t
-        row[7] = counts[b, w.DIGITS] / c
-        row[8] = counts[b, w.UPPER] / letters
-        row[9] = counts[b, w.ENDS_SENTENCE]
-        row[10] = counts[b, w.FIRST]
-        row[11] = counts[b, w.SYMBOLS] / t
-        row[12] = counts[b, w.LOWER_STARTS] / t
-        row[13] = counts[b, w.SHORT_WORDS] / t
-        row[14] = c / t
-        row[15] = b_bold[b] / c
-        row[16] = min(b_atoms[b], 10)
-        flags = b_flags[b]
-        row[17] = 1 if flags & PRE else 0
-        row[18] = 1 if flags & CONTINUED else 0
-        row[19] = 1 if flags & IN_LINK else 0
-        row[20] = b_links[b] / t
-        row[21] = e_tag[e]
-        row[22] = e_depth[e]
-        k = 23
+        k = _text_row(
+            row, b_words[b], density[b], b_links[b], b_tags[b], b_bold[b], b_atoms[b], b_flags[b],
+            c, t, counts[b],
+        )  # fmt: skip
+        row[k] = e_tag[e]
+        row[k + 1] = e_depth[e]
+        k += 2
         for bit in range(_ANCESTOR_BITS):
             row[k] = (e_above[e] >> bit) & 1
             k += 1
-        x = e
-        for _ in range(LEVELS):
-            if x < 0:
-                x = 0
-            row[k] = _log(words[x])
-            row[k + 1] = link[x] / max(chars[x], 1.0)
-            row[k + 2] = long[x] / page_long
-            row[k + 3] = _log(blocks[x])
-            row[k + 4] = _log(words[x] / max(blocks[x], 1.0))
-            row[k + 5] = class_score[x]
-            row[k + 6] = marks[x] / max(words[x], 1.0)
-            size = sibling_sizes[siblings[x]]
-            row[k + 7] = _log(size)
-            row[k + 8] = _log(sibling_words[siblings[x]] / max(size, 1))
-            k += 9
-            x = e_parent[x]
+        k = _levels(
+            row, k, e, e_parent, words, chars, link, long, blocks, marks, class_score,
+            siblings, sibling_sizes, sibling_words, page_long,
+        )  # fmt: skip
         row[k] = low[e]
         row[k + 1] = high[e]
         row[k + 2] = total[e]
@@ -475,42 +401,26 @@ def _features(
         row[k + 23] = _log(around[hi] - around[lo])
         k += 24
         row[k] = title_kind
+        x = meets[e]
         if title_kind:
-            x = meets[e]
-            row[k + 1] = e_depth[title_element] - e_depth[x]
-            row[k + 2] = e_depth[e] - e_depth[x]
-            row[k + 3] = long[x] / page_long
-            row[k + 4] = _log(long[x])
-            distance = before - title_before
-            row[k + 5] = _log(distance) if distance >= 0 else -_log(-distance)
+            _title_row(
+                row, k + 1, e_depth[title_element] - e_depth[x], e_depth[e] - e_depth[x],
+                long[x], page_long, before - title_before,
+            )  # fmt: skip
         else:
             row[k + 1 : k + 6] = -1
         k += 6
         x = card[e]
         if x >= 0:
-            g = siblings[x]
-            row[k] = _log(sibling_sizes[g])
-            row[k + 1] = _log(words[x])
-            row[k + 2] = sibling_words[g] / page_words
-            row[k + 3] = link[x] / max(chars[x], 1.0)
-            row[k + 4] = _log(blocks[x])
-            row[k + 5] = min(order[x], 10)
-            row[k + 6] = e_depth[e] - e_depth[x]
-            row[k + 7] = 1 if title_kind and card[title_element] == x else 0
+            same_card = title_kind > 0 and card[title_element] == x
+            _card_row(
+                row, k, x, words, chars, link, blocks, siblings, sibling_sizes, sibling_words,
+                order, page_words, e_depth[e] - e_depth[x], same_card,
+            )  # fmt: skip
         else:
             row[k : k + 8] = -1
         k += 8
-        for offset in (-1, 1, -2, 2):
-            o = b + offset
-            if 0 <= o < n:
-                row[k] = _log(b_words[o])
-                row[k + 1] = density[o]
-                row[k + 2] = 1 if b_element[o] == e else 0
-                row[k + 3] = word_score[o]
-                row[k + 4] = total[b_element[o]]
-            else:
-                row[k : k + 5] = -1
-            k += 5
+        k = _neighbours(row, k, b, b_element, b_words, density, word_score, total)
         row[k] = _log(page_words)
         row[k + 1] = _log(page_long)
         row[k + 2] = _log(n)
