@@ -169,7 +169,7 @@ Start = Callable[[Cluster, Settings], dict[str, Any]]
 
 def main(engine: str, start: Start, description: str) -> int:
     """The command line of an engine's script."""
-    options = _parser(engine, description).parse_args()
+    options = parsed(make_parser(engine, description), sys.argv[1:])
     settings = Settings(
         Path(options.folder).absolute(),
         Path(options.cache).expanduser().absolute(),
@@ -194,7 +194,15 @@ def main(engine: str, start: Start, description: str) -> int:
         return 1
 
 
-def _parser(engine: str, description: str) -> argparse.ArgumentParser:
+def parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """Options, and the command behind `--`; argparse takes no options between `run` and that."""
+    cut = words.index("--") if "--" in words else len(words)
+    options = parser.parse_args(words[:cut])
+    options.command += words[cut + 1 :]
+    return options
+
+
+def make_parser(engine: str, description: str) -> argparse.ArgumentParser:
     script = f"python deploy/{engine}.py"
     parser = argparse.ArgumentParser(
         description=description,

@@ -42,10 +42,15 @@ def assemble(
     chosen = np.flatnonzero(kept)
     row, cell, _ = rows_and_cells(page.e_parent, page.e_tag)
     blob = page.text.tobytes()
+    if not markdown and not len(page.a_at) and not (page.b_flags[chosen] & s.PRE).any():
+        return Assembly(_plain(blob, page, chosen, row, cell), ())
     elements = page.b_element[chosen].tolist()
     starts, ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
     flags = page.b_flags[chosen].tolist()
-    rows, cells = row[page.b_element[chosen]].tolist(), cell[page.b_element[chosen]].tolist()
+    # Longer cells are lines of their own.
+    small = page.b_end[chosen] - page.b_start[chosen] < CELL_BYTES
+    rows = np.where(small, row[page.b_element[chosen]], -1).tolist()
+    cells = cell[page.b_element[chosen]].tolist()
     tags = page.e_tag[page.b_element[chosen]].tolist()
     above = page.e_above[page.b_element[chosen]].tolist()
     signatures = page.e_signature[page.b_element[chosen]].tolist()
@@ -75,8 +80,7 @@ def assemble(
             continue
         if out:
             if (
-                previous >= 0
-                and code
+                code
                 and flags[previous] & s.PRE
                 # Lines of one listing: another element of the same class each.
                 and element != elements[previous]
@@ -84,11 +88,9 @@ def assemble(
                 and tags[i] in (_TD, _DIV)
             ):
                 out.append("\n")
-            elif (
-                previous >= 0 and rows[i] >= 0 and _same_row(rows, cells, starts, ends, previous, i)
-            ):
+            elif rows[i] >= 0 and rows[previous] == rows[i] and cells[previous] != cells[i]:
                 out.append(" | ")
-            elif code or (previous >= 0 and flags[previous] & s.PRE):
+            elif code or flags[previous] & s.PRE:
                 out.append(f"{fence}\n\n")
                 fence = ""
             elif markdown:
@@ -105,6 +107,27 @@ def assemble(
         out.append(text)
         previous = i
     return Assembly("".join(out) + fence, tuple(languages))
+
+
+def _plain(
+    blob: bytes,
+    page: s.Page,
+    chosen: npt.NDArray[np.int64],
+    row: npt.NDArray[np.int32],
+    cell: npt.NDArray[np.int32],
+) -> str:
+    """The same where there is neither code nor formulas, without a look at each block."""
+    if not len(chosen):
+        return ""
+    starts, ends = page.b_start[chosen], page.b_end[chosen]
+    rows = np.where(ends - starts < CELL_BYTES, row[page.b_element[chosen]], -1)
+    cells = cell[page.b_element[chosen]]
+    beside = (rows[1:] >= 0) & (rows[1:] == rows[:-1]) & (cells[1:] != cells[:-1])
+    parts = [b"\n"] * (2 * len(chosen) - 1)
+    parts[::2] = [blob[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+    for i in np.flatnonzero(beside).tolist():
+        parts[2 * i + 1] = b" | "
+    return b"".join(parts).decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)
@@ -156,18 +179,6 @@ def with_formulas(
             at = place
     parts.append(blob[at:end].decode("utf-8", "replace"))
     return "".join(parts)
-
-
-def _same_row(
-    rows: list[int], cells: list[int], starts: list[int], ends: list[int], one: int, other: int
-) -> bool:
-    return (
-        rows[one] >= 0
-        and rows[one] == rows[other]
-        and cells[one] != cells[other]
-        and ends[one] - starts[one] < CELL_BYTES
-        and ends[other] - starts[other] < CELL_BYTES
-    )
 
 
 def _language(source: bytes, page: s.Page, element: int) -> str:
