@@ -160,18 +160,16 @@ def cards_of(e_parent, e_tag, siblings, sizes):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def kinds_of(b_element, e_parent, e_sig):  # type: ignore[no-untyped-def]
-    """Hash [n] of the tags and classes of a block's element and of two above it."""
-    keys = np.empty(len(b_element), np.uint64)
+def kinds_of(b_element, e_parent, e_sig, levels):  # type: ignore[no-untyped-def]
+    """Hash [n] of the tags and classes of a block's element and those above it, `levels` in all."""
+    keys = np.zeros(len(b_element), np.uint64)
     for b in range(len(b_element)):
         e = b_element[b]
-        key = e_sig[e] * FNV_PRIME
-        for _ in range(2):
-            e = e_parent[e]
+        for _ in range(levels):
             if e < 0:
                 break
-            key = (key ^ e_sig[e]) * FNV_PRIME
-        keys[b] = key
+            keys[b] = (keys[b] ^ e_sig[e]) * FNV_PRIME
+            e = e_parent[e]
     return keys
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import scanned as s
-from curation.extract.containers import group
+from curation.extract.containers import group, kinds_of
 from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR, FNV_PRIME
 from curation.extract.settings import Decision
@@ -152,8 +152,9 @@ def decide(
         probabilities, page.b_chars, page.b_link_chars, page.b_atoms, page.b_flags,
         decision.link_threshold,
     )  # fmt: skip
-    kin = _kin(page.b_element, page.e_parent, page.e_signature)
-    score = _shared(score, weight, kin, decision.kin_share)
+    # The posts of a thread and the entries of a list are each in an element of its own.
+    kinds = kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS_OF_KIN)
+    score = _shared(score, weight, group(kinds)[0], decision.kin_share)
     if special.any():
         score = attached(score, special, page.b_element, page.e_parent)
     score = whole_tables(score, page, linked, decision.table_share)
@@ -194,25 +195,6 @@ def _alike(b_element, e_parent, e_signature):  # type: ignore[no-untyped-def]
     for b in range(len(b_element)):
         e = b_element[b]
         keys[b] = (e_signature[e] * FNV_PRIME) ^ np.uint64(e_parent[e] + 1)
-    return group(keys)[0]
-
-
-@numba.njit(cache=True, nogil=True)
-def _kin(b_element, e_parent, e_signature):  # type: ignore[no-untyped-def]
-    """Number [n] that blocks share whose element and those above it are alike, wherever they are.
-
-    The posts of a thread and the entries of a list are each in an element of its own.
-    """
-    keys = np.empty(len(b_element), np.uint64)
-    for b in range(len(b_element)):
-        e = b_element[b]
-        key = np.uint64(0)
-        for _ in range(_LEVELS_OF_KIN):
-            if e < 0:
-                break
-            key = (key ^ e_signature[e]) * FNV_PRIME
-            e = e_parent[e]
-        keys[b] = key
     return group(keys)[0]
 
 

@@ -105,6 +105,7 @@ COUNT = len(NAMES)
 _ANCESTOR_BITS = len(ANCESTOR)
 _HIDDEN = ANCESTOR["hidden"]
 _P = TAG["p"]
+_LEVELS_OF_KIND = 3  # elements that are alike around blocks of one kind
 _FORUMS = (b"phpbb", b"vbulletin", b"xenforo", b"discourse", b"discuz", b"mybb", b"smf", b"invision",
            b"vanilla", b"simple machines", b"flarum", b"nodebb")  # fmt: skip
 
@@ -300,8 +301,7 @@ def _features(
     place, steps, d = dominant(e_parent, long, page_long)
     siblings, sibling_sizes, sibling_words, order = siblings_of(e_parent, e_sig, words)
     card = cards_of(e_parent, e_tag, siblings, sibling_sizes)
-    b_key = kinds_of(b_element, e_parent, e_sig)
-    same, same_sizes = group(b_key)
+    same, same_sizes = group(kinds_of(b_element, e_parent, e_sig, _LEVELS_OF_KIND))
     same_long = np.zeros(n + 1, np.float64)
     for b in range(n):
         if is_long[b]:

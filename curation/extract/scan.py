@@ -221,20 +221,10 @@ def _drawing(src, av_start, av_end, text, atoms, now):  # type: ignore[no-untype
 
 
 @inlined
-def _open(
-    src,
-    av_start,
-    av_end,
-    tag,
-    above,
-    elements,
-    signatures,
-    classes,
-    stack_tag,
-    stack_element,
-    open_count,
-    now,
-):  # type: ignore[no-untyped-def]
+def _open(  # type: ignore[no-untyped-def]
+    src, av_start, av_end, tag, above, elements, signatures, classes,
+    stack_tag, stack_element, open_count, now,
+):  # fmt: skip
     """Add a block element. False when there are too many."""
     e = now[ELEMENTS]
     if e >= len(signatures) - 1:
@@ -453,20 +443,11 @@ def _scan(src, words, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-
             now[OVER] += 1
             now[TOKENS] = first_token
             continue
-        if not _open(
-            src,
-            av_start,
-            av_end,
-            tag,
-            above,
-            elements,
-            signatures,
-            classes,
-            stack_tag,
-            stack_element,
-            open_count,
-            now,
-        ):
+        opened = _open(
+            src, av_start, av_end, tag, above, elements, signatures, classes,
+            stack_tag, stack_element, open_count, now,
+        )  # fmt: skip
+        if not opened:
             status = STATUS_TOO_MANY
             break
         listing = keeps_space or tag == _PRE or tag == _LISTING or tag == _XMP
