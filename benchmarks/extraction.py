@@ -43,7 +43,9 @@ from curation.extract import Extractor, PageTooLargeError, default_settings, own
 from curation.extract.model import Model, read_model
 from curation.extract.settings import ExtractSettings
 from curation.readers.charset import decode_html
-from curation.train.extract import default_training, fold_of, model_name
+from curation.train.extract import model_name
+from curation.train.extract.pages import fold_of
+from curation.train.extract.settings import default_training
 
 TEXT_SETS = (
     "scrapinghub wcxb cleaneval cleanportaleval dragnet l3s-gn1 readability magichtml-article "
@@ -410,7 +412,7 @@ def main() -> None:
     training = default_training()
     if options.all_sets:
         training = training.with_all_sets()
-    learned = frozenset([*training.sets, *training.phrase_sets])
+    learned = frozenset([*training.sets, PHRASE_SET])
     folds = []
     if options.models:
         names = [model_name(fold, options.all_sets) for fold in range(training.folds)]

@@ -18,6 +18,7 @@ from curation.extract.tables import whole_tables
 # How far up code and formulas (in rows of tables, often) and the text around them look for a
 # container that they share.
 _LEVELS_OF_CODE, _LEVELS_OF_TEXT = 8, 2
+_MENU = 3  # links in one block of nothing else: mostly navigation, where entries have a block each
 # How many elements, its own and those above, must be alike where a block is kin to another.
 _LEVELS_OF_KIN = 4
 _LINKED = 0.8  # share of a block's characters in links that makes it one
@@ -149,8 +150,8 @@ def decide(
     if n == 0:
         return Fate(np.zeros(0, np.bool_), probabilities, probabilities, False)
     score, linked, weight, special = _first_look(
-        probabilities, page.b_chars, page.b_link_chars, page.b_atoms, page.b_flags,
-        decision.link_threshold,
+        probabilities, page.b_chars, page.b_link_chars, page.b_links, page.b_atoms, page.b_flags,
+        decision.link_threshold, decision.menu_threshold,
     )  # fmt: skip
     # The posts of a thread and the entries of a list are each in an element of its own.
     kinds = kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS_OF_KIN)
@@ -171,7 +172,9 @@ def decide(
 
 
 @numba.njit(cache=True, nogil=True)
-def _first_look(probabilities, b_chars, b_link_chars, b_atoms, b_flags, link_threshold):  # type: ignore[no-untyped-def]
+def _first_look(  # type: ignore[no-untyped-def]
+    probabilities, b_chars, b_link_chars, b_links, b_atoms, b_flags, link_threshold, menu_threshold
+):
     """Score, whether it is links, weight, and whether it is code or a formula, of each block."""
     n = len(probabilities)
     score = np.empty(n, np.float64)
@@ -180,7 +183,8 @@ def _first_look(probabilities, b_chars, b_link_chars, b_atoms, b_flags, link_thr
     special = np.empty(n, np.bool_)
     for b in range(n):
         linked[b] = b_link_chars[b] > _LINKED * b_chars[b]
-        unlikely = linked[b] and probabilities[b] < link_threshold
+        least = menu_threshold if b_links[b] >= _MENU else link_threshold
+        unlikely = linked[b] and probabilities[b] < least
         score[b] = 0.0 if unlikely else probabilities[b]
         weight[b] = b_chars[b] + 20.0 * b_atoms[b]
         formula = b_atoms[b] > 0 and b_chars[b] <= 4 * b_atoms[b]

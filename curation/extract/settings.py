@@ -23,6 +23,9 @@ class Decision(BaseModel):
     link_threshold: float = Field(
         ge=0, le=1, description="probability that a block of nothing but links needs at least"
     )
+    menu_threshold: float = Field(
+        ge=0, le=1, description="probability that a block of three links and nothing else needs"
+    )
     alike_share: float = Field(
         ge=0,
         le=1,

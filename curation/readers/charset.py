@@ -122,6 +122,8 @@ def _first(found: re.Match[bytes]) -> bytes:
 
 
 def _prescan(head: bytes) -> str | None:
+    if b"charset" not in head.lower():  # which both forms of the element hold
+        return None
     for token in _TOKEN.finditer(head):
         attributes = token["meta"]
         if attributes is None:

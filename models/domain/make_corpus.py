@@ -1,6 +1,6 @@
 """Texts for the domain model: python models/domain/make_corpus.py --data FOLDER OUT
 
-Writes four files to OUT, JSON lines with `text`, `label` and `source` or `url`:
+Writes five files to OUT, JSON lines with `text`, `label` and `source` or `url`:
 
 - sourced.jsonl.gz: FOLDER/domain/dev.jsonl.gz, labelled by source. Some of its articles are about
   programming; by our reading (`labels.tsv`) they are code, or left out where they are neither.
@@ -12,8 +12,13 @@ Writes four files to OUT, JSON lines with `text`, `label` and `source` or `url`:
   reads them, labelled by us (`labels.tsv`; the rest is general); without copies of graded pages
   and of the documents above.
 - problems.jsonl.gz: generated mathematics (`problems.py`).
+- written.jsonl.gz: 830 pages that nobody published, written for this by a language model
+  (`written.jsonl.gz` beside this file, free to use): prose about software, general pages that look
+  technical, and mathematics as extractors leave it, in 16 languages. Its writers saw none of the
+  files above; the kinds of pages asked for were chosen knowing which kinds of graded pages had
+  been missed.
 
-Only a model's weights are distributed, no text.
+Of the others only a model's weights are distributed, no text.
 """
 
 from __future__ import annotations
@@ -118,6 +123,11 @@ def web(data: Path, labels: dict[tuple[str, str], str]) -> Rows:
     yield from (row for number, row in enumerate(found) if number not in copied)
 
 
+def written() -> Rows:
+    for _, row in rows(Path(__file__).with_name("written.jsonl.gz")):
+        yield {"text": row["text"], "label": row["label"], "source": f"written:{row['id']}"}
+
+
 def saved_pages(data: Path) -> Iterator[tuple[tuple[str, str], bytes, str | None]]:
     """Set and id, HTML, and URL of every page of `WEB`, in the order of the sets' lists."""
     with tarfile.open(data / "extract" / "dev.tar.xz") as tar:
@@ -180,6 +190,7 @@ def main() -> None:
     write(options.out / "sourced.jsonl.gz", sourced(options.data, labels))
     write(options.out / "web.jsonl.gz", web(options.data, labels))
     write(options.out / "problems.jsonl.gz", documents(EACH, SEED))
+    write(options.out / "written.jsonl.gz", written())
     write(options.out / "documentation.jsonl.gz", documentation())
 
 

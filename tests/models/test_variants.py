@@ -10,8 +10,9 @@ from curation.extract import scanned as s
 from curation.extract.features import COUNT, features
 from curation.extract.model import Model
 from curation.extract.scan import scan
-from curation.train import variants
-from curation.train.extract import _EMPTY, _NO_FOREST, block_texts
+from curation.train.extract import variants
+from curation.train.extract.lexicons import EMPTY, NO_FOREST
+from curation.train.extract.pages import block_texts
 
 PAGE = (
     "<title>A story</title><body><h1>A story</h1>"
@@ -58,5 +59,5 @@ def test_grafted_reads_as_one_page() -> None:
     assert made.e_tokens[-1] == len(made.tokens)
     same = np.diff(made.e_tokens)[len(page.e_parent) :] == np.diff(other.e_tokens)[1:]
     assert same.all()
-    tables = Model(_EMPTY, _EMPTY, _EMPTY, _NO_FOREST).lexicons
+    tables = Model(EMPTY, EMPTY, EMPTY, NO_FOREST).lexicons
     assert features(PAGE.encode(), made, tables).shape == (len(made.b_start), COUNT)

@@ -1,0 +1,56 @@
+"""How the extractor's model is trained."""
+
+from __future__ import annotations
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from curation import resources
+from curation.extract.forest import MAX_LEAVES
+
+
+class ExtractTraining(BaseModel):
+    """How the extractor's model is trained; defaults in configs/train/extract.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sets: tuple[str, ...] = Field(description="sets with gold text")
+    other_sets: tuple[str, ...] = Field(description="sets that only --all-sets learns from")
+    label_file: str = Field(description="pages of which we labelled the blocks (labels.py)")
+    forum_weight: float = Field(gt=0, description="of pages of forums against 1 of others")
+    variants: int = Field(ge=0, description="copies of each page with its markup rewritten")
+    variant_weight: float = Field(ge=0)
+    shortened: tuple[tuple[float, float], ...] = Field(
+        description="bounds in words of copies of each page with its content cut short"
+    )
+    shortened_weight: float = Field(ge=0)
+    grafted: tuple[float, float] = Field(
+        description="bounds in words of what copies of articles get behind them of other pages"
+    )
+    grafted_weight: float = Field(ge=0)
+    region_list: str = Field(description="groups of class names (YAML)")
+    class_sites: int = Field(ge=1)
+    word_sites: int = Field(ge=1)
+    smoothing: float = Field(gt=0)
+    blocks_per_page: int = Field(ge=1)
+    label_share: float = Field(gt=0, lt=1)
+    trees: int = Field(ge=1)
+    leaves: int = Field(ge=2, le=MAX_LEAVES)
+    learning_rate: float = Field(gt=0)
+    min_samples_leaf: int = Field(ge=1)
+    l2: float = Field(ge=0)
+    max_features: float = Field(gt=0, le=1)
+    bins: int = Field(ge=2, le=255)
+    folds: int = Field(ge=2)
+    all_folds: int = Field(ge=2)
+    seed: int = Field(ge=0)
+
+    def with_all_sets(self) -> ExtractTraining:
+        """These settings with all sets, whatever their licences: to measure, never to ship."""
+        sets = (*self.sets, *self.other_sets)
+        return self.model_copy(update={"sets": sets, "folds": self.all_folds})
+
+
+def default_training() -> ExtractTraining:
+    path = resources.root() / "configs" / "train" / "extract.yaml"
+    return ExtractTraining.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
