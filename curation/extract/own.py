@@ -84,7 +84,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
         raise PageTooLargeError("extract.too_long", length, settings.max_characters)
     made = assemble(source, page, kept, settings.markdown)
     text, stated = made.text, False
-    if page.facts[s.LINKED_DATA] and b"articleBody" in source:
+    if page.facts[s.LINKED_DATA]:
         body = stated_body(source, page)
         if len(text) < _ENOUGH * len(body):
             text, stated = body, True
