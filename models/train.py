@@ -36,7 +36,7 @@ SOURCED = (
     "WCXB, XQuAD (CC BY, CC BY-SA), gsm8k, AQuA, TheAlgorithms, Rust by Example, Vue docs, jwarc, "
     "warcio.js (MIT, Apache-2.0, CC BY), with 16 corrections; web pages of public extraction sets "
     "(WCXB, scrapinghub, magic-html, readability, trafilatura, WebMainBench) and documentation "
-    "packages of Debian 12 (free licences), labelled by us; generated mathematics; 830 pages "
+    "packages of Debian 12 (free licences), labelled by us; generated mathematics; 1,230 pages "
     "written for this by a language model (written.jsonl.gz). Only weights are distributed."
 )
 SPOKEN = (
@@ -54,7 +54,7 @@ DOMAIN_FILES = {
     "documentation.jsonl.gz": 0.5,
     "web.jsonl.gz": 3.0,
     "problems.jsonl.gz": 0.5,
-    "written.jsonl.gz": 5.0,
+    "written.jsonl.gz": 8.0,
 }
 
 

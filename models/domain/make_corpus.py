@@ -12,9 +12,9 @@ Writes five files to OUT, JSON lines with `text`, `label` and `source` or `url`:
   reads them, labelled by us (`labels.tsv`; the rest is general); without copies of graded pages
   and of the documents above.
 - problems.jsonl.gz: generated mathematics (`problems.py`).
-- written.jsonl.gz: 830 pages that nobody published, written for this by a language model
+- written.jsonl.gz: 1,230 pages that nobody published, written for this by a language model
   (`written.jsonl.gz` beside this file, free to use): prose about software, general pages that look
-  technical, and mathematics as extractors leave it, in 16 languages. Its writers saw none of the
+  technical, and mathematics as extractors leave it, in 21 languages. Its writers saw none of the
   files above; the kinds of pages asked for were chosen knowing which kinds of graded pages had
   been missed.
 
