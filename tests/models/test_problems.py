@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from curation import resources
+from curation.train.inputs import rows
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +45,10 @@ def test_labels_name_each_page_once() -> None:
     assert rows[0] == ["set", "id", "label"]
     assert len({(a, b) for a, b, _ in rows[1:]}) == len(rows) - 1
     assert {label for *_, label in rows[1:]} == {"-", "code", "math_reasoning"}
+
+
+def test_written_pages_are_whole_and_different() -> None:
+    found = [row for _, row in rows(resources.root() / "models" / "domain" / "written.jsonl.gz")]
+    assert {row["label"] for row in found} == {"code", "general", "math"}
+    assert all(len(row["text"]) >= 100 for row in found)
+    assert len({row["id"] for row in found}) == len({row["text"] for row in found}) == len(found)
