@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("page", nargs="?", help="SET/ID: print its blocks with their numbers")
     parser.add_argument("--pack", type=Path, help="JSONL of pages with ranges of numbers")
     options = parser.parse_args(arguments)
+    if not (options.page or options.pack):
+        parser.error("name a page, or a file to --pack")
 
     def texts_of(page: str) -> list[str]:
         return block_texts(scanned(page_bytes(options.data, *page.split("/", 1))))
