@@ -10,9 +10,7 @@ from collections.abc import Sequence
 
 from curation import __version__
 from curation.errors import ConfigError, CurationError
-
-#: Stages that a finished run can be an index for.
-INDEXED_STAGES = ("dedup-urls", "dedup-documents", "dedup-lines")
+from pipelines.commands import INDEXED_STAGES
 
 STAGE_COMMANDS = {
     "extract": "web archives, pages and tables to documents",

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from curation.errors import AlarmError, ConfigError
 from curation.recipe import load
-from pipelines.cli import INDEXED_STAGES
+from pipelines.commands import INDEXED_STAGES
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.progress import Mode, open_display
