@@ -44,7 +44,7 @@ from curation.extract.model import Model, read_model
 from curation.extract.settings import ExtractSettings
 from curation.readers.charset import decode_html
 from curation.train.extract import model_name
-from curation.train.extract.pages import fold_of
+from curation.train.extract.pages import fold_of, group_of
 from curation.train.extract.settings import default_training
 
 TEXT_SETS = (
@@ -265,7 +265,7 @@ class Runner:
     def answer(self, name: str, row: dict[str, Any], html: bytes) -> str:
         call = extractor(self.settings, self.engine)
         if self.engine == "curation" and name in self.learned:
-            model = self.folds[fold_of(row.get("group") or row["site"], len(self.folds))]
+            model = self.folds[fold_of(group_of(row), len(self.folds))]
             with using(model):
                 return call(html)
         return call(html)

@@ -43,7 +43,7 @@ def train(
     by_fold: list[tuple[Lexicon, Lexicon]] = []
     for fold in range(settings.folds):
         others = [e for e in originals if e.fold(settings.folds) != fold]
-        by_fold.append(lexicons_of(others, settings, regions))
+        by_fold.append(lexicons_of(others, settings))
         tables = Model(*by_fold[-1], regions, NO_FOREST).lexicons
         for example in every:
             if example.fold(settings.folds) == fold:
@@ -51,7 +51,7 @@ def train(
     say(f"{len(by_fold[0][0].keys)} class names, {len(by_fold[0][1].keys)} words")
     if whole:
         say("fitting on all pages")
-        yield None, Model(*lexicons_of(originals, settings, regions), regions, fit(every, settings))
+        yield None, Model(*lexicons_of(originals, settings), regions, fit(every, settings))
     if cross_fit:
         for fold in range(settings.folds):
             say(f"fitting without fold {fold}")

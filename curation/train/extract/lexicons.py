@@ -99,9 +99,7 @@ def lexicon(
     return Lexicon(names[common], weight[common].astype(np.float16).astype(np.float32))
 
 
-def lexicons_of(
-    examples: Sequence[Example], settings: ExtractTraining, regions: Lexicon
-) -> tuple[Lexicon, Lexicon]:
+def lexicons_of(examples: Sequence[Example], settings: ExtractTraining) -> tuple[Lexicon, Lexicon]:
     """Lexicons of class names and of words, learned from original pages with gold text."""
     first = [(e.group, e.statistics[0]) for e in examples if e.statistics]
     second = [(e.group, e.statistics[1]) for e in examples if e.statistics]

@@ -80,6 +80,12 @@ def gold_rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
+def group_of(row: dict[str, Any]) -> str:
+    """The site of a page, or what its set counts as one."""
+    group: str = row.get("group") or row["site"]
+    return group
+
+
 def page_bytes(data: Path, name: str, page_id: str) -> bytes:
     """A page in UTF-8."""
     raw = (data / name / "html" / f"{page_id}.html").read_bytes()
@@ -149,7 +155,7 @@ def text_examples(data: Path, settings: ExtractTraining) -> Iterator[Example]:
                 if not len(label):
                     continue
                 weight = settings.variant_weight if variant else 1.0
-                group = row.get("group") or row["site"]
+                group = group_of(row)
                 kind = row.get("page_type") or ("forum" if "forum" in name else "article")
                 yield Example(
                     f"{name}/{row['id']}", group, html, page, label, count,
@@ -226,9 +232,7 @@ def labelled_examples(data: Path, settings: ExtractTraining) -> Iterator[Example
         if page_id not in rows[name]:
             raise InputError(f"{data / name / 'gold.jsonl'}: no page {page_id}, which is labelled")
         row = rows[name][page_id]
-        original = _labelled(
-            page_bytes(data, name, page_id), row.get("group") or row["site"], labels
-        )
+        original = _labelled(page_bytes(data, name, page_id), group_of(row), labels)
         yield original
         for variant in range(1, settings.variants + 1):
             yield _rewritten(original, labels, zlib.crc32(page_id.encode()) + variant, settings)
