@@ -13,29 +13,31 @@ DOMINANT = 0.5  # share of the long text that makes a container dominant
 _CARDS = 3  # like siblings that make cards
 
 
+#: Bit beside those of the regions: the name has a weight.
+WEIGHED = 1 << 30
+
+
 @numba.njit(cache=True, nogil=True)
-def class_scores(e_tokens, tokens, keys, values, region_keys, region_bits):  # type: ignore[no-untyped-def]
+def class_scores(e_tokens, tokens, keys, weights, bits):  # type: ignore[no-untyped-def]
     """Score [m] and region bits [m] of the class and id names of each element."""
     m = len(e_tokens) - 1
     score = np.zeros(m, np.float32)
     regions = np.zeros(m, np.int32)
     first = first_keys(keys, tokens, e_tokens[m])
-    first_region = first_keys(region_keys, tokens, e_tokens[m])
     for e in range(m):
         total = np.float32(0)
         hits = 0
-        bits = 0
+        found = 0
         for k in range(e_tokens[e], e_tokens[e + 1]):
             slot = slot_of(keys, first[k], tokens[k])
             if slot >= 0:
-                total += values[slot]
-                hits += 1
-            slot = slot_of(region_keys, first_region[k], tokens[k])
-            if slot >= 0:
-                bits |= region_bits[slot]
+                found |= bits[slot]
+                if bits[slot] & WEIGHED:
+                    total += weights[slot]
+                    hits += 1
         if hits:
             score[e] = total / np.sqrt(np.float32(hits))
-        regions[e] = bits
+        regions[e] = found & ~WEIGHED
     return score, regions
 
 

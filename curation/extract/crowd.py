@@ -35,14 +35,11 @@ def _stand_in(b_element, e_parent, e_signature, every):  # type: ignore[no-untyp
 
 
 def stand_ins(page: Page, most: int) -> npt.NDArray[np.int32]:
-    """The block [n] that is judged in place of each block: itself, on all but enormous pages.
+    """The block [n] that is judged in place of each block of an enormous page, or itself.
 
-    On a page of more than `most` blocks, blocks of one kind (the same element, parent and
-    grandparent by tag and class) share the judgement of one among them, so many that about `most`
-    are judged: at most `most` and one for each of the 4,096 kinds told apart.
+    Blocks of one kind (the same element, parent and grandparent by tag and class) share the
+    judgement of one among them, so many that about `most` are judged: at most `most` and one for
+    each of the 4,096 kinds told apart.
     """
-    n = len(page.b_start)
-    if n <= most:
-        return np.arange(n, dtype=np.int32)
-    every = -(-n // most)
+    every = -(-len(page.b_start) // most)
     return _stand_in(page.b_element, page.e_parent, page.e_signature, every)

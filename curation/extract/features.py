@@ -46,7 +46,7 @@ from curation.extract.scanned import (
 )
 
 Weights = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]
-Bits = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]
+Names = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32], npt.NDArray[np.int32]]
 
 #: Changes whenever the same page would give other features: models of another version don't load.
 VERSION = 2
@@ -57,11 +57,10 @@ REGIONS = 13  # groups of class names in configs/lists/extract_regions.yaml
 
 
 class Lexicons(NamedTuple):
-    """What class names and words say: open-addressing tables of hashes and values, slot by slot."""
+    """What names and words say: open-addressing tables of hashes and values, slot by slot."""
 
-    classes: Weights
+    names: Names  # weights of class names, and their regions with the bit WEIGHED
     words: Weights
-    regions: Bits
 
 
 _BLOCK = """words chars link_density links tags sentences commas digits upper ends first symbols
@@ -112,21 +111,24 @@ _FORUMS = (b"phpbb", b"vbulletin", b"xenforo", b"discourse", b"discuz", b"mybb",
 
 def page_facts(source: bytes, page: Page) -> npt.NDArray[np.float32]:
     """What a page says it is: og:type, forum, product, article, questions (0 or a small number)."""
-    facts = page.facts
+    facts = page.facts.tolist()
     og = source[facts[OG_TYPE] : facts[OG_TYPE + 1]].lower()
     generator = source[facts[GENERATOR] : facts[GENERATOR + 1]].lower()
-    linked = b""
-    for slot in range(LINKED_DATA, QUESTIONS, 2):
-        if facts[slot]:
-            linked += source[facts[slot] : facts[slot + 1]]
+    linked = b"".join(
+        source[facts[slot] : facts[slot + 1]] for slot in range(LINKED_DATA, QUESTIONS, 2)
+    )
     kind = 0
     if og:
         kind = 1 if b"article" in og else 2 if b"product" in og else 3 if b"website" in og else 4
-    questions = bool(facts[QUESTIONS]) or b'"QAPage"' in linked
-    forum = any(name in generator for name in _FORUMS)
-    forum = forum or questions or b"DiscussionForumPosting" in linked
-    product = b'Product"' in linked or kind == 2
-    article = b"Article" in linked or b"BlogPosting" in linked or kind == 1
+    questions, forum, product, article = bool(facts[QUESTIONS]), False, kind == 2, kind == 1
+    if generator:
+        forum = any(name in generator for name in _FORUMS)
+    if linked:
+        questions = questions or b'"QAPage"' in linked
+        forum = forum or b"DiscussionForumPosting" in linked
+        product = product or b'Product"' in linked
+        article = article or b"Article" in linked or b"BlogPosting" in linked
+    forum = forum or questions
     return np.array([kind, forum, product, article, questions], np.float32)
 
 
@@ -455,7 +457,7 @@ def features(
         judged = np.ones(len(page.b_start), np.bool_)
     counts, text_hash, hashes, starts, title_size = text_counts(source, page)
     word_score = w.word_scores(hashes, starts, *lexicons.words)
-    score, regions = class_scores(page.e_tokens, page.tokens, *lexicons.classes, *lexicons.regions)
+    score, regions = class_scores(page.e_tokens, page.tokens, *lexicons.names)
     out = np.empty((int(judged.sum()), COUNT), np.float32)
     _features(
         page.b_element, page.b_chars, page.b_link_chars, page.b_links, page.b_tags,

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import ConfigError
-from curation.extract.features import COUNT, VERSION, Lexicons
+from curation.extract.containers import WEIGHED
+from curation.extract.features import COUNT, VERSION, Lexicons, Names, Weights
 from curation.extract.forest import Forest
 from curation.extract.markup import hash_table
 from curation.models import ModelFile, locate
@@ -47,7 +48,7 @@ class Model:
     @functools.cached_property
     def lexicons(self) -> Lexicons:
         """The lexicons as the hash tables that kernels read."""
-        return Lexicons(_weights(self.classes), _weights(self.words), _slots(self.regions))
+        return Lexicons(_names(self.classes, self.regions), _weights(self.words))
 
     def save(self, path: Path) -> None:
         """Write the model; the same model gives the same bytes."""
@@ -74,18 +75,27 @@ class Model:
                 archive.writestr(entry, buffer.getvalue())
 
 
-def _slots(lexicon: Lexicon) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    pairs = zip(lexicon.keys.tolist(), lexicon.values.tolist(), strict=True)
-    return hash_table(dict(pairs))
+def _weights(lexicon: Lexicon) -> Weights:
+    keys, entries = hash_table({key: i for i, key in enumerate(lexicon.keys.tolist())})
+    return keys, _at(entries, lexicon.values.astype(np.float32))
 
 
-def _weights(lexicon: Lexicon) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]:
-    numbers = np.arange(len(lexicon.keys))
-    keys, slots = _slots(Lexicon(lexicon.keys, numbers))
-    weights = np.zeros(len(keys), np.float32)
-    taken = slots >= 0
-    weights[taken] = lexicon.values[slots[taken]]
-    return keys, weights
+def _names(classes: Lexicon, regions: Lexicon) -> Names:
+    """One table for both, so that each name of a page is looked up once."""
+    all_keys = np.union1d(classes.keys, regions.keys)
+    keys, entries = hash_table({key: i for i, key in enumerate(all_keys.tolist())})
+    weights = np.zeros(len(all_keys), np.float32)
+    bits = np.zeros(len(all_keys), np.int32)
+    weighed = np.searchsorted(all_keys, classes.keys)
+    weights[weighed] = classes.values
+    bits[weighed] = WEIGHED
+    bits[np.searchsorted(all_keys, regions.keys)] |= regions.values
+    return keys, _at(entries, weights), _at(entries, bits)
+
+
+def _at(entries: npt.NDArray[np.int32], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The value of the entry in each slot, 0 in free ones."""
+    return np.where(entries >= 0, np.append(values, values.dtype.type(0))[entries], 0)
 
 
 def read_model(path: Path, name: str) -> Model:

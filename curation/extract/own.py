@@ -62,11 +62,16 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     if page.status == s.STATUS_TOO_MANY:
         limit = settings.max_nodes
         raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit)
-    stands = stand_ins(page, settings.max_judged_blocks)
-    judged = stands == np.arange(len(stands))
+    rows = np.arange(len(page.b_start))  # of the features, that of each block
+    judged = None
+    if len(rows) > settings.max_judged_blocks:
+        stands = stand_ins(page, settings.max_judged_blocks)
+        judged = stands == rows
+        rows = (np.cumsum(judged) - 1)[stands]
     measured = features(source, page, model.lexicons, judged)
-    rows = (np.cumsum(judged) - 1)[stands]
-    probability = probabilities(model.forest, measured)[rows]
+    probability = probabilities(model.forest, measured)
+    if judged is not None:
+        probability = probability[rows]
     where = places(page, measured, rows)
     fate = decide(probability, page, where, settings.decision, settings.comments)
     return Judged(source, page, fate, where, keep_hidden)
