@@ -89,7 +89,7 @@ def _names(classes: Lexicon, regions: Lexicon) -> Names:
     weighed = np.searchsorted(all_keys, classes.keys)
     weights[weighed] = classes.values
     bits[weighed] = WEIGHED
-    bits[np.searchsorted(all_keys, regions.keys)] |= regions.values
+    bits[np.searchsorted(all_keys, regions.keys)] |= regions.values.astype(np.int32)
     return keys, _at(entries, weights), _at(entries, bits)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +14,15 @@ import pytest
 from curation.errors import ConfigError, InputError
 from curation.train.extract import labelling, train
 from curation.train.extract.labels import HEADER, keys_of, read_labels, row_of
-from curation.train.extract.pages import labelled_examples
+from curation.train.extract.pages import labelled_examples, words_of
 from curation.train.extract.settings import ExtractTraining, default_training
+from curation.train.extract.skeletons import (
+    Skeleton,
+    Texts,
+    filled,
+    read_skeletons,
+    skeleton_examples,
+)
 
 PAGE = (
     "<title>Rain</title><body><div class='menu'><ul><li>Home</li><li>Rain</li></ul></div>"
@@ -103,9 +113,15 @@ def test_training_learns_labelled_pages_and_repeats_itself(tmp_path: Path) -> No
         texts = ["Home", "Rain", "Rain", *source.split("<p>")[1].split("</p>")[:1]]
         texts.append(source.split("<p>")[2].split("</p>")[0])
         rows.append(row_of(f"news/{page_id}", texts, [2, 3, 4], []))
-    settings = settings_with(
-        tmp_path / "labels.tsv", rows, sets=(), trees=20, min_samples_leaf=5, class_sites=2
+    own = {"kind": "forum", "language": "de", "html": "<ul><li>Impressum</ul>{{#3}}<p k>{{m}}{{/}}"}
+    skeletons = tmp_path / "skeletons.jsonl.gz"
+    skeletons.write_bytes(
+        gzip.compress("\n".join(json.dumps({"name": n, **own}) for n in "ab").encode())
     )
+    settings = settings_with(
+        tmp_path / "labels.tsv", rows, sets=(), trees=20, min_samples_leaf=5, class_sites=2,
+        skeleton_file=str(skeletons),
+    )  # fmt: skip
     files = []
     for _ in range(2):
         ((fold, model),) = train(data, settings)
@@ -114,3 +130,71 @@ def test_training_learns_labelled_pages_and_repeats_itself(tmp_path: Path) -> No
         files.append((tmp_path / "blocks.npz").read_bytes())
     assert files[0] == files[1]
     assert np.isfinite(model.forest.threshold).all()
+
+
+def skeleton(html: str, language: str = "en") -> Skeleton:
+    return Skeleton("000", "article", language, html)
+
+
+def made(html: str, seed: int = 0, language: str = "en") -> tuple[str, str]:
+    texts = Texts(default_training().text_file)
+    return filled(skeleton(html, language), texts, random.Random(seed))
+
+
+def test_marks_of_a_skeleton_hold_for_what_stands_inside_and_are_gone_from_the_page() -> None:
+    plain, signed = made(
+        "<title k>Rain</title><div id=a k><p>It rained<p x>Advert<ul><li>one<li X>two</li></ul>"
+        "<br>three</div><p>Menu<div o>Me too &nbsp;</div>"
+    )
+    assert plain == (
+        "<title>Rain</title><div id=a><p>It rained<p>Advert<ul><li>one<li>two</li></ul>"
+        "<br>three</div><p>Menu<div>Me too &nbsp;</div>"
+    )
+    words = signed.replace("<", " <").replace(">", "> ").split()
+    assert [word[1:] for word in words if word[0] == "\ue000"] == ["It", "rained", "one", "three"]
+    assert [word[1:] for word in words if word[0] == "\ue001"] == ["Me", "too"]
+
+
+def test_places_of_a_skeleton_are_filled_and_repeated() -> None:
+    plain, _ = made("<ul>{{#2-4}}<li>{{t}}{{#3}}<b>{{date}}, {{n}}</b>{{/}}</li>{{/}}</ul>{{T}}")
+    assert "{{" not in plain
+    assert plain.count("<li>") in (2, 3, 4)
+    assert plain.count("<b>") == 3 * plain.count("<li>")
+    items = re.findall(r"<li>(.*?)<b>", plain)
+    assert len(set(items)) == len(items)
+
+
+@pytest.mark.parametrize("language", ["en", "ja", "el"])
+def test_a_paragraph_has_about_the_words_asked_for(language: str) -> None:
+    plain, _ = made("{{m:40-60}}|{{p:5-8}}|{{m:3}}", language=language)
+    sizes = [len(words_of(part)) for part in plain.split("|")]
+    most = [200, 40, 20] if language == "ja" else [100, 16, 6]
+    assert all(0 < size <= limit for size, limit in zip(sizes, most, strict=True))
+
+
+def test_a_skeleton_is_filled_alike_by_the_same_seed_only() -> None:
+    html = "<h1 k>{{T}}</h1>{{#5}}<p k>{{m}}</p>{{/}}"
+    assert made(html, 1) == made(html, 1)
+    assert made(html, 1) != made(html, 2)
+
+
+@pytest.mark.parametrize("html", ["{{/}}", "{{#3}}<p>", "<p>{{verse}}</p>", "<p>{{p:3 words}}</p>"])
+def test_a_malformed_skeleton_is_named(html: str) -> None:
+    with pytest.raises(ConfigError, match="skeleton 000"):
+        made(html)
+
+
+def test_every_skeleton_makes_a_page_with_content_and_without() -> None:
+    settings = default_training().model_copy(update={"skeleton_copies": 1})
+    examples = list(skeleton_examples(settings))
+    assert len(examples) > 250
+    for example in examples:
+        assert 0 < example.label[example.judged].mean() < 1, example.name
+        assert "\ue000" not in example.source.decode(), example.name
+
+
+def test_a_row_that_is_no_skeleton_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "skeletons.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"name": "000"}\n'))
+    with pytest.raises(ConfigError, match=r"skeletons\.jsonl\.gz:1: not a skeleton"):
+        read_skeletons(str(path))

@@ -14,6 +14,7 @@ from curation.train.extract.boosting import fit
 from curation.train.extract.lexicons import EMPTY, NO_FOREST, lexicons_of, read_regions, statistics
 from curation.train.extract.pages import Example, labelled_examples, made_examples, text_examples
 from curation.train.extract.settings import ExtractTraining
+from curation.train.extract.skeletons import skeleton_examples
 
 
 def train(
@@ -34,6 +35,8 @@ def train(
     say(f"{len(texts)} pages and variants with gold text")
     texts += labelled_examples(data, settings)
     say(f"{len(texts)} with those whose blocks are labelled")
+    texts += skeleton_examples(settings)
+    say(f"{len(texts)} with those of our own")
     originals = [example for example in texts if not example.is_variant]
     for example in originals:
         example.statistics = statistics(example)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from curation.errors import InputError
 from curation.extract import scanned as s
 from curation.extract.scan import scan
-from curation.readers.charset import decode_html
+from curation.readers.charset import utf8_html
 from curation.train.extract import variants
 from curation.train.extract.labels import Labels, checksum, keys_of, read_labels
 from curation.train.extract.settings import ExtractTraining
@@ -89,7 +89,7 @@ def group_of(row: dict[str, Any]) -> str:
 def page_bytes(data: Path, name: str, page_id: str) -> bytes:
     """A page in UTF-8."""
     raw = (data / name / "html" / f"{page_id}.html").read_bytes()
-    return decode_html(raw, None)[0].encode("utf-8", "replace")
+    return utf8_html(raw, None)[0]
 
 
 def scanned(source: bytes) -> s.Page:
