@@ -6,7 +6,6 @@ A gold file holds fragments separated by lines of `=====`; one that starts with 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,18 +14,8 @@ from curation.extract import Extractor, default_settings
 _PAGES = sorted((Path(__file__).parent / "pages").glob("*.html"))
 _OWN = Extractor(default_settings().model_copy(update={"engine": "curation"}))
 
-_NOT_YET = {
-    "a02-forum": "boxes about the authors of posts are kept",
-}
 
-
-def _parameter(path: Path) -> Any:
-    reason = _NOT_YET.get(path.stem)
-    marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
-    return pytest.param(path, id=path.stem, marks=marks)
-
-
-@pytest.mark.parametrize("path", map(_parameter, _PAGES))
+@pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.stem)
 def test_page(path: Path) -> None:
     text = _OWN.extract(path.read_bytes()).text
     gold = path.with_suffix(".txt").read_bytes().decode("utf-8").removesuffix("\n")

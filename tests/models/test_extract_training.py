@@ -152,7 +152,6 @@ def test_marks_of_a_skeleton_hold_for_what_stands_inside_and_are_gone_from_the_p
     )
     words = signed.replace("<", " <").replace(">", "> ").split()
     assert [word[1:] for word in words if word[0] == "\ue000"] == ["It", "rained", "one", "three"]
-    assert [word[1:] for word in words if word[0] == "\ue001"] == ["Me", "too"]
 
 
 def test_places_of_a_skeleton_are_filled_and_repeated() -> None:
@@ -189,7 +188,7 @@ def test_every_skeleton_makes_a_page_with_content_and_without() -> None:
     examples = list(skeleton_examples(settings))
     assert len(examples) > 250
     for example in examples:
-        assert 0 < example.label[example.judged].mean() < 1, example.name
+        assert 0 < example.label.mean() < 1, example.name
         assert "\ue000" not in example.source.decode(), example.name
 
 

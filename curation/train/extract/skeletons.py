@@ -2,8 +2,8 @@
 
 A skeleton is a page of a site that doesn't exist, in the markup that sites of its kind and time
 have, written for training. Attributes mark its main content (`k`), what in it is none (`x`) and
-what is left open (`o`, comments below articles); the innermost counts, and they are gone from the
-page that is made.
+comments below articles and products (`o`, none either); the innermost counts, and they are gone
+from the page that is made.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ENDS_P = frozenset(
 )
 _RAW = frozenset("title script style textarea".split())  # no tag in them is one
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
-_CONTENT, _OPEN = "\ue000", "\ue001"  # stand before each word so marked while its block is sought
+_CONTENT = "\ue000"  # stands before each word of the content while its block is sought
 _SYLLABLES = (
     "an ber cor dal el fin gar ho ik jo ka lun mar no ol pe ri sa tor vin wes yra zo".split()
 )
@@ -221,7 +221,7 @@ def _repeated(html: str, chance: random.Random) -> str:
 
 
 def _marked(html: str) -> tuple[str, str]:
-    """The page without its marks, and the same with a sign before each word that is marked."""
+    """The page without its marks, and the same with a sign before each word of content."""
     plain: list[str] = []
     signed: list[str] = []
     open_tags: list[tuple[str, str]] = [("", "")]
@@ -230,8 +230,8 @@ def _marked(html: str) -> tuple[str, str]:
     def text(run: str) -> None:
         plain.append(run)
         name, mark = open_tags[-1]
-        sign = {"k": _CONTENT, "o": _OPEN}.get(mark, "")
-        signed.append(_WORD.sub(sign + r"\g<0>", run) if sign and name not in _RAW else run)
+        content = mark == "k" and name not in _RAW
+        signed.append(_WORD.sub(_CONTENT + r"\g<0>", run) if content else run)
 
     for tag in _TAG.finditer(html):
         text(html[at : tag.start()])
@@ -293,7 +293,7 @@ def skeleton_examples(settings: ExtractTraining) -> Iterator[Example]:
                 page,
                 label=np.array([_share(text) for text in shown]),
                 words=count,
-                judged=np.array([_OPEN not in text for text in shown], np.bool_),
+                judged=np.ones(len(shown), np.bool_),
                 weight=settings.skeleton_weight,
                 kind=skeleton.kind,
             )
