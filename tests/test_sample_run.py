@@ -35,18 +35,8 @@ def places(rows: pa.Table) -> list[tuple[str, str, int]]:
     ]
 
 
-#: Pages on which the extractor still keeps a site notice or a footer in a layout table. A page that
-#: comes right must leave this list.
-KNOWN_BOILERPLATE = ("/article/th-fai.html",)
-
-
 def test_every_page_meets_its_expected_fate(sample_run: Path) -> None:
-    deviations = check_fates(sample_run, ROOT / "data_samples" / "expected.tsv")
-    known = [
-        d for d in deviations if "still contains" in d and any(k in d for k in KNOWN_BOILERPLATE)
-    ]
-    assert [d for d in deviations if d not in known] == []
-    assert len(known) == len(KNOWN_BOILERPLATE)
+    assert check_fates(sample_run, ROOT / "data_samples" / "expected.tsv") == []
 
 
 def test_every_document_is_kept_or_removed_once(sample_run: Path) -> None:
