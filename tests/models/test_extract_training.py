@@ -13,12 +13,12 @@ import pytest
 
 from curation.errors import ConfigError, InputError
 from curation.train.extract import labelling, train
+from curation.train.extract.fillings import Texts
 from curation.train.extract.labels import HEADER, keys_of, read_labels, row_of
 from curation.train.extract.pages import labelled_examples, words_of
 from curation.train.extract.settings import ExtractTraining, default_training
 from curation.train.extract.skeletons import (
     Skeleton,
-    Texts,
     filled,
     read_skeletons,
     skeleton_examples,
