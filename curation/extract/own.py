@@ -69,9 +69,7 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
         judged = stands == rows
         rows = (np.cumsum(judged) - 1)[stands]
     measured = features(source, page, model.lexicons, judged)
-    probability = probabilities(model.forest, measured)
-    if judged is not None:
-        probability = probability[rows]
+    probability = probabilities(model.forest, measured)[rows]
     where = places(page, measured, rows)
     fate = decide(probability, page, where, settings.decision, settings.comments)
     return Judged(source, page, fate, where, keep_hidden)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import random
 import re
@@ -11,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from curation import resources
+from curation.train.inputs import rows
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _SYLLABLES = (
@@ -29,12 +28,10 @@ class Texts:
 
     def __init__(self, path: str):
         self.documents: dict[str, list[list[str]]] = defaultdict(list)
-        with gzip.open(Path(resources.resolve(path)), "rt", encoding="utf-8") as file:
-            for line in file:
-                row = json.loads(line)
-                lines = [part.strip() for part in row["text"].splitlines() if part.strip()]
-                if len(lines) > 2:
-                    self.documents[row["language"]].append(lines)
+        for _, row in rows(Path(resources.resolve(path))):
+            lines = [part.strip() for part in row["text"].splitlines() if part.strip()]
+            if len(lines) > 2:
+                self.documents[row["language"]].append(lines)
 
     def of(self, language: str, chance: random.Random) -> list[list[str]]:
         """Documents of a language, or of another when there are few."""

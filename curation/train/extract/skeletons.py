@@ -8,8 +8,6 @@ from the page that is made.
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 import re
 from collections.abc import Iterator
@@ -23,6 +21,7 @@ from curation.errors import ConfigError
 from curation.train.extract.fillings import Filler, Texts
 from curation.train.extract.pages import Example, block_texts, scanned, words_of
 from curation.train.extract.settings import ExtractTraining
+from curation.train.inputs import rows
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>")
 _MARK = re.compile(r"\s+([kxo])(?=[\s/>]|$)(?:=\"\")?", re.IGNORECASE)
@@ -50,14 +49,16 @@ class Skeleton:
 
 
 def read_skeletons(path: str) -> list[Skeleton]:
-    """Skeletons of a gzipped JSONL file ({name, kind, language, html}). Raises ConfigError."""
+    """Skeletons of a gzipped JSONL file ({name, kind, language, html}).
+
+    Raises ConfigError, InputError when it is none or not JSON.
+    """
     found = []
-    with gzip.open(Path(resources.resolve(path)), "rt", encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                found.append(Skeleton(**json.loads(line)))
-            except (TypeError, ValueError) as error:
-                raise ConfigError(f"{path}:{number}: not a skeleton: {error}") from None
+    for place, row in rows(Path(resources.resolve(path))):
+        try:
+            found.append(Skeleton(**row))
+        except TypeError as error:
+            raise ConfigError(f"{place}: not a skeleton: {error}") from None
     return found
 
 
