@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import scanned as s
-from curation.extract.code import language_of, without_line_numbers
+from curation.extract.code import language_of
 from curation.extract.formulas import tex
+from curation.extract.gutter import is_gutter, without_line_numbers
 from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.tables import CELL_BYTES, rows_and_cells
 
@@ -71,7 +72,7 @@ def assemble(
         if code:
             if text.count("\n") > 1:
                 text = without_line_numbers(text)
-            if not text or text.isspace():
+            if not text or text.isspace() or _numbers_the_next(text, i, page, chosen, row, cell):
                 continue
             language = _language(source, page, element)
             if language and language not in languages:
@@ -107,6 +108,25 @@ def assemble(
         out.append(text)
         previous = i
     return Assembly("".join(out) + fence, tuple(languages))
+
+
+def _numbers_the_next(
+    text: str,
+    i: int,
+    page: s.Page,
+    chosen: npt.NDArray[np.int64],
+    row: npt.NDArray[np.int32],
+    cell: npt.NDArray[np.int32],
+) -> bool:
+    """Whether a listing is the gutter of the listing in the next cell of its row."""
+    if not text.startswith("1\n") or i + 1 >= len(chosen):
+        return False
+    this, beside = chosen[i], chosen[i + 1]
+    one, other = page.b_element[this], page.b_element[beside]
+    if row[one] < 0 or row[one] != row[other] or cell[one] == cell[other]:
+        return False
+    span = page.text[page.b_start[beside] : page.b_end[beside]]
+    return bool(page.b_flags[beside] & s.PRE) and is_gutter(text, span.tobytes().decode("utf-8"))
 
 
 def _plain(
