@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from curation.extract import scanned as s
 from curation.extract.code import language_of
+from curation.extract.copying import CopyLabels
+from curation.extract.diffs import has_markers, marker_of
 from curation.extract.formulas import tex
 from curation.extract.gutter import is_gutter, without_line_numbers
 from curation.extract.markup import ANCESTOR, TAG
@@ -62,6 +64,9 @@ def assemble(
     languages: list[str] = []
     previous = -1
     fence = ""
+    marked = has_markers(source)
+    labels = CopyLabels(source)
+    sign = previous_sign = ""
     for i, (start, end, element) in enumerate(zip(starts, ends, elements, strict=True)):
         if first_atoms[i] == last_atoms[i]:
             text = blob[start:end].decode("utf-8", "replace")
@@ -70,11 +75,16 @@ def assemble(
             text = with_formulas(source, blob, start, end, atoms, inside, markdown)
         code = bool(flags[i] & s.PRE)
         if code:
+            if "\n" in text:
+                text = labels.taken_off(text)
             if text.count("\n") > 1:
                 text = without_line_numbers(text)
             if not text or text.isspace() or _numbers_the_next(text, i, page, chosen, row, cell):
                 continue
             language = _language(source, page, element)
+            previous_sign, sign = sign, ""
+            if marked and (sign := marker_of(source, int(page.e_class[element, 1]))):
+                text = sign + text
             if language and language not in languages:
                 languages.append(language)
         elif not text or text.isspace():
@@ -85,7 +95,7 @@ def assemble(
                 and flags[previous] & s.PRE
                 # Lines of one listing: another element of the same class each.
                 and element != elements[previous]
-                and signatures[i] == signatures[previous]
+                and (signatures[i] == signatures[previous] or (sign and previous_sign))
                 and tags[i] in (_TD, _DIV)
             ):
                 out.append("\n")

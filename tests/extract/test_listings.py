@@ -1,0 +1,48 @@
+"""What else listings lose, and what they must not lose: signs of diffs, labels of buttons."""
+
+from __future__ import annotations
+
+import pytest
+
+from curation.extract import Extractor, default_settings
+
+_OWN = Extractor(default_settings())
+_PROSE = "<p>The mill stood beside the stream for a hundred years, and for more than that.</p>" * 3
+_CODE = "import os\nprint(os)"
+
+
+def _text(html: str) -> str:
+    page = f"<main><article><h1>The mill</h1>{_PROSE}{html}{_PROSE}</article></main>"
+    return _OWN.extract(page.encode()).text
+
+
+def test_a_diff_keeps_signs_that_stand_in_attributes() -> None:
+    rows = "".join(
+        f'<tr><td class="blob-num" data-line-number="{i}"></td>'
+        f'<td class="blob-code blob-code-{kind}">'
+        f'<span class="blob-code-inner" data-code-marker="{sign}">x = {i}</span></td></tr>'
+        for i, (kind, sign) in enumerate([("context", " "), ("deletion", "-"), ("addition", "+")])
+    )
+    text = _text(f'<table class="diff-table">{rows}</table>')
+    assert "\n x = 0\n-x = 1\n+x = 2\n" in text
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        f"<pre><button>Copy</button><code>{_CODE}</code></pre>",
+        f"<pre><code>{_CODE}</code><button type='button'><i></i> Copy code</button></pre>",
+        f"<pre><code>{_CODE}\n</code><span class='my-btn'>复制代码</span></pre>",
+        "<pre><div><span>python</span><button>Copy code</button></div>"
+        f"<div><code class='language-python'>{_CODE}</code></div></pre>",
+    ],
+)
+def test_labels_of_copy_buttons_go(listing: str) -> None:
+    text = _text(listing)
+    assert f"\n\n{_CODE}\n\n" in text
+
+
+@pytest.mark.parametrize("listing", ["Copy\nPaste", "Cut\nCopy", "python\nCopy code\nx = 1"])
+def test_the_same_words_in_a_listing_stay(listing: str) -> None:
+    assert f"\n\n{listing}\n\n" in _text(f"<pre>{listing}</pre>")
+    assert f"\n\n{listing}\n\n" in _text(f"<button>Run</button><p>Copy</p><pre>{listing}</pre>")
