@@ -2,6 +2,9 @@
 
 A phrase is a sequence of tokens, hashed word by word, so that one table finds words, phrases and,
 because letters of unspaced scripts are words of their own, substrings in those scripts.
+
+Words that are obscene only in obscene company ("cock", "chatte") are marked in the list: they count
+at most as often as the unmarked ones of the same document, so that a text on poultry has none.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ from curation.text.words import IS_WORD, finish, token_hash, word_list
 CONTINUES = 1  # some phrase goes on behind these tokens
 FLAGGED = 2
 ALLOWED = 4
+EVERYDAY = 8
+
+_EVERYDAY_MARK = "?"
 
 
 @numba.njit(inline="always")
@@ -35,6 +41,23 @@ def list_seed(number):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _chain(h, token):  # type: ignore[no-untyped-def]
     return chain(h, token)
+
+
+def dirty_phrases(entries: Iterable[str], allowed: Iterable[str]) -> dict[int, list[str]]:
+    """Phrases by their bits; `entries` that begin with `?` are everyday ones.
+
+    Example: `["porn", "? cock"]` gives `{FLAGGED: ["porn"], EVERYDAY: ["cock"], ALLOWED: []}`.
+    """
+    held = list(entries)
+    return {
+        FLAGGED: [entry for entry in held if not entry.startswith(_EVERYDAY_MARK)],
+        EVERYDAY: [
+            entry.removeprefix(_EVERYDAY_MARK).strip()
+            for entry in held
+            if entry.startswith(_EVERYDAY_MARK)
+        ],
+        ALLOWED: list(allowed),
+    }
 
 
 def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Table:
@@ -84,7 +107,8 @@ def stop_words(kinds, classes, scratch, number, keys, values, exact, every):  # 
 def flagged(n, kinds, scratch, number, keys, values):  # type: ignore[no-untyped-def]
     """(phrases found, words in them, words in all) for list `number`; `kinds` classes of tokens.
 
-    At each word the longest phrase counts, and an allowed one excuses the words it covers.
+    At each word the longest phrase counts, and an allowed one excuses the words it covers. Everyday
+    phrases count at most as often as the others, and so do their words.
     """
     tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
     seed = list_seed(number)
@@ -93,6 +117,8 @@ def flagged(n, kinds, scratch, number, keys, values):  # type: ignore[no-untyped
         classes.marks[c] = h == DIGITS or lookup(keys, values, chain(seed, h)) != 0
     found = 0
     covered = 0
+    everyday = 0
+    everyday_covered = 0
     total = 0
     free = 0
     for i in range(n):
@@ -110,7 +136,7 @@ def flagged(n, kinds, scratch, number, keys, values):  # type: ignore[no-untyped
                 break
             h = chain(h, tokens.lows[j])
             bits = lookup(keys, values, h)
-            if bits & (FLAGGED | ALLOWED):
+            if bits & (FLAGGED | ALLOWED | EVERYDAY):
                 kind = bits
                 length = j + 1 - i
                 stop = j + 1
@@ -118,7 +144,12 @@ def flagged(n, kinds, scratch, number, keys, values):  # type: ignore[no-untyped
                 break
         if kind:
             free = stop
-        if kind & FLAGGED and not kind & ALLOWED:
+        if kind & ALLOWED:
+            continue
+        if kind & FLAGGED:
             found += 1
             covered += length
-    return found, covered, total
+        elif kind & EVERYDAY:
+            everyday += 1
+            everyday_covered += length
+    return found + min(everyday, found), covered + min(everyday_covered, covered), total

@@ -86,7 +86,10 @@ class SignalSettings(Settings):
     refinedweb: RefinedWebSettings
     line_ngrams: LineNgramSettings
     stop_words: str | None = Field(description="folder of <language>.txt, one word a line")
-    dirty_words: str | None = Field(description="folder of <language>.txt, one phrase a line")
+    dirty_words: str | None = Field(
+        description="folder of <language>.txt, one phrase a line; those behind `?` count at most "
+        "as often as the others of the document"
+    )
     allowed_words: str | None = Field(
         description="folder of <language>.txt: phrases that excuse the dirty words in them"
     )

@@ -232,12 +232,10 @@ class Meter:
             ),
             lexicon.phrase_table(
                 {
-                    i: {
-                        lexicon.FLAGGED: lists.read_list(path),
-                        lexicon.ALLOWED: lists.read_list(allowed[language])
-                        if language in allowed
-                        else [],
-                    }
+                    i: lexicon.dirty_phrases(
+                        lists.read_list(path),
+                        lists.read_list(allowed[language]) if language in allowed else [],
+                    )
                     for i, (language, path) in enumerate(dirty.items())
                 }
             ),

@@ -269,12 +269,18 @@ def line_ngrams(text: str, tokens: list[str], settings: SignalSettings) -> dict[
 
 
 def dirty(
-    tokens: list[str], flagged: Sequence[tuple[str, ...]], allowed: Sequence[tuple[str, ...]]
+    tokens: list[str],
+    flagged: Sequence[tuple[str, ...]],
+    everyday: Sequence[tuple[str, ...]],
+    allowed: Sequence[tuple[str, ...]],
 ) -> dict[str, float]:
     """Phrases are tuples of words in lower case; words stand side by side, without symbols."""
-    held = dict.fromkeys(flagged, False) | dict.fromkeys(allowed, True)
+    held = dict.fromkeys(flagged, "flagged")
+    held |= dict.fromkeys(everyday, "everyday")
+    held |= dict.fromkeys(allowed, "allowed")
     longest = max(map(len, held), default=0)
-    found = covered = total = free = 0
+    found, covered = Counter[str](), Counter[str]()
+    total = free = 0
     for i, token in enumerate(tokens):
         if not is_word(token):
             continue
@@ -286,11 +292,11 @@ def dirty(
             phrase = tuple(map(lower, part))
             if len(part) == size and all(map(is_word, part)) and phrase in held:
                 free = i + size
-                if not held[phrase]:
-                    found += 1
-                    covered += size
+                found[held[phrase]] += 1
+                covered[held[phrase]] += size
                 break
-    return {"dirty_word_count": found, "dirty_word_ratio": ratio(covered, total)}
+    count, words = (n["flagged"] + min(n["everyday"], n["flagged"]) for n in (found, covered))
+    return {"dirty_word_count": count, "dirty_word_ratio": ratio(words, total)}
 
 
 @lru_cache(maxsize=1 << 16)
@@ -327,6 +333,7 @@ def measured(
     settings: SignalSettings,
     stop: Sequence[str],
     flagged: Sequence[tuple[str, ...]],
+    everyday: Sequence[tuple[str, ...]],
     allowed: Sequence[tuple[str, ...]],
     reference: Reference,
 ) -> Mapping[str, float]:
@@ -338,6 +345,6 @@ def measured(
         **fineweb(text, tokens, settings),
         **refinedweb(text, settings),
         **line_ngrams(text, tokens, settings),
-        **dirty(tokens, flagged, allowed),
+        **dirty(tokens, flagged, everyday, allowed),
         **divergence(tokens, reference),
     }

@@ -24,6 +24,7 @@ from tests.filters.test_repetition import PLAIN
 CASES = int(os.environ.get("CURATION_CASES", "3000"))
 STOP = ("the", "of", "and", "是", "the the")
 FLAGGED, ALLOWED = ("foo", "foo bar", "好 字", "x1"), ("the foo", "foo bar baz")
+EVERYDAY = ("the", "bar foo", "字")
 LOG = "2024 error at line 7 of x1"
 PARTS = [
     *("the", "The", "of", "and", "foo", "FOO", "bar", "baz", "a", "B.", "U.S.", "Wow!", "well?"),
@@ -93,7 +94,8 @@ def case(number: int) -> str:
 @pytest.fixture(scope="module")
 def lists(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("lists")
-    for name, words in (("stop_words", STOP), ("dirty_words", FLAGGED), ("allowed_words", ALLOWED)):
+    dirty = (*FLAGGED, *(f"? {phrase}" for phrase in EVERYDAY))
+    for name, words in (("stop_words", STOP), ("dirty_words", dirty), ("allowed_words", ALLOWED)):
         (folder / name).mkdir()
         (folder / name / "en.txt").write_text("\n".join(words), encoding="utf-8")
     return {p.name: str(p) for p in folder.iterdir()}
@@ -114,7 +116,9 @@ def test_kernels_are_the_plain_definitions(dialect: str, lists: dict[str, str]) 
     settings = default_settings(signals=changes).signals
     root = Path(__file__).parents[2]
     reference = load_reference(root / "models" / "reference" / "en.npz", "en")
-    phrases = [[tuple(map(lower, word_list(p))) for p in held] for held in (FLAGGED, ALLOWED)]
+    phrases = [
+        [tuple(map(lower, word_list(p))) for p in held] for held in (FLAGGED, EVERYDAY, ALLOWED)
+    ]
     meter = Meter(settings)
     size = 500
     for first in range(0, CASES // len(DIALECTS), size):

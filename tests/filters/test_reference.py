@@ -114,5 +114,6 @@ def test_built_in_references_are_those_on_the_card() -> None:
 def test_word_lists_have_no_word_twice() -> None:
     for folder in ("stop_words", "dirty", "allow"):
         for path in Path(resolve(f"builtin:configs/lists/{folder}")).glob("*.txt"):
-            repeated = {w: n for w, n in Counter(read_list(path)).items() if n > 1}
+            entries = (entry.removeprefix("? ") for entry in read_list(path))
+            repeated = {w: n for w, n in Counter(entries).items() if n > 1}
             assert not repeated, path.name

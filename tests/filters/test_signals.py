@@ -121,6 +121,32 @@ def test_dirty_words_and_their_excuses() -> None:
     assert math.isnan(measured("porn", "eo")["dirty_word_count"])
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        (
+            "en",
+            "A cock crows at dawn. One cock to ten hens; two cocks fight. Blue tits nest.",
+        ),
+        ("fr", "La chatte nettoie ses petits. Si la chatte déplace la portée, laissez la chatte."),
+        ("es", "La paja debe estar seca. Con balas de paja se levanta una casa de paja."),
+        ("de", "Die Möpse der Nachbarin und ihre Muschi, eine graue Katze; Fick fand das Gesetz."),
+        ("ru", "Качество зависит от того, как хранится сперма быка; сперма хранится годами."),
+        ("zh", "禁区内射门得分，感情色彩浓，路口交通堵，人口交流多，红颜射手，没有码头。"),
+        ("ja", "フェラーリの展示とぱちんこ屋、鯨の潮吹き、ワンマンコンサート、人妻の日記。"),
+    ],
+)
+def test_everyday_words_need_obscene_company(language: str, text: str) -> None:
+    assert measured(text, language)["dirty_word_count"] == 0
+
+
+def test_everyday_words_count_as_often_as_the_others() -> None:
+    assert measured("Fuck that cock and fuck it.")["dirty_word_count"] == 3
+    row = measured("cock cock cock porn porn.")
+    assert row["dirty_word_count"] == 4
+    assert row["dirty_word_ratio"] == pytest.approx(4 / 5)
+
+
 def test_content_tells_code_and_mathematics_from_prose() -> None:
     code = "def f(x):\n    return g(x) + 1\n\nfor i in range(3):\n    print(f(i))\n"
     tex = r"Let $\alpha \in \mathbb{R}$ and $x^2 = 4$; then $x = \pm 2$."
