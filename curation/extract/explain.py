@@ -68,7 +68,7 @@ def explain(source: bytes, settings: ExtractSettings) -> Explanation:
     columns = [(NAMES.index(name), *shown) for name, shown in _SHOWN.items() if name in NAMES]
     blob = page.text.tobytes()
     blocks = []
-    atoms = Atoms.of(page, markdown=False)
+    atoms = Atoms.of(page)
     for b in range(len(fate.kept)):
         row = measured[b]
         blocks.append(
@@ -94,7 +94,7 @@ def _text(source: bytes, page: s.Page, blob: bytes, atoms: Atoms, block: int) ->
     start, end = int(page.b_start[block]), int(page.b_end[block])
     first, last = np.searchsorted(atoms.at, start), np.searchsorted(atoms.at, end, side="right")
     inside = range(first, last)
-    return with_formulas(source, blob, start, end, atoms, inside, markdown=False)
+    return with_formulas(source, blob, start, end, atoms, inside)
 
 
 def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:

@@ -16,6 +16,7 @@ from curation.extract.decide import Fate, Places, decide, places
 from curation.extract.features import features
 from curation.extract.forest import probabilities
 from curation.extract.limits import PageTooLargeError
+from curation.extract.markdown import markdown
 from curation.extract.model import Model, load
 from curation.extract.scan import scan
 from curation.extract.settings import ExtractSettings
@@ -85,7 +86,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     source, page, kept = judged.source, judged.page, judged.fate.kept
     if (length := int(page.b_chars[kept].sum())) > settings.max_characters:
         raise PageTooLargeError("extract.too_long", length, settings.max_characters)
-    made = assemble(source, page, kept, settings.markdown)
+    made = (markdown if settings.markdown else assemble)(source, page, kept)
     text, stated = made.text, False
     if page.facts[s.LINKED_DATA]:
         body = stated_body(source, page)

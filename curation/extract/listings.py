@@ -1,0 +1,68 @@
+"""Listings among the blocks that are kept: what they lose and gain, and which are lines of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.extract import scanned as s
+from curation.extract.copying import CopyLabels
+from curation.extract.diffs import has_markers, marker_of
+from curation.extract.gutter import is_gutter, without_line_numbers
+from curation.extract.markup import TAG
+
+_LINES = (TAG["td"], TAG["div"])  # elements that hold one line of a listing each
+
+
+class Listings:
+    """Listings of one page, by their places among the blocks that are `chosen` [k]."""
+
+    def __init__(
+        self,
+        source: bytes,
+        page: s.Page,
+        chosen: npt.NDArray[np.int64],
+        row: npt.NDArray[np.int32],
+        cell: npt.NDArray[np.int32],
+    ) -> None:
+        self._source, self._page, self._chosen = source, page, chosen
+        self._row, self._cell = row, cell
+        self._labels = CopyLabels(source)
+        self._marked = has_markers(source)
+        self._signs: dict[int, str] = {}  # of the lines of diffs
+
+    def text(self, i: int, code: str) -> str:
+        """The listing without its line numbers and button; "" when nothing is left."""
+        if "\n" in code:
+            code = without_line_numbers(self._labels.taken_off(code))
+        if not code or code.isspace() or self._numbers_the_next(i, code):
+            return ""
+        if self._marked:
+            element = self._element(i)
+            self._signs[i] = marker_of(self._source, int(self._page.e_class[element, 1]))
+            code = self._signs[i] + code
+        return code
+
+    def continues(self, previous: int, i: int) -> bool:
+        """Whether listing i is a line of the listing before it: like elements hold them."""
+        page, one, other = self._page, self._element(previous), self._element(i)
+        if one == other or page.e_tag[other] not in _LINES:
+            return False
+        signed = self._signs.get(previous) and self._signs.get(i)
+        return bool(signed) or bool(page.e_signature[one] == page.e_signature[other])
+
+    def _element(self, i: int) -> Any:
+        return self._page.b_element[self._chosen[i]]
+
+    def _numbers_the_next(self, i: int, code: str) -> bool:
+        """Whether the listing is the gutter of the one in the next cell of its row."""
+        if not code.startswith("1\n") or i + 1 >= len(self._chosen):
+            return False
+        one, other = self._element(i), self._element(i + 1)
+        row, cell, page, beside = self._row, self._cell, self._page, self._chosen[i + 1]
+        if row[one] < 0 or row[one] != row[other] or cell[one] == cell[other]:
+            return False
+        span = page.text[page.b_start[beside] : page.b_end[beside]]
+        return bool(page.b_flags[beside] & s.PRE) and is_gutter(code, span.tobytes().decode())

@@ -1,0 +1,184 @@
+"""From the blocks that are kept to markdown: CommonMark with the tables of GitHub.
+
+Lists, quotes, headings, tables, listings, inline code and formulas are marked; bold, italics, links
+and images are not. Terms of definition lists, which CommonMark doesn't know, are bold paragraphs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.extract import scanned as s
+from curation.extract.assemble import Assembly, Atoms, language_around, with_formulas
+from curation.extract.escaping import cell as in_cell
+from curation.extract.escaping import fence, heading, inline_code, paragraph, prose
+from curation.extract.formulas import tex
+from curation.extract.grids import Grid, grids
+from curation.extract.listings import Listings
+from curation.extract.outline import Outline, Path
+from curation.extract.tables import rows_and_cells
+
+
+@dataclass
+class _Leaf:
+    """A block of markdown without the marks of the items and quotes around it."""
+
+    text: str
+    path: Path
+    plain: bool = False  # a paragraph
+
+
+def markdown(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assembly:
+    """Markdown of the kept blocks [n] of a scanned page."""
+    chosen = np.flatnonzero(kept)
+    outline = Outline(page)
+    row, cell, table = rows_and_cells(page.e_parent, page.e_tag)
+    starts = {grid.first: grid for grid in grids(page, chosen, row, cell, table)}
+    listings = Listings(source, page, chosen, row, cell)
+    words = _Words(source, page)
+    elements = page.b_element[chosen].tolist()
+    listed = (page.b_flags[chosen] & s.PRE != 0).tolist()
+    leaves: list[_Leaf] = []
+    languages: dict[str, None] = {}  # in order
+    i = 0
+    while i < len(chosen):
+        place = outline.place(elements[i])
+        if listed[i]:
+            i, code = _listing(i, listed, listings, words, chosen)
+            if code:
+                language = language_around(source, page, elements[i - 1])
+                if language:
+                    languages[language] = None
+                ticks = fence(code)
+                leaves.append(_Leaf(f"{ticks}{language}\n{code}\n{ticks}", place.path))
+        elif i in starts:
+            grid = starts[i]
+            leaves.append(_Leaf(_table(grid, words, chosen), outline.place(grid.table).path))
+            i += len(grid.cells)
+        else:
+            text = words.of(int(chosen[i]))
+            if place.level:
+                text = heading(text, place.level)
+            elif text := paragraph(text):
+                text = f"**{text}**" if place.term else text
+            if text:
+                leaves.append(_Leaf(text, place.path, not place.level))
+            i += 1
+    return Assembly(_joined(leaves, outline), tuple(languages))
+
+
+class _Words:
+    """Texts of blocks: prose escaped, inline code and formulas marked."""
+
+    def __init__(self, source: bytes, page: s.Page) -> None:
+        self._source, self._page = source, page
+        self._blob = page.text.tobytes()
+        self._atoms = Atoms.of(page, inline_code=True)
+
+    def listing(self, block: int) -> str:
+        """A listing as it stands."""
+        start, end, inside = self._place(block)
+        return with_formulas(self._source, self._blob, start, end, self._atoms, inside)
+
+    def of(self, block: int, within_cell: bool = False) -> str:
+        """The text of a block."""
+        atoms = self._atoms
+        start, end, inside = self._place(block)
+        parts: list[str] = []
+        at, code = start, False
+
+        def take(stop: int) -> None:
+            span = self._span(at, stop)
+            if code and parts and parts[-1].endswith("`"):
+                parts.append(" ")  # two spans of code in a row
+            span = inline_code(span) if code else prose(span)
+            if span:
+                parts.append(in_cell(span, False) if within_cell else span)
+
+        for atom in inside:
+            place, kind = atoms.places[atom], atoms.kinds[atom]
+            if kind >= s.CODE_ON:
+                take(place)
+                at, code = place, kind == s.CODE_ON
+                continue
+            span = self._source[atoms.starts[atom] : atoms.ends[atom]].decode("utf-8", "replace")
+            if formula := tex(kind, span):
+                take(place)
+                at = place
+                shown = formula if formula.startswith("$") else prose(formula)
+                parts.append(in_cell(shown, True) if within_cell else shown)
+        take(end)
+        return "".join(parts)
+
+    def _place(self, block: int) -> tuple[int, int, range]:
+        """Where a block starts and ends, and the atoms in it."""
+        start, end = int(self._page.b_start[block]), int(self._page.b_end[block])
+        first = int(np.searchsorted(self._atoms.at, start))
+        return start, end, range(first, int(np.searchsorted(self._atoms.at, end, side="right")))
+
+    def _span(self, start: int, end: int) -> str:
+        return self._blob[start:end].decode("utf-8", "replace")
+
+
+def _listing(
+    i: int,
+    listed: list[bool],
+    listings: Listings,
+    words: _Words,
+    chosen: npt.NDArray[np.int64],
+) -> tuple[int, str]:
+    """The listing at i with all lines that are blocks of their own, and where it ends."""
+    lines = [listings.text(i, words.listing(int(chosen[i])))]
+    i += 1
+    while lines[0] and i < len(chosen) and listed[i] and listings.continues(i - 1, i):
+        lines.append(listings.text(i, words.listing(int(chosen[i]))))
+        i += 1
+    return i, "\n".join(lines)
+
+
+def _table(grid: Grid, words: _Words, chosen: npt.NDArray[np.int64]) -> str:
+    """A table of GitHub's markdown; its first row is the head, which such a table must have."""
+    texts: dict[int, list[str]] = {}
+    for i, cell in enumerate(grid.cells, grid.first):
+        text = words.of(int(chosen[i]), within_cell=True).strip()
+        texts.setdefault(cell, []).append(text.replace("\n", "<br>"))
+    rows = [["<br>".join(texts.get(cell, ())) for cell in row] for row in grid.rows]
+    width = max(map(len, rows))
+    rows[0] += [""] * (width - len(rows[0]))  # other rows may be shorter
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * width, *lines[1:]])
+
+
+def _joined(leaves: list[_Leaf], outline: Outline) -> str:
+    """Blocks with the marks of the items and quotes around them."""
+    out: list[str] = []
+    previous: _Leaf | None = None
+    for leaf in leaves:
+        shared = 0
+        if previous is not None:
+            for one, other in zip(previous.path, leaf.path, strict=False):
+                if one != other:
+                    break
+                shared += 1
+            outline.part(previous.path[shared:], leaf.path[shared:])
+            out.append("\n")
+            if not _tight(previous, leaf, shared, outline):
+                out.append(outline.prefix(leaf.path[:shared]).rstrip() + "\n")
+        margin = outline.prefix(leaf.path)
+        opening = outline.prefix(leaf.path[:shared]) + outline.marks(leaf.path[shared:])
+        for k, line in enumerate(leaf.text.split("\n")):
+            out.append((f"\n{margin}" if k else opening) + line)
+        previous = leaf
+    return "".join(out)
+
+
+def _tight(previous: _Leaf, leaf: _Leaf, shared: int, outline: Outline) -> bool:
+    """Whether no empty line is needed: an item of one paragraph behind such a one."""
+    if not (previous.plain and leaf.plain) or len(leaf.path) == shared:
+        return False
+    if len(previous.path) > shared:
+        return outline.siblings(previous.path[shared], leaf.path[shared])
+    return shared > 0 and outline.may_interrupt(leaf.path[shared])
