@@ -1,20 +1,28 @@
-"""Lines made of n-grams that the document repeats: logs, error messages, tables of readings.
+"""Lines made of n-grams that the document repeats: logs, error messages, forms filled in.
 
 The Llama 3 report (Dubey et al. 2024, section 3.1.1) removes lines by the duplicate n-gram coverage
-of Gopher, without numbers; the reading here is ours. Such lines differ in numbers and dates, so
-every token of digits counts as the same token. An n-gram lies within one line.
+of Gopher, without numbers; the reading here is ours. Such lines differ in numbers and dates, so an
+n-gram is n words of one line whatever numbers and symbols stand between them. Tables are no such
+lines: numbers and symbols alone make no n-gram, and neither do words that hold fewer characters
+than the numbers between them, as units do (`3.5 mm 4.1 mm`).
+
+A letter of a script written without spaces is a part of a word (`letters_per_word`), so that an
+n-gram is about as much text in every script: else four letters would be an n-gram, and a long
+document holds most of those four times.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from curation.filters.scratch import begin
+from curation.filters.settings import LineNgramSettings
 from curation.filters.tables import intern
-from curation.text.words import finish
+from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_SPELLING, finish
 
 REASON = "llama3.line_ngram_coverage"
 
@@ -22,11 +30,96 @@ _NONE = -1
 
 
 class LineNgrams(NamedTuple):
-    """Settings in the form kernels take; see settings.LineNgramSettings."""
+    """Settings in the form kernels take; text is measured in a common part of words and letters."""
 
-    n: int
+    length: int  # of an n-gram
+    word: int
+    letter: int  # of Han, kana, bopomofo
+    spelling_letter: int  # of Thai, Lao, Khmer, Myanmar
     min_count: int
     max_coverage: float
+
+
+def line_ngrams(settings: LineNgramSettings) -> LineNgrams:
+    """The settings as kernels take them."""
+    letters = settings.letters_per_word
+    word = math.lcm(letters.han_kana, letters.thai_lao_khmer_myanmar)
+    return LineNgrams(
+        settings.n * word,
+        word,
+        word // letters.han_kana,
+        word // letters.thai_lao_khmer_myanmar,
+        settings.min_count,
+        settings.max_coverage,
+    )
+
+
+@numba.njit(inline="always")
+def _length(flags, rule):  # type: ignore[no-untyped-def]
+    if flags & IS_SPELLING:
+        return rule.spelling_letter
+    return rule.letter if flags & IS_SINGLE else rule.word
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_grams(words, scratch, rule):  # type: ignore[no-untyped-def]
+    """Number the n-gram that ends at each word: the fewest words there that are long enough.
+
+    `grams.active` holds the token of each word and `grams.marks` its line. Writes the number to
+    `grams.at`, _NONE where there is no n-gram, and the word it begins with to `lines.starts`.
+    """
+    tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
+    grams, interner, firsts = scratch.grams, scratch.interner, scratch.lines.starts
+    stamp, mask = begin(interner, words)
+    fresh = 0
+    first = 0  # words from here on are of one line and frequent enough each by itself
+    length = 0  # of the words from there
+    chars = 0  # of these words
+    for w in range(words):
+        grams.at[w] = _NONE
+        i = grams.active[w]
+        if w and grams.marks[w] != grams.marks[w - 1]:
+            first = w
+            length = chars = 0
+        if classes.counts[distinct.classes[tokens.ids[i]]] < rule.min_count:
+            first = w + 1
+            length = chars = 0
+            continue
+        length += _length(tokens.flags[i], rule)
+        chars += tokens.chars[i]
+        while length - _length(tokens.flags[grams.active[first]], rule) >= rule.length:
+            length -= _length(tokens.flags[grams.active[first]], rule)
+            chars -= tokens.chars[grams.active[first]]
+            first += 1
+        if length < rule.length or _numbers(tokens, grams.active[first], i) > chars:
+            continue
+        h = np.uint64(0)
+        for k in range(first, w + 1):
+            h = (h ^ np.uint64(distinct.classes[tokens.ids[grams.active[k]]])) + np.uint64(1)
+            h *= np.uint64(0x9E3779B97F4A7C15)
+            h ^= h >> np.uint64(29)
+        k = intern(finish(h), interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
+        if k == fresh:
+            grams.counts[k] = 0
+            fresh += 1
+        grams.counts[k] += 1
+        grams.at[w] = k
+        firsts[w] = first
+
+
+@numba.njit(inline="always")
+def _is_number(flags):  # type: ignore[no-untyped-def]
+    return flags & HAS_NUMBER and not flags & HAS_ALPHA
+
+
+@numba.njit(cache=True, nogil=True)
+def _numbers(tokens, first, last):  # type: ignore[no-untyped-def]
+    """Characters of the numbers among tokens[first:last + 1]."""
+    total = 0
+    for i in range(first, last + 1):
+        if _is_number(tokens.flags[i]):
+            total += tokens.chars[i]
+    return total
 
 
 @numba.njit(cache=True, nogil=True)
@@ -36,48 +129,29 @@ def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ig
     Writes float `coverage` and int `characters` of the tokens of each line. Lines are
     `scratch.feeds`, in the order of the text, and hold all tokens; tokens are classified.
     """
-    n = rule.n
-    tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
-    grams, interner, lines = scratch.grams, scratch.interner, scratch.feeds
-    stamp, mask = begin(interner, size)
-    fresh = 0
-    line = 0
-    for i in range(size):  # number the line of each token: grams.marks
-        while line + 1 < n_lines and tokens.starts[i] >= lines.starts[line + 1]:
-            line += 1
-        grams.marks[i] = line
-    run = 0  # tokens up to here, of one line, that are frequent enough each by itself
-    for end in range(size):
-        grams.at[end] = _NONE
-        if end and grams.marks[end] != grams.marks[end - 1]:
-            run = 0
-        common = classes.counts[distinct.classes[tokens.ids[end]]] >= rule.min_count
-        run = run + 1 if common else 0
-        if run < n:
-            continue
-        i = end + 1 - n
-        h = np.uint64(n)
-        for k in range(i, end + 1):
-            token = np.uint64(distinct.classes[tokens.ids[k]])
-            h = (h ^ token) * np.uint64(0x9E3779B97F4A7C15)
-            h ^= h >> np.uint64(29)
-        k = intern(finish(h), interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
-        if k == fresh:
-            grams.counts[k] = 0
-            fresh += 1
-        grams.counts[k] += 1
-        grams.at[i] = k
+    tokens, grams, lines = scratch.tokens, scratch.grams, scratch.feeds
     for k in range(n_lines):
         coverage[k] = 0.0
         characters[k] = 0
-    until = 0
+    words = 0
+    line = 0
     for i in range(size):
-        if grams.at[i] != _NONE and grams.counts[grams.at[i]] >= rule.min_count:
-            until = i + n
-        line = grams.marks[i]
+        while line + 1 < n_lines and tokens.starts[i] >= lines.starts[line + 1]:
+            line += 1
         characters[line] += tokens.chars[i]
-        if i < until:
-            coverage[line] += tokens.chars[i]
+        if tokens.flags[i] & HAS_ALPHA:
+            grams.active[words] = i
+            grams.marks[words] = line
+            words += 1
+    _find_grams(words, scratch, rule)
+    free = size  # tokens from here on are counted
+    for w in range(words - 1, -1, -1):
+        if grams.at[w] == _NONE or grams.counts[grams.at[w]] < rule.min_count:
+            continue
+        first = grams.active[scratch.lines.starts[w]]
+        for i in range(first, min(grams.active[w] + 1, free)):
+            coverage[grams.marks[w]] += tokens.chars[i]
+        free = min(free, first)
     for k in range(n_lines):
         if characters[k]:
             coverage[k] /= characters[k]

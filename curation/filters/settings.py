@@ -70,8 +70,16 @@ class RefinedWebSettings(Settings):
     counters: tuple[str, ...] = Field(description="nouns that make a number a counter: 3 likes")
 
 
+class LettersPerWord(Settings):
+    """How many letters of a script written without spaces are as much text as a word."""
+
+    han_kana: int = Field(ge=1, le=16, description="Han, kana, bopomofo")
+    thai_lao_khmer_myanmar: int = Field(ge=1, le=16)
+
+
 class LineNgramSettings(Settings):
-    n: int = Field(ge=2, le=32, description="tokens of an n-gram; it lies within a line")
+    n: int = Field(ge=2, le=32, description="words of an n-gram; it lies within a line")
+    letters_per_word: LettersPerWord
     min_count: int = Field(ge=2, description="times the document must hold an n-gram")
     max_coverage: Share = Field(description="covered share beyond which a line is dropped")
 

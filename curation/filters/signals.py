@@ -223,7 +223,7 @@ class Meter:
                 settings.refinedweb.max_uppercase, settings.refinedweb.max_numeric
             ),
             refinedweb.counter_words(settings.refinedweb.counters),
-            line_ngrams.LineNgrams(rule.n, rule.min_count, rule.max_coverage),
+            line_ngrams.line_ngrams(rule),
             lexicon.phrase_table(
                 {
                     i: {lexicon.FLAGGED: lists.read_list(path)}

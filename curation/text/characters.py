@@ -30,20 +30,28 @@ CONNECT = 2048  # underscores
 CLOSE = 4096  # closing quotes and brackets, which belong to the sentence before them
 IGNORE = 8192  # controls and formats that are neither word nor symbol
 MATH = 16384  # mathematical symbols outside ASCII
+SPELLING = 32768  # of SINGLE, the letters that stand for a sound: it takes several to make a word
 
 WORD = ALPHA | EXTEND | NUMBER
 
 #: Scripts whose words are not set apart by spaces.
-UNSPACED_SCRIPTS = ("Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar")
+SPELLING_SCRIPTS = ("Thai", "Lao", "Khmer", "Myanmar")
+UNSPACED_SCRIPTS = ("Han", "Hiragana", "Katakana", "Bopomofo", *SPELLING_SCRIPTS)
 
 # The typographic marks that CCNet deletes, of those which are not ASCII.
 _TYPOGRAPHIC = "—”：％１〈（、━【」，】；“《„’∶´．–？！～«〉》。…►»「"
+
+
+def _letters_of(scripts: tuple[str, ...]) -> str:
+    return r"[[" + "".join(rf"\p{{Script={script}}}" for script in scripts) + r"]&&\p{L}]+"
+
 
 _PATTERNS = (
     (ALPHA, r"\p{L}+"),
     (EXTEND, r"[\p{M}\u200c\u200d\u00ad]+"),
     (NUMBER, r"\p{N}+"),
-    (SINGLE, r"[[" + "".join(rf"\p{{Script={s}}}" for s in UNSPACED_SCRIPTS) + r"]&&\p{L}]+"),
+    (SINGLE, _letters_of(UNSPACED_SCRIPTS)),
+    (SPELLING, _letters_of(SPELLING_SCRIPTS)),
     (PUNCTUATION, r"[!-/:-@\[-`{-~" + _TYPOGRAPHIC + r"\x00-\x08\x0b-\x1f\x7f-\x9f]+"),
     # Sentence_Terminal of Unicode and three Khmer signs, counted as punctuation too
     (TERMINAL | PUNCTUATION, r"[\p{Sentence_Terminal}\u17d6\u17d9\u17da]+"),

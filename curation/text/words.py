@@ -31,11 +31,13 @@ IS_WORD = 4  # not a symbol
 NOT_PUNCTUATION = 8  # holds a character outside characters.PUNCTUATION
 IS_SINGLE = 16  # a letter of an unspaced script
 STARTS_ALNUM = 32
+IS_SPELLING = 64  # of IS_SINGLE, a letter of Thai, Lao, Khmer or Myanmar
 
 SEED = np.uint64(0xCBF29CE484222325)
 PRIME = np.uint64(0x100000001B3)
 
 _ALPHA, _EXTEND, _NUMBER, _SINGLE = ch.ALPHA, ch.EXTEND, ch.NUMBER, ch.SINGLE
+_SPELLING = ch.SPELLING
 _SKIP = ch.SPACE | ch.IGNORE
 _WORD, _MID, _MID_NUMBER, _CONNECT = ch.WORD, ch.MID, ch.MID_NUMBER, ch.CONNECT
 _PUNCTUATION = ch.PUNCTUATION
@@ -161,6 +163,8 @@ def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-de
         flags |= IS_WORD
     if bits & _SINGLE:
         flags |= IS_SINGLE
+    if bits & _SPELLING:
+        flags |= IS_SPELLING
     if not common & _PUNCTUATION:
         flags |= NOT_PUNCTUATION
     return chars, flags, finish(h), finish(low)

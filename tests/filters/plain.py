@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
 from curation.filters.reference import Reference
-from curation.filters.settings import SignalSettings
+from curation.filters.settings import LettersPerWord, SignalSettings
 from curation.text import characters as ch
 from curation.text.words import token_hash
 from tests.text.test_words import plain_words
@@ -244,20 +245,38 @@ def spans(text: str, tokens: Sequence[str]) -> list[int]:
     return lines
 
 
+def words_of(token: str, settings: LettersPerWord) -> Fraction:
+    """How much of a word a token with letters is."""
+    if any(has(c, ch.SPELLING) for c in token):
+        return Fraction(1, settings.thai_lao_khmer_myanmar)
+    return Fraction(1, settings.han_kana if any(has(c, ch.SINGLE) for c in token) else 1)
+
+
 def line_ngrams(text: str, tokens: list[str], settings: SignalSettings) -> dict[str, float]:
     rule = settings.line_ngrams
     lines = spans(text, tokens)
-    classes = [
-        "0" if any(has(c, ch.NUMBER) for c in t) and not has_letter(t) else lower(t) for t in tokens
-    ]
-    grams = {
-        i: tuple(classes[i : i + rule.n])
-        for i in range(len(tokens) - rule.n + 1)
-        if lines[i] == lines[i + rule.n - 1]
-    }
+    words = [i for i, t in enumerate(tokens) if has_letter(t)]
+    grams: dict[tuple[int, int], tuple[str, ...]] = {}  # first and last token -> words
+    for end, last in enumerate(words):
+        start, length = end + 1, Fraction(0)
+        while start > 0 and length < rule.n and lines[words[start - 1]] == lines[last]:
+            start -= 1
+            length += words_of(tokens[words[start]], rule.letters_per_word)
+        first = words[start]
+        figures = sum(
+            len(t)
+            for t in tokens[first : last + 1]
+            if not has_letter(t) and any(has(c, ch.NUMBER) for c in t)
+        )
+        gram = tuple(lower(tokens[i]) for i in words[start : end + 1])
+        if length >= rule.n and figures <= sum(map(len, gram)):
+            grams[first, last] = gram
     counts = Counter(grams.values())
     covered = {
-        i + k for i, gram in grams.items() if counts[gram] >= rule.min_count for k in range(rule.n)
+        i
+        for (first, last), gram in grams.items()
+        if counts[gram] >= rule.min_count
+        for i in range(first, last + 1)
     }
     whole: Counter[int] = Counter()
     part: Counter[int] = Counter()

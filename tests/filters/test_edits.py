@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,6 +78,54 @@ def test_log_lines_go_although_each_is_unique() -> None:
     left, cuts = run(f"{prose}\n{log}", _LLAMA3)
     assert left == prose
     assert {r for r, _, _ in cuts} == {"llama3.line_ngram_coverage"}
+
+
+def test_rows_of_different_figures_stay() -> None:
+    """Words and units that repeat beside them make no row the copy of another."""
+    years = range(2011, 2021)
+    tables = [
+        *(f"{year} {year * 7 % 91}.4 {year * 3 % 83}.2 {year * 9 % 97}.8" for year in years),
+        *(f"| {year} | {year * 7 % 91} | {year * 3 % 83} | {year * 9 % 97} |" for year in years),
+        *(f"January {year} {year * 7 % 91}.4 {year * 3 % 83}.2" for year in years),
+        *(f"{year * 7 % 91}.41 mm {year * 3 % 83}.25 mm {year * 9}.8 mm {year}.3 mm"
+          for year in years),
+        *(f"Total number of pupils {year * 7} {year * 3} {year * 9} {year * 5} {year * 2}"
+          for year in years),
+    ]  # fmt: skip
+    assert run("\n".join(tables), _LLAMA3)[1] == []
+
+
+def test_messages_that_differ_in_numbers_go() -> None:
+    messages = [
+        *(f"2024-05-0{i} 12:0{i}:17 [INFO] Connection from 10.0.0.{i} port {22 * i} accepted"
+          for i in range(1, 6)),
+        *(f"错误 {i}：服务器 {i * 7} 无法打开数据库连接" for i in range(1, 6)),
+        *(f"ข้อผิดพลาด {i}: เซิร์ฟเวอร์ {i * 7} เปิดการเชื่อมต่อไม่ได้" for i in range(1, 6)),
+    ]  # fmt: skip
+    assert run("\n".join(messages), _LLAMA3)[0] == ""
+
+
+# Letters between two of them, letters of a word, what stands between words
+SCRIPTS = {
+    "Latin": ("az", 6, " "),
+    "Thai": ("กฮ", 4, ""),
+    "Lao": ("ກຮ", 4, ""),
+    "Khmer": ("កអ", 4, ""),
+    "Myanmar": ("ကအ", 4, ""),
+    "Han": ("一是", 2, ""),
+    "kana": ("ぁん", 2, ""),
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_long_documents_of_few_words_stay(script: str) -> None:
+    """Four letters come again in a long text; four words don't."""
+    (first, last), length, space = SCRIPTS[script]
+    rng = random.Random(script)
+    letters = list(filter(str.isalpha, map(chr, range(ord(first), ord(last) + 1))))
+    vocabulary = ["".join(rng.choices(letters, k=length)) for _ in range(500)]
+    lines = [space.join(rng.choices(vocabulary, k=12)) for _ in range(1000)]
+    assert run("\n".join(lines), _LLAMA3)[1] == []
 
 
 def test_exempt_documents_stay() -> None:

@@ -26,6 +26,8 @@ STOP = ("the", "of", "and", "是", "the the")
 FLAGGED, ALLOWED = ("foo", "foo bar", "好 字", "x1"), ("the foo", "foo bar baz")
 EVERYDAY = ("the", "bar foo", "字")
 LOG = "2024 error at line 7 of x1"
+THAI = "ผู้ให้เช่าขึ้นค่าเช่าได้ 12 บาท"
+HAN = "编号 77 蓝色小部件价格 9 元"
 PARTS = [
     *("the", "The", "of", "and", "foo", "FOO", "bar", "baz", "a", "B.", "U.S.", "Wow!", "well?"),
     *('"yes"', "'no'", "…", "...", "....", "。", "！", "你好", "字", "好", "กขค", "ລາວ", "テスト"),
@@ -72,6 +74,7 @@ PARTS = [
         "\U000e0100",
         "x" * 1001,
     ),
+    *(f"{THAI}\n{THAI[:9]}\n" * 4, f"{HAN} a\nb {HAN}\n" * 2, "3 mm 4.25 mm 5 mm 6.5 mm\n" * 4),
     *(LOG, f"{LOG}\n{LOG}\n{LOG}\n{LOG}\n", "w " * 8, "\0", "\x7f", "é\u0301.", "字。", "K", "ſ"),
 ]
 DIALECTS = ["datatrove", "dolma", "dclm", "nemo"]
