@@ -38,7 +38,7 @@ def markdown(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
     row, cell, table = rows_and_cells(page.e_parent, page.e_tag)
     starts = {grid.first: grid for grid in grids(page, chosen, row, cell, table)}
     listings = Listings(source, page, chosen, row, cell)
-    words = _Words(source, page)
+    words = _Words(source, page, chosen)
     elements = page.b_element[chosen].tolist()
     listed = (page.b_flags[chosen] & s.PRE != 0).tolist()
     leaves: list[_Leaf] = []
@@ -47,7 +47,7 @@ def markdown(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
     while i < len(chosen):
         place = outline.place(elements[i])
         if listed[i]:
-            i, code = _listing(i, listed, listings, words, chosen)
+            i, code = _listing(i, listed, listings, words)
             if code:
                 language = language_around(source, page, elements[i - 1])
                 if language:
@@ -56,10 +56,10 @@ def markdown(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
                 leaves.append(_Leaf(f"{ticks}{language}\n{code}\n{ticks}", place.path))
         elif i in starts:
             grid = starts[i]
-            leaves.append(_Leaf(_table(grid, words, chosen), outline.place(grid.table).path))
+            leaves.append(_Leaf(_table(grid, words), outline.place(grid.table).path))
             i += len(grid.cells)
         else:
-            text = words.of(int(chosen[i]))
+            text = words.of(i)
             if place.level:
                 text = heading(text, place.level)
             elif text := paragraph(text):
@@ -71,22 +71,26 @@ def markdown(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
 
 
 class _Words:
-    """Texts of blocks: prose escaped, inline code and formulas marked."""
+    """Texts of the blocks that are chosen: prose escaped, inline code and formulas marked."""
 
-    def __init__(self, source: bytes, page: s.Page) -> None:
-        self._source, self._page = source, page
+    def __init__(self, source: bytes, page: s.Page, chosen: npt.NDArray[np.int64]) -> None:
+        self._source = source
         self._blob = page.text.tobytes()
         self._atoms = Atoms.of(page, inline_code=True)
+        starts, ends = page.b_start[chosen], page.b_end[chosen]
+        self._starts, self._ends = starts.tolist(), ends.tolist()
+        self._first = np.searchsorted(self._atoms.at, starts).tolist()
+        self._last = np.searchsorted(self._atoms.at, ends, side="right").tolist()
 
-    def listing(self, block: int) -> str:
+    def listing(self, i: int) -> str:
         """A listing as it stands."""
-        start, end, inside = self._place(block)
+        start, end, inside = self._starts[i], self._ends[i], range(self._first[i], self._last[i])
         return with_formulas(self._source, self._blob, start, end, self._atoms, inside)
 
-    def of(self, block: int, within_cell: bool = False) -> str:
+    def of(self, i: int, within_cell: bool = False) -> str:
         """The text of a block."""
         atoms = self._atoms
-        start, end, inside = self._place(block)
+        start, end, inside = self._starts[i], self._ends[i], range(self._first[i], self._last[i])
         parts: list[str] = []
         at, code = start, False
 
@@ -113,12 +117,6 @@ class _Words:
         take(end)
         return "".join(parts)
 
-    def _place(self, block: int) -> tuple[int, int, range]:
-        """Where a block starts and ends, and the atoms in it."""
-        start, end = int(self._page.b_start[block]), int(self._page.b_end[block])
-        first = int(np.searchsorted(self._atoms.at, start))
-        return start, end, range(first, int(np.searchsorted(self._atoms.at, end, side="right")))
-
     def _span(self, start: int, end: int) -> str:
         return self._blob[start:end].decode("utf-8", "replace")
 
@@ -128,22 +126,21 @@ def _listing(
     listed: list[bool],
     listings: Listings,
     words: _Words,
-    chosen: npt.NDArray[np.int64],
 ) -> tuple[int, str]:
     """The listing at i with all lines that are blocks of their own, and where it ends."""
-    lines = [listings.text(i, words.listing(int(chosen[i])))]
+    lines = [listings.text(i, words.listing(i))]
     i += 1
-    while lines[0] and i < len(chosen) and listed[i] and listings.continues(i - 1, i):
-        lines.append(listings.text(i, words.listing(int(chosen[i]))))
+    while lines[0] and i < len(listed) and listed[i] and listings.continues(i - 1, i):
+        lines.append(listings.text(i, words.listing(i)))
         i += 1
     return i, "\n".join(lines)
 
 
-def _table(grid: Grid, words: _Words, chosen: npt.NDArray[np.int64]) -> str:
+def _table(grid: Grid, words: _Words) -> str:
     """A table of GitHub's markdown; its first row is the head, which such a table must have."""
     texts: dict[int, list[str]] = {}
     for i, cell in enumerate(grid.cells, grid.first):
-        text = words.of(int(chosen[i]), within_cell=True).strip()
+        text = words.of(i, within_cell=True).strip()
         texts.setdefault(cell, []).append(text.replace("\n", "<br>"))
     rows = [["<br>".join(texts.get(cell, ())) for cell in row] for row in grid.rows]
     width = max(map(len, rows))

@@ -30,7 +30,8 @@ class Outline:
     """Items and quotes of a page."""
 
     def __init__(self, page: s.Page) -> None:
-        self._parent, self._tag = page.e_parent, page.e_tag
+        # Lists, because numbers of arrays are slow to take singly.
+        self._parent, self._tag = page.e_parent.tolist(), page.e_tag.tolist()
         self._places = {-1: Place((), 0, False)}
         self._number: dict[int, int] = {}  # of an item in its list
         self._before: dict[int, int] = {}  # item that a list within a list, not an item, follows
@@ -38,13 +39,13 @@ class Outline:
         self._begun: set[int] = set()  # lists whose first mark is written
         count: dict[int, int] = {}
         last: dict[int, int] = {}
-        kinds = np.isin(self._tag, [_LI, *_LISTS])
+        kinds = np.isin(page.e_tag, [_LI, *_LISTS])
         for element in np.flatnonzero(kinds).tolist():
-            parent = int(self._parent[element])
+            parent = self._parent[element]
             if self._tag[element] == _LI:
                 count[parent] = self._number[element] = count.get(parent, 0) + 1
                 last[parent] = element
-            elif parent in last and int(self._tag[parent]) in _LISTS:
+            elif parent in last and self._tag[parent] in _LISTS:
                 self._before[element] = last[parent]
 
     def place(self, element: int) -> Place:
@@ -52,14 +53,14 @@ class Outline:
         waiting = []
         while element not in self._places:
             waiting.append(element)
-            element = self._before.get(element, int(self._parent[element]))
+            element = self._before.get(element, self._parent[element])
         place = self._places[element]
         for inner in reversed(waiting):
             place = self._places[inner] = self._inside(place, inner)
         return place
 
     def _inside(self, place: Place, element: int) -> Place:
-        tag = int(self._tag[element])
+        tag = self._tag[element]
         if _H1 <= tag <= _H6:
             return place._replace(level=tag - _H1 + 1)
         if tag in (_LI, _QUOTE):
@@ -73,7 +74,7 @@ class Outline:
         """Give a list another mark than a like list just before it, which would be the same list."""
         if not before or not behind or self.siblings(before[0], behind[0]):
             return
-        one, other = int(self._parent[before[0]]), int(self._parent[behind[0]])
+        one, other = self._parent[before[0]], self._parent[behind[0]]
         both = self._is_item(before[0]) and self._is_item(behind[0])
         if both and one not in self._other and other not in self._begun:
             self._other.add(other)
@@ -81,7 +82,7 @@ class Outline:
     def siblings(self, one: int, other: int) -> bool:
         """Whether two are items of one list."""
         items = self._is_item(one) and self._is_item(other)
-        return items and bool(self._parent[one] == self._parent[other])
+        return items and self._parent[one] == self._parent[other]
 
     def may_interrupt(self, element: int) -> bool:
         """Whether what begins with this element may follow a paragraph without an empty line."""
@@ -89,7 +90,7 @@ class Outline:
 
     def marks(self, path: Path) -> str:
         """What stands before the first line of a block that is the first in these elements."""
-        self._begun.update(int(self._parent[element]) for element in path)
+        self._begun.update(self._parent[element] for element in path)
         return "".join(map(self._mark, path))
 
     def prefix(self, path: Path) -> str:
@@ -99,12 +100,12 @@ class Outline:
         )
 
     def _is_item(self, element: int) -> bool:
-        return bool(self._tag[element] == _LI)
+        return self._tag[element] == _LI
 
     def _mark(self, element: int) -> str:
         if not self._is_item(element):
             return "> "
-        parent = int(self._parent[element])
+        parent = self._parent[element]
         other = parent in self._other
         if self._tag[parent] == _OL:
             return f"{self._number[element]}{')' if other else '.'} "
