@@ -60,7 +60,7 @@ def markdown(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
             i += len(grid.cells)
         else:
             text = words.of(i)
-            if place.level:
+            if text.strip() and place.level:
                 text = heading(text, place.level)
             elif text := paragraph(text):
                 text = f"**{text}**" if place.term else text

@@ -113,6 +113,10 @@ def test_markdown(html: str, expected: str) -> None:
     assert _between(html) == expected
 
 
+def test_a_heading_of_nothing_is_left_out() -> None:
+    assert _between("<h2><math></math></h2>") == ""
+
+
 _PARSED = {
     "table": ("<table><thead><tr><th>Name</th><th>Kinds | sorts</th>", "<code>a|b</code></td>"),
     "numbers and nesting": (
