@@ -13,6 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.errors import InputError
+
 SOURCE = pa.struct([("file", pa.string()), ("offset", pa.int64())])
 
 DOCUMENTS = pa.schema(
@@ -25,6 +27,14 @@ DOCUMENTS = pa.schema(
         ("source", SOURCE),
     ]
 )
+
+#: Columns that stages read, by name, with the types in which they read them.
+COLUMN_TYPES: dict[str, pa.DataType] = {
+    **{field.name: field.type for field in DOCUMENTS},
+    "language": pa.string(),
+    "domain": pa.string(),
+    "topic": pa.string(),
+}
 
 REMOVED_FIELDS = [
     pa.field("stage", pa.string()),
@@ -125,6 +135,58 @@ def split(
         fields.append(pa.field("cluster_size", pa.int64()))
     removed = pa.RecordBatch.from_arrays([*removed.columns, *columns], schema=pa.schema(fields))
     return batch.filter(kept), removed
+
+
+def fits(name: str, kind: pa.DataType) -> bool:
+    """Whether a column of the name, held as this type, can be read by `conformed`.
+
+    Strings may be binary or dictionaries and ids integers; dates need a unit, so they may be any
+    timestamps or dates, but no numbers or strings.
+    """
+    if name == "quality":
+        return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+    return name not in COLUMN_TYPES or _fits(kind, COLUMN_TYPES[name], name == "id")
+
+
+def _fits(kind: pa.DataType, target: pa.DataType, numbered: bool = False) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_null(kind):
+        return True
+    if pa.types.is_struct(target):
+        held = {field.name: field.type for field in kind} if pa.types.is_struct(kind) else {}
+        return all(f.name in held and _fits(held[f.name], f.type) for f in target)
+    if pa.types.is_timestamp(target):
+        return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+    if pa.types.is_integer(kind):
+        return numbered or bool(pa.types.is_integer(target))
+    strings = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary())
+    return kind in strings and not pa.types.is_integer(target)
+
+
+def conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Documents with the columns of COLUMN_TYPES in these types, whatever wrote them.
+
+    Timestamps without a zone are in UTC; digits beyond microseconds are cut. Raises InputError,
+    naming the column, for a value that the type can't hold.
+    """
+    for i, field in enumerate(batch.schema):
+        target = COLUMN_TYPES.get(field.name, field.type)
+        if field.type != target:
+            try:
+                column = _cast(batch.column(i), target)
+            except pa.ArrowException as error:
+                raise InputError(f"column {field.name!r}, {field.type}: {error}") from None
+            batch = batch.set_column(i, field.name, column)
+    return batch
+
+
+def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_struct(target) and pa.types.is_struct(column.type):
+        parts = [_cast(pc.struct_field(column, field.name), field.type) for field in target]
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=column.is_null())
+    return pc.cast(column, options=pc.CastOptions(target, allow_time_truncate=True))
 
 
 def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

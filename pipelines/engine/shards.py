@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from curation.errors import InputError
+from curation.schema import conformed
 from pipelines.engine.files import FileRecord, Folder, HashingSink
 
 #: Documents per batch. Memory of a stage is a few batches, whatever the shard's size.
@@ -25,27 +26,20 @@ _GROUP_BYTES = 16 << 20
 def read_batches(
     folder: Folder, name: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of one Parquet file, in order.
+    """The batches of one Parquet file, in order, with the columns of documents in their types.
 
-    Raises InputError with the file's name when it is absent or broken.
+    Raises InputError with the file's name when it is absent or broken, or a value is of no use.
     """
     try:
         with folder.open(name) as file, pq.ParquetFile(file) as parquet:
             for batch in parquet.iter_batches(
                 BATCH_ROWS, columns=None if columns is None else list(columns), use_threads=False
             ):
-                yield _large_text(batch)
+                yield conformed(batch)
     except FileNotFoundError:
         raise InputError(f"{folder.url}/{name}: no such file") from None
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowInvalid, OSError, InputError) as error:
         raise InputError(f"{folder.url}/{name}: {error}") from error
-
-
-def _large_text(batch: pa.RecordBatch) -> pa.RecordBatch:
-    index = batch.schema.get_field_index("text")
-    if index < 0 or batch.schema.field(index).type == pa.large_string():
-        return batch
-    return batch.set_column(index, "text", batch.column(index).cast(pa.large_string()))
 
 
 class TableWriter:

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curation import stores
 from curation.errors import ConfigError, InputError
 from curation.readers import InputFile
-from curation.schema import DOCUMENTS
+from curation.schema import COLUMN_TYPES, DOCUMENTS, fits
 from pipelines.engine.execute import Executor
 from pipelines.engine.files import SCRATCH, Folder, fingerprint
 from pipelines.engine.shards import add_counts
@@ -192,6 +193,17 @@ def _manifest_shards(folder: Folder) -> list[Shard]:
     ]
 
 
+def _check_columns(file: str, schema: pa.Schema) -> None:
+    hint = "`curate extract` makes documents of any table"
+    for name in DOCUMENTS.names:
+        if name not in schema.names:
+            raise InputError(f"{file}: no column {name!r}; {hint}")
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        if not fits(name, kind):
+            wanted = COLUMN_TYPES.get(name, "a number")
+            raise InputError(f"{file}: column {name!r} is {kind}, not {wanted}; {hint}")
+
+
 def _loose_shards(path: str) -> list[Shard]:
     probe = Folder(path)
     found = []
@@ -220,11 +232,7 @@ def _loose_shards(path: str) -> list[Shard]:
                 metadata = pq.ParquetFile(handle).metadata
         except Exception as error:
             raise InputError(f"{file}: {error}") from error
-        absent = sorted(set(DOCUMENTS.names) - set(metadata.schema.to_arrow_schema().names))
-        if absent:
-            raise InputError(
-                f"{file}: no column {absent[0]!r}; `curate extract` makes documents of any table"
-            )
+        _check_columns(file, metadata.schema.to_arrow_schema())
         with folder.open(name) as handle:
             digest = hashlib.file_digest(cast(Any, handle), "sha256").hexdigest()
             size = handle.tell()

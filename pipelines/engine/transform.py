@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curation.schema import EDITS, Verdicts, split
+from curation.schema import EDITS, Verdicts, conformed, split
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.shards import TableWriter, Tally, read_batches
 from pipelines.engine.stage import Shard, StageRun
@@ -120,7 +120,7 @@ def _at_least_one(shard: Shard) -> Iterator[pa.RecordBatch]:
         seen = True
         yield batch
     if not seen:
-        yield pa.RecordBatch.from_pylist([], schema=_schema(shard))
+        yield conformed(pa.RecordBatch.from_pylist([], schema=_schema(shard)))
 
 
 def column_names(shard: Shard) -> list[str]:

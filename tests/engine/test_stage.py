@@ -79,3 +79,16 @@ def test_loose_parquet_files_are_documents(tmp_path: Path) -> None:
     pq.write_table(rows.drop_columns(["id"]), tmp_path / "bad.parquet")
     with pytest.raises(InputError, match=r"bad.parquet: no column 'id'"):
         stage_inputs([str(tmp_path)])
+
+
+def test_loose_files_have_columns_of_some_use(tmp_path: Path) -> None:
+    table = DOCUMENTS.empty_table()
+    text = table.set_column(2, "date", pa.array([], pa.string()))
+    pq.write_table(text, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet: column 'date' is string, not timestamp"):
+        stage_inputs([str(tmp_path / "a.parquet")])
+    pq.write_table(
+        table.append_column("quality", pa.array([], pa.string())), tmp_path / "b.parquet"
+    )
+    with pytest.raises(InputError, match=r"b\.parquet: column 'quality' is string, not a number"):
+        stage_inputs([str(tmp_path / "b.parquet")])
