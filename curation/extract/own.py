@@ -20,6 +20,7 @@ from curation.extract.markdown import markdown
 from curation.extract.model import Model, load
 from curation.extract.scan import scan
 from curation.extract.settings import ExtractSettings
+from curation.text.surrogates import well_formed
 
 _SPACE = regex.compile(r"\s+")
 _TAGS = regex.compile(r"<[^<>]*>")
@@ -125,4 +126,4 @@ def stated_body(source: bytes, page: s.Page) -> str:
                 waiting.extend(item)
     if "<" in best:
         best = _TAGS.sub(" ", best)
-    return html.unescape(best)
+    return html.unescape(well_formed(best))

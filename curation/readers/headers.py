@@ -33,8 +33,8 @@ _FIELDS = field_pattern(
     "Content-Type",
 )
 _DATE = re.compile(
-    r"(\d{4})(?:-?(\d\d)(?:-?(\d\d)(?:[T ]?(\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?)?)?)?"
-    r"\s*(Z|[+-]\d\d:?\d\d)?"
+    r"(\d{4})(?:-?(\d\d)(?:-?(\d\d)(?:[Tt ]?(\d\d):?(\d\d)(?::?(\d\d)(?:[.,]?(\d+))?)?)?)?)?"
+    r"\s*(Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?"
 )
 
 
@@ -140,9 +140,9 @@ def parse_date(value: str) -> datetime | None:
     """Date of a WARC (ISO 8601, any precision) or ARC (14 digits) header, in UTC.
 
     What is missing counts as the earliest; more digits than microseconds are cut. None where the
-    value is no date.
+    value is no date, or has anything else beside it.
     """
-    found = _DATE.match(value.strip())
+    found = _DATE.fullmatch(value.strip())
     if not found:
         return None
     year, month, day, hour, minute, second, fraction, zone = found.groups()
@@ -157,8 +157,8 @@ def parse_date(value: str) -> datetime | None:
             int((fraction or "")[:6].ljust(6, "0")),
             tzinfo=UTC,
         )
-        if zone and zone != "Z":
-            shift = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+        if zone and zone[0] in "+-":
+            shift = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:].lstrip(":") or 0))
             date = date.replace(tzinfo=timezone(shift if zone[0] == "+" else -shift))
         return date.astimezone(UTC)
     except (ValueError, OverflowError):

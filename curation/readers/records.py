@@ -32,7 +32,7 @@ class Page:
     charset: str | None  # from the HTTP header
     mime: str
     status: int | None  # of HTTP
-    fields: dict[str, Any] | None  # other columns of a Parquet row or JSONL object
+    fields: dict[str, Any] | None  # rest of a JSONL object; id and title of a Parquet row
     mended: str = ""
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from curation.errors import InputError
@@ -16,9 +18,15 @@ from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
 from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stream
+from curation.text.surrogates import well_formed
 
 _ROWS = 256  # rows of a Parquet file turned to pages at once
 _SECONDS_LIMIT = 1e11  # larger timestamps are in milliseconds
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
+_FIELDS = ("id", "title")  # further columns of a Parquet file that anything reads
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
+#: The years that Python's dates have, 1 to 9999, as seconds since 1970: [first, end).
+_YEARS = (-62_135_596_800, 253_402_300_800)
 
 
 def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
@@ -98,6 +106,10 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
         return Damage(
             offset, "jsonl.bad_json", "not an object", None, line[: settings.keep_raw_bytes]
         )
+    if _SURROGATE.search(text):
+        for name, value in row.items():
+            if isinstance(value, str) and (sound := well_formed(value)) != value:
+                row[name], mended = sound, mended or "jsonl.lone_surrogate"
     event = row_event(row, offset, settings, "jsonl", mended)
     if isinstance(event, Damage):
         return Damage(
@@ -118,7 +130,7 @@ def row_event(
         column = _first(row, columns)
         value = row.get(column)
         if isinstance(value, str):
-            content = value.encode("utf-8", "replace")
+            content = value.encode()
         elif isinstance(value, bytes):
             content = value
         else:
@@ -147,19 +159,56 @@ def _first(row: dict[str, Any], columns: tuple[str, ...]) -> str:
 
 def _date(value: Any) -> datetime | None:
     """Dates as the field's files hold them: ISO 8601 text, timestamps, seconds, milliseconds."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
-    if isinstance(value, date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if isinstance(value, datetime):  # of Parquet, see _dates
+        return value
     if isinstance(value, str):
         return parse_date(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = value / 1000 if abs(value) > _SECONDS_LIMIT else value
         try:
+            seconds = value / 1000 if abs(value) > _SECONDS_LIMIT else value
             return datetime.fromtimestamp(seconds, UTC)
         except (ValueError, OverflowError, OSError):
             return None
     return None
+
+
+def _dates(column: pa.Array) -> pa.Array:
+    """Arrow's dates and timestamps as timestamps in microseconds, UTC; other columns as they are.
+
+    Those without a zone are in UTC; more digits than microseconds are cut; years that Python's
+    dates don't have become null.
+    """
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("ms" if pa.types.is_date64(kind) else "s"))
+    elif not pa.types.is_timestamp(kind):
+        return column
+    first, end = (year * _TICKS[column.type.unit] for year in _YEARS)
+    ticks = column.cast(pa.int64())
+    inside = pc.and_(
+        pc.greater_equal(ticks, pa.scalar(max(first, -(2**63)), pa.int64())),
+        pc.less(ticks, pa.scalar(min(end, 2**63 - 1), pa.int64())),
+    )
+    column = pc.if_else(inside, column, pa.scalar(None, column.type))
+    target = pa.timestamp("us", "UTC")
+    return pc.cast(column, options=pc.CastOptions(target, allow_time_truncate=True))
+
+
+def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[dict[str, Any]]:
+    for name in settings.date_columns:
+        if (place := batch.schema.get_field_index(name)) >= 0:
+            batch = batch.set_column(place, name, _dates(batch.column(place)))
+    rows: list[dict[str, Any]] = batch.to_pylist()
+    return rows
+
+
+def _columns(file: pq.ParquetFile, settings: ReaderSettings) -> list[str]:
+    """The columns that are read: no other one can be the reason that a row is lost."""
+    wanted = (
+        *(*settings.text_columns, *settings.html_columns),
+        *(*settings.url_columns, *settings.date_columns, *_FIELDS),
+    )
+    return [name for name in file.schema_arrow.names if name in wanted]
 
 
 def _open_parquet(raw: RawFile) -> pq.ParquetFile:
@@ -183,16 +232,16 @@ def read_parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
             f"{raw.name}: has none of the columns {', '.join(wanted)} (text_columns and "
             f"html_columns of the readers' settings), but {', '.join(names)}"
         )
-    first = 0
+    first, columns = 0, _columns(file, settings)
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         row = first
         try:
-            for batch in file.iter_batches(batch_size=_ROWS, row_groups=[group]):
-                for values in batch.to_pylist():
+            for batch in file.iter_batches(_ROWS, [group], columns):
+                for values in _rows(batch, settings):
                     yield row_event(values, row, settings, "parquet")
                     row += 1
-        except (pa.ArrowException, OSError, ValueError) as error:
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             detail = f"rows {row} to {first + rows - 1}: {error}"
             yield Damage(row, "parquet.corrupt", detail, None, b"")
         first += rows
@@ -205,7 +254,8 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         if row < first + rows:
-            values = file.read_row_group(group).slice(row - first, 1).to_pylist()[0]
-            return row_event(values, row, settings, "parquet")
+            table = file.read_row_group(group, _columns(file, settings)).slice(row - first, 1)
+            (batch,) = table.combine_chunks().to_batches()
+            return row_event(_rows(batch, settings)[0], row, settings, "parquet")
         first += rows
     return None

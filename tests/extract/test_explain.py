@@ -52,6 +52,12 @@ def test_stated_body_is_noted() -> None:
     assert any("linked data" in note for note in explanation.notes)
 
 
+def test_half_a_character_in_a_stated_body() -> None:
+    body = "A long body of an article. " * 20 + "\\ud83d"
+    data = '<script type="application/ld+json">{"articleBody": "%s"}</script>' % body  # noqa: UP031
+    assert extract(f"{data}<p>Please enable scripts.".encode()).text.endswith("article. \ufffd")
+
+
 class _Elements(HTMLParser):
     def __init__(self) -> None:
         super().__init__()

@@ -49,7 +49,8 @@ def test_bad_lines(tmp_path: Path) -> None:
         good, b'{"text": "cut', b"", b"[1]", b'{"text": 5}', b'{"text": "\xff"}',
         b"\xef\xbb\xbf" + good,
         b'{"html": "<p>x", "timestamp": "2024-05-06T07:08:09Z"}', b"[" * 100_000,
-        b'{"text": "\\ud800x", "created": 1714979289}', b'{"text": "' + b"y" * 300_000 + b'"}',
+        b'{"text": "\\ud800x", "created": 1714979289, "title": "\\ud83d\\ude00"}',
+        b'{"text": "' + b"y" * 300_000 + b'"}',
         good,
     ]  # fmt: skip
     events = events_of(tmp_path, b"\r\n".join(lines), "x.jsonl", max_record_bytes=200_000)
@@ -60,9 +61,12 @@ def test_bad_lines(tmp_path: Path) -> None:
     ]  # fmt: skip
     pages = [event for event in events if isinstance(event, Page)]
     assert [page.content for page in pages] == [
-        b"ok", "\ufffd".encode(), b"ok", b"<p>x", b"?x", b"ok",
+        b"ok", "\ufffd".encode(), b"ok", b"<p>x", "\ufffdx".encode(), b"ok",
     ]  # fmt: skip
-    assert [page.mended for page in pages] == ["", "jsonl.bad_utf8", "", "", "", ""]
+    assert [page.mended for page in pages] == [
+        "", "jsonl.bad_utf8", "", "", "jsonl.lone_surrogate", "",
+    ]  # fmt: skip
+    assert pages[4].fields == {"title": "\U0001f600"}
     assert pages[3].kind == "html"
     assert pages[3].date == pages[4].date == datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
 
@@ -94,7 +98,7 @@ def test_parquet(tmp_path: Path) -> None:
     assert isinstance(page, Page)
     assert (page.offset, page.url) == (2999, "http://site.example/2999")
     assert page.date == datetime(2024, 5, 6, tzinfo=UTC)
-    assert page.fields == {"language": "de"}
+    assert page.fields == {}
     assert isinstance(events[3000], Damage) and events[3000].reason == "parquet.no_text"
     check_places(path, [events[0], events[1400], page])
     with pytest.raises(InputError, match="no page at 3001"):
@@ -122,3 +126,46 @@ def test_parquet_without_text(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"x\.parquet.*text_columns.*words"):
         list(read(str(path), default_settings()))
     assert contents(list(read(str(path), default_settings(text_columns=("words",))))) == [b"a"]
+
+
+def test_dates_that_no_calendar_has(tmp_path: Path) -> None:
+    dates = ["1" + "0" * 400, "-1e300", "1e400", "NaN", "true", '"1512121212"', "1714979289"]
+    lines = [f'{{"text": "t", "date": {value}}}'.encode() for value in dates]
+    pages = events_of(tmp_path, b"\n".join(lines), "x.jsonl")
+    expected = [None] * 6 + [datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)]
+    assert [p.date for p in pages if isinstance(p, Page)] == expected
+
+
+def test_lone_surrogates(tmp_path: Path) -> None:
+    line = b'{"text": "t", "url": "http://x/\\ud83d", "title": "\\uD83D!", "id": "a\\udc00"}'
+    (page,) = events_of(tmp_path, line, "x.jsonl")
+    assert isinstance(page, Page)
+    assert (page.url, page.mended) == ("http://x/\ufffd", "jsonl.lone_surrogate")
+    assert page.fields == {"title": "\ufffd!", "id": "a\ufffd"}
+
+
+SECOND = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "dates"),
+    [
+        (pa.timestamp("ns"), [1714979289_000000001, None], [SECOND, None]),
+        (pa.timestamp("us"), [2**62, 1714979289_000000], [None, SECOND]),
+        (pa.timestamp("s"), [-(2**50), 1714979289], [None, SECOND]),
+        (pa.timestamp("ms", "Asia/Tokyo"), [1714979289_000, 2**60], [SECOND, None]),
+        (pa.timestamp("us", "Asia/Tokyo"), [-62135596800_000000], [datetime(1, 1, 1, tzinfo=UTC)]),
+        (pa.date32(), [19849, 2**30], [datetime(2024, 5, 6, tzinfo=UTC), None]),
+        (pa.date64(), [19849 * 86400_000], [datetime(2024, 5, 6, tzinfo=UTC)]),
+    ],
+)
+def test_parquet_dates(
+    tmp_path: Path, kind: pa.DataType, values: list[int | None], dates: list[datetime | None]
+) -> None:
+    path = tmp_path / "x.parquet"
+    column = pa.array(values, pa.int32() if kind == pa.date32() else pa.int64()).view(kind)
+    # What no reader needs must not be the reason that a row is lost, either.
+    pq.write_table(pa.table({"text": ["t"] * len(values), "date": column, "seen": column}), path)
+    events = list(read(str(path), default_settings()))
+    assert [e.date for e in events if isinstance(e, Page)] == dates
+    check_places(path, events)
