@@ -6,6 +6,7 @@ import collections
 import gzip
 import itertools
 import json
+import random
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from curation.errors import ConfigError, InputError
 from curation.tokenize import Tokenizer, TokenizerTraining, load_tokenizer, train, train_tokenizer
 from curation.tokenize.bpe import merge_piece, new_work
+from curation.tokenize.corpus import read_corpus
 from curation.tokenize.pretokenize import pattern, piece_ends
 from curation.tokenize.tokenizer import special_tokens
 from curation.tokenize.train import base_ranks, group_weights
@@ -211,3 +213,47 @@ def test_bad_corpora_are_refused(tmp_path: Path) -> None:
         train_tokenizer(["x.pdf"], tmp_path / "out", training(300))
     with pytest.raises(ConfigError, match="below the base"):
         train([], training(256), [*BYTES, b"ab"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.jsonl", b'{"text": "a"}\n{"text": 5}\n', "x.jsonl: line 2: .*string `text`"),
+        ("x.jsonl", b'{"text": "a"}\n{"text": null}\n', "x.jsonl: line 2: "),
+        ("x.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "x.jsonl: line 2: not UTF-8"),
+        ("x.jsonl", b'{"text": "a", "language": 5}\n', "x.jsonl: line 1: `language`"),
+        ("x.txt", b"a\nb\xff\n", "x.txt: line 2: not UTF-8"),
+        (
+            "x.txt.gz",
+            gzip.compress(random.Random(0).randbytes(999).hex().encode())[:-99],
+            "x.txt.gz: ",
+        ),
+        ("x.parquet", b"PAR1", "x.parquet: not readable"),
+    ],
+)
+def test_bad_corpora_name_file_and_line(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        list(read_corpus([str(tmp_path / name)]))
+
+
+def test_parquet_corpora(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    languages = pa.array(["de", None, "en"]).dictionary_encode()
+    pq.write_table(pa.table({"text": ["a", "b", "c"], "language": languages}), path)
+    found = {group: texts.to_pylist() for group, texts in read_corpus([str(path)])}
+    assert found == {("", "parquet"): ["b"], ("de", "parquet"): ["a"], ("en", "parquet"): ["c"]}
+    pq.write_table(pa.table({"text": ["a", None]}), path)
+    with pytest.raises(InputError, match=r"x\.parquet: row 1: no `text`"):
+        list(read_corpus([str(path)]))
+    pq.write_table(pa.table({"text": [1]}), path)
+    with pytest.raises(InputError, match=r"x\.parquet: the column `text` holds int64"):
+        list(read_corpus([str(path)]))
+
+
+def test_half_a_character_in_a_corpus(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"text": "a\\ud83d"}\n')
+    ((_, texts),) = read_corpus([str(tmp_path / "x.jsonl")])
+    assert texts.to_pylist() == ["a\ufffd"]
