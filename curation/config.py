@@ -58,11 +58,10 @@ def assign(tree: dict[str, Any], assignment: str) -> None:
     node = tree
     for i, key in enumerate(keys[:-1]):
         child = node.get(key)
-        if child is None:
-            child = node[key] = {}
-        if not isinstance(child, dict):
+        if child is not None and not isinstance(child, dict):
             raise ConfigError(f"--set {path}: {'.'.join(keys[: i + 1])} has no keys below it")
-        node = child
+        # A copy: where YAML has `zh: &cjk` and `ja: *cjk`, both are one and the same mapping.
+        node[key] = node = dict(child or {})
     node[keys[-1]] = value
 
 

@@ -119,12 +119,15 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     for name in loaded.mixes:
         check_name(name, f"{_file_of(recipe).name}: mix.mixes")
         if name in _FOLDERS:
-            raise ConfigError(f"{_file_of(recipe).name}: mix.mixes: {name!r} is a stage's folder")
+            raise ConfigError(
+                f"{_file_of(recipe).name}: mix.mixes: {name!r} is a stage's folder "
+                f"(as are {', '.join(f for f in _FOLDERS if f != name)})"
+            )
     return loaded
 
 
 #: Folders of the stages `mix` and `tokenize`, beside which those of the named mixes lie.
-_FOLDERS = ("documents", "removed", "shards", "tokens", "index")
+_FOLDERS = ("documents", "removed", "shards", "tokens", "index", "mds", "huggingface")
 
 
 def _complete_mixes(tree: dict[str, Any]) -> None:

@@ -66,6 +66,17 @@ def test_set_comes_last(tmp_path: Path) -> None:
         ("dedup-documents.minhash.bands=100", "bands x rows = 100 x 6"),
         ("mix.domains.code.share=0.5", "shares of the domains sum to"),
         ("extract.engine=trafilatora", "extract.engine: "),
+        (
+            "filter.exempt.code.rules=[gofer]",
+            "exempt.code.rules: no rule or family 'gofer'; did you",
+        ),
+        ("filter.exempt.code.rules=[gopher.stop_wrds]", "did you mean 'gopher.stop_words'?"),
+        (
+            "filter.by_language={de: {gofer: {word_count: null}}}",
+            "by_language.de: no rule or family",
+        ),
+        ("filter.by_language.de.gopher.wordcount=null", "did you mean 'gopher.word_count'?"),
+        ("filter.by_language.de.gofer=null", "(there are: c4, "),
         ("nonsense", "expected key.path=value"),
         ("stages.x=1", "stages has no keys below it"),
     ],
@@ -116,3 +127,20 @@ def test_hash_ignores_inputs_and_sees_the_rest(tmp_path: Path) -> None:
     same = load("llama3", ["inputs=[elsewhere]"])
     assert same.sha256 == load("llama3").sha256
     assert load("llama3", ["dedup-lines.max_occurrences=7"]).sha256 != same.sha256
+
+
+def test_an_assignment_changes_one_of_those_that_share_an_anchor() -> None:
+    by_language = load("llama3").filter.by_language
+    changed = load("llama3", ["filter.by_language.zh.gopher.word_count.min=5"]).filter.by_language
+    assert {k for k in changed if changed[k] != by_language[k]} == {"zh"}
+
+
+@pytest.mark.parametrize("name", ["tokens", "mds", "huggingface"])
+def test_mixes_are_not_named_like_folders(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"mix.mixes: '{name}' is a stage's folder"):
+        load("llama3", [f"mix.mixes={{{name}: {{}}}}"])
+
+
+def test_rules_may_be_replaced_as_a_whole() -> None:
+    rules = load("llama3", ["filter.rules={mine: {gopher_word_count: {min: 9}}}"]).filter.rules
+    assert list(rules) == ["mine"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from curation.classify import onnx, ranking, words
 from curation.classify.features import Features, measure
 from curation.classify.linear import LinearModel, load
 from curation.classify.settings import ClassifySettings
+from curation.config import nearest
 from curation.errors import ConfigError
 from curation.models import ModelFile, locate
 
@@ -78,6 +80,16 @@ class Classifier:
             topic_score=_float32(topics[np.arange(len(best)), best]),
             domain_scores={n: _float32(domains[:, j]) for j, n in enumerate(domain_model.labels)},
         )
+
+    def check_topics(self, topics: Iterable[str], key: str) -> None:
+        """Raise ConfigError, naming the recipe's key, for a topic that the model doesn't know."""
+        known = sorted(_load(self.settings.topic, "classes").labels)
+        for topic in topics:
+            if topic not in known:
+                raise ConfigError(
+                    f"{key}: the model has no topic {topic!r}{nearest(topic, known)} "
+                    f"(it has: {', '.join(known)})"
+                )
 
     def _rank(self, quality: pa.Array, languages: pa.Array | None) -> pa.Array | None:
         if self.settings.ranking is None:

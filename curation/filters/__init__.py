@@ -7,6 +7,7 @@ personal data. `measure` and `RuleBook` are its parts for those who need one alo
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,7 +52,6 @@ class Filter:
 
     def apply(self, batch: pa.RecordBatch) -> FilterResult:
         """Filter documents with columns `id`, `url`, `text` and, if known, `language`."""
-        rows = batch.num_rows
         languages = batch.column("language") if "language" in batch.schema.names else None
         verdicts = _blocked_verdicts(self._blocked.check(batch.column("url")))
         edited = self._edit(batch.column("text"))
@@ -60,8 +60,7 @@ class Filter:
         texts, counts = pii.redact(edited.texts, self._settings.pii)
         verdicts = verdicts.otherwise(pii.decide(counts, self._settings.pii))
         kept = verdicts.kept.to_numpy(zero_copy_only=False)
-        labels = [] if languages is None else languages.to_pylist()
-        strangers = set(self._rules.without_settings(labels))
+        labels = Counter([] if languages is None else languages.to_pylist())
         return FilterResult(
             texts,
             signals,
@@ -69,7 +68,7 @@ class Filter:
             _edits(batch.column("id"), edited),
             {kind: int(found[kept].sum()) for kind, found in counts.items()},
             count_hosts(batch.column("url"), np.sum([*counts.values()], axis=0)),
-            {label: labels.count(label) for label in sorted(strangers)} if rows else {},
+            {str(n): labels[n] for n in self._rules.without_settings(labels)},
         )
 
     def _edit(self, texts: pa.Array) -> Edited:

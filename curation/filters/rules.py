@@ -54,6 +54,7 @@ class RuleBook:
             for language, changes in settings.by_language.items()
         }
         self._exempt = settings.exemptions
+        self._unlabelled = settings.signals.unlabelled_language
         self._meant_for = {*settings.default_languages, *settings.by_language}
         self.signals = self._signals()
 
@@ -68,11 +69,10 @@ class RuleBook:
         known = closest(language, self._by_language)
         return self._default if known is None else self._by_language[known]
 
-    def without_settings(self, languages: Iterable[str | None]) -> list[str]:
+    def without_settings(self, languages: Iterable[str | None]) -> list[str | None]:
         """Languages that the default rules were not meant for, and that have none of their own."""
-        return sorted(
-            str(label) for label in set(languages) if closest(label, self._meant_for) is None
-        )
+        foreign = {label for label in languages if closest(label, self._meant_for) is None}
+        return sorted(foreign, key=str)
 
     def decide(self, signals: pa.StructArray, languages: pa.Array | None) -> Verdicts:
         """The first rule that each document fails, in the recipe's order.
@@ -94,7 +94,7 @@ class RuleBook:
                 for passed_over, of_kind in exempt:
                     if rule.family in passed_over or rule.reason in passed_over:
                         fails &= ~of_kind
-                fails &= _in_scope(rule.rule, languages, rows)
+                fails &= self._in_scope(rule.rule, languages, rows)
                 reasons[fails] = catalogue.setdefault(rule.reason, len(catalogue))
                 found[fails] = values[rule.rule.signal][fails]
                 limits[fails] = limit[fails]
@@ -106,6 +106,20 @@ class RuleBook:
             pa.array(limits, pa.float64(), mask=kept),
             pa.nulls(rows, pa.string()),
         )
+
+    def _in_scope(self, rule: Rule, languages: pa.Array | None, rows: int) -> npt.NDArray[np.bool_]:
+        """Where the rule's `languages` and `except_languages` let it judge."""
+        scope = np.ones(rows, bool)
+        for wanted, named in ((True, rule.languages), (False, rule.except_languages)):
+            if named is None:
+                continue
+            if languages is None:
+                scope &= (closest(self._unlabelled, named) is not None) == wanted
+            else:
+                labels = pc.unique(languages).to_pylist()
+                found = [n for n in labels if closest(n, named) is not None]
+                scope &= _equals(languages, found) == wanted
+        return scope
 
     def _groups(
         self, languages: pa.Array | None, rows: int
@@ -142,15 +156,6 @@ def _fails(
     floor = np.nan if rule.min is None else rule.min
     ceiling = np.nan if rule.max is None else rule.max
     return low | high, np.where(low, floor, ceiling)
-
-
-def _in_scope(rule: Rule, languages: pa.Array | None, rows: int) -> npt.NDArray[np.bool_]:
-    scope = np.ones(rows, bool)
-    if languages is not None and rule.languages is not None:
-        scope &= _equals(languages, rule.languages)
-    if languages is not None and rule.except_languages is not None:
-        scope &= ~_equals(languages, rule.except_languages)
-    return scope
 
 
 def _exempt_rows(

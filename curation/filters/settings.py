@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -106,7 +107,8 @@ class SignalSettings(Settings):
         description="folder of <language>.npz models of characters; null: it is not measured"
     )
     unlabelled_language: str | None = Field(
-        description="language of the texts where there is no language column at all"
+        description="language of the texts where there is no language column at all, for lists "
+        "and for rules with `languages`"
     )
 
 
@@ -119,7 +121,9 @@ class Rule(Settings):
     signal: str
     min: float | None = None
     max: float | None = None
-    languages: tuple[str, ...] | None = Field(None, description="only these languages")
+    languages: tuple[str, ...] | None = Field(
+        None, description="only these languages; `zh` is also zh-Hant, as in by_language"
+    )
     except_languages: tuple[str, ...] | None = Field(None, description="not these languages")
 
     @model_validator(mode="after")
@@ -228,12 +232,54 @@ class FilterSettings(Settings):
             if held.signal not in CONTENT:
                 hint = nearest(held.signal, CONTENT)
                 raise ValueError(f"exempt.{kind}.signal: unknown signal {held.signal!r}{hint}")
+            everything = [self.rules, *self.by_language.values()]
+            for name in held.rules:
+                _check_rule(f"exempt.{kind}.rules", name, everything)
         return self
+
+    @model_validator(mode="after")
+    def _known_switches(self) -> FilterSettings:
+        for language, changes in self.by_language.items():
+            for family, members in changes.items():
+                if members is None:
+                    _check_rule(f"by_language.{language}", family, [self.rules])
+                for name in [n for n, rule in (members or {}).items() if rule is None]:
+                    _check_rule(f"by_language.{language}", f"{family}.{name}", [self.rules])
+        return self
+
+    def list_files(self) -> list[str]:
+        """The lists and folders of lists that these settings name: paths, also `builtin:`, URLs."""
+        held, blocked = self.signals, self.blocklists
+        named = (
+            *(held.stop_words, held.dirty_words, held.allowed_words),
+            *(held.reference, held.perplexity),
+            *(*blocked.lists.values(), *blocked.allow, blocked.hard_words, blocked.soft_words),
+        )
+        return [path for path in named if path is not None]
 
     @property
     def exemptions(self) -> dict[str, Exemption]:
         """The kinds that are not switched off."""
         return {kind: held for kind, held in self.exempt.items() if held is not None}
+
+
+def _check_rule(where: str, name: str, among: Sequence[Rules]) -> None:
+    """Raise ValueError unless the name is that of a family or `family.rule` among these.
+
+    Those of the defaults are known, too: a recipe may have replaced them all.
+    """
+    among = [*among, default_tree()["rules"]]
+    family, _, rule = name.partition(".")
+    held = [rules[family] for rules in among if family in rules]
+    # Of a family that is switched off as a whole, the rules are not known.
+    if held and (not rule or any(members is None or rule in members for members in held)):
+        return
+    known = sorted({family for rules in among for family in rules})
+    if held:
+        known = sorted({f"{family}.{n}" for members in held for n in members or {}})
+    raise ValueError(
+        f"{where}: no rule or family {name!r}{nearest(name, known)} (there are: {', '.join(known)})"
+    )
 
 
 @cache

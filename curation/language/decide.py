@@ -11,7 +11,8 @@ from curation.schema import Verdicts
 NOT_SELECTED = "language.not_selected"
 LOW_SCORE = "language.low_score"
 
-_DEFAULT = "default"
+#: The entry of `thresholds` for languages that have none.
+DEFAULT = "default"
 
 
 def decide(labels: pa.Array, scores: pa.Array, settings: LanguageSettings) -> Verdicts:
@@ -22,7 +23,7 @@ def decide(labels: pa.Array, scores: pa.Array, settings: LanguageSettings) -> Ve
     encoded = labels.dictionary_encode()
     names = encoded.dictionary.to_pylist()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
-    default = settings.thresholds.get(_DEFAULT, 0.0)
+    default = settings.thresholds.get(DEFAULT, 0.0)
     thresholds = np.array([settings.thresholds.get(n, default) for n in names] or [0.0])[codes]
     # compared as they are written: a score of 0.65 passes a threshold of 0.65
     values = scores.to_numpy(zero_copy_only=False)

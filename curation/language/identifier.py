@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.arrow import Texts
+from curation.config import nearest
+from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
+from curation.language.decide import DEFAULT
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.settings import LanguageSettings
 from curation.language.windows import Windows, cut, letters_only, split_lines
@@ -37,8 +42,13 @@ class LanguageIdentifier:
         return self._judge(cut(texts, self.settings.windows, self.settings.characters))
 
     def load(self) -> None:
-        """Load the models now. Raises ConfigError when one is absent, wrong, or does not fit."""
-        _load(self.settings.model)
+        """Load the models now. Raises ConfigError when one is absent, wrong, or does not fit.
+
+        So it does for a language of the settings that is no label of the model.
+        """
+        known = {*_load(self.settings.model).labels, UNKNOWN}
+        _check_known("languages", self.settings.languages or (), known)
+        _check_known("thresholds", set(self.settings.thresholds) - {DEFAULT}, known)
         if self.settings.corrector is not None:
             _load_corrector(self.settings.corrector, self.settings.model)
 
@@ -49,7 +59,8 @@ class LanguageIdentifier:
         for the language of the line before it, or of the text's first longer line.
         """
         lines, firsts = split_lines(texts)
-        windows = cut(lines, 1, self.settings.characters)
+        longest = pc.max(pc.utf8_length(lines)).as_py() or 1
+        windows = cut(lines, 1, longest)  # whole lines: letters beyond what is judged count, too
         letters = np.zeros(len(lines), np.int64)
         letters[np.flatnonzero(np.diff(windows.firsts))] = windows.letters
         long = letters >= self.settings.line_letters
@@ -79,6 +90,15 @@ class LanguageIdentifier:
         names = np.array([*labels, UNKNOWN], object)
         found = names[np.where(sure, best, len(labels))]
         return pa.array(found, pa.string()), pa.array(scores, pa.float32())
+
+
+def _check_known(key: str, languages: Iterable[str], known: Collection[str]) -> None:
+    for language in sorted(languages):
+        if language not in known:
+            raise ConfigError(
+                f"identify-language.{key}: the model has no language {language!r}"
+                f"{nearest(language, known)} (it has: {', '.join(sorted(known))})"
+            )
 
 
 def _shares(

@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from curation.filters import load_filter
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings, default_settings
 from curation.filters.signals import NAMES
+from curation.schema import DOCUMENTS
 
 
 def signals(**columns: list[float]) -> pa.StructArray:
@@ -123,3 +125,33 @@ def test_a_rule_reads_the_signal_of_its_name() -> None:
 def test_an_unknown_signal_is_an_error(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         book(**changes)
+
+
+def test_scopes_know_base_languages_and_missing_ones() -> None:
+    only = {"signal": "gopher_word_count", "max": 0, "languages": ("zh", "de")}
+    but = {"signal": "gopher_word_count", "max": 0, "except_languages": ("en", "zh")}
+    found = signals(gopher_word_count=[1.0] * 5)
+    languages = pa.array(["zh-Hant", "zh_Hans", "de", "en", None])
+    fired = [
+        [
+            r is not None
+            for r in book(rules={"g": {"a": rule}}).decide(found, given).reason.to_pylist()
+        ]
+        for rule in (only, but)
+        for given in (languages, None)
+    ]
+    assert fired == [
+        [True, True, True, False, False],
+        [False] * 5,  # no language column: they are taken for English
+        [False, False, True, False, True],
+        [False] * 5,
+    ]
+
+
+def test_documents_of_unknown_language_are_counted() -> None:
+    schema = pa.schema([*DOCUMENTS, pa.field("language", pa.string())])
+    rows = [
+        {"id": str(i), "text": "Words.", "language": n} for i, n in enumerate([None, None, "en"])
+    ]
+    found = load_filter(default_settings()).apply(pa.RecordBatch.from_pylist(rows, schema))
+    assert found.languages_without_settings == {"None": 2}

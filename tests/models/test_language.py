@@ -171,3 +171,11 @@ def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"noise\.bin: not a fastText model") as caught:
         identify(["a"], wrong)
     assert "\n" not in str(caught.value)
+
+
+def test_shares_of_long_lines_are_of_all_their_letters() -> None:
+    german, english = (SENTENCES["de"] + " ") * 40, (SENTENCES["en"] + " ") * 4
+    (found,) = LanguageIdentifier(settings()).by_line([f"{german}\n{english}"]).to_pylist()
+    letters = [sum(map(str.isalpha, text)) for text in (german, english)]
+    assert [entry["language"] for entry in found] == ["de", "en"]
+    assert found[0]["share"] == pytest.approx(letters[0] / sum(letters), abs=1e-4)
