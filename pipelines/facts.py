@@ -5,17 +5,20 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pydantic import BaseModel
 
 import curation
-from curation import resources
+from curation import resources, stores
 from curation.classify import ClassifySettings, onnx, words
+from curation.dedup.settings import UrlDedupSettings
+from curation.errors import ConfigError
 from curation.extract.engines import engine_packages
 from curation.extract.settings import ExtractSettings
+from curation.filters.settings import FilterSettings
 from curation.language import LanguageIdentifier, LanguageSettings
 from curation.models import model_checksums
 from curation.tokenize.settings import EncodeSettings, TokenizeSettings
@@ -24,13 +27,14 @@ from pipelines.token_formats import format_packages
 
 #: Packages whose version can change a stage's bytes, besides pyarrow, which writes them all.
 _PACKAGES = {
-    "extract": ["brotli", "chardet", "webencodings", "zstandard"],
-    "dedup-urls": ["numpy"],
-    "dedup-documents": ["numpy", "numba"],
-    "dedup-lines": ["numpy", "numba"],
-    "identify-language": ["numpy", "numba"],
-    "filter": ["numpy", "numba"],
-    "classify": ["numpy", "numba"],
+    "extract": ["brotli", "chardet", "lz4", "numba", "numpy", "regex", "webencodings", "zstandard"],
+    "dedup-urls": ["idna", "numpy"],
+    # datasketch: permutations and, by scipy's integrals, bands
+    "dedup-documents": ["datasketch", "idna", "numba", "numpy", "regex", "scipy"],
+    "dedup-lines": ["numba", "numpy", "regex"],  # regex: which characters are letters and spaces
+    "identify-language": ["numba", "numpy", "regex"],
+    "filter": ["idna", "numba", "numpy", "regex"],
+    "classify": ["numba", "numpy", "regex"],
     "mix": ["numpy", "tiktoken"],
     "tokenize": ["numpy", "tiktoken"],
 }
@@ -39,7 +43,8 @@ _PACKAGES = {
 def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
     """Software versions, checksums of models and of list files, for key and manifest.
 
-    `sections` are the settings that the stage reads.
+    `sections` are the settings that the stage reads. Raises ConfigError when a model or a list is
+    absent or can't be read.
     """
     packages = ["pyarrow", *_PACKAGES[stage]]
     models: dict[str, str] = {}
@@ -60,7 +65,8 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
         if isinstance(settings, ClassifySettings) and settings.onnx is not None:
             onnx.load(settings.onnx)
             packages += ["onnxruntime", "tokenizers"]
-        lists |= dict(_list_checksums(settings.model_dump(mode="json")))
+        if isinstance(settings, FilterSettings | UrlDedupSettings):
+            lists |= {name: _checksum(name) for name in settings.list_files()}
     versions = {name: importlib.metadata.version(name) for name in sorted(set(packages))}
     return {
         "software": {"curation": curation.__version__, **versions},
@@ -69,30 +75,29 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
     }
 
 
-def _list_checksums(value: Any) -> Iterator[tuple[str, str]]:
-    """Checksums of every file or folder that the settings name."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if key != "against":  # indexes: their stage looks at the files that it reads
-                yield from _list_checksums(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _list_checksums(item)
-    elif isinstance(value, str) and value:
-        path = Path(resources.resolve(value)) if value.startswith(resources.PREFIX) else None
-        if path is None and "/" in value and len(value) < 4096 and "\n" not in value:
-            path = Path(value)
-        if path is not None and path.exists():
-            yield value, _checksum(path)
-
-
 @functools.cache
-def _checksum(path: Path) -> str:
+def _checksum(name: str) -> str:
+    """Of a list's file, of all files in its folder, or of what its URL gives."""
     digest = hashlib.sha256()
+    if "://" in name:
+        try:
+            with stores.open_url(name) as content:
+                _add(content, digest)
+        except Exception as error:  # every file system has its own exceptions
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise ConfigError(f"{name}: the list can't be read: {reason}") from None
+        return digest.hexdigest()
+    path = Path(resources.resolve(name))
+    if not path.exists():
+        raise ConfigError(f"{name}: no such list")
     files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
     for file in files:
         digest.update(str(file.relative_to(path)).encode() + b"\0")
         with file.open("rb") as content:
-            while chunk := content.read(1 << 20):
-                digest.update(chunk)
+            _add(content, digest)
     return digest.hexdigest()
+
+
+def _add(content: IO[bytes], digest: Any) -> None:
+    while chunk := content.read(1 << 20):
+        digest.update(chunk)

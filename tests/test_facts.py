@@ -4,11 +4,59 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+from pathlib import Path
+from typing import Any
 
-from pipelines.facts import _PACKAGES
+import pytest
+
+from curation.errors import ConfigError
+from curation.recipe import load
+from pipelines.facts import _PACKAGES, stage_facts
+
+
+def facts(stage: str, *assignments: str) -> dict[str, Any]:
+    return stage_facts(stage, [load("llama3", assignments).settings(stage)])
 
 
 def test_stages_name_only_packages_that_every_installation_has() -> None:
     required = importlib.metadata.requires("curation") or []
     always = {re.split(r"[^A-Za-z0-9._-]", r)[0].lower() for r in required if "extra ==" not in r}
     assert {"pyarrow", *(p for names in _PACKAGES.values() for p in names)} <= always
+
+
+@pytest.mark.parametrize(
+    ("stage", "packages"),
+    [
+        ("dedup-urls", {"idna"}),
+        ("dedup-documents", {"datasketch", "idna", "regex"}),
+        ("identify-language", {"regex"}),
+        ("filter", {"idna", "regex"}),
+    ],
+)
+def test_packages_that_decide_bytes(stage: str, packages: set[str]) -> None:
+    assert packages <= set(facts(stage)["software"])
+
+
+def test_lists_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.txt").write_text("bad.example\n")
+    Path("worse.txt").write_text("worse.example\n")
+    held = [
+        facts(
+            "filter",
+            f"filter.blocklists.lists={{bad: {name}}}",
+            "filter.blocklists.allow=[bad.txt]",
+        )
+        for name in ("bad.txt", "./worse.txt")
+    ]
+    assert "bad.txt" in held[0]["lists"]
+    assert {"bad.txt", "./worse.txt"} <= set(held[1]["lists"])
+    assert held[0]["lists"]["bad.txt"] != held[1]["lists"]["./worse.txt"]
+    with pytest.raises(ConfigError, match=r"none\.txt: no such list"):
+        facts("dedup-urls", "dedup-urls.canonical.tracking_parameters=none.txt")
+
+
+def test_every_default_list_is_stated() -> None:
+    lists = facts("filter")["lists"]
+    assert {"builtin:configs/lists/stop_words", "builtin:models/reference"} <= set(lists)
+    assert list(facts("dedup-urls")["lists"]) == ["builtin:configs/lists/tracking_parameters.txt"]
