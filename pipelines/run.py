@@ -10,11 +10,12 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
 from curation import resources
+from curation.classify import Classifier
 from curation.errors import AlarmError, ConfigError, InputError
 from curation.readers import InputFile, discover
 from curation.recipe import STAGES, Recipe, check_order
@@ -67,6 +68,14 @@ def plan(
         stage: stage_facts(stage, [recipe.settings(stage), *_also(stage, recipe).values()])
         for stage in chosen
     }
+    if "classify" in chosen:
+        Classifier(recipe.classify).check_topics(
+            recipe.classify.drop_topics, "classify.drop_topics"
+        )
+    if "mix" in chosen and ("classify" in chosen or not inputs):  # others' topics are not known
+        for mix in ("", *recipe.mixes):
+            key = f"mix.mixes.{mix}.topics" if mix else "mix.topics"
+            Classifier(recipe.classify).check_topics(recipe.mix.mixture(mix).topics, key)
     try:
         found = input_files(recipe, given) if chosen[0] == "extract" else []
         if chosen[0] != "extract":
@@ -80,7 +89,8 @@ def input_files(recipe: Recipe, given: Sequence[str] = ()) -> list[InputFile]:
     """Raw files of a run: the recipe's inputs, or `given` in their place.
 
     Names of files of a named input begin with the input's name as a folder. `given` may say
-    `name=GLOB` for a name that the recipe knows. Raises InputError when nothing matches.
+    `name=GLOB` for a name that the recipe knows. Raises InputError when nothing matches, or a file
+    without a name lies in a folder of the name of another input.
     """
     named: dict[str, list[str]] = {}
     plain: list[str] = []
@@ -93,6 +103,13 @@ def input_files(recipe: Recipe, given: Sequence[str] = ()) -> list[InputFile]:
         else:
             plain.append(pattern)
     files = discover([resources.resolve(g) for g in plain])
+    for file in files:
+        name, folder, _ = file.name.partition("/")
+        if folder and name in named:  # it would count as of that input, or even have its files' ids
+            raise InputError(
+                f"{file.path}: begins with the folder {name!r}, the name of another input; "
+                f"write {name}={file.path}, or call that input otherwise"
+            )
     for name, patterns in sorted(named.items()):
         found = discover([resources.resolve(g) for g in patterns])
         files += [replace(f, name=f"{name}/{f.name}") for f in found]
@@ -241,15 +258,21 @@ def locked(folder: Folder) -> Iterator[None]:
         return
     os.makedirs(folder.path(), exist_ok=True)
     path = folder.path(_LOCK)
-    with open(path, "a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            raise ConfigError(
-                f"{folder.shown}: another run (process {holder}) is at work in this folder"
-            ) from None
+    with contextlib.ExitStack() as stack:
+        while True:
+            file = stack.enter_context(open(path, "a+"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                holder = file.read().strip() or "unknown"
+                raise ConfigError(
+                    f"{folder.shown}: another run (process {holder}) is at work in this folder"
+                ) from None
+            if _is_at(file, path):
+                break
+            # A run that ended removed this file after it was opened here: it locks nothing now.
+            stack.close()
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
@@ -257,6 +280,14 @@ def locked(folder: Folder) -> Iterator[None]:
             yield
         finally:
             os.unlink(path)
+
+
+def _is_at(file: IO[str], path: str) -> bool:
+    """Whether an open file is still the one at that path."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def load_run(directory: str) -> tuple[Folder, list[str]]:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from curation.errors import ConfigError
+from curation.errors import ConfigError, InputError
 from curation.inputs import source_names
 from curation.recipe import load
 from curation.tokenize import TokenShards, read_index
@@ -297,3 +297,13 @@ def test_a_changed_mix_redoes_that_one_only(corpus: Path, mixed: Path, tmp_path:
         assert old == new
     assert manifest(output / "mix/long_context")["notes"]["budget"] == 9000
     assert not list(output.rglob(".work"))
+
+
+def test_a_folder_of_an_inputs_name_is_not_that_input(tmp_path: Path) -> None:
+    for place in ("books", "n/books"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "a.jsonl").write_text("{}\n")
+    recipe = load("llama3", ["mix.sources={books: {weight: 2}}"])
+    with pytest.raises(InputError, match=r"n/books/a\.jsonl: begins with the folder 'books'"):
+        input_files(recipe, [f"books={tmp_path}/books", f"{tmp_path}/n"])
+    assert [f.name for f in input_files(recipe, [f"{tmp_path}/n"])] == ["books/a.jsonl"]
