@@ -23,6 +23,7 @@ from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import index_files
 from pipelines.engine.progress import open_display
+from pipelines.engine.runs import read_batches_of
 from pipelines.engine.shards import TableWriter, read_batches
 from pipelines.engine.stage import MANIFEST
 from pipelines.run import load_run, plan, run_plan
@@ -140,10 +141,9 @@ def _recipe(stage: str, place: Folder, gone: Withdrawn) -> Recipe:
 def _holds(path: str, stage: str, gone: Withdrawn) -> bool:
     ids = pa.array(sorted(gone.ids), pa.string())
     for file in index_files(path, stage, 0):
-        with file.folder.open(file.file) as source:
-            batch = pa.ipc.open_file(pa.BufferReader(source.read())).get_batch(0)
-        if pc.any(pc.is_in(batch.column("id"), ids)).as_py():
-            return True
+        for batch in read_batches_of(file.folder, file.file):
+            if pc.any(pc.is_in(batch.column("id"), ids)).as_py():
+                return True
     return False
 
 

@@ -16,7 +16,10 @@ import pytest
 from curation.recipe import load
 from curation.schema import DOCUMENTS
 from pipelines.cli import main
+from pipelines.commands.withdraw import Withdrawn, _holds
+from pipelines.engine.exchange import write_run
 from pipelines.engine.execute import Executor, parse_beam_args
+from pipelines.engine.files import Folder
 from pipelines.run import plan, run_plan
 from tests.folders import differences, external_workers
 
@@ -346,3 +349,37 @@ def test_a_portable_runner_gives_the_same_bytes(tmp_path: Path) -> None:
     with external_workers() as runner:
         assert main([*arguments, str(tmp_path / "portable"), *runner]) == 0
     assert differences(tmp_path / "local", tmp_path / "portable") == []
+
+
+@pytest.mark.parametrize("name", ["dedup-urls", "dedup-documents"])
+def test_files_of_several_tools(tmp_path: Path, stage: Callable[..., Path], name: str) -> None:
+    text = " ".join(BASE)
+    pages = [document(f"{day}", text, "http://one.example/", day) for day in (1, 2, 3)]
+    write(tmp_path / "in", pages, 3)
+    for i, unit in enumerate(("ns", "us", "s")):
+        path = tmp_path / "in" / f"s{i}.parquet"
+        table = pq.read_table(path)
+        for column in ("url", "language", "id"):
+            place = table.schema.get_field_index(column)
+            table = table.set_column(place, column, table[column].dictionary_encode())
+        dates = table["date"].cast(pa.timestamp(unit))
+        pq.write_table(table.set_column(2, "date", dates), path)
+    out = stage(str(tmp_path / "in" / "*.parquet"), tmp_path / "out", name)
+    assert list(read(out, name, "documents")) == ["3"]
+    assert {row["kept_id"] for row in read(out, name, "removed").values()} == {"3"}
+
+
+def test_every_batch_of_an_index_is_asked_for_withdrawn_documents(tmp_path: Path) -> None:
+    folder, ids = Folder(str(tmp_path)) / "dedup-urls", [f"{i:05d}" for i in range(5000)]
+
+    def index(held: list[str]) -> None:
+        columns = {"key": np.arange(len(held), dtype=np.uint64), "id": pa.array(held, pa.string())}
+        record = write_run(folder, "index/s.arrow", "key", columns)
+        files = {"index/s.arrow": record.as_dict()}
+        folder.write_json("manifest.json", {"stage": "dedup-urls", "files": files})
+
+    index(ids)
+    assert _holds(folder.url, "dedup-urls", Withdrawn((), {ids[-1]}))
+    assert not _holds(folder.url, "dedup-urls", Withdrawn((), {"other"}))
+    index([])
+    assert not _holds(folder.url, "dedup-urls", Withdrawn((), {ids[-1]}))
