@@ -131,7 +131,7 @@ def _download(model: ModelFile) -> str:
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(dir=target.parent)
     try:
-        with fsspec.open(model.path, "rb") as source, os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "wb") as file, fsspec.open(model.path, "rb") as source:
             while block := source.read(_BLOCK):
                 file.write(block)
         if (found := sha256_of(Path(part))) != model.sha256:

@@ -23,7 +23,8 @@ class ClassifyDocuments:
         return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        result = Classifier(self.settings).apply(batch.column("text"), batch.column("language"))
+        languages = batch.column("language") if "language" in batch.schema.names else None
+        result = Classifier(self.settings).apply(batch.column("text"), languages)
         batch = with_column(batch, "quality", result.quality)
         if result.rank is not None:
             batch = with_column(batch, "quality_rank", result.rank)

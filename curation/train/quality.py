@@ -32,7 +32,8 @@ def train_quality(
 
     Writes `quality.npz` and `card.yaml` into the folder `output`. Metrics are of predictions for
     groups (sites) that the model had not seen. Raises InputError when an example lacks its text or
-    a numeric label, or when all are good or all bad.
+    a numeric label, when all are good or all bad, or when good and bad files (labels 1 and 0) come
+    beside graded ones whose `positive_grade` puts both on one side.
     """
     settings = settings or default_settings("quality", LinearTraining)
     columns = (settings.text_column, settings.label_column, settings.group_columns)
@@ -46,6 +47,11 @@ def train_quality(
     least = settings.positive_grade if inputs else 1.0
     if least is None:
         raise InputError("training quality needs positive_grade")
+    if inputs and ((positive and least > 1) or (negative and least <= 0)):
+        raise InputError(
+            f"files of good and bad examples count as labels 1 and 0, which positive_grade {least} "
+            "doesn't tell apart: give them without graded examples, or change positive_grade"
+        )
     grades = _grades(examples)
     good = grades >= least
     if good.all() or not good.any():

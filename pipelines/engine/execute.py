@@ -56,7 +56,7 @@ def parse_beam_args(
         if name == "--runner":
             runner = value or next(items, "")
         elif name == "--direct_num_workers":
-            own = int(value or next(items, "0")) or None
+            own = _processes(value or next(items, "0"))
         else:
             rest.append(item)
     processes = own if own is not None else os.cpu_count() or 1
@@ -67,6 +67,13 @@ def parse_beam_args(
             "`-- --runner=FlinkRunner --flink_master=...`"
         )
     return options
+
+
+def _processes(value: str) -> int | None:
+    """The value of `--direct_num_workers`; None stands for 0, all cores."""
+    if not value.isdecimal():
+        raise ConfigError(f"--direct_num_workers: expected a number of processes (got {value!r})")
+    return int(value) or None
 
 
 @dataclass

@@ -100,3 +100,9 @@ def test_files_are_whole_or_absent(tmp_path: Path) -> None:
     assert (folder / ".work").sizes() == {}
     record = folder.write_bytes("x.bin", b"whole")
     assert folder.size("x.bin") == record.bytes == 5
+
+
+def test_processes_are_a_number() -> None:
+    assert parse_beam_args(["--direct_num_workers=3"], None).workers == 3
+    with pytest.raises(ConfigError, match=r"--direct_num_workers: .*'x'"):
+        parse_beam_args(["--direct_num_workers=x"], None)

@@ -20,6 +20,8 @@ from curation.classify import default_settings as defaults
 from curation.classify.features import BITS, SHAPE, measure
 from curation.classify.linear import LinearModel, load
 from curation.errors import ConfigError
+from curation.schema import DOCUMENTS
+from pipelines.classify import ClassifyDocuments
 
 PROSE = (
     "The bridge was built in 1894 after a flood had carried away the wooden one. Its architect, "
@@ -197,3 +199,13 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert paths[0].read_bytes() == paths[1].read_bytes()
     features = measure(TEXTS, model.max_bytes)
     assert (load(paths[0], "a").outputs(features) == model.outputs(features)).all()
+
+
+def test_documents_without_a_language() -> None:
+    rows = [{"id": str(i), "text": "A page about mountains and rivers. " * 9} for i in range(2)]
+    batch = pa.RecordBatch.from_pylist(
+        rows, pa.schema([DOCUMENTS.field("id"), DOCUMENTS.field("text")])
+    )
+    outcome = ClassifyDocuments(defaults()).apply(batch, 0)
+    expected = Classifier(defaults()).apply(batch.column("text"))
+    assert outcome.batch.column("domain") == expected.domain

@@ -68,3 +68,16 @@ def test_urls_need_a_checksum_and_are_verified(
     copy, found = locate(ModelFile(path=url, sha256=right))
     assert found == right and copy.read_bytes() == b"abc" and copy != path
     assert [p.name for p in copy.parent.iterdir()] == [copy.name]  # no partial files left
+
+
+def test_a_failed_download_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    absent = ModelFile(path=f"file://{tmp_path}/none.npz", sha256="a" * 64)
+    counts = []
+    for _ in range(3):
+        with pytest.raises(ConfigError, match="can't be read"):
+            locate(absent)
+        counts.append(len(list(Path("/dev/fd").iterdir())))
+    assert len(set(counts[1:])) == 1

@@ -262,3 +262,11 @@ def test_weights_of_files(graded: Path, tmp_path: Path) -> None:
     assert alike.metrics == plain.metrics and heavy.sha256 == plain.sha256  # copies weigh the same
     with pytest.raises(InputError, match="file_weights: 1 weights for 2 files"):
         train_domain(copies, tmp_path / "d", ABOUT, linear("domain", file_weights=(1.0,)))
+
+
+def test_files_of_good_examples_are_not_taken_for_bad_ones(graded: Path, tmp_path: Path) -> None:
+    good = write(tmp_path / "good.jsonl", [{"text": shuffled(GOOD, i)} for i in range(9)])
+    with pytest.raises(InputError, match=r"positive_grade 3\.0"):
+        train_quality([graded], tmp_path / "m", ABOUT, linear("quality"), [good])
+    low = linear("quality", positive_grade=1.0)
+    assert train_quality([graded], tmp_path / "m", ABOUT, low, [good]).metrics["documents"] > 9
