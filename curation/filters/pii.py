@@ -22,6 +22,7 @@ import regex
 from curation.arrow import Texts, from_buffers
 from curation.filters import pii_candidates as pc
 from curation.filters import pii_checks as checks
+from curation.filters.pii_fold import fold_address, fold_number
 from curation.filters.pii_national import CERTAIN, CERTAIN_CODES, NAMED
 from curation.filters.pii_phones import find_phones
 from curation.filters.pii_secrets import LONGEST, SECRETS, match_secret
@@ -33,15 +34,18 @@ from curation.text.buffers import read_only
 KINDS: tuple[PersonalKind, ...] = get_args(PersonalKind)
 
 _L = r"[\p{Latin}\p{Greek}\p{Cyrillic}0-9]"
+_LOCAL_PART = (
+    rf"{_L}(?:[\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}0-9._%+'-]{{0,63}}"
+    r"[\p{Latin}\p{Greek}\p{Cyrillic}0-9_+-])?"
+)
 _MAIL = regex.compile(
-    rf"(?P<local>{_L}(?:[\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}0-9._%+'-]{{0,63}}"
-    rf"[\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}0-9_+-])?)@"
+    rf"(?P<local>{_LOCAL_PART})@"
     rf"(?P<domain>(?:{_L}(?:[\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}0-9-]{{0,61}}{_L})?\.)+"
     rf"(?:[\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}]{{2,24}}|xn--[a-z0-9-]+))(?![\p{{Latin}}0-9-])"
 )
 _CREDENTIALS = regex.compile(r"://(?P<secret>[^\s/@:]+:[^\s/@]+)$")
 _IP4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d|\.\d)")
-_IP6 = re.compile(r"[0-9A-Fa-f:]+")
+_IP6 = re.compile(r"[0-9A-Fa-f:]+(?:(?:\.[0-9]{1,3}){3}(?![0-9]|\.[0-9]))?")
 _CARD = re.compile(
     r"(?<![\d.])(?:\d{4}([ -])\d{4}\1\d{4}\1\d{2,4}(?:\1\d{3})?"
     r"|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19})"
@@ -49,9 +53,19 @@ _CARD = re.compile(
 )
 _SSN = re.compile(r"(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\d-])")
 _IN_TEXT = re.compile(r"[A-Za-z0-9_]")
+# before an address: the rest of a name or path, or that of an ordinal (第3.2.1.4节)
+_IN_NAME = re.compile(r"[A-Za-z0-9_.+第제-]\Z|(?<!/)/\Z")
+_CONTINUED = re.compile(r"[\w/=#@&.+-]\Z", re.ASCII)
 #: What stands directly before a run that is part of a path, an amount, a decimal or a name.
-_ADJOINING = re.compile(r"(?:[\w/=#@&%$€£¥-]|\d[.,:])\Z", re.ASCII)
+_ADJOINING = re.compile(r"(?:[\w/=#@&%$€£¥-]|= |\d[.,:])\Z", re.ASCII)
+# what stands behind the number of a heading: a word, perhaps in quotes or brackets
+_TITLE = regex.compile(r"[ .\t)\"'\p{Ps}\p{Pi}]*\p{L}")
 _WINDOW = 128  # bytes read before a candidate
+_BEHIND = 12  # bytes read behind a number
+_LONGEST_IP6 = 45  # bytes, with an IPv4 address at the end
+_LONGEST_CODE = 64  # bytes of an IBAN of 34 characters in groups of four, with no-break spaces
+_FEW_COLONS = 3  # a short address must be of the allocated ones, or it may be 12::30
+_ALLOCATED = ipaddress.ip_network("2000::/3")  # IANA, global unicast
 
 
 class Found(NamedTuple):
@@ -66,6 +80,10 @@ class Found(NamedTuple):
 @functools.cache
 def _prefixes() -> pc.Prefixes:
     return pc.compile_prefixes([prefix for secret in SECRETS for prefix in secret.prefixes])
+
+
+# scripts whose words stand side by side
+_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Kana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 
 
 class _Context:
@@ -83,24 +101,44 @@ class _Context:
         self.address = _before(settings.address_words, settings.context)
         self.suffixes = frozenset(settings.file_suffixes)
         self.services = frozenset(settings.service_accounts)
+        self.mail = _other_addresses(settings.other_domains)
 
 
 def _before(words: tuple[str, ...], distance: int) -> regex.Pattern[str]:
-    """One of the words, no digit behind it, in the last `distance` characters of a line.
+    """The last of the words, no digit behind it, in the last `distance` characters of a line.
 
     `telefon*` stands for all words that begin so.
     """
     patterns = []
     for word in words:
         body = regex.escape(word.removesuffix("*"))
-        spaced = regex.search(r"[\p{Han}\p{Kana}]", word) is None
+        spaced = _UNSPACED.search(word) is None
         patterns.append(
             (r"(?<!\p{L})" if spaced else "")
             + body
             + ("" if word.endswith("*") or not spaced else r"(?!\p{L})")
         )
     return regex.compile(
-        rf"(?:{'|'.join(patterns) or '(?!)'})[^\d\n!?]{{0,{distance}}}(?:\n\s{{0,4}})?\Z", regex.I
+        rf"(?:{'|'.join(patterns) or '(?!)'})[^\d\n!?]{{0,{distance}}}?(?:\n\s{{0,4}})?\Z",
+        regex.I | regex.REVERSE,  # and not greedy: the word that is nearest
+    )
+
+
+def _other_addresses(domains: tuple[str, ...]) -> regex.Pattern[str]:
+    """Addresses whose top-level domain is one of these, of scripts that _MAIL does not know.
+
+    Where words stand side by side, only the list tells where an address ends. A local part in such
+    a script is the run of its letters before `@`, with digits.
+    """
+    letter = r"[\p{L}\p{M}\p{N}]"
+    other = rf"(?![\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}0-9]){letter}"
+    tops = "|".join(
+        regex.escape(domain) + ("" if _UNSPACED.search(domain) else rf"(?!{letter})")
+        for domain in sorted(domains, key=len, reverse=True)
+    )
+    return regex.compile(
+        rf"(?P<local>{_LOCAL_PART}|{other}(?:{other}|[0-9._-]){{0,63}})@"
+        rf"(?P<domain>(?:{letter}(?:[\p{{L}}\p{{M}}\p{{N}}-]{{0,62}})\.)+(?:{tops or '(?!)'}))"
     )
 
 
@@ -143,19 +181,22 @@ def _judge(
     if kind == pc.MAIL:
         yield from _mail(bytes(view[start:end]).decode(), start, before, context)
     elif kind == pc.NUMBER:
-        run = bytes(view[start:end]).decode("latin-1")
-        after = bytes(view[end : min(end + 12, last)]).decode("latin-1")
-        for name, a, b in _numbers(run, before, after, context):
-            yield name, start + a, start + b
+        run = bytes(view[start:end]).decode()
+        after = bytes(view[end : min(end + _BEHIND, last)]).decode(errors="ignore")
+        whole = run + after
+        for name, a, b in _numbers(*map(fold_number, (run, before, after)), context):
+            yield name, start + _size(whole[:a]), start + _size(whole[:b])
     elif kind == pc.IPV6:
-        text = bytes(view[start:end]).decode("latin-1").rstrip(":")
-        if _public(text):
-            yield "ip", start, start + len(text)
+        text = bytes(view[start : min(start + _LONGEST_IP6, last)]).decode(errors="ignore")
+        length = _ip6_length(text)
+        if length:
+            yield "ip", start, start + length
     elif kind == pc.CODE:
-        text = bytes(view[start : min(start + 48, last)]).decode("latin-1")
+        plain = bytes(view[start : min(start + _LONGEST_CODE, last)]).decode(errors="ignore")
+        text = fold_number(plain)
         length = checks.iban_length(text)
         if length:
-            yield "iban", start, start + length
+            yield "iban", start, start + _size(plain[:length])
         for pattern, check in CERTAIN_CODES:
             match = pattern.match(text)
             if match and check(match.group()):
@@ -167,20 +208,22 @@ def _judge(
             yield secret[0], start + secret[1], start + secret[2]
 
 
+def _size(text: str) -> int:
+    """Bytes of a text."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
 def _mail(
-    text: str, start: int, before: str, context: _Context
+    plain: str, start: int, before: str, context: _Context
 ) -> Iterator[tuple[PersonalKind, int, int]]:
+    text = fold_address(plain)
     at = text.index("@")
-    credentials = _CREDENTIALS.search(before + text[:at])
+    credentials = _CREDENTIALS.search(before + plain[:at])
     if credentials:
-        a = (
-            start
-            - len(before.encode())
-            + len((before + text[:at])[: credentials.start("secret")].encode())
-        )
-        yield "access_token", a, a + len(credentials.group("secret").encode())
+        a = start - _size(before) + _size((before + plain[:at])[: credentials.start("secret")])
+        yield "access_token", a, a + _size(credentials.group("secret"))
         return
-    match = _MAIL.search(text)
+    match = _MAIL.search(text) or context.mail.search(text)
     if match is None or (match.start() == 0 and before.endswith(("@", "://"))):
         return
     local, domain, end = match.group("local"), match.group("domain"), match.end()
@@ -189,7 +232,7 @@ def _mail(
         end -= len(labels.pop()) + 1  # the next sentence: ask@example.org.Then
     if labels[-1].lower() in context.suffixes or local.lower() in context.services:
         return
-    yield "email", start + len(text[: match.start()].encode()), start + len(text[:end].encode())
+    yield "email", start + _size(plain[: match.start()]), start + _size(plain[:end])
 
 
 def _numbers(
@@ -221,8 +264,8 @@ def _numbers(
 
 def _joined(match: re.Match[str], before: str, after: str, length: int) -> bool:
     """Whether a span is part of a longer name, path or number."""
-    if match.start() == 0 and re.search(r"[\w/=_#@&.+-]$", before[-1:]):
-        return before[-1:].isascii()
+    if match.start() == 0 and _CONTINUED.search(before):
+        return True
     return match.end() == length and bool(_IN_TEXT.match(after))
 
 
@@ -230,18 +273,35 @@ def _is_address(match: re.Match[str], run: str, before: str, after: str, context
     lead = before if match.start() == 0 else before + run[: match.start()]
     if match.end() == len(run) and (_IN_TEXT.match(after) or after[:1] == "-"):
         return False
-    if re.search(r"[A-Za-z0-9_.+-]\Z|(?<!/)/\Z", lead) or not _public(match.group()):
+    if _IN_NAME.search(lead) or not _public(match.group()):
         return False
     if lead.endswith("//"):
         return True
-    if context.version.search(lead):
+    version, address = context.version.search(lead), context.address.search(lead)
+    if version and not (address and address.start() > version.start()):
         return False
-    if context.address.search(lead):
+    if address:
         return True
     # four single digits that begin a line of words number a heading
-    rest = (run[match.end() :] + after).lstrip(" .\t)")
-    heading = not lead.rpartition("\n")[2].strip() and rest[:1].isalpha()
+    title = _TITLE.match(run[match.end() :] + after)
+    heading = title is not None and not lead.rpartition("\n")[2].strip()
     return not heading or any(len(octet) > 1 for octet in match.group().split("."))
+
+
+def _ip6_length(text: str) -> int:
+    """Characters of the public IPv6 address that `text` begins with, or 0."""
+    match = _IP6.match(text)
+    if match is None:
+        return 0
+    found = match.group()
+    if not found.endswith("::"):  # a colon behind an address is none of its own
+        found = found.rstrip(":")
+    few = found.count(":") < _FEW_COLONS
+    if not _public(found):
+        return 0
+    if few and (found.endswith("::") or ipaddress.ip_address(found) not in _ALLOCATED):
+        return 0
+    return len(found)
 
 
 def _public(text: str) -> bool:
@@ -249,6 +309,8 @@ def _public(text: str) -> bool:
         address = ipaddress.ip_address(text)
     except ValueError:
         return False
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
     return address.is_global and not address.is_multicast
 
 

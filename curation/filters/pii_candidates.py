@@ -16,16 +16,15 @@ import numpy.typing as npt
 from curation.arrow import TextBuffers
 
 MAIL = 0  # an @ with something on both sides
-NUMBER = 1  # a run of digits and separators: 7 digits or three points in it
+NUMBER = 1  # a run of digits (those of pii_fold too) and separators: 7 digits or three points in it
 IPV6 = 2  # a run of hexadecimal digits and colons
 CODE = 3  # two capitals and two digits, or six capitals and two digits
 TOKEN = 4  # the prefix of a secret
 
 _MIN_DIGITS = 7  # of the shortest telephone number
-_LONGEST_CODE = 42  # IBAN of 34 characters in groups of four
 _LONGEST_MAIL = 256
 
-_ALNUM, _DIGIT, _UPPER, _HEX, _LOCAL = 1, 2, 4, 8, 16
+_ALNUM, _DIGIT, _UPPER, _HEX, _LOCAL, _LEAD = 1, 2, 4, 8, 16, 32
 
 
 def _byte_classes() -> npt.NDArray[np.uint8]:
@@ -38,6 +37,8 @@ def _byte_classes() -> npt.NDArray[np.uint8]:
         table[b] |= _HEX * (char in "0123456789abcdefABCDEF")
         table[b] |= _LOCAL * (char.isalnum() or char in "._%+'-")
     table[128:] |= _LOCAL
+    for b in (0xD9, 0xDB, 0xE0, 0xEF):  # with which digits of other scripts and full-width @ begin
+        table[b] |= _LEAD
     return table
 
 
@@ -69,11 +70,56 @@ def compile_prefixes(prefixes: Sequence[str]) -> Prefixes:
 
 
 @numba.njit(inline="always")
-def _dash_or_space(data, i, end):  # type: ignore[no-untyped-def]
-    """Bytes of a no-break space (2), a hyphen or dash (3) at i, or 0."""
-    if i + 1 < end and data[i] == 0xC2 and data[i + 1] == 0xA0:
-        return 2
-    if i + 2 < end and data[i] == 0xE2 and data[i + 1] == 0x80 and 0x90 <= data[i + 2] <= 0x93:
+def _other_digit(data, i, end):  # type: ignore[no-untyped-def]
+    """Bytes of an Arabic-Indic, Persian (2), Devanagari or full-width digit (3) at i, or 0."""
+    if i + 1 >= end:
+        return 0
+    b, second = data[i], data[i + 1]
+    if b == 0xD9:
+        return 2 if 0xA0 <= second <= 0xA9 else 0
+    if b == 0xDB:
+        return 2 if 0xB0 <= second <= 0xB9 else 0
+    if i + 2 >= end:
+        return 0
+    if b == 0xE0:
+        return 3 if second == 0xA5 and 0xA6 <= data[i + 2] <= 0xAF else 0
+    return 3 if b == 0xEF and second == 0xBC and 0x90 <= data[i + 2] <= 0x99 else 0
+
+
+@numba.njit(inline="always")
+def _full_width(data, i, end, third):  # type: ignore[no-untyped-def]
+    """Whether a character of U+FF00 to U+FF3F stands at i whose last byte is `third`."""
+    return i + 2 < end and data[i] == 0xEF and data[i + 1] == 0xBC and data[i + 2] == third
+
+
+@numba.njit(cache=True, nogil=True)
+def _separator(data, i, end):  # type: ignore[no-untyped-def]
+    """(bytes, whether it is a full stop) of a separator in numbers at i; 0 bytes for none."""
+    b = data[i]
+    if b < 0x80:
+        joins = b == 32 or b == 45 or b == 46 or b == 47 or b == 40 or b == 41 or b == 43
+        return (1 if joins else 0), b == 46
+    if b == 0xC2:
+        return (2 if i + 1 < end and data[i + 1] == 0xA0 else 0), False
+    if i + 2 >= end:
+        return 0, False
+    second, third = data[i + 1], data[i + 2]
+    if b == 0xE2 and second == 0x80:  # hyphens and dashes, narrow no-break space
+        return (3 if 0x90 <= third <= 0x93 or third == 0xAF else 0), False
+    if b == 0xE3 and second == 0x80:  # ideographic space
+        return (3 if third == 0x80 else 0), False
+    if b == 0xEF and second == 0xBC:  # full-width ( ) + - . /
+        joins = 0x88 <= third <= 0x8F and third != 0x8A and third != 0x8C
+        return (3 if joins else 0), third == 0x8E
+    return 0, False
+
+
+@numba.njit(inline="always")
+def _opening(data, begin, i):  # type: ignore[no-untyped-def]
+    """Bytes of a plus or an opening bracket that ends before i, or 0."""
+    if i > begin and (data[i - 1] == 43 or data[i - 1] == 40):
+        return 1
+    if i - 3 >= begin and (_full_width(data, i - 3, i, 0x8B) or _full_width(data, i - 3, i, 0x88)):
         return 3
     return 0
 
@@ -87,20 +133,19 @@ def _number_end(data, start, end, classes):  # type: ignore[no-untyped-def]
     points = 0
     gap = 0
     while i < end:
-        b = data[i]
-        if classes[b] & _DIGIT:
+        c = classes[data[i]]
+        size = 1 if c & _DIGIT else _other_digit(data, i, end) if c & _LEAD else 0
+        if size:
             digits += 1
             gap = 0
-            i += 1
+            i += size
             last = i
             continue
-        size = 1
-        if not (b == 32 or b == 45 or b == 46 or b == 47 or b == 40 or b == 41 or b == 43):
-            size = _dash_or_space(data, i, end) if b >= 0x80 else 0
+        size, point = _separator(data, i, end)
         gap += 1
         if size == 0 or gap > 2:
             break
-        points += b == 46
+        points += point
         i += size
     return last, digits, points
 
@@ -115,30 +160,44 @@ def _scan(data, offsets, classes, prefixes, most, kinds, documents, starts, ends
         i = begin
         while i < end:
             b = data[i]
+            c = classes[b]
+            digit = c & _DIGIT
+            at = 1 if b == 64 else 0
+            if b >= 0x80:
+                if c & _LEAD:
+                    digit = _other_digit(data, i, end)
+                    at = 3 if _full_width(data, i, end, 0xA0) else 0
+                if not digit and not at:
+                    i += 1
+                    continue
             kind = -1
             a = i
             z = i + 1
             step = i + 1
-            c = classes[b]
             before = data[i - 1] if i > begin else np.uint8(32)
             inner = classes[before] & _ALNUM or before == 95
-            if c & _DIGIT:
+            if digit:
                 z, digits, points = _number_end(data, i, end, classes)
                 step = z
-                while a > begin and (data[a - 1] == 43 or data[a - 1] == 40) and i - a < 2:
-                    a -= 1
+                for _ in range(2):
+                    a -= _opening(data, begin, a)
                 if (digits >= _MIN_DIGITS or points >= 3) and (a < i or not inner):
                     kind = NUMBER
-            elif b == 64:
+            elif at:
+                z = i + at
                 while a > begin and i - a < _LONGEST_MAIL and classes[data[a - 1]] & _LOCAL:
+                    if a - 3 >= begin and _full_width(data, a - 3, a, 0xA0):
+                        break
                     a -= 1
                 while z < end and z - i < _LONGEST_MAIL and classes[data[z]] & _LOCAL:
+                    if _full_width(data, z, end, 0xA0):
+                        break
                     z += 1
                 while a < i and data[a] & 0xC0 == 0x80:  # the limit may cut a character
                     a += 1
                 while z < end and data[z] & 0xC0 == 0x80:
                     z -= 1
-                if a < i and z > i + 3:
+                if a < i and z > i + at + 2:
                     kind = MAIL
             elif b == 58:
                 colons = 0
@@ -157,7 +216,7 @@ def _scan(data, offsets, classes, prefixes, most, kinds, documents, starts, ends
                     z += 1
                 if z > i:
                     step = max(z, i + 1)
-                if whole and (colons == 7 or (double and colons >= 3)) and digits:
+                if whole and (colons == 7 or (double and colons >= 2)) and digits:
                     kind = IPV6
             elif c & _UPPER and not inner:
                 k = i + 1
@@ -172,12 +231,6 @@ def _scan(data, offsets, classes, prefixes, most, kinds, documents, starts, ends
                 ):
                     kind = CODE
                     z = k + 2
-                    while (
-                        z < end
-                        and z - i < _LONGEST_CODE
-                        and (classes[data[z]] & (_DIGIT | _UPPER) or data[z] == 32)
-                    ):
-                        z += 1
                     step = k
             if kind < 0 and i + 1 < end and prefixes.pairs[np.int64(b) << 8 | data[i + 1]]:
                 for p in range(len(prefixes.offsets) - 1):

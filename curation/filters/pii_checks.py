@@ -69,7 +69,8 @@ def iban_length(text: str) -> int:
         if len(compact) == length:
             follows = text[end : end + 1]
             number = "".join(str(int(c, 36)) for c in compact[4:] + compact[:4])
-            return end if not follows.isalnum() and int(number) % 97 == 1 else 0
+            ends = not (follows.isascii() and follows.isalnum())
+            return end if ends and int(number) % 97 == 1 else 0
     return 0
 
 

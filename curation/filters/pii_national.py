@@ -227,7 +227,8 @@ def canada(text: str) -> bool:
 
 
 def _numbers(*rows: tuple[str, Callable[[str], bool]]) -> tuple[NationalNumber, ...]:
-    return tuple(NationalNumber(re.compile(pattern), check) for pattern, check in rows)
+    # letters of other scripts end a number: 身份证号...X请, 900101-1234568입니다
+    return tuple(NationalNumber(re.compile(pattern, re.ASCII), check) for pattern, check in rows)
 
 
 #: In runs of digits.

@@ -2,7 +2,7 @@
 
 Without a word such as "Tel." before it, a number must show by its form that it is one: `+` and a
 country code (ITU E.164), the North American plan (NANP), or a trunk prefix or bracketed area code
-with groups as printed. Runs are latin-1 views of UTF-8 bytes, so that places are byte offsets.
+with groups as printed. Runs are folded to ASCII (curation.filters.pii_fold).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COUNTRY = (
     r"|4(?:[013-9]|2[013])|5(?:[1-8]|0\d|9\d)|6(?:[0-6]|7[02-9]|8[0-35-9]|9[0-2])"
     r"|8(?:[1246]|0[08]|5[02-6]|7[08]|8[0-368])|9(?:[0-58]|6[0-8]|7[0-7]|9[2-68]))"
 )
-_S = r"(?:[ .\-/]|\xc2\xa0|\xe2\x80[\x90-\x93])"  # one separator
+_S = r"[ .\-/]"  # one separator
 _JOIN = rf"(?:{_S}|[()]|\) |-\(| \()"
 
 _INTERNATIONAL = re.compile(rf"\(?\+ ?\(?{_COUNTRY}\)?(?:{_JOIN}{{0,2}}\d+)+")
@@ -34,9 +34,10 @@ _TRUNK = re.compile(
     r"|0\d{2,3} \d{2,3} \d\d \d\d"
     r"|0\d{2,4} \d{3,8}(?: \d{3,8}){0,2})(?!\d)"
 )
-# (11) 91234-5678, 8 (495) 123-45-67
+# (11) 91234-5678, 8 (495) 123-45-67; not the year and pages of Z. Phys. 33 (1925) 879-893
 _BRACKETS = re.compile(
-    r"(?<![\d/.-])(?:[08][ -]?)?\([1-9]\d{1,4}\)[ -]?\d{2,5}[ -]\d{2,4}(?:[ -]\d{2,4})?(?!\d)"
+    r"(?<![\d/.-])(?<!\d )(?:[08][ -]?)?\((?!(?:1[5-9]|20)\d\d\))[1-9]\d{1,4}\)"
+    r"[ -]?\d{2,5}[ -]\d{2,4}(?:[ -]\d{2,4})?(?!\d)"
 )
 # Chinese mobile numbers in groups, Russian numbers with the old trunk prefix 8
 _GROUPS = re.compile(
@@ -46,17 +47,20 @@ _LOOSE = re.compile(rf"(?<!\d)[(+]{{0,2}}\d(?:(?:{_JOIN}| [-/] )?\d){{6,14}}(?!\
 
 _DATE = re.compile(
     r"(?<!\d)(?:(?:19|20)\d\d[-./ ][01]?\d[-./ ][0-3]?\d"
-    r"|[0-3]?\d[-./][0-3]?\d[-./](?:(?:19|20)\d\d|\d\d))"
+    r"|[0-3]?\d(?P<s>[-./])[0-3]?\d(?P=s)(?:(?:19|20)\d\d|\d\d)(?!(?P=s)\d))"  # not 01.23.45.67.89
     r"(?!\d)"
 )
-_YEARS = re.compile(r"(?:1[5-9]|20)\d\d ?(?:[-/]|\xe2\x80[\x90-\x93]) ?(?:1[5-9]|20)\d\d")
-_EXTENSION = re.compile(r" ?(?:x|ext\.?|#) ?\d{1,6}(?!\d)", re.IGNORECASE)
+_YEARS = re.compile(r"(?:1[5-9]|20)\d\d ?[-/] ?(?:1[5-9]|20)\d\d")
+_EXTENSION = re.compile(r" ?(?:x|ext\.?|#) ?[0-9]{1,6}(?![0-9])", re.IGNORECASE)
+
+# +20 000 000: no national number has such a group first, few have one at all
+_AMOUNT = re.compile(r"\+ ?\d{1,3}(?:[ .]\d{3})*[ .]000(?:[ .]\d{3})*\Z")
 
 _GOES_ON = re.compile(r"[A-Za-z_%=]")
 
 _SHORTEST, _LONGEST = 7, 15  # digits; E.164 allows 15
 _SHORTEST_INTERNATIONAL = 8
-_LONGEST_ONE = 11  # with country codes 1 and 7
+_WITH_ONE = 11  # with country codes 1 and 7, neither more nor less
 _SHORTEST_NATIONAL = 9
 _LONGEST_NATIONAL = 12
 
@@ -96,13 +100,15 @@ def _hyphen_isbn(text: str) -> bool:
 def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
     for match in _INTERNATIONAL.finditer(run):
         start, end = match.span()
-        most = _LONGEST_ONE if re.match(r"\(?\+ ?\(?[17]", match.group()) else _LONGEST
+        one = re.match(r"\(?\+ ?\(?[17]", match.group()) is not None
+        least, most = (_WITH_ONE,) * 2 if one else (_SHORTEST_INTERNATIONAL, _LONGEST)
         while _digits(run[start:end]) > most:  # another number follows in the run
             cut = re.match(r".*\d(?=\D+\d)", run[start:end])
             if cut is None:
                 break
             end = start + cut.end()
-        if _SHORTEST_INTERNATIONAL <= _digits(run[start:end]) <= most:
+        found = run[start:end]
+        if least <= _digits(found) <= most and not _AMOUNT.match(found):
             yield start, end, False
     for pattern, least, most, certain in (
         (_PREFIX_00, _SHORTEST_INTERNATIONAL + 2, _LONGEST + 2, False),

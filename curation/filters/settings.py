@@ -183,6 +183,10 @@ class PiiSettings(Settings):
     file_suffixes: tuple[str, ...] = Field(
         description="endings that make name@2x.png a file and no e-mail address"
     )
+    other_domains: tuple[str, ...] = Field(
+        description="top-level domains of e-mail addresses in scripts other than Latin, Greek and "
+        "Cyrillic"
+    )
     service_accounts: tuple[str, ...] = Field(
         description="names before the @ that are no person's: git@host"
     )
