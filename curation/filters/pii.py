@@ -184,7 +184,8 @@ def _judge(
         run = bytes(view[start:end]).decode()
         after = bytes(view[end : min(end + _BEHIND, last)]).decode(errors="ignore")
         whole = run + after
-        for name, a, b in _numbers(*map(fold_number, (run, before, after)), context):
+        folded = fold_number(run), fold_number(before), fold_number(after)
+        for name, a, b in _numbers(*folded, context):
             yield name, start + _size(whole[:a]), start + _size(whole[:b])
     elif kind == pc.IPV6:
         text = bytes(view[start : min(start + _LONGEST_IP6, last)]).decode(errors="ignore")
