@@ -327,14 +327,20 @@ def _spellings(
     return found
 
 
-def run(run: StageRun) -> dict[str, Any]:
-    """Cut the lines that occur more than `max_occurrences` times in their bucket."""
-    settings: LineDedupSettings = run.settings
+def check_indexes(settings: LineDedupSettings) -> list[Indexed]:
+    """The files of the indexes that the settings name. Raises ConfigError where one can't serve."""
     indexed: list[Indexed] = []
     for priority, path in enumerate(settings.index.against):
         shared = ["normalization", "per_language", "count_per_document", "min_line_characters"]
         check_settings(path, "dedup-lines", settings, shared)
         indexed += index_files(path, "dedup-lines", priority)
+    return indexed
+
+
+def run(run: StageRun) -> dict[str, Any]:
+    """Cut the lines that occur more than `max_occurrences` times in their bucket."""
+    settings: LineDedupSettings = run.settings
+    indexed = check_indexes(settings)
     inputs = [(s.name, s.fingerprint) for s in run.inputs]
     inputs += [(i.name, i.fingerprint) for i in indexed]
     if manifest := run.complete(inputs):

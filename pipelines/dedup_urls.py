@@ -204,7 +204,8 @@ class WriteUrlIndex:
         return Result({name: write_run(folder, name, "key", columns)})
 
 
-def _indexed(settings: UrlDedupSettings) -> list[Indexed]:
+def check_indexes(settings: UrlDedupSettings) -> list[Indexed]:
+    """The files of the indexes that the settings name. Raises ConfigError where one can't serve."""
     found: list[Indexed] = []
     for priority, path in enumerate(settings.index.against):
         check_settings(path, "dedup-urls", settings, ["canonical"])
@@ -225,7 +226,7 @@ def _index(run: StageRun, judged: Sequence[dict[str, Any]]) -> list[dict[str, An
 
 def run(run: StageRun) -> dict[str, Any]:
     """Keep the newest capture of each URL (or what the recipe's policy says)."""
-    indexed = _indexed(run.settings)
+    indexed = check_indexes(run.settings)
     inputs = [(s.name, s.fingerprint) for s in run.inputs]
     inputs += [(i.name, i.fingerprint) for i in indexed]
     if manifest := run.complete(inputs):

@@ -21,11 +21,14 @@ from curation.readers import InputFile, discover
 from curation.recipe import STAGES, Recipe, check_order
 from pipelines.engine.execute import Executor
 from pipelines.engine.files import Folder, fingerprint
-from pipelines.engine.stage import MANIFEST, Shard, StageRun, stage_inputs
+from pipelines.engine.stage import MANIFEST, Shard, StageRun, set_aside_readers, stage_inputs
 from pipelines.facts import stage_facts
+from pipelines.named_files import check_named_files
 
 #: The resolved recipe beside the stage folders; `curate report` and `why` read the stages from it.
 RECIPE_FILE = "recipe.yaml"
+#: What `pipelines.report` writes beside it.
+REPORT_PAGE, REPORT_DATA = "report.html", "report.json"
 _LOCK = ".lock"
 #: Sections of the recipe that a stage reads besides its own.
 _ALSO_READS = {"extract": ("readers",), "mix": ("tokenize",)}
@@ -64,6 +67,8 @@ def plan(
             raise ConfigError("no input: name files with --input, or in the recipe as inputs:")
     elif not given:
         given = (_complete_before(chosen[0], recipe, folder),)
+    for stage in chosen:
+        check_named_files(stage, recipe.settings(stage))
     facts = {
         stage: stage_facts(stage, [recipe.settings(stage), *_also(stage, recipe).values()])
         for stage in chosen
@@ -139,8 +144,11 @@ def run_plan(
     with locked(work.output):
         if fresh:
             for stage in work.stages:
+                set_aside_readers(work.output / stage, _stage_folders(work))
                 work.output.remove(stage)
         _write_recipe(work)
+        for name in (REPORT_PAGE, REPORT_DATA):
+            work.output.remove(name)  # of what the folder held before
         inputs = work.inputs
         for stage in work.stages:
             for mix in mixes_of(stage, work):
@@ -153,6 +161,12 @@ def run_plan(
                 _check_alarms(manifests[stage])
             inputs = ((work.output / stage).url,)
     return manifests
+
+
+def _stage_folders(work: Plan) -> tuple[Folder, ...]:
+    """Every folder of the run in which a stage may lie."""
+    named = [f"{stage}/{mix}" for stage in ("mix", "tokenize") for mix in work.recipe.mixes]
+    return tuple(work.output / name for name in (*STAGES, *named))
 
 
 def _check_alarms(manifest: dict[str, Any]) -> None:
@@ -225,6 +239,7 @@ def stage_run(
         also,
         work.files if stage == "extract" else (),
         work.recipe.mixes if stage in ("mix", "tokenize") and not mix else (),
+        _stage_folders(work),
     )
 
 

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from curation import recipe
+from curation.errors import InputError
+from curation.tokenize import TokenShards
 from pipelines.cli import STAGE_COMMANDS, main
+from tests.conftest import curate, curate_well
 
 COMMANDS = [
     *("run", *STAGE_COMMANDS, "extract-file", "why", "report", "withdraw"),
@@ -76,6 +79,67 @@ def test_a_missing_model_stops_before_anything_runs(
     assert main(["run", "llama3", "--input", str(page), "--output", str(out), "--set", assign]) == 2
     assert "nowhere/lid.bin: no such model file" in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "filter.signals.perplexity=no/models",
+        "filter.signals.reference=no/references",
+        "filter.signals.dirty_words=no/words",
+        "filter.signals.stop_words=builtin:no/words",
+        "filter.blocklists.lists.adult=no/adult",
+        "filter.blocklists.allow=[no/allowed]",
+        "filter.blocklists.hard_words=no/hard.txt",
+        "dedup-urls.canonical.tracking_parameters=no/names.txt",
+        "dedup-urls.index.against=[no/run]",
+        "dedup-documents.index.against=[no/run]",
+        "dedup-lines.index.against=[no/run]",
+    ],
+)
+def test_a_missing_list_stops_before_anything_runs(
+    assignment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<p>text")
+    out = tmp_path / "out"
+    arguments = ["run", "llama3", "--input", str(page), "--output", str(out)]
+    assert main([*arguments, "--set", assignment]) == 2
+    error = capsys.readouterr().err
+    key, _, path = assignment.partition("=")
+    assert key in error
+    assert path.strip("[]") in error
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_run_that_keeps_nothing_ends_with_a_report(tmp_path: Path) -> None:
+    text = tmp_path / "short.jsonl"
+    text.write_text(json.dumps({"text": "Too few words for the filter.", "url": "http://x/a"}))
+    out = tmp_path / "out"
+    done = curate("run", "llama3", "--input", text, "--output", out, "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "mix: nothing to draw" in done.stdout
+    assert (out / "report.html").exists()
+    with pytest.raises(InputError, match="no shards"):
+        TokenShards(out / "tokenize", batch_size=1)
+
+
+def test_a_run_that_fails_reports_what_is_complete(tmp_path: Path) -> None:
+    text = tmp_path / "text.jsonl"
+    text.write_text(json.dumps({"text": "Some words.", "url": "http://x/a"}))
+    out = tmp_path / "out"
+    arguments = ["run", "llama3", "--input", text, "--output", out, "--workers", "1"]
+    curate_well([*arguments, "--stages", "extract"])
+    (out / "report.html").write_text("of another run")
+    documents = out / "extract" / "documents"
+    (written,) = documents.iterdir()
+    written.write_bytes(b"x" * written.stat().st_size)
+    done = curate(*arguments, "--stages", "extract,dedup-urls")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "extract" in (out / "report.html").read_text()
 
 
 def test_recipes_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:

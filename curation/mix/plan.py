@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from curation.errors import ConfigError, InputError
+from curation.errors import ConfigError
 from curation.mix.columns import cell_names, rows
 from curation.mix.ranks import Ranks
 from curation.mix.settings import Mixture
@@ -201,7 +201,8 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
     A domain's share of the budget is divided among inputs in proportion to tokens times weight,
     none beyond `max_epochs` of the domain and of the input. With `budget: auto` the budget is the
     most that no domain, of those that have any tokens, falls short of. Raises ConfigError on
-    documents of a domain without a share, InputError when there is nothing to draw.
+    documents of a domain without a share. Where there is nothing to draw, nothing is drawn: with
+    `budget: auto` the budget is 0.
     """
     table = totals.to_pylist()
     unknown = sorted({r["domain"] for r in table} - set(settings.domains))
@@ -217,12 +218,7 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
         for domain, mix in settings.domains.items()
         if mix.share > 0 and possible[domain] > 0
     ]
-    if not limits:
-        raise InputError(
-            f"mix: no domain that has a share has any tokens: of {_total(table, 'documents'):,} "
-            f"documents, limits of length and topic leave {_total(table, 'eligible_documents'):,}"
-        )
-    most = math.floor(min(limits))
+    most = math.floor(min(limits, default=0))
     budget = most if settings.budget == "auto" else settings.budget
     wanted = _apportion(budget, {d: mix.share for d, mix in settings.domains.items()})
     cells = []
@@ -241,10 +237,6 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
     ]
     ordered = tuple(sorted(cells, key=lambda c: (c.source, c.domain)))
     return MixPlan(settings, budget, most, wanted, ordered, tuple(short))
-
-
-def _total(table: list[dict[str, Any]], column: str) -> int:
-    return sum(row[column] for row in table)
 
 
 def _epochs(domain: str, source: str, settings: Mixture) -> float:

@@ -48,6 +48,8 @@ def _line(name: str, share: str, wanted: str, row: dict[str, Any]) -> list[str]:
 
 def advice(mix: MixPlan) -> list[str]:
     """What is short and what would fill it, a sentence each."""
+    if not mix.most:
+        return ["nothing to draw: no domain that has a share has any tokens"]
     lines = [_sentence(shortage) for shortage in mix.short]
     if any(shortage.epochs_needed is not None for shortage in mix.short):
         lines.append(f"a budget of {mix.most:,} tokens would be filled with what there is")

@@ -147,6 +147,9 @@ def _epoch_seed(seed: int, epoch: int) -> int:
 
 def _open_shards(folder: Path) -> list[npt.NDArray]:
     """Rows [sequences, context_length] of every shard, memory-mapped."""
+    # A stage folder has commit records in `shards`; its manifest is written last.
+    if (folder / "shards").is_dir() and not (folder / "manifest.json").exists():
+        raise InputError(f"{folder}: no manifest.json: the stage is not complete; run it again")
     shards: list[npt.NDArray] = []
     for path in sorted(folder.glob("*.bin")):
         index = read_index(path.with_suffix(".idx"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
 
 from rich.console import Console
 
-from curation.errors import AlarmError, ConfigError
+from curation.errors import AlarmError, ConfigError, CurationError, InputError, WorkerError
 from curation.recipe import load
 from pipelines.commands import INDEXED_STAGES
 from pipelines.engine.execute import Executor, parse_beam_args
@@ -36,8 +37,10 @@ def run(options: argparse.Namespace) -> int:
     with open_display(mode) as display, Executor(runner, display) as executor:
         try:
             run_plan(work, executor, options.fresh, options.strict)
-        except AlarmError:
-            _report(work, quiet=True, as_json=False)
+        except (AlarmError, InputError, WorkerError):
+            # What is complete can be looked at, and no report of an earlier run stays beside it.
+            with contextlib.suppress(CurationError):
+                _report(work, quiet=True, as_json=False)
             raise
     _report(work, quiet=options.quiet, as_json=options.log_format == "json")
     return 0

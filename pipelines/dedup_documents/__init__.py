@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from curation.dedup.settings import AlarmSettings
+from curation.dedup.settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup_documents.clusters import Clusters
 from pipelines.dedup_documents.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.link import Link
@@ -34,6 +34,11 @@ from pipelines.engine.tasks import Task
 _LINK_BYTES = 32 << 20
 
 Records = list[dict[str, Any]]
+
+
+def check_indexes(settings: DocumentDedupSettings) -> None:
+    """Raise ConfigError where an index that the settings name can't serve."""
+    indexed_shards(settings, 0)
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -27,7 +27,7 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-from curation.errors import WorkerError
+from curation.errors import CurationError, WorkerError
 from pipelines.engine.pipeline import build
 from pipelines.engine.shuffle import build_gathered
 from pipelines.engine.tasklist import TaskList
@@ -40,6 +40,15 @@ _BUNDLE_BYTES = 16 << 20
 
 _counters: Any = None  # shared int64 [workers, 2]: documents read and kept since the step began
 _slot = 0
+
+
+def _not_explained(record: logging.LogRecord) -> bool:
+    """False for errors that the command line tells in one line: Beam would add a traceback."""
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    return not isinstance(error, CurationError) or isinstance(error, WorkerError)
+
+
+logging.getLogger("apache_beam.runners.common").addFilter(_not_explained)
 
 
 def run_in_memory(work: TaskList, bundle: Sequence[int], gathered: bool = False) -> None:

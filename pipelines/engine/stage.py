@@ -23,6 +23,8 @@ from pipelines.engine.tasks import Step, Task
 
 MANIFEST = "manifest.json"
 TIMINGS = "timings.json"
+#: Where the manifest of a stage waits whose input is being made anew: see `set_aside_readers`.
+WAITING = f"{SCRATCH}/{MANIFEST}"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class StageRun:
     also: dict[str, Any] = field(default_factory=dict)  # other sections that the stage reads
     files: tuple[InputFile, ...] = ()  # raw input of the first stage
     beside: tuple[str, ...] = ()  # folders inside this one that are not the stage's own
+    others: tuple[Folder, ...] = ()  # stage folders of the same run
 
     @property
     def documents(self) -> int:
@@ -70,10 +73,11 @@ class StageRun:
         Where only other stages' part of the recipe changed, its name and hash are brought up to
         date: the outputs do not depend on them.
         """
-        if not self.folder.exists(MANIFEST):
+        name = MANIFEST if self.folder.exists(MANIFEST) else WAITING
+        if not self.folder.exists(name):
             return None
         try:
-            manifest: dict[str, Any] = self.folder.read_json(MANIFEST)
+            manifest: dict[str, Any] = self.folder.read_json(name)
             files = manifest["files"]
             if manifest["key"] != self.key(inputs):
                 return None
@@ -82,15 +86,17 @@ class StageRun:
         sizes = self.folder.tree()
         if not all(sizes.get(n) == f["bytes"] for n, f in files.items()):
             return None
-        if manifest["recipe"] != self.recipe:
+        if manifest["recipe"] != self.recipe or name == WAITING:
             manifest["recipe"] = self.recipe
             self.folder.write_json(MANIFEST, manifest)
         self.folder.remove(SCRATCH)
         return manifest
 
     def begin(self) -> None:
-        """From here to `finish` the stage does not exist for others."""
+        """From here to `finish` the stage, and what was made of it, does not exist for others."""
+        set_aside_readers(self.folder, self.others)
         self.folder.remove(MANIFEST)
+        self.folder.remove(WAITING)
         self.folder.remove(TIMINGS)
 
     def finish(
@@ -150,6 +156,31 @@ class StageRun:
                 step[quantity] += record[quantity]
             step["tasks"] += 1
         return {"steps": steps}
+
+
+def set_aside_readers(folder: Folder, others: Sequence[Folder]) -> None:
+    """Take the mark of completion from the stages that read the documents of this one, and so on.
+
+    Their files would look complete though they are of other documents than those to come. Nothing
+    is lost: the manifest waits in the scratch folder, and counts again if the same input returns.
+    """
+    try:
+        files = folder.read_json(MANIFEST)["files"]
+    except (InputError, KeyError, TypeError):
+        return
+    made = {f["sha256"] for name, f in files.items() if name.startswith("documents/")}
+    for other in others:
+        if other.url == folder.url or not other.exists(MANIFEST):
+            continue
+        try:
+            manifest = other.read_json(MANIFEST)
+            read = {held["fingerprint"] for held in manifest["inputs"]}
+        except (InputError, KeyError, TypeError):
+            continue
+        if made & read:
+            set_aside_readers(other, [o for o in others if o.url != folder.url])
+            other.write_json(WAITING, manifest)
+            other.remove(MANIFEST)
 
 
 def stage_inputs(paths: Sequence[str]) -> list[Shard]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipelines.engine.files import SCRATCH, Folder
-from pipelines.run import dumps
+from pipelines.run import REPORT_DATA, REPORT_PAGE, dumps
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --bar: #2a7f62; --lost: #b5533c; }
@@ -27,10 +27,10 @@ code, .id { font-family: ui-monospace, monospace; font-size: .85em; overflow-wra
 
 def write_report(folder: Folder, facts: dict[str, Any]) -> str:
     """Write both files into the run folder; return the path of report.html."""
-    folder.write_bytes("report.json", dumps(facts).encode() + b"\n")
-    folder.write_bytes("report.html", render(facts).encode())
+    folder.write_bytes(REPORT_DATA, dumps(facts).encode() + b"\n")
+    folder.write_bytes(REPORT_PAGE, render(facts).encode())
     folder.remove(SCRATCH)
-    return f"{folder.shown}/report.html"
+    return f"{folder.shown}/{REPORT_PAGE}"
 
 
 def render(facts: dict[str, Any]) -> str:

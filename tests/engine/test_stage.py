@@ -13,7 +13,7 @@ from curation.errors import InputError
 from curation.schema import DOCUMENTS
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
-from pipelines.engine.stage import StageRun, stage_inputs
+from pipelines.engine.stage import StageRun, set_aside_readers, stage_inputs
 from pipelines.engine.tasks import Task
 from tests.engine.toys import WriteName
 
@@ -53,6 +53,40 @@ def test_a_change_elsewhere_in_the_recipe_only_renames(tmp_path: Path) -> None:
         manifest = stage(tmp_path, executor, recipe="other").complete(INPUTS)
         assert manifest is not None
         assert manifest["recipe"] == {"name": "other"}
+
+
+def test_what_was_made_of_changed_documents_is_not_complete(tmp_path: Path) -> None:
+    folders = [Folder(str(tmp_path / name)) for name in ("first", "second", "third", "other")]
+    with Executor(parse_beam_args([], 0)) as executor:
+        first = finished(tmp_path / "first", executor)
+        made = [
+            (n, f["sha256"]) for n, f in first.folder.read_json("manifest.json")["files"].items()
+        ]
+        for name, inputs in (("second", made), ("third", made[:1]), ("other", INPUTS)):
+            run = stage(tmp_path / name, executor)
+            run.run(WriteName(), TASKS)
+            run.finish(TASKS, inputs)
+        first.others = tuple(folders)
+        first.begin()
+        assert [f.exists("manifest.json") for f in folders] == [False, False, False, True]
+        # The same input again: the mark comes back, and nothing is done anew.
+        assert stage(tmp_path / "second", executor).complete(made)
+        assert folders[1].exists("manifest.json")
+        # Other input: what waited does not count any more, whatever comes after.
+        third = stage(tmp_path / "third", executor)
+        assert not third.complete(INPUTS)
+        third.begin()
+        assert not third.complete(made[:1])
+
+
+def test_stages_further_down_lose_their_mark_too(tmp_path: Path) -> None:
+    folders = [Folder(str(tmp_path / name)) for name in ("first", "second", "third")]
+    held = {"documents/a.parquet": {"sha256": "1"}}, {"documents/a.parquet": {"sha256": "2"}}, {}
+    read = [], [{"fingerprint": "1"}], [{"fingerprint": "2"}]
+    for folder, files, inputs in zip(folders, held, read, strict=True):
+        folder.write_json("manifest.json", {"files": files, "inputs": inputs})
+    set_aside_readers(folders[0], folders)
+    assert [f.exists("manifest.json") for f in folders] == [True, False, False]
 
 
 def test_strays_of_an_interrupted_run_go(tmp_path: Path) -> None:

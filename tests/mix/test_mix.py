@@ -21,6 +21,7 @@ from curation.mix import (
     MixPlan,
     MixSettings,
     Mixture,
+    advice,
     candidates,
     crossing,
     draw,
@@ -261,6 +262,16 @@ def test_logarithm_agrees_with_the_library(u: float) -> None:
     assert negative_log(np.array([u]))[0] == pytest.approx(-math.log(u), rel=1e-14)
 
 
+def test_nothing_to_draw_is_an_empty_mix() -> None:
+    for settings in (mixing(), mixing(budget=1000)):
+        mix = plan_tables([narrow(0)], settings)
+        assert sum(row["kept"] for row in mix.rows()) == 0
+        assert advice(mix) == ["nothing to draw: no domain that has a share has any tokens"]
+        assert len(draw(narrow(0), mix).repeats) == 0
+    too_long = plan_tables([narrow(50)], mixing(min_tokens=10**9))
+    assert not draw(narrow(50), too_long).repeats.any()
+
+
 def test_bad_input_is_refused() -> None:
     with pytest.raises(ValidationError, match="sum to"):
         mixing(domains={"general": {"share": 0.5, "max_epochs": 1}})
@@ -271,8 +282,6 @@ def test_bad_input_is_refused() -> None:
         mixing(domains={"code": ranked})
     with pytest.raises(ConfigError, match="no share for the domains"):
         plan_tables([narrow(50)], mixing(domains={"code": {"share": 1, "max_epochs": 1}}))
-    with pytest.raises(InputError, match="any tokens"):
-        plan_tables([narrow(0)], mixing())
     table = narrow(50)
     open_plan = plan(stats(table, mixing()), mixing())
     with pytest.raises(ConfigError, match="no cuts"):
