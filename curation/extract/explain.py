@@ -119,7 +119,7 @@ def _notes(judged: Judged, settings: ExtractSettings) -> Iterator[str]:
     if judged.fate.article:
         yield "judged as an article: a block needs the threshold of articles"
     else:
-        yield "judged as a page without one sure body of text: a block needs the open threshold"
+        yield "judged as a page without one sure body of text: a block needs the page's own threshold"
     if len(judged.fate.kept) > settings.max_judged_blocks:
         yield "so many blocks that those of one kind share a judgement"
     if judged.shows_hidden:

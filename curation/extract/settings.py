@@ -17,8 +17,12 @@ class Decision(BaseModel):
     article_threshold: float = Field(
         ge=0, le=1, description="probability that a block of an article needs to be kept"
     )
-    open_threshold: float = Field(
-        ge=0, le=1, description="probability that a block of any other page needs"
+    recall_weight: float = Field(
+        gt=0, description="of recall against precision in the threshold of any other page"
+    )
+    least_threshold: float = Field(ge=0, le=1, description="below which that never is")
+    likely_probability: float = Field(
+        ge=0, le=1, description="probability from which a block may well be content"
     )
     link_threshold: float = Field(
         ge=0, le=1, description="probability that a block of nothing but links needs at least"
@@ -49,7 +53,7 @@ class Decision(BaseModel):
     sure_share: float = Field(
         ge=0,
         le=1,
-        description="share of the characters over `open_threshold` that are sure in an article",
+        description="share of the characters over `likely_probability` that are sure in an article",
     )
     comment_threshold: float = Field(
         ge=0, le=1, description="probability that readers' comments below an article need"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from curation.extract import default_settings
-from curation.extract.decide import decide, places
+from curation.extract.decide import CUTS, best_cut, decide, places
 from curation.extract.features import COUNT, NAMES
 from curation.extract.scan import scan
 
+Floats = npt.NDArray[np.float64]
 DECISION = default_settings().decision
 LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
 
@@ -25,10 +30,38 @@ def kept(
     return [bool(one) for one in fate.kept]
 
 
-def test_an_article_is_held_to_the_higher_threshold_and_other_pages_to_the_lower() -> None:
-    between = (DECISION.article_threshold + DECISION.open_threshold) / 2
-    assert kept(f"<p>{LONG}</p><div>short</div>", [0.99, between]) == [True, False]
-    assert kept("<p>some</p><div>short</div>", [0.7, between]) == [True, True]
+def test_an_article_is_held_to_its_threshold_and_other_pages_to_their_own() -> None:
+    below = DECISION.article_threshold - 0.1
+    assert kept(f"<p>{LONG}</p><div>short</div>", [0.99, below]) == [True, False]
+    assert kept("<p>some</p><div>short</div>", [0.7, below]) == [True, True]
+    assert kept(f"<p>{LONG}</p><div>{LONG}</div>", [0.8, 0.2]) == [True, False]
+    assert kept(f"<p>{LONG}</p><div>{LONG}</div>", [0.3, 0.2]) == [True, True]
+
+
+def expected_f(score: Floats, weight: Floats, cut: float, recall_weight: float) -> float:
+    """Sum over what may be content."""
+    kept = weight[score >= cut].sum()
+    sizes = [weight[score >= (other + 0.5) / CUTS].sum() for other in range(CUTS)]
+    shared = [(min(kept, size), kept + recall_weight * size) for size in sizes]
+    return float(sum(both / whole for both, whole in shared if whole > 0))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 100), st.integers(1, 500)), min_size=1, max_size=30),
+    st.sampled_from([0.1, 0.25]),
+    st.sampled_from([0.5, 1.0, 1.5]),
+)
+def test_the_cut_is_that_of_the_highest_expected_f(
+    blocks: list[tuple[int, int]], least: float, recall_weight: float
+) -> None:
+    score = np.array([one / 100 for one, _ in blocks])
+    weight = np.array([float(one) for _, one in blocks])
+    best = best_cut(score, weight, least, recall_weight)
+    cuts = [(cut + 0.5) / CUTS for cut in range(CUTS) if (cut + 0.5) / CUTS >= least]
+    assert best in cuts
+    assert expected_f(score, weight, best, recall_weight) == pytest.approx(
+        max(expected_f(score, weight, cut, recall_weight) for cut in cuts)
+    )
 
 
 def test_like_blocks_under_one_parent_share_their_fate() -> None:
