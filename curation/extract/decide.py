@@ -233,7 +233,7 @@ def best_cut(score, weight, least, recall_weight):  # type: ignore[no-untyped-de
     """
     above = np.zeros(CUTS + 1, np.float64)  # weight of the blocks over each cut
     for b in range(len(score)):
-        above[min(np.int64(score[b] * CUTS + 0.5), CUTS)] += weight[b]
+        above[min(int(score[b] * CUTS + 0.5), CUTS)] += weight[b]
     for cut in range(CUTS - 1, -1, -1):
         above[cut] += above[cut + 1]
     most = -1.0
