@@ -15,7 +15,7 @@ from curation.extract import scanned as s
 from curation.extract.code import language_of
 from curation.extract.formulas import tex
 from curation.extract.listings import Listings
-from curation.extract.tables import CELL_BYTES, rows_and_cells
+from curation.extract.tables import CELL_BYTES, data_rows
 
 _LANGUAGE_LEVELS = 4  # elements around code whose class may name its language
 
@@ -32,28 +32,26 @@ def assemble(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
     """Text of the kept blocks [n] of a scanned page.
 
     A block is a line (or the lines it has), cells of a row stand on one line with ` | ` between
-    them, code has an empty line before and behind it.
+    them (in tables of data also around empty ones, so that columns stay what they are), code has an
+    empty line before and behind it.
     """
     chosen = np.flatnonzero(kept)
-    row, cell, _ = rows_and_cells(page.e_parent, page.e_tag)
+    joints = Joints.of(page, chosen)
     blob = page.text.tobytes()
     if not len(page.a_at) and not (page.b_flags[chosen] & s.PRE).any():
-        return Assembly(_plain(blob, page, chosen, row, cell), ())
-    elements = page.b_element[chosen].tolist()
+        return Assembly(_plain(blob, page, chosen, joints), ())
+    blocks = chosen.tolist()
     starts, ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
     flags = page.b_flags[chosen].tolist()
-    # Longer cells are lines of their own.
-    small = page.b_end[chosen] - page.b_start[chosen] < CELL_BYTES
-    rows = np.where(small, row[page.b_element[chosen]], -1).tolist()
-    cells = cell[page.b_element[chosen]].tolist()
+    beside, empty = joints.beside.tolist(), joints.empty.tolist()
     atoms = Atoms.of(page)
     first_atoms = np.searchsorted(atoms.at, page.b_start[chosen]).tolist()
     last_atoms = np.searchsorted(atoms.at, page.b_end[chosen], side="right").tolist()
     out: list[str] = []
     languages: list[str] = []
     previous = -1
-    listings = Listings(source, page, chosen, row, cell)
-    for i, (start, end, element) in enumerate(zip(starts, ends, elements, strict=True)):
+    listings = Listings(source, page, chosen, joints.row, joints.cell)
+    for i, (start, end, block) in enumerate(zip(starts, ends, blocks, strict=True)):
         if first_atoms[i] == last_atoms[i]:
             text = blob[start:end].decode("utf-8", "replace")
         else:
@@ -64,7 +62,7 @@ def assemble(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
             text = listings.text(i, text)
             if not text:
                 continue
-            language = language_around(source, page, element)
+            language = stated_language(source, page, block)
             if language and language not in languages:
                 languages.append(language)
         elif not text or text.isspace():
@@ -73,35 +71,59 @@ def assemble(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
             listed = bool(flags[previous] & s.PRE)
             if code and listed and listings.continues(previous, i):
                 out.append("\n")
-            elif rows[i] >= 0 and rows[previous] == rows[i] and cells[previous] != cells[i]:
+            elif beside[i] and previous == i - 1:
                 out.append(" | ")
             elif code or listed:
                 out.append("\n\n")
             else:
                 out.append("\n")
+        if empty[i]:
+            out.append("| " * empty[i])
         out.append(text)
         previous = i
     return Assembly("".join(out), tuple(languages))
 
 
-def _plain(
-    blob: bytes,
-    page: s.Page,
-    chosen: npt.NDArray[np.int64],
-    row: npt.NDArray[np.int32],
-    cell: npt.NDArray[np.int32],
-) -> str:
+@dataclass(frozen=True)
+class Joints:
+    """Tables: row and cell of each element [m], and of kept blocks [k] how they join the last."""
+
+    row: npt.NDArray[np.int32]
+    cell: npt.NDArray[np.int32]
+    beside: npt.NDArray[np.bool_]  # another cell of the same row as the one before
+    empty: npt.NDArray[np.int32]  # cells without text before it, in tables of data
+
+    @classmethod
+    def of(cls, page: s.Page, chosen: npt.NDArray[np.int64]) -> Joints:
+        in_data, row, cell, _, column = data_rows(page)
+        elements = page.b_element[chosen]
+        # Longer cells are lines of their own.
+        small = page.b_end[chosen] - page.b_start[chosen] < CELL_BYTES
+        rows = np.where(small, row[elements], -1)
+        cells, columns = cell[elements], column[elements]
+        same = np.zeros(len(chosen), np.bool_)
+        same[1:] = (rows[1:] >= 0) & (rows[1:] == rows[:-1])
+        beside = same.copy()
+        beside[1:] &= cells[1:] != cells[:-1]
+        before = np.zeros(len(chosen), np.int32)  # where the first empty cell may stand
+        before[1:] = np.where(same[1:], columns[:-1] + 1, 0)
+        data = (in_data[chosen] >= 0) & (page.b_flags[chosen] & s.PRE == 0)  # no line numbers
+        empty = np.maximum(np.where(data, columns - before, 0), 0)
+        return cls(row, cell, beside, empty.astype(np.int32))
+
+
+def _plain(blob: bytes, page: s.Page, chosen: npt.NDArray[np.int64], joints: Joints) -> str:
     """The same where there is neither code nor formulas, without a look at each block."""
     if not len(chosen):
         return ""
-    starts, ends = page.b_start[chosen], page.b_end[chosen]
-    rows = np.where(ends - starts < CELL_BYTES, row[page.b_element[chosen]], -1)
-    cells = cell[page.b_element[chosen]]
-    beside = (rows[1:] >= 0) & (rows[1:] == rows[:-1]) & (cells[1:] != cells[:-1])
-    parts = [b"\n"] * (2 * len(chosen) - 1)
-    parts[::2] = [blob[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-    for i in np.flatnonzero(beside).tolist():
-        parts[2 * i + 1] = b" | "
+    starts, ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
+    parts = [b"\n"] * (2 * len(chosen))
+    parts[1::2] = [blob[a:b] for a, b in zip(starts, ends, strict=True)]
+    for i in np.flatnonzero(joints.beside).tolist():
+        parts[2 * i] = b" | "
+    for i in np.flatnonzero(joints.empty).tolist():
+        parts[2 * i] += b"| " * int(joints.empty[i])
+    parts[0] = parts[0][1:]
     return b"".join(parts).decode("utf-8", "replace")
 
 
@@ -122,9 +144,8 @@ class Atoms:
     def of(cls, page: s.Page, inline_code: bool = False) -> Atoms:
         """Formulas of a page, and if asked for the edges of its inline code."""
         columns = [page.a_at, page.a_kind, page.a_start, page.a_end]
-        if not inline_code:
-            formulas = page.a_kind < s.CODE_ON
-            columns = [column[formulas] for column in columns]
+        shown = page.a_kind < (s.CODE_CLASS if inline_code else s.CODE_ON)
+        columns = [column[shown] for column in columns]
         return cls(columns[0], *(column.tolist() for column in columns))
 
 
@@ -143,25 +164,36 @@ def with_formulas(
         place, kind = atoms.places[atom], atoms.kinds[atom]
         span = source[atoms.starts[atom] : atoms.ends[atom]].decode("utf-8", "replace")
         if formula := tex(kind, span):
+            display = formula.startswith("$$")  # on lines of their own, unless spaces are around
             parts.append(blob[at:place].decode("utf-8", "replace"))
+            if display and place > start and blob[place - 1] > 32:
+                parts.append("\n")
             parts.append(formula)
+            if display and place < end and blob[place] > 32 and blob[place] not in b".,;:!?)":
+                parts.append("\n")
             at = place
     parts.append(blob[at:end].decode("utf-8", "replace"))
     return "".join(parts)
 
 
-def language_around(source: bytes, page: s.Page, element: int) -> str:
-    """Programming language that the classes around an element state, or ""."""
+def stated_language(source: bytes, page: s.Page, block: int) -> str:
+    """Programming language of a listing by the classes of <code> in it and around it, or ""."""
+    first, last = np.searchsorted(page.a_at, [page.b_start[block], page.b_end[block]])
+    for atom in range(first, last):
+        start, end = page.a_start[atom], page.a_end[atom]
+        if page.a_kind[atom] == s.CODE_CLASS and (name := _language(source[start:end])):
+            return name
+    element = int(page.b_element[block])
     for _ in range(_LANGUAGE_LEVELS):
         if element <= 0:
             break
         start, end = page.e_class[element].tolist()
-        if end > start and (name := _stated_language(source[start:end])):
+        if end > start and (name := _language(source[start:end])):
             return name
         element = int(page.e_parent[element])
     return ""
 
 
 @functools.lru_cache(1 << 10)  # the pieces of a listing have one class
-def _stated_language(classes: bytes) -> str:
+def _language(classes: bytes) -> str:
     return language_of(html.unescape(classes.decode("utf-8", "replace")))

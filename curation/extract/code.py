@@ -18,6 +18,7 @@ def language_of(classes: str) -> str:
     """Programming language that class names state (`language-python`, `brush: js`), or ""."""
     for found in _LANGUAGE.finditer(classes):
         name = found.group(1).lower().rstrip(";")
+        name = name.removeprefix("language-").removeprefix("lang-")
         if name not in _NO_LANGUAGE:
             return name
     return ""

@@ -26,7 +26,7 @@ _LINKED = 0.8  # share of a block's characters in links that makes it one
 _COMMENTS = NAMES.index("region_0")
 _QUESTIONS, _WORDS = NAMES.index("page_questions"), NAMES.index("b_words")
 _LINK_DENSITY = NAMES.index("b_link_density")
-_HIDDEN, _GUTTER = ANCESTOR["hidden"], ANCESTOR["gutter"]
+_HIDDEN, _GUTTER, _HEADING = ANCESTOR["hidden"], ANCESTOR["gutter"], ANCESTOR["heading"]
 _REMARK = np.float32(np.log1p(5.0))  # as `b_words` counts: shorter ones are names, dates and votes
 _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
 
@@ -152,7 +152,7 @@ def decide(
         return Fate(np.zeros(0, np.bool_), probabilities, probabilities, False)
     score, linked, weight, special = _first_look(
         probabilities, page.b_chars, page.b_link_chars, page.b_links, page.b_atoms, page.b_flags,
-        decision.link_threshold, decision.menu_threshold,
+        page.e_above[page.b_element], decision.link_threshold, decision.menu_threshold,
     )  # fmt: skip
     # The posts of a thread and the entries of a list are each in an element of its own.
     kinds = kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS_OF_KIN)
@@ -174,7 +174,15 @@ def decide(
 
 @numba.njit(cache=True, nogil=True)
 def _first_look(  # type: ignore[no-untyped-def]
-    probabilities, b_chars, b_link_chars, b_links, b_atoms, b_flags, link_threshold, menu_threshold
+    probabilities,
+    b_chars,
+    b_link_chars,
+    b_links,
+    b_atoms,
+    b_flags,
+    b_above,
+    link_threshold,
+    menu_threshold,
 ):
     """Score, whether it is links, weight, and whether it is code or a formula, of each block."""
     n = len(probabilities)
@@ -183,7 +191,8 @@ def _first_look(  # type: ignore[no-untyped-def]
     weight = np.empty(n, np.float64)
     special = np.empty(n, np.bool_)
     for b in range(n):
-        linked[b] = b_link_chars[b] > _LINKED * b_chars[b]
+        heading = b_above[b] & _HEADING != 0  # these may link to themselves
+        linked[b] = b_link_chars[b] > _LINKED * b_chars[b] and not heading
         least = menu_threshold if b_links[b] >= _MENU else link_threshold
         unlikely = linked[b] and probabilities[b] < least
         score[b] = 0.0 if unlikely else probabilities[b]

@@ -10,8 +10,16 @@ import numpy as np
 
 from curation.extract.compiled import borrowing, inlined
 from curation.extract.lexing import code_point, put, reference
-from curation.extract.markup import BYTES, LETTER, PLAIN, TAG
-from curation.extract.scanned import CODE_OFF, CODE_ON, CONTINUED, HAS_BREAK, IN_LINK, PRE
+from curation.extract.markup import BYTES, LETTER, LOWER, PLAIN, TAG
+from curation.extract.scanned import (
+    CODE_CLASS,
+    CODE_OFF,
+    CODE_ON,
+    CONTINUED,
+    HAS_BREAK,
+    IN_LINK,
+    PRE,
+)
 
 # Slots of `now`: how much there is so far,
 LENGTH, BLOCKS, ELEMENTS, TOKENS, ATOMS, LINKED_SCRIPTS = 0, 1, 2, 3, 4, 5
@@ -31,7 +39,9 @@ LINE_DUE, LINE_START = 23, 24  # a line ended without a line break yet
 TOP, OVER, ELEMENT = 25, 26, 27  # OVER: open block elements beyond the depth that is kept
 # what is passed over.
 SKIP_DEPTH, SKIP_MATH = 28, 29
-SLOTS = 30
+# Where the link under way began; where the last end tag ended; whether a reading (<rt>) is open.
+LINK_AT, ENDED, READING = 30, 31, 32
+SLOTS = 33
 
 # Rows of `blocks`.
 B_START, B_END, B_ELEMENT, B_CHARS, B_LINK_CHARS, B_LINKS, B_TAGS, B_BOLD, B_FORMULAS, B_FLAGS = (
@@ -42,6 +52,9 @@ A_AT, A_KIND, A_START, A_END = range(4)
 
 _A, _B, _STRONG, _CODE = TAG["a"], TAG["b"], TAG["strong"], TAG["code"]
 _BR, _WBR, _INPUT = TAG["br"], TAG["wbr"], TAG["input"]
+_DEL, _S, _STRIKE, _RUBY, _RT = TAG["del"], TAG["s"], TAG["strike"], TAG["ruby"], TAG["rt"]
+_LEFT, _RIGHT = ord("\uff08"), ord("\uff09")  # brackets around readings
+_TAG_BYTES = 200  # longer tags in superscripts aren't looked into
 _TEXT, _WHITE, _NOTHING = 0, 1, 2
 
 
@@ -252,6 +265,122 @@ def line_break(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _in_brackets(text, now):  # type: ignore[no-untyped-def]
+    """Whether the text so far ends in a bracket that opens, as <rp> has it before a reading."""
+    o = now[LENGTH]
+    wide = text[o - 1] == 0x88 and text[o - 2] == 0xBC and text[o - 3] == 0xEF
+    return text[o - 1] == 40 or (wide and o >= now[START] + 3)
+
+
+@inlined
+def end_reading(text, now):  # type: ignore[no-untyped-def]
+    """The reading of a character ends, with a bracket where one was set before it."""
+    if now[READING]:
+        if _in_brackets(text, now):  # nothing stands in it
+            now[LENGTH] -= 3
+        else:
+            now[LENGTH] = put(text, now[LENGTH], _RIGHT)
+        now[READING] = 0
+        now[SPACE_DUE] = 0
+
+
+@inlined
+def _drop_sign(text, now):  # type: ignore[no-untyped-def]
+    """Take back a link that has nothing but a sign: to a heading itself, or back to the text."""
+    at = now[LINK_AT]
+    end = now[LENGTH]
+    if at < now[START] or now[PRE_TOP] >= 0:
+        return
+    if at < end and text[at] == 32:
+        at += 1
+    c = text[at]
+    size = 0
+    if c == 35 or c == 94:  # # ^
+        size = 1
+    elif c == 0xC2 and (text[at + 1] == 0xB6 or text[at + 1] == 0xA7):  # pilcrow, section
+        size = 2
+    elif c == 0xE2 and text[at + 1] == 0x86:  # arrows
+        size = 3
+    elif c == 0xF0 and text[at + 1] == 0x9F and text[at + 2] == 0x94:  # chains
+        size = 4
+    after = at + size
+    if after + 3 == end and text[after] == 0xEF and text[after + 1] == 0xB8:
+        after += 3  # a variation selector, which counts as a character
+        now[CHARS] -= 1
+        now[LINK_CHARS] -= 1
+    if size and after == end:
+        now[LENGTH] = now[LINK_AT]
+        now[CHARS] -= 1
+        now[LINK_CHARS] -= 1
+        now[LINKS] -= 1
+        now[SPACE_DUE] = 1
+
+
+@inlined
+def exponent(src, n, i, text, now):  # type: ignore[no-untyped-def]
+    """A superscript opens, its content from i on: numbers right behind a character are powers."""
+    o = now[LENGTH]
+    if o == now[START] or now[SPACE_DUE] or now[PRE_TOP] >= 0 or text[o - 1] <= 32:
+        return
+    k = i
+    if src[k] == 60 and src[k + 1] != 47:
+        while k < n and k < i + _TAG_BYTES and src[k] != 62:
+            k += 1
+        k += 1
+    sign = 0
+    if src[k] == 43 or src[k] == 45:
+        sign = 1
+    elif src[k] == 0xE2 and src[k + 1] == 0x88 and src[k + 2] == 0x92:
+        sign = 3
+    if k + sign < n and 48 <= src[k + sign] <= 57:
+        text[o] = 94
+        now[LENGTH] = o + 1
+        now[CHARS] += 1
+        if now[LINKED]:
+            now[LINK_CHARS] += 1
+
+
+@inlined
+def keep_apart(src, at, i, text, now):  # type: ignore[no-untyped-def]
+    """An inline element opens at `at`, its content from i on, right behind the end of another.
+
+    Such elements are often set apart by style only: a small letter or digit before a capital with a
+    small one behind it, and capitals before a digit, are the ends of words there.
+    """
+    o = now[LENGTH]
+    if now[ENDED] != at or o - now[START] < 2 or now[PRE_TOP] >= 0 or now[CODE] > 0:
+        return
+    before = text[o - 1]
+    earlier = text[o - 2]
+    c = src[i]
+    small = 97 <= before <= 122 and 97 <= LOWER[earlier] <= 122
+    word = 65 <= c <= 90 and 97 <= src[i + 1] <= 122
+    capitals = 65 <= before <= 90 and 65 <= earlier <= 90
+    if ((small or 48 <= before <= 57) and word) or (capitals and 48 <= c <= 57):
+        now[SPACE_DUE] = 1
+
+
+@borrowing
+def picture_of_sign(src, alt, alt_end, text, now):  # type: ignore[no-untyped-def]
+    """An image stands for the sign in its alternative text, as those of emoji do."""
+    _space(text, now)
+    o = now[LENGTH]
+    for k in range(alt, alt_end):
+        text[o] = src[k]
+        o += 1
+    now[LENGTH] = o
+    now[CHARS] += 1
+    now[AFTER_BREAK] = 0
+
+
+@inlined
+def class_of_code(atoms, now, start, end):  # type: ignore[no-untyped-def]
+    """A <code> with a class opens in a listing: the class may say the language."""
+    if has_room(atoms, now):
+        _atom(atoms, now, CODE_CLASS, start, end)
+
+
+@inlined
 def inline_start(text, atoms, now, tag, has_address):  # type: ignore[no-untyped-def]
     """An inline element opens. `has_address`: it has an `href`."""
     if tag == _WBR or tag == _INPUT:
@@ -263,6 +392,7 @@ def inline_start(text, atoms, now, tag, has_address):  # type: ignore[no-untyped
                 now[LINKS] += 1
             now[LINKED] = 1
             now[LINK_TOP] = now[TOP]
+            now[LINK_AT] = now[LENGTH]
     elif tag == _B or tag == _STRONG:
         now[BOLD] += 1
     elif tag == _CODE and now[PRE_TOP] < 0:
@@ -270,12 +400,20 @@ def inline_start(text, atoms, now, tag, has_address):  # type: ignore[no-untyped
             _space(text, now)
             _atom(atoms, now, CODE_ON, 0, 0)
         now[CODE] += 1
+    elif tag == _RT:
+        end_reading(text, now)
+        if now[PRE_TOP] < 0 and now[LENGTH] > now[START] and not _in_brackets(text, now):
+            now[LENGTH] = put(text, now[LENGTH], _LEFT)
+            now[READING] = 1
+            now[SPACE_DUE] = 0
 
 
 @inlined
-def inline_end(atoms, now, tag):  # type: ignore[no-untyped-def]
+def inline_end(text, atoms, now, tag):  # type: ignore[no-untyped-def]
     """An inline element ends."""
     if tag == _A:
+        if now[LINKED]:
+            _drop_sign(text, now)
         now[LINKED] = 0
     elif (tag == _B or tag == _STRONG) and now[BOLD] > 0:
         now[BOLD] -= 1
@@ -283,7 +421,9 @@ def inline_end(atoms, now, tag):  # type: ignore[no-untyped-def]
         now[CODE] -= 1
         if now[CODE] == 0 and has_room(atoms, now):
             _atom(atoms, now, CODE_OFF, 0, 0)
-    elif tag == _BR:
+    elif tag == _RT or tag == _RUBY:
+        end_reading(text, now)
+    elif tag == _BR or tag == _DEL or tag == _S or tag == _STRIKE:
         now[SPACE_DUE] = 1
 
 
@@ -337,5 +477,6 @@ def close_block(text, blocks, atoms, now, continued):  # type: ignore[no-untyped
     now[LINE_DUE] = 0
     now[ATOM_AT] = -1
     now[FLAGS] = CONTINUED if continued else 0
+    now[READING] = 0
     now[AFTER_BREAK] = 0
     return True

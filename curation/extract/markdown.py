@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import scanned as s
-from curation.extract.assemble import Assembly, Atoms, language_around, with_formulas
+from curation.extract.assemble import Assembly, Atoms, stated_language, with_formulas
 from curation.extract.escaping import cell as in_cell
 from curation.extract.escaping import fence, heading, inline_code, paragraph, prose
 from curation.extract.formulas import tex
@@ -35,7 +35,7 @@ def markdown(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
     """Markdown of the kept blocks [n] of a scanned page."""
     chosen = np.flatnonzero(kept)
     outline = Outline(page)
-    row, cell, table = rows_and_cells(page.e_parent, page.e_tag)
+    row, cell, table, _ = rows_and_cells(page.e_parent, page.e_tag)
     starts = {grid.first: grid for grid in grids(page, chosen, row, cell, table)}
     listings = Listings(source, page, chosen, row, cell)
     words = _Words(source, page, chosen)
@@ -49,7 +49,7 @@ def markdown(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
         if listed[i]:
             i, code = _listing(i, listed, listings, words)
             if code:
-                language = language_around(source, page, elements[i - 1])
+                language = stated_language(source, page, int(chosen[i - 1]))
                 if language:
                     languages[language] = None
                 ticks = fence(code)

@@ -92,7 +92,10 @@ svg iframe template canvas audio video select datalist map noframes noembed scri
 textarea title
 """.split()
 # Elements within a run of text that the scanner looks at.
-INLINE = "a b strong code img br wbr math input label em i span q tt kbd samp object".split()
+INLINE = (
+    "a b strong code img br wbr math input label em i span q tt kbd samp object "
+    "sup del s strike ruby rt rp"
+).split()
 
 TAG = {name: index for index, name in enumerate(BLOCKS + SKIPPED + INLINE)}
 OTHER = len(TAG)

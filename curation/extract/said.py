@@ -122,12 +122,14 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
 
 @borrowing
 def _style(src, i, j):  # type: ignore[no-untyped-def]
-    """1: `display:none` or `visibility:hidden`; 2: `white-space:pre`; 0: neither."""
+    """1: `display:none`, `visibility:hidden` or far off the page; 2: `white-space:pre`; 0: neither."""
     word = FNV_START  # of the current declaration, white space left out
     for k in range(i, j + 1):
         c = src[k] if k < j else np.uint8(59)
         if c == 59:  # ;
             if word == _DISPLAY_NONE or word == _DISPLAY_NONE_IMPORTANT or word == _INVISIBLE:
+                return 1
+            if word == _FAR_LEFT or word == _FURTHER_LEFT:
                 return 1
             if word == _WHITE_SPACE_PRE:
                 return 2
@@ -140,6 +142,7 @@ def _style(src, i, j):  # type: ignore[no-untyped-def]
 _DISPLAY_NONE = np.uint64(fnv(b"display:none"))
 _DISPLAY_NONE_IMPORTANT = np.uint64(fnv(b"display:none!important"))
 _INVISIBLE = np.uint64(fnv(b"visibility:hidden"))
+_FAR_LEFT, _FURTHER_LEFT = np.uint64(fnv(b"left:-9999px")), np.uint64(fnv(b"left:-10000px"))
 _WHITE_SPACE_PRE = np.uint64(fnv(b"white-space:pre"))
 
 

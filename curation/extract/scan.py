@@ -40,6 +40,7 @@ from curation.extract.flow import (
     CODE,
     ELEMENT,
     ELEMENTS,
+    ENDED,
     LENGTH,
     LINKED_SCRIPTS,
     OVER,
@@ -49,13 +50,17 @@ from curation.extract.flow import (
     SLOTS,
     TOKENS,
     TOP,
+    class_of_code,
     close_block,
     drop_soft,
+    exponent,
     formula,
     has_room,
     inline_end,
     inline_start,
+    keep_apart,
     line_break,
+    picture_of_sign,
     run_of_text,
 )
 from curation.extract.lexing import (
@@ -120,6 +125,7 @@ from curation.extract.scanned import (
 
 _IMG, _BR, _WBR, _INPUT, _MATH = TAG["img"], TAG["br"], TAG["wbr"], TAG["input"], TAG["math"]
 _HR, _HTML, _BODY = TAG["hr"], TAG["html"], TAG["body"]
+_BUTTON, _P, _CODE, _SUP = TAG["button"], TAG["p"], TAG["code"], TAG["sup"]
 _PRE, _LISTING, _XMP = TAG["pre"], TAG["listing"], TAG["xmp"]
 _SCRIPT, _TITLE, _NOSCRIPT = TAG["script"], TAG["title"], TAG["noscript"]
 _AT_CLASS, _AT_HREF, _AT_ALT = ATTRIBUTE["class"], ATTRIBUTE["href"], ATTRIBUTE["alt"]
@@ -135,6 +141,8 @@ _MATH_TYPE, _DISPLAY = np.frombuffer(b"math/", np.uint8), np.frombuffer(b"displa
 _MML, _ASCII = np.frombuffer(b"mml", np.uint8), np.frombuffer(b"ascii", np.uint8)
 _QA_PAGE = np.frombuffer(b"schema.org/qapage", np.uint8)
 _LD_JSON = np.frombuffer(b"ld+json", np.uint8)
+_EMOJI = np.frombuffer(b"emoji", np.uint8)
+_SIGN_BYTES = 40  # of a sign with its selectors and joiners
 _TOKENS_ROOM = 32  # class tokens for each element that there is room for
 _PADDING = 16  # bytes at least, so that looking ahead needs no care
 
@@ -193,6 +201,11 @@ def _script(src, av_start, av_end, start, end, text, atoms, facts, now):  # type
 def _image(src, av_start, av_end, mark, text, atoms, now):  # type: ignore[no-untyped-def]
     """An image may be a formula."""
     alt = av_start[_AT_ALT]
+    if alt >= 0 and av_start[_AT_CLASS] >= 0 and 0 < av_end[_AT_ALT] - alt <= _SIGN_BYTES:
+        first, last = av_start[_AT_CLASS], av_end[_AT_CLASS]
+        if src[alt] >= 0x80 and contains(src, first, last, _EMOJI):
+            picture_of_sign(src, alt, av_end[_AT_ALT], text, now)
+            return
     address = av_start[_AT_SRC]
     if alt < 0 and address < 0 and mark != MARK_FORMULA:
         return
@@ -337,9 +350,10 @@ def _scan(src, words, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-
         if tag == _NOSCRIPT and now[SKIP_DEPTH] == 0:
             if opening:
                 stop = end_of(src, words, n, i, name_start, name_end, no_end, tag)
-                if 0 <= stop < i + _LONG_NOSCRIPT:
+                long = stop >= i + _LONG_NOSCRIPT or (keep_hidden and stop >= 0)
+                if stop >= 0 and not long:
                     i = stop
-                if stop < i + _LONG_NOSCRIPT:
+                if not long:
                     continue
             elif open_count[_NOSCRIPT] == 0:
                 continue
@@ -371,6 +385,8 @@ def _scan(src, words, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-
 
         # ------------------------------------------------- what the element is
         is_block = tag <= LAST_BLOCK
+        if tag == _BUTTON and stack_tag[now[TOP]] == _P:  # the text says which one to press
+            is_block = False
         first_token = now[TOKENS]
         mark = np.int64(-1)
         keeps_space = False
@@ -407,12 +423,19 @@ def _scan(src, words, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-
         if not is_block:
             now[TOKENS] = first_token
             if not opening:
-                inline_end(atoms, now, tag)
+                inline_end(text, atoms, now, tag)
+                now[ENDED] = i
             elif tag == _BR:
                 flush = line_break(text, now)
             elif tag == _IMG:
                 _image(src, av_start, av_end, mark, text, atoms, now)
+            elif tag == _CODE and now[PRE_TOP] >= 0:
+                if av_start[_AT_CLASS] >= 0:
+                    class_of_code(atoms, now, av_start[_AT_CLASS], av_end[_AT_CLASS])
             else:
+                keep_apart(src, at, i, text, now)
+                if tag == _SUP:
+                    exponent(src, n, i, text, now)
                 inline_start(text, atoms, now, tag, av_start[_AT_HREF] >= 0)
             if not flush:
                 continue

@@ -13,6 +13,7 @@ Ints = npt.NDArray[np.int32]
 MATHML, TEX_INLINE, TEX_DISPLAY, IMAGE_ALT = 1, 2, 3, 4
 DATA_MATHML, SCRIPT_MATHML, ASCIIMATH, IMAGE_SOURCE = 5, 6, 7, 8
 CODE_ON, CODE_OFF = 10, 11
+CODE_CLASS = 12  # a <code> in a listing: its class
 
 # Bits of `Page.b_flags`.
 PRE, CONTINUED, IN_LINK, HAS_BREAK = 1, 2, 4, 8

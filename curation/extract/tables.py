@@ -13,15 +13,18 @@ CELL_BYTES = 400  # cells with more text are parts of a layout, not of a table o
 _ROWS = 3  # fewer are no table of data
 _REGULAR = 0.7  # share of the rows that have the same number of cells, two or more
 _TR, _TABLE, _TD, _TH = TAG["tr"], TAG["table"], TAG["td"], TAG["th"]
+_CAPTION = TAG["caption"]
 
 
 @numba.njit(cache=True, nogil=True)
 def rows_and_cells(e_parent, e_tag):  # type: ignore[no-untyped-def]
-    """Table row, cell and table [m] that each element stands in (-1: none)."""
+    """Table row, cell, table and place of the cell in the row [m] of each element (-1: none)."""
     m = len(e_parent)
     row = np.full(m, -1, np.int32)
     cell = np.full(m, -1, np.int32)
     table = np.full(m, -1, np.int32)
+    column = np.full(m, -1, np.int32)
+    count = np.zeros(m, np.int32)  # cells of a row so far
     for e in range(1, m):
         tag = e_tag[e]
         if tag == _TABLE:
@@ -32,25 +35,33 @@ def rows_and_cells(e_parent, e_tag):  # type: ignore[no-untyped-def]
             row[e] = e
         else:
             row[e] = row[e_parent[e]]
-            cell[e] = e if tag == _TD or tag == _TH else cell[e_parent[e]]
-    return row, cell, table
+            cell[e] = cell[e_parent[e]]
+            column[e] = column[e_parent[e]]
+            if tag == _TD or tag == _TH:
+                cell[e] = e
+                if row[e] >= 0:
+                    column[e] = count[row[e]]
+                    count[row[e]] += 1
+    return row, cell, table, column
 
 
 @numba.njit(cache=True, nogil=True)
 def _data_rows(row, cell, table, b_element, b_size):  # type: ignore[no-untyped-def]
     m = len(row)
     n = len(b_element)
-    cells = np.zeros(m, np.int32)  # of a row
-    last = np.full(m, -1, np.int32)  # cell of a row
+    cells = np.zeros(m, np.int32)  # of a row that has text, the empty ones too
     wide = np.zeros(m, np.bool_)  # tables with a long cell
     for b in range(n):
         e = b_element[b]
-        r = row[e]
         if table[e] >= 0 and b_size[b] >= CELL_BYTES:
             wide[table[e]] = True
-        if r >= 0 and cell[e] != last[r]:
-            last[r] = cell[e]
-            cells[r] += 1
+        if row[e] >= 0:
+            cells[row[e]] = 1
+    for e in range(m):
+        if cell[e] == e and row[e] >= 0 and cells[row[e]]:
+            cells[row[e]] += 1
+    for r in range(m):
+        cells[r] = max(cells[r] - 1, 0)
     rows = np.zeros(m, np.int32)
     usual = np.zeros(m, np.int32)  # the majority's number of cells (Boyer and Moore)
     lead = np.zeros(m, np.int32)
@@ -77,11 +88,12 @@ def _data_rows(row, cell, table, b_element, b_size):  # type: ignore[no-untyped-
 
 
 @numba.njit(cache=True, nogil=True)
-def _raise_rows(rows, table, linked, share, probabilities):  # type: ignore[no-untyped-def]
+def _raise_rows(rows, table, linked, share, probabilities, captions, b_element):  # type: ignore[no-untyped-def]
     n = len(rows)
     m = len(table)
     best = np.zeros(m, np.float64)  # of a row
     context = np.full(m, -1.0)  # of a table: the text before it
+    top = np.zeros(m, np.float64)  # of a table
     one = 0.0
     other = 0.0
     for b in range(n):
@@ -100,7 +112,22 @@ def _raise_rows(rows, table, linked, share, probabilities):  # type: ignore[no-u
             out[b] = best[rows[b]]
             if not linked[b]:
                 out[b] = max(out[b], context[table[rows[b]]])
+            t = table[rows[b]]
+            top[t] = max(top[t], out[b])
+    for b in range(n):
+        if captions[b] and rows[b] < 0 and table[b_element[b]] >= 0:
+            out[b] = max(out[b], top[table[b_element[b]]])
     return out
+
+
+def data_rows(page: Page) -> tuple[npt.NDArray[np.int32], ...]:
+    """Row of a table of data that each block stands in [n] (-1: none), then rows_and_cells [m]."""
+    found = rows_and_cells(page.e_parent, page.e_tag)
+    row, cell, table, _ = found
+    if table.max() < 0:
+        return np.full(len(page.b_start), -1, np.int32), *found
+    size = page.b_end - page.b_start
+    return _data_rows(row, cell, table, page.b_element, size), *found
 
 
 def whole_tables(
@@ -113,13 +140,13 @@ def whole_tables(
 
     A number or a name in a cell says little about itself. The cells of a row share the highest
     probability among them, and those that are no links (`linked` [n]) get at least `share` of that
-    of the two blocks before the table.
+    of the two blocks before the table. A caption gets the highest of the table.
     """
-    row, cell, table = rows_and_cells(page.e_parent, page.e_tag)
-    if table.max() < 0:
-        return probabilities
-    rows = _data_rows(row, cell, table, page.b_element, page.b_end - page.b_start)
+    rows, _, _, table, _ = data_rows(page)
     if rows.max(initial=-1) < 0:
         return probabilities
-    out: npt.NDArray[np.float64] = _raise_rows(rows, table, linked, share, probabilities)
+    captions = page.e_tag[page.b_element] == _CAPTION
+    out: npt.NDArray[np.float64] = _raise_rows(
+        rows, table, linked, share, probabilities, captions, page.b_element
+    )
     return out

@@ -109,3 +109,13 @@ def test_comments_on_answers_are_kept_and_names_under_them_are_not() -> None:
 def test_numbers_in_a_gutter_go_and_words_stay() -> None:
     html = f'<div class="gutter"><div>1</div><div>23</div><p>{LONG}</p></div>'
     assert kept(html, [0.99, 0.99, 0.99]) == [False, False, True]
+
+
+def test_headings_may_be_links_and_other_links_need_more() -> None:
+    below = DECISION.link_threshold - 0.05
+    entries = "".join(
+        f"<{{0}}><a href=x>Title {i} of an entry</a></{{0}}><p>{LONG}</p>" for i in range(2)
+    )
+    probabilities = [below, 0.7, below, 0.7]
+    assert kept(entries.format("h2"), probabilities) == [True] * 4
+    assert kept(entries.format("div"), probabilities) == [False, True, False, True]

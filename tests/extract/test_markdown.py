@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from curation.extract import Extractor, default_settings
+from curation.extract.markdown import markdown
+from curation.extract.scan import scan
 
-_MARKDOWN = Extractor(default_settings().model_copy(update={"markdown": True}))
 _FIRST = (
     "<p>The workshop opened in 1931 in a disused dairy on the edge of the town, and for "
     "forty years "
@@ -21,7 +22,8 @@ _LAST = (
 
 def _between(html: str) -> str:
     page = f"<main><article><h1>The old workshop</h1>{_FIRST}{html}{_LAST}</article></main>"
-    text = _MARKDOWN.extract(page.encode()).text
+    scanned = scan(page.encode(), 512, 10_000)
+    text = markdown(page.encode(), scanned, np.ones(len(scanned.b_start), np.bool_)).text
     assert text.startswith("# The old workshop\n\nThe workshop opened")
     start, end = text.index("wanted one.") + len("wanted one."), text.index("What changed it")
     return text[start:end].strip("\n")

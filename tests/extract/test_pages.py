@@ -26,3 +26,8 @@ def test_page(path: Path) -> None:
             assert fragment in text
     for boilerplate in ("Privacy", "Terms", "Topics"):
         assert boilerplate not in text
+
+
+def test_the_language_that_a_listing_states_inside_is_recorded() -> None:
+    page = Path(__file__).parent / "pages" / "c01-small-things.html"
+    assert _OWN.extract(page.read_bytes()).code_languages == ("python",)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from curation.extract.markup import ANCESTOR
 from curation.extract.scan import scan
@@ -63,3 +66,45 @@ def test_mathjax_as_the_class_of_a_container_hides_nothing() -> None:
         '<div class="MathJax_Display"><span class="MathJax">drawn</span></div>'
     )
     assert texts(html) == ["We show that $x=1$.", "Then  holds."]
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("2<sup>10</sup> and 10<sup>-3</sup> m<sup>2</sup>", "2^10 and 10^-3 m^2"),
+        ("in 1931<sup><a href=#n>3</a></sup>", "in 1931^3"),
+        ("the 1<sup>st</sup>, n<sup>o</sup> 5 <sup>6</sup>", "the 1st, no 5 6"),
+        ("<ruby>傍<rt>そば</rt></ruby>に", "傍（そば）に"),
+        ("<ruby>漢<rp>（</rp><rt>かん</rt><rp>）</rp></ruby>字", "漢（かん）字"),
+        ("<ruby>漢<rt>かん<rt></ruby>字", "漢（かん）字"),
+        ("<del>40</del><ins>45</ins>", "40 45"),
+        ("Press the <button>Start</button> key", "Press the Start key"),
+        ("<span>Senior engineer</span><span>Brückner</span>", "Senior engineer Brückner"),
+        ("<span>HOST</span><span>00:41</span><span>Nine</span>", "HOST 00:41 Nine"),
+        ("<b>Mac</b><i>OS</i>, i<b>Phone</b>, <b>O</b><b>nce</b>", "MacOS, iPhone, Once"),
+        ("Title <a href=#t>¶</a>", "Title"),
+        ("note <a href=#n>↩\ufe0e</a> and <a href=#m>#1</a>", "note and #1"),
+        ('fine <img class="emoji" alt="❤️" src=x>.', "fine ❤️."),
+        ('fine <img class="emoji" alt="heart" src=x>.', "fine ."),
+    ],
+)
+def test_small_things_inside_of_text(html: str, text: str) -> None:
+    page = scan(f"<p>{html}</p>".encode(), 512, 1000)
+    assert texts(f"<p>{html}</p>") == [text]
+    written = page.text[page.b_start[0] : page.b_end[0]].tobytes().decode()
+    assert page.b_chars[0] >= len("".join(written.split())) - 2  # brackets of readings
+
+
+@given(st.lists(st.sampled_from(
+    ["<sup>", "</sup>", "<rt>", "</rt>", "<ruby>", "</ruby>", "<a href=#x>", "</a>", "<p>", "</p>",
+     "<del>", "</del>", "<span>", "</span>", "<button>", "</button>", "<pre>", "</pre>",
+     "<code class=a>", "</code>", "¶", "#", "2", "x", "Ab", " ", "（", "(", "<br>",
+     '<img class=emoji alt="✓">']
+), max_size=40))  # fmt: skip
+def test_they_leave_every_block_in_order(pieces: list[str]) -> None:
+    page = scan("".join(pieces).encode(), 512, 1000)
+    edges = np.stack([page.b_start, page.b_end], 1).ravel()
+    assert (np.diff(edges) >= 0).all() and (page.b_end > page.b_start).all()
+    assert (page.b_chars > 0).all() and (page.b_link_chars >= 0).all() and (page.b_links >= 0).all()
+    page.text.tobytes().decode()
+    assert (np.diff(page.a_at) >= 0).all()

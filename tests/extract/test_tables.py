@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from curation.extract.assemble import assemble
 from curation.extract.scan import scan
 from curation.extract.tables import rows_and_cells, whole_tables
 
@@ -51,9 +52,26 @@ def test_layouts_are_left_alone() -> None:
 def test_rows_of_a_table_inside_a_cell_are_its_own() -> None:
     inner = f"<table>{rows('<td>x')}</table>"
     page = scan(f"<table>{rows(f'<td>a{inner}')}</table>".encode(), 512, 10_000)
-    row, cell, table = rows_and_cells(page.e_parent, page.e_tag)
+    row, cell, table, _ = rows_and_cells(page.e_parent, page.e_tag)
     outer_block, inner_block = page.b_element
     assert row[outer_block] != row[inner_block]
     assert cell[outer_block] != cell[inner_block]
     assert table[outer_block] != table[inner_block]
     assert row[inner_block] > row[outer_block] >= 0
+
+
+def test_a_caption_is_judged_with_its_table() -> None:
+    row = "<td>name<td>1"
+    table = f"<table><caption>Names</caption>{rows(row, row, row)}</table>"
+    assert shared(table, [0.1, 0.6, 0.1, 0.2, 0.3, 0.8, 0.1])[0] == 0.8
+    assert shared(f"<table><caption>One</caption>{rows(row)}</table>", [0.1, 0.6, 0.1])[0] == 0.1
+
+
+def test_empty_cells_keep_their_places_in_tables_of_data() -> None:
+    table = rows("<td>up to 75<td>130<td><td>30", "<td>76<td>1<td>2<td>3", "<td><td>4<td>5<td>")
+    page = scan(f"<table>{table}</table>".encode(), 512, 1000)
+    everything = np.ones(len(page.b_start), np.bool_)
+    text = assemble(b"", page, everything).text
+    assert text == "up to 75 | 130 | | 30\n76 | 1 | 2 | 3\n| 4 | 5"
+    layout = scan(b"<table><tr><td><td>menu<td>text</table>", 512, 1000)
+    assert assemble(b"", layout, np.ones(2, np.bool_)).text == "menu | text"
