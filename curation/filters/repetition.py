@@ -15,6 +15,7 @@ from curation.filters.scratch import begin
 from curation.filters.tables import intern
 from curation.hashing import xxh64
 from curation.text.lines import characters, paragraphs, strip_left
+from curation.text.words import IS_SINGLE
 
 _ONCE = -1
 _LF = 10
@@ -130,7 +131,20 @@ def _literal_copies(data, begin, end, tokens, first, n):  # type: ignore[no-unty
 
 
 @numba.njit(cache=True, nogil=True)
-def _top(data, begin, end, n, distinct_grams, tokens, grams, dialect):  # type: ignore[no-untyped-def]
+def _joined(tokens, first, n, supplied):  # type: ignore[no-untyped-def]
+    """Characters of n tokens joined by spaces, but letters of unspaced scripts by nothing.
+
+    `supplied` tokens are words of another tool, which joins all of them by spaces.
+    """
+    total = _length(tokens, first, n) + n - 1
+    if not supplied:
+        for i in range(first, first + n - 1):
+            total -= tokens.flags[i] & tokens.flags[i + 1] & IS_SINGLE != 0
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _top(data, begin, end, n, distinct_grams, tokens, grams, dialect, supplied):  # type: ignore[no-untyped-def]
     """Characters in all copies of the most frequent n-gram."""
     best = 1
     first = 0
@@ -145,8 +159,8 @@ def _top(data, begin, end, n, distinct_grams, tokens, grams, dialect):  # type: 
             and _length(tokens, i, n) > _length(tokens, first, n)
         ):
             first = i
-    if dialect == DATATROVE:  # words joined by a space; a single occurrence counts too
-        return best * (_length(tokens, first, n) + n - 1)
+    if dialect == DATATROVE:  # a single occurrence counts too
+        return best * _joined(tokens, first, n, supplied)
     if dialect == NEMO:
         copies = _literal_copies(data, begin, end, tokens, first, n)
         return copies * (_length(tokens, first, n) + n - 1)
@@ -204,11 +218,14 @@ def _all_gram_characters(n, size, tokens):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_ngrams(data, begin, end, size, text_chars, scratch, dialect, out):  # type: ignore[no-untyped-def]
+def measure_ngrams(  # type: ignore[no-untyped-def]
+    data, begin, end, size, text_chars, scratch, dialect, supplied, out
+):
     """Fill out[0:9] with the shares for the top 2..4-grams and the repeated 5..10-grams.
 
-    Tokens are numbered; `text_chars` is the number of characters of the whole text. Where a text
-    has fewer words, the share is 0, but 1 with NeMo Curator.
+    Tokens are numbered; `text_chars` is the number of characters of the whole text; `supplied` says
+    that the tokens are not our own. Where a text has fewer words, the share is 0, but 1 with NeMo
+    Curator.
     """
     tokens = scratch.tokens
     grams = scratch.grams
@@ -226,7 +243,8 @@ def measure_ngrams(data, begin, end, size, text_chars, scratch, dialect, out):  
             continue
         fresh = _grow(n, active, size, tokens, distinct, scratch.interner, grams)
         if n <= 4:
-            out[n - 2] = _top(data, begin, end, n, fresh, tokens, grams, dialect) / whole
+            top = _top(data, begin, end, n, fresh, tokens, grams, dialect, supplied)
+            out[n - 2] = top / whole
         active = _keep_repeated(active, grams)
         if n > 4:
             if dialect == DOLMA:

@@ -182,7 +182,9 @@ def _measure(  # type: ignore[no-untyped-def]
             data, begin, end, kit.properties, feeds, chars, word_chars, space, loaded,
             row[_REPETITION:_NGRAMS],
         )  # fmt: skip
-        repetition.measure_ngrams(data, begin, end, n, chars, space, loaded, row[_NGRAMS:_C4])
+        repetition.measure_ngrams(
+            data, begin, end, n, chars, space, loaded, supplied >= 0, row[_NGRAMS:_C4]
+        )
 
 
 class Meter:

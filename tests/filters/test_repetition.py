@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 import pytest
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 
 from curation.filters.settings import SignalSettings, default_settings
 from curation.filters.signals import measure
-from curation.text.words import word_list
+from curation.text import characters as ch
+from curation.text.words import word_list, words
 
+PROPERTIES = ch.properties()
 Dialect = Literal["datatrove", "dolma", "dclm", "nemo"]
 LISTS = {"stop_words": None, "dirty_words": None, "allowed_words": None, "reference": None}
 
@@ -44,6 +47,15 @@ def all_copies(pieces: list[str]) -> tuple[int, int]:
     return len(copies), sum(map(len, copies))
 
 
+def joined(words: Sequence[str]) -> str:
+    """Words with spaces between them, but not between two letters of an unspaced script."""
+    single = [bool(PROPERTIES[ord(word[0])] & ch.SINGLE) for word in words]
+    return words[0] + "".join(
+        word if both == (True, True) else f" {word}"
+        for word, both in zip(words[1:], pairwise(single), strict=True)
+    )
+
+
 def datatrove(text: str) -> dict[str, float]:
     words = word_list(text, symbols=True)
     size = max(len(text), 1)
@@ -56,7 +68,7 @@ def datatrove(text: str) -> dict[str, float]:
         out[f"dup_{name}_chars"] = chars / size
     for n in (2, 3, 4):
         found = Counter(grams(words, n)).most_common(1)
-        out[f"top_{n}gram"] = len(" ".join(found[0][0])) * found[0][1] / size if found else 0.0
+        out[f"top_{n}gram"] = len(joined(found[0][0])) * found[0][1] / size if found else 0.0
     for n in range(5, 11):
         seen = set()
         chars = i = 0
@@ -140,7 +152,9 @@ def nemo(text: str) -> dict[str, float]:
 
 PLAIN = {"datatrove": datatrove, "dolma": dolma, "dclm": dclm, "nemo": nemo}
 TEXT = st.lists(
-    st.sampled_from(["a", "b", "aa", "é", "中", "x1", ".", "!", "the", "\n", "\n\n", " \n"]),
+    st.sampled_from(
+        ["a", "b", "aa", "é", "中文", "กข", "x1", ".", "!", "the", "\n", "\n\n", " \n"]
+    ),
     max_size=70,
 ).map(" ".join) | st.text(st.sampled_from("ab中.\n "), max_size=80)
 
@@ -161,6 +175,14 @@ def test_a_published_case_by_hand() -> None:
     assert found["dup_line_chars"] == pytest.approx(11 / 29)
     assert found["top_2gram"] == pytest.approx(2 * 11 / 29)
     assert measured("hello there\nhello there\nworld", "dolma")["dup_line"] == pytest.approx(2 / 3)
+
+
+def test_letters_of_unspaced_scripts_are_joined_by_nothing() -> None:
+    """人工智能 stands three times in 17 characters; words of another tool keep their spaces."""
+    text = "人工智能好。人工智能快。人工智能难"
+    assert measured(text, "datatrove")["top_4gram"] == pytest.approx(12 / 17)
+    found = measure([text], None, of("datatrove"), words([text], symbols=True))
+    assert found[0]["repetition_top_4gram"].as_py() == pytest.approx(21 / 17)
 
 
 def test_dolma_measures_no_paragraphs() -> None:
