@@ -24,6 +24,8 @@ from curation.dedup.settings import LineDedupSettings
 from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs, sort_with
 from curation.hashing import mix64, unmix64, xxh64
 from curation.schema import Verdicts
+from curation.text.characters import SINGLE, SPELLING, properties
+from curation.text.words import code_point
 
 #: Hash of the lines that are neither counted nor removed: blank ones and too short ones.
 IGNORED = np.uint64(0)
@@ -229,13 +231,16 @@ def remove_lines(
 
 
 def verdicts(removal: LineRemoval, settings: LineDedupSettings) -> Verdicts:
-    """Remove the documents that lost lines and have too few characters left."""
-    short = (removal.characters_removed > 0) & (removal.characters_left < settings.min_characters)
+    """Remove the documents that lost lines and have too few characters left.
+
+    A letter of Han, kana or bopomofo counts as several characters, being as much text.
+    """
+    offsets, data = text_buffers(removal.texts)
+    dense = _dense_letters(data, offsets, properties())
+    left = removal.characters_left + dense * (settings.characters_per_letter - 1)
+    short = (removal.characters_removed > 0) & (left < settings.min_characters)
     return Verdicts.where(
-        short,
-        "lines.too_short",
-        removal.characters_left.astype(np.float64),
-        float(settings.min_characters),
+        short, "lines.too_short", left.astype(np.float64), float(settings.min_characters)
     )
 
 
@@ -295,6 +300,19 @@ def _characters(data, start, end):  # type: ignore[no-untyped-def]
     for i in range(start, end):
         characters += (data[i] & 0xC0) != 0x80
     return characters
+
+
+@numba.njit(cache=True, nogil=True)
+def _dense_letters(data, text_offsets, properties):  # type: ignore[no-untyped-def]
+    """Letters of Han, kana and bopomofo in each document -> int64 [documents]."""
+    letters = np.zeros(len(text_offsets) - 1, np.int64)
+    for d in range(len(letters)):
+        i = text_offsets[d]
+        while i < text_offsets[d + 1]:
+            c, size = code_point(data, i)
+            letters[d] += properties[c] & (SINGLE | SPELLING) == SINGLE
+            i += size
+    return letters
 
 
 @numba.njit(cache=True, nogil=True)

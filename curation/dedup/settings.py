@@ -253,6 +253,9 @@ class LineDedupSettings(Settings):
         description="A document that lost lines and has fewer characters left is removed "
         "(lines.too_short)",
     )
+    characters_per_letter: int = Field(
+        ge=1, description="Characters that a letter of Han, kana or bopomofo counts as there"
+    )
     index: IndexSettings
 
 

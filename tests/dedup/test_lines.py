@@ -199,6 +199,20 @@ def test_documents_left_too_short_are_removed() -> None:
     assert found.threshold.to_pylist() == [10.0, None, None]
 
 
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [("新闻，カナ", 13), ("ข่าว", 4), ("ข่าว新闻\nnew", 14), ("뉴스", 2), ("", 0)],
+)
+def test_letters_of_han_and_kana_count_as_several_characters(text: str, length: int) -> None:
+    rules = DEFAULT.model_copy(update={"max_occurrences": 1, "min_characters": length + 1})
+    removal = run([f"menu\n{text}", "menu"], rules)
+    assert removal.texts[0].as_py() == text
+    found = verdicts(removal, rules)
+    assert (found.reason[0].as_py(), found.value[0].as_py()) == ("lines.too_short", length)
+    enough = rules.model_copy(update={"min_characters": length})
+    assert verdicts(removal, enough).reason[0].as_py() is None
+
+
 @pytest.mark.parametrize("texts", [[], ["", ""], ["\n\n"]])
 def test_nothing_to_remove(texts: list[str]) -> None:
     removal = run(texts, DEFAULT)
