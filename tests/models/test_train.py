@@ -268,5 +268,6 @@ def test_files_of_good_examples_are_not_taken_for_bad_ones(graded: Path, tmp_pat
     good = write(tmp_path / "good.jsonl", [{"text": shuffled(GOOD, i)} for i in range(9)])
     with pytest.raises(InputError, match=r"positive_grade 3\.0"):
         train_quality([graded], tmp_path / "m", ABOUT, linear("quality"), [good])
-    low = linear("quality", positive_grade=1.0)
-    assert train_quality([graded], tmp_path / "m", ABOUT, low, [good]).metrics["documents"] > 9
+    bad = write(tmp_path / "bad.jsonl", [{"text": shuffled(BAD, i)} for i in range(9)])
+    report = train_quality([graded], tmp_path / "m", ABOUT, linear("quality"), [], [bad])
+    assert report.metrics["good_from"] == 3.0
