@@ -30,16 +30,26 @@ def read_batches(
 
     Raises InputError with the file's name when it is absent or broken, or a value is of no use.
     """
+    row = 0
     try:
         with folder.open(name) as file, pq.ParquetFile(file) as parquet:
             for batch in parquet.iter_batches(
                 BATCH_ROWS, columns=None if columns is None else list(columns), use_threads=False
             ):
+                _check_present(batch, row)
                 yield conformed(batch)
+                row += batch.num_rows
     except FileNotFoundError:
         raise InputError(f"{folder.url}/{name}: no such file") from None
     except (pa.ArrowInvalid, OSError, InputError) as error:
         raise InputError(f"{folder.url}/{name}: {error}") from error
+
+
+def _check_present(batch: pa.RecordBatch, row: int) -> None:
+    for name in ("id", "text"):
+        if name in batch.schema.names and batch.column(name).null_count:
+            place = row + pc.index(pc.is_null(batch.column(name)), True).as_py()
+            raise InputError(f"row {place}: no {name!r}")
 
 
 class TableWriter:

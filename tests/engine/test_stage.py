@@ -13,6 +13,7 @@ from curation.errors import InputError
 from curation.schema import DOCUMENTS
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
+from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import StageRun, set_aside_readers, stage_inputs
 from pipelines.engine.tasks import Task
 from tests.engine.toys import WriteName
@@ -126,3 +127,12 @@ def test_loose_files_have_columns_of_some_use(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match=r"b\.parquet: column 'quality' is string, not a number"):
         stage_inputs([str(tmp_path / "b.parquet")])
+
+
+@pytest.mark.parametrize("name", ["id", "text"])
+def test_documents_without_id_or_text_are_named(tmp_path: Path, name: str) -> None:
+    rows = [{"id": str(i), "text": "t"} for i in range(700)]
+    rows[600].pop(name)
+    pq.write_table(pa.Table.from_pylist(rows, schema=DOCUMENTS), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=rf"a\.parquet: row 600: no '{name}'"):
+        list(read_batches(Folder(str(tmp_path)), "a.parquet"))
