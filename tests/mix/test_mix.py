@@ -263,8 +263,8 @@ def test_logarithm_agrees_with_the_library(u: float) -> None:
 
 
 def test_nothing_to_draw_is_an_empty_mix() -> None:
-    for settings in (mixing(), mixing(budget=1000)):
-        mix = plan_tables([narrow(0)], settings)
+    for each in (mixing(), mixing(budget=1000)):
+        mix = plan_tables([narrow(0)], each)
         assert sum(row["kept"] for row in mix.rows()) == 0
         assert advice(mix) == ["nothing to draw: no domain that has a share has any tokens"]
         assert len(draw(narrow(0), mix).repeats) == 0
