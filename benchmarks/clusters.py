@@ -5,7 +5,7 @@
 
 With `--sizes`, runs read parts of the input's files: of `1 2 4 8`, an eighth to all. CPU seconds are those of
 all processes from the start of a run to its end; a cluster is up before. Where inputs are named, a
-run over the sample's 454 pages goes first (`start`): what a run takes however little it reads, such
+run over the sample's 448 pages goes first (`start`): what a run takes however little it reads, such
 as loading models and, on a cluster, what Java compiles. `less start` is without that. `by stage` adds
 up what each stage's tasks take per document that the stage reads, less what they took in the first
 run: the cost of a document that passes all stages. The share that is removed on the way, duplicates above all,

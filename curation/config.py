@@ -46,7 +46,10 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def assign(tree: dict[str, Any], assignment: str) -> None:
-    """Carry out `key.path=value` in place. Raises ConfigError when it can't be done."""
+    """Carry out `key.path=value` in place; a mapping merges with what is there, as in a recipe.
+
+    Raises ConfigError when it can't be done.
+    """
     path, equals, text = assignment.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys):
@@ -62,7 +65,8 @@ def assign(tree: dict[str, Any], assignment: str) -> None:
             raise ConfigError(f"--set {path}: {'.'.join(keys[: i + 1])} has no keys below it")
         # A copy: where YAML has `zh: &cjk` and `ja: *cjk`, both are one and the same mapping.
         node[key] = node = dict(child or {})
-    node[keys[-1]] = value
+    last = keys[-1]
+    node[last] = merge(node, {last: value})[last]
 
 
 def validate(model: type[Model], tree: dict[str, Any], name: str) -> Model:

@@ -375,7 +375,7 @@ def _add_train(commands: argparse._SubParsersAction) -> None:
             commands,
             "train",
             "train a model that the stages use",
-            "curate train quality --input labelled.jsonl.gz --output my-quality.npz",
+            "curate train quality --input labelled.jsonl.gz --output my-quality",
         )
     )
 

@@ -126,6 +126,15 @@ def test_a_run_that_keeps_nothing_ends_with_a_report(tmp_path: Path) -> None:
         TokenShards(out / "tokenize", batch_size=1)
 
 
+def test_records_without_text_are_told_on_the_terminal(tmp_path: Path) -> None:
+    text = tmp_path / "text.jsonl"
+    text.write_text(json.dumps({"body": "Some words.", "url": "http://x/a"}))
+    arguments = ["run", "llama3", "--stages", "extract", "--input", text, "--workers", "1"]
+    printed = " ".join(curate_well([*arguments, "--output", tmp_path / "out"]).split())
+    assert "set aside (jsonl.no_text 1)" in printed
+    assert "readers.text_columns" in printed
+
+
 def test_a_run_that_fails_reports_what_is_complete(tmp_path: Path) -> None:
     text = tmp_path / "text.jsonl"
     text.write_text(json.dumps({"text": "Some words.", "url": "http://x/a"}))

@@ -49,6 +49,17 @@ def test_set_comes_last(tmp_path: Path) -> None:
     assert recipe.filter.rules["c4"] is None
 
 
+def test_set_merges_mappings_as_recipes_do() -> None:
+    recipe = load("llama3", ["filter.rules.gopher.word_count={min: 20}"])
+    gopher = recipe.filter.rules["gopher"]
+    assert gopher is not None
+    words = gopher["word_count"]
+    assert words is not None
+    assert (words.min, words.max) == (20, 100_000)
+    lines = load("llama3", ["dedup-lines={normalization: ccnet, max_occurrences: 1}"]).dedup_lines
+    assert (lines.max_occurrences, lines.bucket_documents) == (1, 30_000_000)
+
+
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [

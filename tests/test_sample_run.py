@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from curation.recipe import STAGES, load
 from curation.tokenize import TokenShards, load_tokenizer
+from pipelines.cli import main
 from tests.conftest import ROOT, curate, curate_well
 from tests.fates import check_fates
 
@@ -131,6 +133,19 @@ def test_why_tells_the_story_of_a_duplicate(sample_run: Path) -> None:
     assert any(s["decisions"][-1].get("reason") == rows["reason"] for s in story)
     missing = curate("why", "https://nowhere.example/", "--run", sample_run)
     assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
+
+
+def test_why_takes_the_end_of_a_url(sample_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = table(sample_run, "dedup-urls", "removed").to_pylist()
+    row = next(r for r in rows if r["reason"] == "url.older_capture")
+    end = row["url"].removeprefix("https://")
+    assert main(["why", end, "--run", str(sample_run)]) == 0
+    printed = capsys.readouterr().out
+    assert row["url"] in printed
+    # Dates are told as such, not as seconds since 1970.
+    assert re.search(r"url.older_capture, value 20\d\d-\d\d-\d\d .*, threshold 20\d\d-", printed)
+    assert main(["why", "html", "--run", str(sample_run)]) == 1
+    assert "URLs end like this: http" in capsys.readouterr().err
 
 
 def test_report_is_one_file_without_network(sample_run: Path) -> None:

@@ -68,7 +68,9 @@ def read_examples(
             names = label_column.split("|")
             value = label if label is not None else next((row[n] for n in names if n in row), None)
             if value is None:
-                raise InputError(f"{place}: no label {label_column!r}")
+                raise InputError(
+                    f"{place}: no label {label_column!r} (--set label_column=NAME reads another)"
+                )
             texts.append(text)
             labels.append(value)
             groups.append(_group(row, group_columns) or place)

@@ -18,21 +18,23 @@ from pipelines.engine.files import Folder
 from pipelines.engine.indexes import open_index
 from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import MANIFEST
+from pipelines.report.values import value_text
 from pipelines.run import load_run, stage_before
 
 #: Changes between a duplicate and what was kept: how many, how much of each, how much around it.
 _CHANGES = 20
 _CHANGE_CHARACTERS = 400
 _CONTEXT = 40
+#: URLs that are named where several end like the one asked for.
+_URLS_SHOWN = 3
 _FACTS = ("language", "language_score", "quality", "domain", "topic", "tokens", "repeats")
 
 
 def why(options: argparse.Namespace) -> int:
     """Find the document by id or URL and print its way through the stages."""
     folder, stages = load_run(options.run)
-    stories = [_story(folder, stages, row) for row in find(folder, stages, options.document)]
-    if not stories:
-        raise InputError(f"{options.document}: no document of {options.run} has this id or URL")
+    found = find(folder, stages, options.document) or _by_end(folder, stages, options.document)
+    stories = [_story(folder, stages, row) for row in found]
     if options.json:
         print(json.dumps(stories, indent=1, ensure_ascii=False, default=str))
     else:
@@ -49,6 +51,26 @@ def find(folder: Folder, stages: list[str], document: str) -> list[dict[str, Any
             for row in batch.filter(pc.fill_null(match, False)).to_pylist():
                 found.append(row | {"shard": name.split("/", 1)[1], "kind": kind})
     return found
+
+
+def _by_end(folder: Folder, stages: list[str], end: str) -> list[dict[str, Any]]:
+    """Documents of the one page whose URL ends like this: `bees.html` for `file:bees.html`.
+
+    Raises InputError where no URL does, or several do: then it names some of them.
+    """
+    urls: set[str] = set()
+    for name, _ in _files(folder, stages[0]):
+        for batch in read_batches(folder / stages[0], name, ["url"]):
+            match = pc.fill_null(pc.ends_with(batch["url"], end), False)
+            urls.update(batch["url"].filter(match).to_pylist())
+    # Captures by http and by https are of one page.
+    if len({url.rpartition("://")[2] for url in urls}) == 1:
+        return [row for url in sorted(urls) for row in find(folder, stages, url)]
+    none = f"{end}: no document of {folder.shown} has this id or URL"
+    if not urls:
+        raise InputError(f"{none}, and no URL ends like this")
+    some = ", ".join(sorted(urls)[:_URLS_SHOWN])
+    raise InputError(f"{none}; {len(urls):,} URLs end like this: {some}")
 
 
 def _files(folder: Folder, stage: str) -> Iterator[tuple[str, str]]:
@@ -231,9 +253,9 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
     if "reason" in decision:
         head += f" by {decision['reason']}"
     if "value" in decision:
-        head += f", value {decision['value']:.6g}"
+        head += f", value {value_text(decision['reason'], decision['value'])}"
     if "threshold" in decision:
-        head += f", threshold {decision['threshold']:.6g}"
+        head += f", threshold {value_text(decision['reason'], decision['threshold'])}"
     yield head
     facts = [f"{k} {_short(decision[k])}" for k in _FACTS if k in decision]
     if facts:

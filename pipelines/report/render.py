@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipelines.engine.files import SCRATCH, Folder
+from pipelines.report.values import value_text
 from pipelines.run import REPORT_DATA, REPORT_PAGE, dumps
 
 _STYLE = """
@@ -109,7 +110,13 @@ def _removed(entry: dict[str, Any]) -> str:
         size = f"{counts['documents']:,} documents ({share}), {counts['characters']:,} characters"
         head = f"<b>{_e(reason)}</b>: {size}"
         rows = [
-            [r["url"], _number(r["value"]), _number(r["threshold"]), r["kept_id"] or "", r["text"]]
+            [
+                r["url"],
+                value_text(reason, r["value"]),
+                value_text(reason, r["threshold"]),
+                r["kept_id"] or "",
+                r["text"],
+            ]
             for r in entry["examples"].get(reason, [])
         ]
         table = _table(["url", "value", "threshold", "kept instead", "text"], rows) if rows else ""
@@ -172,10 +179,6 @@ def _table(
 
 def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else ""
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
 
 
 def _e(text: Any) -> str:

@@ -8,6 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 _REASONS = 6
+#: Counter of records set aside for a reason, and how many of the reasons are shown.
+_ASIDE, _ASIDE_SHOWN = "set_aside.", 3
+_NO_TEXT_HINT = "; name the column that holds the text: --set readers.text_columns=[NAME]"
 
 
 def print_funnel(facts: dict[str, Any], console: Console) -> None:
@@ -53,7 +56,14 @@ def _reasons(entry: dict[str, Any]) -> str:
 def _records(counters: dict[str, int]) -> str:
     skipped = sum(v for k, v in counters.items() if k.startswith("skipped."))
     aside = counters.get("set_aside", 0)
+    why = {k.removeprefix(_ASIDE): v for k, v in counters.items() if k.startswith(_ASIDE)}
+    ranked = sorted(why, key=lambda reason: (-why[reason], reason))
+    shown = [f"{reason} {why[reason]:,}" for reason in ranked[:_ASIDE_SHOWN]]
+    if len(ranked) > _ASIDE_SHOWN:
+        shown.append(f"+{len(ranked) - _ASIDE_SHOWN} more")
+    told = f" ({', '.join(shown)})" if shown else ""
+    hint = _NO_TEXT_HINT if ranked and ranked[0].endswith(".no_text") else ""
     return (
         f"{counters['records']:,} records read: {skipped:,} are no documents, "
-        f"{aside:,} could not be read and were set aside"
+        f"{aside:,} could not be read and were set aside{told}{hint}"
     )
