@@ -10,6 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from curation.errors import InputError
+from curation.tokenize import TokenShards
 from tests.conftest import ROOT, curate_well
 from tests.folders import differences
 
@@ -62,6 +66,25 @@ def test_a_changed_recipe_redoes_what_depends_on_it(sample_run: Path, tmp_path: 
     assert recipes[0] == recipes[1]
     curate_well([*arguments, "--output", tmp_path / "fresh"])
     assert differences(output, tmp_path / "fresh") == []
+
+
+def test_a_stage_done_anew_leaves_nothing_stale_behind(sample_run: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(sample_run, output)
+    tokens = (output / "tokenize" / "manifest.json").read_bytes()
+    shards = {p: p.stat().st_mtime_ns for p in (output / "tokenize").glob("*.bin")}
+    arguments = ["run", "sample", "--workers", "2", "--quiet", "--output", output]
+    changed = "filter.rules.gopher.word_count.min=90000"
+    curate_well([*arguments, "--stages", "filter", "--set", changed])
+    for stage in ("classify", "mix", "tokenize"):
+        assert not (output / stage / "manifest.json").exists()
+    assert (output / "dedup-lines" / "manifest.json").exists()
+    with pytest.raises(InputError, match="not complete"):
+        TokenShards(output / "tokenize", batch_size=1)
+    assert "tokenize" not in json.loads((output / "report.json").read_text())["funnel"][-1]["stage"]
+    curate_well(arguments)  # the same documents again: what was made of them counts again
+    assert (output / "tokenize" / "manifest.json").read_bytes() == tokens
+    assert {p: p.stat().st_mtime_ns for p in shards} == shards
 
 
 def test_a_new_input_redoes_its_own_shard(tmp_path: Path) -> None:
