@@ -111,8 +111,10 @@ def _fold(char: str, category: str, rules: TextNormalization) -> str:
     if category == "Nd" and rules.digits == "each_to_zero":
         return "0"
     folded = char
-    if rules.fold_case:
-        folded = folded.casefold()
+    if rules.case == "fold":
+        folded = char.casefold()
+    elif rules.case == "lower":  # str.lower tells final sigma by its neighbours, which we don't see
+        folded = "σ" if char == "ς" else char.lower()
     if rules.marks != "keep":
         folded = unicodedata.normalize("NFD", folded)
     if rules.marks == "delete":

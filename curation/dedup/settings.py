@@ -30,7 +30,10 @@ class TextNormalization(Settings):
     Rules act on one code point at a time; see `curation.dedup.characters`.
     """
 
-    fold_case: bool = Field(description="Unicode full case folding (also ß = SS, final sigma)")
+    case: Literal["keep", "lower", "fold"] = Field(
+        description="lower: as str.lower, but final sigma is sigma everywhere; "
+        "fold: Unicode full case folding (also ß = SS)"
+    )
     digits: Literal["keep", "each_to_zero", "number_to_zero"] = Field(
         description="Decimal digits: as they are, each one as 0, or a whole number such as "
         "12,345 or 3.14 as one 0"

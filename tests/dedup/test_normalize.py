@@ -65,9 +65,9 @@ def test_exact_keys_are_hashes_of_the_normalised_text(texts: list[str]) -> None:
         ("words", "cafe\u0301 no 1 234 5 strasse 42 日本 a_b"),
         ("same_text", "Cafe\u0301, No. 1,234.5! Straße 42 „日本” a_b"),
         ("verbatim", "Café,  No. 1,234.5! Straße\u200b 42 „日本” a_b"),
-        ("ccnet", "café,  no. 0,000.0! strasse 00 日本 a_b"),
-        ("llama3", "cafe\u0301, no. 0,000.0! strasse 00 日本 a_b"),
-        ("c4", "café,  no. 1,234.5! strasse\u200b 42 „日本” a_b"),
+        ("ccnet", "café,  no. 0,000.0! straße 00 日本 a_b"),
+        ("llama3", "cafe\u0301, no. 0,000.0! straße 00 日本 a_b"),
+        ("c4", "café,  no. 1,234.5! straße\u200b 42 „日本” a_b"),
     ],
 )
 def test_named_normalizations(name: str, expected: str) -> None:
@@ -83,7 +83,8 @@ def test_spellings_that_are_the_same_text() -> None:
 
 
 def test_capital_and_final_sigma_fold_alike() -> None:
-    assert len(set(normalized(["ΟΔΟΣ", "οδος", "οδοσ"], normalizations()["words"]))) == 1
+    for name in ("words", "ccnet", "c4"):
+        assert len(set(normalized(["ΟΔΟΣ", "οδος", "οδοσ"], normalizations()[name]))) == 1
 
 
 def test_slices_and_nulls_are_read_in_place() -> None:
