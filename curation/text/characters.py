@@ -39,7 +39,7 @@ SPELLING_SCRIPTS = ("Thai", "Lao", "Khmer", "Myanmar")
 UNSPACED_SCRIPTS = ("Han", "Hiragana", "Katakana", "Bopomofo", *SPELLING_SCRIPTS)
 
 # The typographic marks that CCNet deletes, of those which are not ASCII.
-_TYPOGRAPHIC = "—”：％１〈（、━【」，】；“《„’∶´．–？！～«〉》。…►»「"
+_TYPOGRAPHIC = "—”：％１〈（）、━【」，】；“《„’∶´．–？！～«〉》。…►»「"
 
 
 def _letters_of(scripts: tuple[str, ...]) -> str:
