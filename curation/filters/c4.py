@@ -18,6 +18,7 @@ from curation.text import characters as ch
 from curation.text.lines import (
     characters,
     count_sentences,
+    ends_in_colon_mark,
     strip_left,
     strip_right,
 )
@@ -40,6 +41,8 @@ _LOREM_BIT, _JAVASCRIPT_BIT, _POLICY_BIT, _CURLY_BIT = 1, 2, 4, 8
 LOREM, CURLY = 1, 2
 
 _SPACE, _SINGLE, _TERMINAL, _CLOSE = ch.SPACE, ch.SINGLE, ch.TERMINAL, ch.CLOSE
+_BREAK = ch.BREAK
+_ZEROS = ch.decimal_zeros()
 _OPEN, _SHUT = 0x5B, 0x5D
 _CITATIONS = (b"[edit]", b"[citation needed]")
 
@@ -68,13 +71,25 @@ def line_phrases(javascript: Sequence[str], policy: Sequence[str], lorem: Sequen
 
 
 @numba.njit(cache=True, nogil=True)
+def _is_digit(c):  # type: ignore[no-untyped-def]
+    k = np.searchsorted(_ZEROS, c, "right") - 1
+    return k >= 0 and c < _ZEROS[k] + 10
+
+
+@numba.njit(cache=True, nogil=True)
 def citation_end(data, i, end):  # type: ignore[no-untyped-def]
-    """Byte after the citation mark `[12]`, `[]`, `[edit]`, `[citation needed]` at i, or i."""
+    """Byte after the citation mark `[12]`, `[]`, `[edit]`, `[citation needed]` at i, or i.
+
+    Digits are those of any script, as in the published `\[\d*\]`.
+    """
     if data[i] != _OPEN:
         return i
     k = i + 1
-    while k < end and 48 <= data[k] <= 57:
-        k += 1
+    while k < end:
+        c, size = code_point(data, k)
+        if not _is_digit(c):
+            break
+        k += size
     if k < end and data[k] == _SHUT:
         return k + 1
     for mark in _CITATIONS:
@@ -114,9 +129,12 @@ def _ends_well(data, start, end, properties, any_script):  # type: ignore[no-unt
     if b < 0x80:
         if b == 46:
             return not (end - start >= 3 and data[end - 2] == 46 and data[end - 3] == 46)
-        return b == 33 or b == 63 or b == 34 or b == 39
+        if b == 33 or b == 63 or b == 34 or b == 39:
+            return True
     if not any_script:
         return False
+    if ends_in_colon_mark(data, start, end, properties):
+        return True
     last = end - 1
     while last > start and data[last] & 0xC0 == 0x80:
         last -= 1
@@ -153,15 +171,14 @@ def _count_words(data, start, end, properties, any_script, enough):  # type: ign
 
 
 @numba.njit(cache=True, nogil=True)
-def _judge(data, start, end, properties, words, limits, phrases):  # type: ignore[no-untyped-def]
-    """(code, document bits, sentences) of a line without citations."""
+def _judge(data, start, end, properties, words, limits, found):  # type: ignore[no-untyped-def]
+    """(code, document bits, sentences) of a line without citations that holds phrases `found`."""
     if limits.terminal_punctuation and not _ends_well(
         data, start, end, properties, limits.any_script
     ):
         return NO_TERMINAL, 0, 0
     if words < limits.min_words:
         return FEW_WORDS, 0, 0
-    found = find_phrases(data, start, end, phrases)
     if found & _LOREM_BIT:
         return KEEP, LOREM, 0
     if found & _JAVASCRIPT_BIT:
@@ -174,24 +191,44 @@ def _judge(data, start, end, properties, words, limits, phrases):  # type: ignor
 
 
 @numba.njit(cache=True, nogil=True)
-def judge_line(data, start, end, properties, limits, phrases, buffer):  # type: ignore[no-untyped-def]
-    """(code, document bits, sentences) of the stripped line data[start:end].
+def _line_end(data, i, stop, properties):  # type: ignore[no-untyped-def]
+    """End of the line that byte i stands in."""
+    while i < stop:
+        c, size = code_point(data, i)
+        if properties[c] & _BREAK:
+            break
+        i += size
+    return i
+
+
+@numba.njit(cache=True, nogil=True)
+def judge_line(data, start, end, stop, properties, limits, phrases, buffer):  # type: ignore[no-untyped-def]
+    """(code, document bits, sentences) of the stripped line data[start:end], in a document that
+    ends at `stop`.
 
     A line that condemns its document is not cut, so that the document's measurement still shows it.
+    "Lorem ipsum" also condemns over a line break, if what follows is no line of a few words.
     """
     # a line that is no longer than the longest word allowed needs no look at all of its words
     enough = limits.min_words if end - start <= limits.max_word_length else -1
     words, longest = _count_words(data, start, end, properties, limits.any_script, enough)
     if longest > limits.max_word_length:
         return LONG_WORD, 0, 0
+    found, beyond, after = find_phrases(data, start, end, stop, phrases, properties)
+    if beyond & _LOREM_BIT:
+        rest = _line_end(data, after, stop, properties)
+        more, _ = _count_words(data, end, rest, properties, limits.any_script, limits.min_words)
+        if more >= limits.min_words:
+            return KEEP, LOREM, 0
     if limits.citations:
         brackets = 0
         for i in range(start, end):
             brackets += data[i] == _OPEN
         if brackets:
             n = _without_citations(data, start, end, buffer)
-            return _judge(buffer, 0, n, properties, words, limits, phrases)
-    return _judge(data, start, end, properties, words, limits, phrases)
+            found, _, _ = find_phrases(buffer, 0, n, n, phrases, properties)
+            return _judge(buffer, 0, n, properties, words, limits, found)
+    return _judge(data, start, end, properties, words, limits, found)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -201,10 +238,11 @@ def measure_c4(  # type: ignore[no-untyped-def]
     """Fill out[0:5]: sentences of kept lines, lines with lorem ipsum, lines with a curly bracket,
     lines of at least `long_line` characters (mC4), characters of the text."""
     out[:4] = 0.0
+    stop = breaks.ends[n_breaks - 1] if n_breaks else 0
     for k in range(n_breaks):
         a = strip_left(data, breaks.starts[k], breaks.ends[k], properties)
         b = strip_right(data, a, breaks.ends[k], properties)
-        _, bits, sentences = judge_line(data, a, b, properties, limits, phrases, buffer)
+        _, bits, sentences = judge_line(data, a, b, stop, properties, limits, phrases, buffer)
         out[0] += sentences
         out[1] += bits & LOREM != 0
         out[2] += bits & CURLY != 0

@@ -18,8 +18,10 @@ from curation.arrow import Texts, from_buffers
 from curation.filters import c4, dialects, line_ngrams, refinedweb, scratch
 from curation.filters.settings import EditSettings
 from curation.filters.signals import Meter, load_tokens
+from curation.text import characters as ch
 from curation.text.buffers import read_only
-from curation.text.lines import feed_lines, strip_left, strip_right
+from curation.text.lines import BREAKING, all_lines, last_character, strip_left, strip_right
+from curation.text.words import code_point
 
 #: Reasons by code: C4's lines, RefinedWeb's, repeated n-grams, citation marks.
 _REFINEDWEB = len(c4.REASONS)
@@ -27,7 +29,8 @@ _LLAMA3 = _REFINEDWEB + len(refinedweb.REASONS)
 _CITATION = _LLAMA3 + 1
 REASONS = (*c4.REASONS, *refinedweb.REASONS, line_ngrams.REASON, c4.CITATION)
 
-_LF, _BRACKET = 0x0A, 0x5B
+_BREAK, _BREAKING = ch.BREAK, BREAKING
+_BRACKET = 0x5B
 
 
 class Edited(NamedTuple):
@@ -82,12 +85,13 @@ def edit(
 
 
 @numba.njit(cache=True, nogil=True)
-def _judge(data, a, b, k, wanted, kit, buffer, coverage):  # type: ignore[no-untyped-def]
-    """Code of the reason to cut the stripped line data[a:b], the k-th; -1 keeps it."""
+def _judge(data, a, b, end, k, wanted, kit, buffer, coverage):  # type: ignore[no-untyped-def]
+    """Code of the reason to cut the stripped line data[a:b], the k-th of a text that stops at
+    `end`; -1 keeps it."""
     use_c4, use_refinedweb, use_llama3 = wanted
     if use_c4:
         found, _, _ = c4.judge_line(
-            data, a, b, kit.properties, kit.c4_limits, kit.c4_phrases, buffer
+            data, a, b, end, kit.properties, kit.c4_limits, kit.c4_phrases, buffer
         )
         if found != c4.KEEP:
             return found
@@ -107,7 +111,7 @@ def _find_cuts(data, offsets, skip, kit, wanted, space, buffer, coverage, counts
     """Cuts [n, 4], in order: document, first byte and end byte in `data`, reason code."""
     room = len(offsets)
     for i in range(offsets[0], offsets[-1]):
-        room += data[i] == _LF or data[i] == _BRACKET
+        room += _BREAKING[data[i]] or data[i] == _BRACKET
     cuts = np.empty((room, 4), np.int64)
     starts, ends = space.feeds.starts, space.feeds.ends
     none = space.tokens.starts[:0].copy()
@@ -122,7 +126,8 @@ def _find_cuts(data, offsets, skip, kit, wanted, space, buffer, coverage, counts
                 data, begin, end, kit, space, dialects.DATATROVE, -1, none, none
             )
             scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner)
-        lines = feed_lines(data, begin, end, starts, ends)
+        # all breaks of Unicode, as the signals of C4 and RefinedWeb read them
+        lines = all_lines(data, begin, end, kit.properties, starts, ends)
         if wanted[2]:
             line_ngrams.cover_lines(tokens, space, lines, kit.line_ngrams, coverage, counts)
         first = n
@@ -135,7 +140,7 @@ def _find_cuts(data, offsets, skip, kit, wanted, space, buffer, coverage, counts
                 blank = True
                 k += 1
                 continue
-            code = _judge(data, a, b, k, wanted, kit, buffer, coverage)
+            code = _judge(data, a, b, end, k, wanted, kit, buffer, coverage)
             if code < 0:
                 blank = False
                 if wanted[0] and kit.c4_limits.citations:
@@ -144,14 +149,13 @@ def _find_cuts(data, offsets, skip, kit, wanted, space, buffer, coverage, counts
                 continue
             cuts[n, 0] = d
             cuts[n, 1] = starts[k]
-            cuts[n, 2] = min(ends[k] + 1, end)
             cuts[n, 3] = code
             k += 1
             while blank and k < lines and _is_blank(data, starts[k], ends[k], kit.properties):
-                cuts[n, 2] = min(ends[k] + 1, end)
                 k += 1
+            cuts[n, 2] = starts[k] if k < lines else end
             n += 1
-        _cut_last_feeds(data, begin, end, cuts, first, n)
+        _cut_last_breaks(data, begin, end, kit.properties, cuts, first, n)
     return cuts[:n]
 
 
@@ -179,8 +183,8 @@ def _cut_citations(data, d, start, end, cuts, n):  # type: ignore[no-untyped-def
 
 
 @numba.njit(cache=True, nogil=True)
-def _cut_last_feeds(data, begin, end, cuts, first, n):  # type: ignore[no-untyped-def]
-    """Where the last lines were cut, cut the line feeds before them too."""
+def _cut_last_breaks(data, begin, end, properties, cuts, first, n):  # type: ignore[no-untyped-def]
+    """Where the last lines were cut, cut the line breaks before them too."""
     edge = end
     k = n
     while k > first and cuts[k - 1, 2] == edge:
@@ -189,8 +193,11 @@ def _cut_last_feeds(data, begin, end, cuts, first, n):  # type: ignore[no-untype
     if k == n:
         return
     floor = cuts[k - 1, 2] if k > first else begin
-    while cuts[k, 1] > floor and data[cuts[k, 1] - 1] == _LF:
-        cuts[k, 1] -= 1
+    while cuts[k, 1] > floor:
+        last = last_character(data, floor, cuts[k, 1])
+        if not properties[code_point(data, last)[0]] & _BREAK:
+            break
+        cuts[k, 1] = last
 
 
 @numba.njit(cache=True, nogil=True)

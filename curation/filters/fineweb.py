@@ -7,7 +7,7 @@ import numpy as np
 
 from curation.filters.repetition import drop_blank, duplicate_pieces
 from curation.text import characters as ch
-from curation.text.lines import characters
+from curation.text.lines import characters, ends_in_colon_mark
 from curation.text.words import code_point
 
 _TERMINAL = ch.TERMINAL
@@ -23,12 +23,15 @@ def _last_character(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_fineweb(data, properties, pieces, text_chars, tokens, scratch, short, quotes, out):  # type: ignore[no-untyped-def]
+def measure_fineweb(  # type: ignore[no-untyped-def]
+    data, properties, pieces, text_chars, tokens, scratch, short, quotes, colons, out
+):
     """Fill out[0:4]: lines that end in a terminal mark, lines of at most `short` characters,
     characters in repeated lines, line feeds per token. All NaN in a blank text.
 
     Lines are those of the `pieces` in `scratch.feeds` that hold more than white space. With
-    `quotes`, `'` and `"` are terminal marks too, as in the first release of FineWeb.
+    `quotes`, `'` and `"` are terminal marks too, as in the first release of FineWeb; with `colons`
+    those that are typed for a full stop in Armenian and Ethiopic.
     """
     lines = scratch.lines
     out[:4] = np.nan
@@ -41,6 +44,8 @@ def measure_fineweb(data, properties, pieces, text_chars, tokens, scratch, short
     for i in range(n):
         c = _last_character(data, lines.starts[i], lines.ends[i])
         if properties[c] & _TERMINAL or (quotes and (c == 34 or c == 39)):
+            ended += 1
+        elif colons and ends_in_colon_mark(data, lines.starts[i], lines.ends[i], properties):
             ended += 1
         if characters(data, lines.starts[i], lines.ends[i]) <= short:
             brief += 1

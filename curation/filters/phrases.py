@@ -9,6 +9,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.text import characters as ch
+from curation.text.words import code_point
+
+_SPACE = ch.SPACE
+_BLANK = 0x20
+
 
 class Phrases(NamedTuple):
     """Phrase k is `data[offsets[k]:offsets[k + 1]]`, in lower case, and sets the bits `bits[k]`."""
@@ -21,7 +27,9 @@ class Phrases(NamedTuple):
 
 
 def _cases(b: int) -> list[int]:
-    """An ASCII letter in both cases, another byte alone."""
+    """An ASCII letter in both cases, any byte for a blank, another byte alone."""
+    if b == _BLANK:
+        return [*range(256)]
     return [b, b - 32] if 97 <= b <= 122 else [b]
 
 
@@ -61,18 +69,53 @@ def equals(data, start, end, pattern, a, b):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def find_phrases(data, start, end, phrases):  # type: ignore[no-untyped-def]
-    """Bits of all phrases that occur in data[start:end]."""
+def phrase_end(data, start, end, pattern, a, b, properties):  # type: ignore[no-untyped-def]
+    """Byte after pattern[a:b] (lower case) at data[start:], not beyond `end`, or -1.
+
+    A blank of the pattern stands for white space of any kind and length.
+    """
+    i = start
+    for k in range(a, b):
+        if i >= end:
+            return -1
+        if pattern[k] != _BLANK:
+            if ascii_lower(data[i]) != pattern[k]:
+                return -1
+            i += 1
+            continue
+        first = i
+        while i < end:
+            c, size = code_point(data, i)
+            if not properties[c] & _SPACE:
+                break
+            i += size
+        if i == first:
+            return -1
+    return i
+
+
+@numba.njit(cache=True, nogil=True)
+def find_phrases(data, start, end, stop, phrases, properties):  # type: ignore[no-untyped-def]
+    """Bits of all phrases that occur in the line data[start:end], bits of those that begin in it
+    and end behind it, before `stop`, and the byte after the last of these."""
     found = np.int64(0)
+    beyond = np.int64(0)
+    last = end
     for i in range(start, end):
         here = phrases.first[data[i]]
-        if i + 1 < end:
+        if i + 1 < stop:
             here &= phrases.second[data[i + 1]]
         if not here:
             continue
         for k in range(len(phrases.bits)):
-            if found & phrases.bits[k] != phrases.bits[k] and equals(
-                data, i, end, phrases.data, phrases.offsets[k], phrases.offsets[k + 1]
-            ):
+            if found & phrases.bits[k] == phrases.bits[k]:
+                continue
+            after = phrase_end(
+                data, i, stop, phrases.data, phrases.offsets[k], phrases.offsets[k + 1], properties
+            )
+            if after > end:
+                beyond |= phrases.bits[k]
+                last = after
+            elif after > 0:
                 found |= phrases.bits[k]
-    return found
+    return found, beyond, last

@@ -63,6 +63,9 @@ class C4Settings(Settings):
 class FineWebSettings(Settings):
     short_line: int = Field(ge=0, description="characters up to which a line is short")
     quotes_end_lines: bool = Field(description="count ' and \" as terminal marks")
+    colons_end_lines: bool = Field(
+        description="count colons that stand for a full stop: Armenian `:`, Ethiopic `::` and `፡፡`"
+    )
 
 
 class RefinedWebSettings(Settings):

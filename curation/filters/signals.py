@@ -70,6 +70,7 @@ class Kit(NamedTuple):
     c4_phrases: Phrases
     short_line: int
     quotes_end_lines: bool
+    colons_end_lines: bool
     refinedweb_limits: refinedweb.LineLimits
     counters: Phrases
     line_ngrams: line_ngrams.LineNgrams
@@ -134,10 +135,10 @@ def _measure(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         fineweb.measure_fineweb(
             data, kit.properties, feeds, chars, n, space, kit.short_line, kit.quotes_end_lines,
-            row[_FINEWEB:_REFINEDWEB],
+            kit.colons_end_lines, row[_FINEWEB:_REFINEDWEB],
         )  # fmt: skip
         refinedweb.measure_refinedweb(
-            data, kit.properties, feeds, space.feeds, kit.refinedweb_limits, kit.counters,
+            data, kit.properties, breaks, space.breaks, kit.refinedweb_limits, kit.counters,
             row[_REFINEDWEB:_LLAMA3],
         )  # fmt: skip
         row[_DIRTY] = np.nan
@@ -221,6 +222,7 @@ class Meter:
             c4.line_phrases(limits.javascript, limits.policy, limits.lorem_ipsum),
             settings.fineweb.short_line,
             settings.fineweb.quotes_end_lines,
+            settings.fineweb.colons_end_lines,
             refinedweb.LineLimits(
                 settings.refinedweb.max_uppercase, settings.refinedweb.max_numeric
             ),

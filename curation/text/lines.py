@@ -17,12 +17,17 @@ from curation.text.words import Spans, code_point
 
 _SPACE, _BREAK, _TERMINAL, _CLOSE, _UPPER = ch.SPACE, ch.BREAK, ch.TERMINAL, ch.CLOSE, ch.UPPER
 _ALPHA = ch.ALPHA
-_INNER = ascii.INNER
-_BREAKING = ascii.byte_set("\n\v\f\r\x1c\x1d\x1e")
-_BREAKING[[0xC2, 0xE2]] = True  # lead bytes of U+0085, U+2028 and U+2029
+_INNER = ascii.INNER.copy()
+_INNER[0x3A] = False  # a colon, which ends sentences in some scripts
+#: Bytes with which line breaks begin.
+BREAKING = ascii.byte_set("\n\v\f\r\x1c\x1d\x1e")
+BREAKING[[0xC2, 0xE2]] = True  # lead bytes of U+0085, U+2028 and U+2029
 _LF = 10
 _CR = 13
 _STOP = 46
+_COLON, _WORDSPACE = 0x3A, 0x1361
+_ARMENIAN = (0x0531, 0x0588)
+_ETHIOPIC = ((0x1200, 0x13A0), (0x2D80, 0x2DE0), (0xAB00, 0xAB30))
 _ASCII = 0x80
 
 
@@ -83,7 +88,7 @@ def all_lines(data, begin, end, properties, starts, ends):  # type: ignore[no-un
     i = begin
     while i < end:
         b = data[i]
-        if not _BREAKING[b]:
+        if not BREAKING[b]:
             i += 1
             continue
         c, size = code_point(data, i)
@@ -129,7 +134,7 @@ def paragraphs(data, begin, end, properties, starts, ends):  # type: ignore[no-u
 
 
 @numba.njit(inline="always")
-def _last(data, begin, end):  # type: ignore[no-untyped-def]
+def last_character(data, begin, end):  # type: ignore[no-untyped-def]
     """Offset of the last character of data[begin:end], which is not empty."""
     last = end - 1
     while last > begin and data[last] & 0xC0 == 0x80:
@@ -142,13 +147,63 @@ def _is_initial(data, begin, end, properties):  # type: ignore[no-untyped-def]
     """Whether data[begin:end] ends in a capital that no letter precedes."""
     if begin == end:
         return False
-    last = _last(data, begin, end)
+    last = last_character(data, begin, end)
     if not properties[code_point(data, last)[0]] & _UPPER:
         return False
     if last == begin:
         return True
-    before = code_point(data, _last(data, begin, last))[0]
+    before = code_point(data, last_character(data, begin, last))[0]
     return not properties[before] & (_UPPER | _ALPHA)
+
+
+@numba.njit(cache=True, nogil=True)
+def _last_letter(data, begin, end, properties):  # type: ignore[no-untyped-def]
+    """Code point of the last letter of data[begin:end], 0 if there is none."""
+    while end > begin:
+        end = last_character(data, begin, end)
+        c = code_point(data, end)[0]
+        if properties[c] & _ALPHA:
+            return c
+    return 0
+
+
+@numba.njit(inline="always")
+def _is_ethiopic(c):  # type: ignore[no-untyped-def]
+    return (
+        _ETHIOPIC[0][0] <= c < _ETHIOPIC[0][1]
+        or _ETHIOPIC[1][0] <= c < _ETHIOPIC[1][1]
+        or _ETHIOPIC[2][0] <= c < _ETHIOPIC[2][1]
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def colon_mark(data, begin, i, end, properties):  # type: ignore[no-untyped-def]
+    """Byte after the colons at i that are typed for a full stop of the script, or i.
+
+    They are `:` for `։` in Armenian, `::` and `፡፡` for `።` in Ethiopic; the script is that of the
+    last letter in data[begin:i].
+    """
+    c, size = code_point(data, i)
+    if c != _COLON and c != _WORDSPACE:
+        return i
+    letter = _last_letter(data, begin, i, properties)
+    if _ARMENIAN[0] <= letter < _ARMENIAN[1]:
+        return i + size if c == _COLON else i
+    if not _is_ethiopic(letter) or i + 2 * size > end:
+        return i
+    return i + 2 * size if code_point(data, i + size)[0] == c else i
+
+
+@numba.njit(cache=True, nogil=True)
+def ends_in_colon_mark(data, begin, end, properties):  # type: ignore[no-untyped-def]
+    """Whether data[begin:end] ends in colons that are typed for a full stop (`colon_mark`)."""
+    if end - begin < 2:
+        return False
+    last = last_character(data, begin, end)
+    if colon_mark(data, begin, last, end, properties) == end:
+        return True
+    first = 2 * last - end  # where the mark begins if it is two of these characters
+    return first >= begin and colon_mark(data, begin, first, end, properties) == end
 
 
 @numba.njit(cache=True, nogil=True)
@@ -157,7 +212,8 @@ def next_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
 
     A sentence ends after a run of sentence-terminal characters and the closing quotes or brackets
     behind it, if white space or the end follows; characters beyond ASCII (`。`, `।`) need nothing
-    behind them. A full stop after a single capital letter (an initial) ends no sentence.
+    behind them. A full stop after a single capital letter (an initial) ends no sentence. Colons end
+    one where a script has them for its full stop (`colon_mark`).
     """
     begin = start  # of the characters since the last mark
     i = start
@@ -168,13 +224,14 @@ def next_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
             break
         c, size = code_point(data, i)
         p = np.int64(properties[c])
-        if not p & _TERMINAL:
+        stop = i + size if p & _TERMINAL else colon_mark(data, begin, i, end, properties)
+        if stop == i:
             i += size
             continue
         initial = c == _STOP and _is_initial(data, begin, i, properties)
         free = c >= _ASCII
         run = 1
-        i += size
+        i = stop
         while i < end:
             c, size = code_point(data, i)
             p = np.int64(properties[c])

@@ -7,6 +7,8 @@ Strings, sets and loops only; nothing here is shared with the kernels but the cl
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -52,6 +54,14 @@ def has_letter(token: str) -> bool:
     return any(has(c, ch.ALPHA) for c in token)
 
 
+def colons(text: str) -> str:
+    """The colons at the end of a text that stand for a full stop in the script of the letters."""
+    letters = [c for c in text if has(c, ch.ALPHA)]
+    script = unicodedata.name(letters[-1], "").partition(" ")[0] if letters else ""
+    marks = {"ARMENIAN": (":",), "ETHIOPIC": ("::", "፡፡")}.get(script, ())
+    return next((m for m in marks if text.endswith(m)), "")
+
+
 def sentences(text: str) -> int:
     """Marks with the closing quotes behind them end a sentence: those of ASCII only before white
     space or the end, and not one full stop behind a single capital."""
@@ -61,7 +71,11 @@ def sentences(text: str) -> int:
         count += 1
         i = since = 0
         while i < len(text):
-            if not has(text[i], ch.TERMINAL):
+            size = 1 if has(text[i], ch.TERMINAL) else 0
+            for length in (1, 2):
+                if colons(text[since : i + length]) == text[i : i + length]:
+                    size = length
+            if not size:
                 i += 1
                 continue
             word = text[since:i]
@@ -72,9 +86,11 @@ def sentences(text: str) -> int:
                 and not (len(word) > 1 and has(word[-2], ch.UPPER | ch.ALPHA))
             )
             begin = i
+            marks = [*text[i : i + size]]
+            i += size
             while i < len(text) and has(text[i], ch.TERMINAL | ch.CLOSE):
                 i += 1
-            marks = [c for c in text[begin:i] if has(c, ch.TERMINAL)]
+            marks += [c for c in text[begin + size : i] if has(c, ch.TERMINAL)]
             since = i
             if i == len(text) or any(c > "\x7f" for c in marks):
                 break
@@ -124,9 +140,9 @@ def gopher(text: str, tokens: list[str], dialect: str, stop: Sequence[str]) -> d
 def without_citations(line: str) -> str:
     out = ""
     while line:
-        digits = len(line[1:]) - len(line[1:].lstrip("0123456789")) if line[0] == "[" else 0
-        if line[0] == "[" and line[1 + digits : 2 + digits] == "]":
-            line = line[2 + digits :]
+        number = re.match(r"\[\d*]", line)
+        if number:
+            line = line[number.end() :]
             continue
         mark = next((m for m in ("[edit]", "[citation needed]") if line.startswith(m)), None)
         if mark:
@@ -145,13 +161,39 @@ def pieces(line: str, any_script: bool) -> list[str]:
     return apart.split()
 
 
+def holds(text: str, phrases: Sequence[str]) -> bool:
+    """Whether one of the phrases is in the text, with white space of any kind for its blanks."""
+    patterns = [r"\s+".join(map(re.escape, p.split(" "))) for p in phrases]
+    return any(re.search(p, ascii_lower(text)) for p in patterns)
+
+
+def lorem_goes_on(text: str, start: int, end: int, settings: SignalSettings) -> bool:
+    """Whether "lorem ipsum" begins in text[start:end] and ends in a line of enough words."""
+    held = settings.c4
+    small = ascii_lower(text)
+    for phrase in held.lorem_ipsum:
+        pattern = re.compile(r"\s+".join(map(re.escape, phrase.split(" "))))
+        for i in range(start, end):
+            match = pattern.match(small, i)
+            if match and match.end() > end:
+                rest = text[end : match.end()] + (text[match.end() :].splitlines() or [""])[0]
+                return len(pieces(rest, held.any_script)) >= held.min_words
+    return False
+
+
 def c4(text: str, settings: SignalSettings) -> dict[str, float]:
     held = settings.c4
     total = lorem = curly = 0
-    for raw in text.splitlines():
+    at = 0
+    for raw in text.splitlines(keepends=True):
+        start = at + len(raw) - len(raw.lstrip())
+        at += len(raw)
         line = raw.strip()
         found = pieces(line, held.any_script)
         if any(len(w) > held.max_word_length for w in found):
+            continue
+        if lorem_goes_on(text, start, start + len(line), settings):
+            lorem += 1
             continue
         if held.citations:
             line = without_citations(line)
@@ -161,19 +203,18 @@ def c4(text: str, settings: SignalSettings) -> dict[str, float]:
                 end in ".?!\"'"
                 if end.isascii()
                 else held.any_script and has(end, ch.TERMINAL | ch.CLOSE)
-            )
+            ) or (held.any_script and bool(colons(line)))
             if not end or not good or line.endswith("..."):
                 continue
         if len(found) < held.min_words:
             continue
-        small = ascii_lower(line)
-        if any(p in small for p in held.lorem_ipsum):
+        if holds(line, held.lorem_ipsum):
             lorem += 1
-        elif any(p in small for p in held.javascript):
+        elif holds(line, held.javascript):
             continue
         elif "{" in line:
             curly += 1
-        elif not any(p in small for p in held.policy):
+        elif not holds(line, held.policy):
             total += sentences(line)
     return {
         "c4_sentences": total,
@@ -190,7 +231,11 @@ def fineweb(text: str, tokens: list[str], settings: SignalSettings) -> dict[str,
     if not lines:
         return {f"fineweb_{name}": NAN for name in names}
     quotes = "'\"" if settings.fineweb.quotes_end_lines else ""
-    ends = sum(has(line[-1], ch.TERMINAL) or line[-1] in quotes for line in lines)
+    typed = settings.fineweb.colons_end_lines
+    ends = sum(
+        has(line[-1], ch.TERMINAL) or line[-1] in quotes or (typed and bool(colons(line)))
+        for line in lines
+    )
     copies = sum(len(line) for i, line in enumerate(lines) if line in lines[:i])
     values = (
         ends / len(lines),
@@ -213,7 +258,7 @@ def is_counter(line: str, nouns: Sequence[str]) -> bool:
 def refinedweb(text: str, settings: SignalSettings) -> dict[str, float]:
     held = settings.refinedweb
     total = lost = 0
-    for raw in text.split("\n"):
+    for raw in text.splitlines():
         line = raw.strip()
         words = 0
         inside = False

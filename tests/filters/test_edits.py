@@ -58,6 +58,23 @@ def test_citation_marks_go() -> None:
     assert [r for r, _, _ in cuts] == ["c4.citation", "c4.citation"]
 
 
+def test_citation_marks_have_digits_of_any_script() -> None:
+    left, _ = run("First of all words.[۱] Second of them.[١] Third of them.[১২] Fourth[²].", _C4)
+    assert left == "First of all words. Second of them. Third of them. Fourth[²]."
+
+
+def test_lines_are_those_that_the_signals_read() -> None:
+    text = "One whole sentence here.\u2028Menu\u2028Another whole sentence here.\r\nTop\x0b"
+    left, cuts = run(text, _C4)
+    assert left == "One whole sentence here.\u2028Another whole sentence here."
+    assert [c for _, _, c in cuts] == ["Menu\u2028", "\r\nTop\x0b"]
+
+
+def test_lines_that_condemn_a_document_stay() -> None:
+    text = "Lorem\nipsum dolor sit amet"
+    assert run(text, _C4)[0] == text
+
+
 def test_paragraphs_keep_one_blank_line_between_them() -> None:
     left, _ = run("One whole sentence here.\n\nMenu\n\nAnother whole sentence here.", _C4)
     assert left == "One whole sentence here.\n\nAnother whole sentence here."
@@ -141,13 +158,16 @@ LINES = [
     "x" * 30, "error 1 in module a b c d", "error 2 in module a b c d",
     "error 3 in module a b c d", "error 4 in module a b c d",
 ]  # fmt: skip
-lines = st.lists(st.sampled_from(LINES), max_size=14)
+BREAKS = ["\n", "\n", "\n", "\r\n", "\u2028", ""]
+lines = st.lists(
+    st.tuples(st.sampled_from(LINES), st.sampled_from(BREAKS)).map("".join), max_size=14
+)
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(lines, min_size=1, max_size=4))
 def test_text_and_cuts_give_back_the_original(documents: list[list[str]]) -> None:
-    texts = ["\n".join(d) for d in documents]
+    texts = [*map("".join, documents)]
     result = edit(texts, METER, _ALL)
     rows = result.rows.tolist()
     for i, text in enumerate(texts):

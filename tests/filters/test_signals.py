@@ -50,6 +50,10 @@ def test_gopher_counts_punctuation_only_in_datatrove() -> None:
     assert found["alpha_word_ratio"] == pytest.approx(6 / 8, rel=1e-12)
 
 
+def test_datatrove_counts_no_word_of_brackets_in_full_width() -> None:
+    assert gopher("（括弧） （二） （三） word", "datatrove")["word_count"] == 5
+
+
 def test_gopher_lines() -> None:
     found = gopher("• one\n- two\nthree…\nfour...\nfive", "datatrove")
     assert found["bullet_line_ratio"] == pytest.approx(2 / 5, rel=1e-12)
@@ -75,8 +79,22 @@ def test_fineweb() -> None:
 def test_fineweb_quotes_end_lines_in_the_first_release_only() -> None:
     text = 'He said "no"\nShe left'
     assert measured(text)["fineweb_line_punct"] == 0
-    first = {"short_line": 30, "quotes_end_lines": True}
+    first = {"quotes_end_lines": True}
     assert measured(text, fineweb=first)["fineweb_line_punct"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("Մեկ բառ կա այստեղ:", "hy"), ("አንድ ሁለት ሦስት::", "am"), ("አንድ ሁለት ሦስት፡፡", "am")],
+)
+def test_colons_typed_for_a_full_stop_end_lines_and_sentences(text: str, language: str) -> None:
+    found = measured("\n".join([text] * 3), language)
+    assert found["fineweb_line_punct"] == 1
+    assert found["c4_sentences"] == 3
+    assert measured(text + " " + text, language)["c4_sentences"] == 2
+    published = measured(text, language, fineweb={"colons_end_lines": False})
+    assert published["fineweb_line_punct"] == 0
+    assert measured("Three words here:")["fineweb_line_punct"] == 0
 
 
 def test_c4_counts_what_its_lines_leave() -> None:
@@ -90,6 +108,13 @@ def test_c4_counts_what_its_lines_leave() -> None:
     assert measured("a b c { d\nLorem Ipsum dolor sit")["c4_curly_bracket"] == 1
     assert measured("a b c { d\nLorem Ipsum dolor sit")["c4_lorem_ipsum"] == 1
     assert measured("x" * 200 + "\n" + "y" * 199)["c4_long_lines"] == 1
+
+
+@pytest.mark.parametrize("space", [" ", "\u00a0", " \t ", "\n", "\r\n", "\n\n"])
+def test_c4_finds_lorem_ipsum_over_any_white_space(space: str) -> None:
+    text = f"Some text.\nLorem{space}ipsum dolor sit amet.\nMore of the text."
+    assert measured(text)["c4_lorem_ipsum"] == 1
+    assert measured(f"Lorem{space}ipsum\nA line of other words.")["c4_lorem_ipsum"] == 0
 
 
 def test_c4_terminal_marks_of_any_script() -> None:
