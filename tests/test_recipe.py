@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
 
 from curation.errors import ConfigError
+from curation.filters.rules import RuleBook
+from curation.filters.signals import measure
 from curation.recipe import STAGES, built_in, check_order, load
 
 
@@ -132,6 +135,20 @@ def test_unknown_recipes_and_broken_files(tmp_path: Path) -> None:
     circle = write(tmp_path, {"name": "a", "extends": "mine.yaml"})
     with pytest.raises(ConfigError, match="circle"):
         load(circle)
+
+
+def test_korean_dialogue_has_letters_enough_for_fineweb2() -> None:
+    """FineWeb2's 0.791 is of morphemes, of which a word between spaces holds about two."""
+    talk = (
+        '"지금 어디 가니?" 민수가 길에서 만난 오랜 친구에게 물었다. "도서관에 책을 돌려주러 가요." '
+        "친구는 무거운 가방을 들고 웃으며 대답했다. 둘은 천천히 걸었다."
+    )
+    held = load("fineweb2").filter
+    found = measure([talk], pa.array(["ko"]), held.signals)
+    assert found.field("gopher_alpha_word_ratio")[0].as_py() < 0.791
+    reasons = RuleBook(held).of("ko")
+    (limit,) = [r.rule.min for r in reasons if r.reason == "gopher.alpha_word_ratio"]
+    assert limit is not None and limit < found.field("gopher_alpha_word_ratio")[0].as_py()
 
 
 def test_hash_ignores_inputs_and_sees_the_rest(tmp_path: Path) -> None:
