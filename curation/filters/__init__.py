@@ -72,7 +72,7 @@ class Filter:
         )
 
     def _edit(self, texts: pa.Array) -> Edited:
-        """Cut lines, but not out of documents of an exempt kind."""
+        """Cut lines, but not out of documents that look like an exempt kind."""
         skip: npt.NDArray[np.bool_] | None = None
         if self._settings.exemptions:
             found = content_signals(texts)

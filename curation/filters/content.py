@@ -10,6 +10,7 @@ from curation.arrow import Texts
 from curation.filters.names import CONTENT
 from curation.filters.scratch import allocate
 from curation.text import characters as ch
+from curation.text.ascii import ALNUM as _ALNUM
 from curation.text.ascii import byte_set
 from curation.text.buffers import read_only
 from curation.text.lines import characters, feed_lines, strip_left, strip_right
@@ -23,6 +24,13 @@ _HASH, _SLASH, _STAR = 0x23, 0x2F, 0x2A
 _CODE_MARKS = byte_set("([=_")
 _MATH_MARKS = byte_set("^$=\\")
 _MATH_MARKS[[0xE2, 0xF0]] = True  # lead bytes of mathematical symbols
+#: What stands before and behind the `^` of a power, letters and digits aside.
+_BASES = byte_set(")]}|'")
+_POWERS = byte_set("{([-+*\\")
+#: Blocks of arrows, which lead to other pages more often than to conclusions.
+_ARROWS = ((0x2190, 0x2200), (0x27F0, 0x2800), (0x2900, 0x2980), (0x2B00, 0x2C00))
+#: Marks that a text needs to be mathematics at all.
+_FEWEST = 2
 #: Code marks that a line needs to count as code; each is a bracket pair, operator or indentation.
 _MARKS = 2
 
@@ -73,11 +81,32 @@ def _equation(data, begin, i):  # type: ignore[no-untyped-def]
     return k >= begin and (48 <= data[k] <= 57 or data[k] == _PAREN)
 
 
+@numba.njit(inline="always")
+def _power(data, begin, end, i):  # type: ignore[no-untyped-def]
+    """Whether the `^` at i stands between a base and an exponent, and is no face (`^^`)."""
+    if i == begin or i + 1 >= end:
+        return False
+    a = data[i - 1]
+    b = data[i + 1]
+    return (_ALNUM[a] or _BASES[a] or a >= 0x80) and (_ALNUM[b] or _POWERS[b] or b >= 0x80)
+
+
+@numba.njit(inline="always")
+def _symbol(c, properties):  # type: ignore[no-untyped-def]
+    """Whether a code point outside ASCII is a mathematical symbol other than an arrow."""
+    if not properties[c] & _MATH:
+        return False
+    for first, end in _ARROWS:  # noqa: SIM110
+        if first <= c < end:
+            return False
+    return True
+
+
 @numba.njit(cache=True, nogil=True)
 def measure_content(data, begin, end, properties, n_lines, lines, text_chars, out):  # type: ignore[no-untyped-def]
     """Fill out[0:2]: share of non-blank lines that look like code, and mathematical marks per
-    character (TeX commands, `$` but of prices, `^`, `=` behind a number, mathematical symbols
-    outside ASCII). NaN in a blank text."""
+    character (TeX commands, `$` but of prices, `^` of powers, `=` behind a number, mathematical
+    symbols outside ASCII but arrows; a single mark is none). NaN in a blank text."""
     filled = 0
     code = 0
     for k in range(n_lines):
@@ -94,7 +123,7 @@ def measure_content(data, begin, end, properties, n_lines, lines, text_chars, ou
             continue
         if b < 0x80:
             if b == _CARET:
-                marks += 1
+                marks += _power(data, begin, end, i)
             elif b == _DOLLAR:  # a price goes on with a digit
                 marks += not (i + 1 < end and 48 <= data[i + 1] <= 57)
             elif b == _EQUALS:
@@ -103,7 +132,9 @@ def measure_content(data, begin, end, properties, n_lines, lines, text_chars, ou
                 letter = data[i + 1] | 32
                 marks += 97 <= letter <= 122
         elif b == 0xE2 or b == 0xF0:
-            marks += properties[code_point(data, i)[0]] & _MATH != 0
+            marks += _symbol(code_point(data, i)[0], properties)
+    if marks < _FEWEST:
+        marks = 0
     out[0] = code / filled if filled else np.nan
     out[1] = marks / text_chars if text_chars else np.nan
 

@@ -61,7 +61,8 @@ class RuleBook:
     def _signals(self) -> list[str]:
         """The signals that the rules read, in the order of the names."""
         rules = [*self._default, *(r for rules in self._by_language.values() for r in rules)]
-        read = {r.rule.signal for r in rules} | {e.signal for e in self._exempt.values()}
+        read = {r.rule.signal for r in rules}
+        read |= {name for e in self._exempt.values() for name in (e.signal, *e.unless)}
         return [name for name in NAMES if name in read]
 
     def of(self, language: str | None) -> list[NamedRule]:
@@ -162,4 +163,10 @@ def _exempt_rows(
     exempt: Mapping[str, Exemption], values: Mapping[str, npt.NDArray[np.float64]], rows: int
 ) -> list[tuple[set[str], npt.NDArray[np.bool_]]]:
     """For each kind of document: the rules that pass over it, and which documents are of it."""
-    return [(set(e.rules), values[e.signal] >= e.min) for e in exempt.values()]
+    kinds = []
+    for held in exempt.values():
+        of_kind = values[held.signal] >= held.min
+        for name, limit in held.unless.items():
+            of_kind &= ~(values[name] > limit)  # what could not be measured (NaN) speaks for none
+        kinds.append((set(held.rules), of_kind))
+    return kinds

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from curation.config import nearest
-from curation.filters.names import CONTENT, with_signals
+from curation.filters.names import CONTENT, NAMES, with_signals
 from curation.resources import resolve
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -144,6 +144,10 @@ class Exemption(Settings):
 
     signal: str
     min: float = Field(description="value of the signal from which a document is of the kind")
+    unless: dict[str, float] = Field(
+        default_factory=dict,
+        description="signals and the values beyond which a document is of no kind after all",
+    )
     rules: tuple[str, ...] = Field(description="families (`gopher`) or rules (`gopher.stop_words`)")
 
 
@@ -242,6 +246,10 @@ class FilterSettings(Settings):
             everything = [self.rules, *self.by_language.values()]
             for name in held.rules:
                 _check_rule(f"exempt.{kind}.rules", name, everything)
+            for name in held.unless:
+                if name not in NAMES:
+                    hint = nearest(name, NAMES)
+                    raise ValueError(f"exempt.{kind}.unless: unknown signal {name!r}{hint}")
         return self
 
     @model_validator(mode="after")

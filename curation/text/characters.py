@@ -112,6 +112,6 @@ def lower_case() -> npt.NDArray[np.uint32]:
 
 @functools.cache
 def decimal_zeros() -> npt.NDArray[np.int64]:
-    """The zeros of all scripts, in order; the nine code points behind each are 1 to 9: int64 [n]."""
+    """The zeros of all scripts in order, behind each of which stand 1 to 9: int64 [n]."""
     runs = regex.finditer(r"\p{Nd}+", _every_character())
     return np.array([zero for run in runs for zero in range(run.start(), run.end(), 10)], np.int64)

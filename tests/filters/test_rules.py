@@ -11,7 +11,7 @@ import pytest
 from curation.filters import load_filter
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings, default_settings
-from curation.filters.signals import NAMES
+from curation.filters.signals import NAMES, measure
 from curation.schema import DOCUMENTS
 
 
@@ -80,6 +80,40 @@ def test_scopes_and_exemptions() -> None:
     assert verdicts.reason.to_pylist() == [None, "gopher.words"]
 
 
+def test_what_is_nearly_all_copies_is_of_no_kind() -> None:
+    kind = {"signal": "code_line_ratio", "min": 0.5, "rules": ["gopher"]}
+    exempt = {"code": kind | {"unless": {"repetition_dup_line_chars": 0.6}}}
+    found = signals(
+        gopher_word_count=[1.0] * 3,
+        code_line_ratio=[0.6] * 3,
+        repetition_dup_line_chars=[0.6, 0.7, np.nan],
+    )
+    reasons = book(rules=WORDS, exempt=exempt).decide(found, None).reason.to_pylist()
+    assert reasons == [None, "gopher.words", None]
+
+
+SPAM = [
+    "→ Back to top\n" + "\n".join(["Click here to win a new phone."] * 15),
+    *(
+        "\n".join([line] * 60)
+        for line in (
+            "Home → Shop → Men → Shoes → Running shoes of the year",
+            "감사합니다 좋은 하루 되세요^^",
+            "Buy cheap watches of the best brands and get free shipping;",
+            "// Buy cheap watches of the best brands and get free shipping",
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("text", SPAM)
+def test_repeated_lines_are_no_code_and_no_mathematics(text: str) -> None:
+    held = default_settings(edits={"c4": False, "llama3": False})
+    found = measure([text], None, held.signals)
+    reasons = RuleBook(held).decide(found, None).reason.to_pylist()
+    assert reasons[0] is not None and reasons[0].startswith("repetition.")
+
+
 def test_languages_without_settings_are_named() -> None:
     rules = book(rules=WORDS, by_language={"de": {}})
     assert rules.without_settings(["en", "de", "de-AT", "xx", "yy", "xx"]) == ["xx", "yy"]
@@ -119,6 +153,14 @@ def test_a_rule_reads_the_signal_of_its_name() -> None:
         (
             {"exempt": {"x": {"signal": "code_line_ration", "min": 1, "rules": []}}},
             "exempt.x.signal: unknown signal 'code_line_ration'; did you mean 'code_line_ratio'?",
+        ),
+        (
+            {
+                "exempt": {
+                    "x": {"signal": "math_ratio", "min": 1, "rules": [], "unless": {"dup_line": 1}}
+                }
+            },
+            "exempt.x.unless: unknown signal 'dup_line'; did you mean 'repetition_dup_line'?",
         ),
     ],
 )
