@@ -14,7 +14,7 @@ from curation.filters.dialects import DATATROVE, DCLM, DOLMA, NEMO
 from curation.filters.scratch import begin
 from curation.filters.tables import intern
 from curation.hashing import xxh64
-from curation.text.lines import characters, paragraphs, strip_left
+from curation.text.lines import characters, paragraphs, strip_left, strip_right
 from curation.text.words import IS_SINGLE
 
 _ONCE = -1
@@ -293,11 +293,13 @@ def _piece_shares(data, n, whole, scratch, every, out):  # type: ignore[no-untyp
 
 @numba.njit(cache=True, nogil=True)
 def _dclm_shares(data, n, source, properties, scratch, out):  # type: ignore[no-untyped-def]
-    """Blank pieces don't count; a single piece has no share of duplicates."""
+    """Pieces are stripped, and blank ones don't count."""
     lines = scratch.lines
     n = drop_blank(data, n, source, lines, properties)
     whole = 0
     for i in range(n):
+        lines.starts[i] = strip_left(data, lines.starts[i], lines.ends[i], properties)
+        lines.ends[i] = strip_right(data, lines.starts[i], lines.ends[i], properties)
         whole += characters(data, lines.starts[i], lines.ends[i])
     _piece_shares(data, n, whole, scratch, True, out)
 

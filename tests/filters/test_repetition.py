@@ -106,7 +106,7 @@ def dclm(text: str) -> dict[str, float]:
     size = sum(map(len, words))
     out: dict[str, float] = {}
     for name, mark in (("line", "\n"), ("para", "\n\n")):
-        pieces = [piece for piece in text.split(mark) if piece.strip()]
+        pieces = [piece for part in text.split(mark) if (piece := part.strip())]
         copies, chars = all_copies(pieces)
         out[f"dup_{name}"] = copies / max(len(pieces), 1)
         out[f"dup_{name}_chars"] = chars / max(sum(map(len, pieces)), 1)
@@ -183,6 +183,13 @@ def test_letters_of_unspaced_scripts_are_joined_by_nothing() -> None:
     assert measured(text, "datatrove")["top_4gram"] == pytest.approx(12 / 17)
     found = measure([text], None, of("datatrove"), words([text], symbols=True))
     assert found[0]["repetition_top_4gram"].as_py() == pytest.approx(21 / 17)
+
+
+def test_dclm_strips_pieces() -> None:
+    found = measured("one line\n one line\t\n\nanother", "dclm")
+    assert found["dup_line"] == pytest.approx(2 / 3)
+    assert found["dup_line_chars"] == pytest.approx(16 / 23)
+    assert measured("a b\n\n a b ", "dclm")["dup_para"] == 1
 
 
 def test_dolma_measures_no_paragraphs() -> None:
