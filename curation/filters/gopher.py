@@ -1,16 +1,19 @@
-"""Document quality after Gopher (Rae et al. 2021, section A.1.1)."""
+"""Document quality after Gopher (Rae et al. 2021, section A.1.1), as datatrove and Dolma mean it.
+
+DCLM's meaning is in `curation.filters.dclm`.
+"""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 
-from curation.filters.dialects import DATATROVE, DCLM, DOLMA
+from curation.filters.dialects import DATATROVE, DOLMA
 from curation.filters.lexicon import stop_words
 from curation.text import characters as ch
 from curation.text.ascii import byte_set
 from curation.text.lines import strip_left, strip_right
-from curation.text.words import HAS_ALPHA, IS_WORD, NOT_PUNCTUATION, STARTS_ALNUM, code_point
+from curation.text.words import HAS_ALPHA, NOT_PUNCTUATION, code_point
 
 _SPACE = ch.SPACE
 _HASH, _DOT, _DASH, _STAR = 0x23, 0x2E, 0x2D, 0x2A
@@ -20,7 +23,7 @@ _ELLIPSIS, _BULLET = 0x2026, 0x2022
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_symbols(data, start, end):  # type: ignore[no-untyped-def]
+def count_symbols(data, start, end):  # type: ignore[no-untyped-def]
     """(number signs, ellipses as one character or as three full stops)."""
     hashes = 0
     ellipses = 0
@@ -105,7 +108,7 @@ def _median(n, tokens, marks):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def measure_gopher(  # type: ignore[no-untyped-def]
-    data, start, end, properties, n, kinds, classes, n_lines, lines, scratch, number, keys, values,
+    data, start, end, properties, n, kinds, n_lines, lines, scratch, number, keys, values,
     dialect, out,
 ):  # fmt: skip
     """Fill out[0:8]; `number` is the stop word list of the language, negative where there is none.
@@ -117,12 +120,8 @@ def measure_gopher(  # type: ignore[no-untyped-def]
     words = 0
     chars = 0
     alpha = 0
-    counted = n
     for i in range(n):
         flags = tokens.flags[i]
-        if dialect == DCLM and not (flags & STARTS_ALNUM and flags & IS_WORD):
-            counted -= 1  # no word for DCLM; saves loading the tokens once more
-            continue
         if dialect != DATATROVE or flags & NOT_PUNCTUATION:
             words += 1
             chars += tokens.chars[i]
@@ -135,20 +134,18 @@ def measure_gopher(  # type: ignore[no-untyped-def]
     out[6] = np.nan
     if words:
         out[1] = chars / words
-    if counted:
+    if n:
         if dialect == DOLMA:
             out[1] = _median(n, tokens, scratch.grams.marks)
             hashes, ellipses, either = _words_with_mark(data, n, tokens)
-            out[2] = either / counted
-            out[3] = ellipses / counted
+            out[2] = either / n
+            out[3] = ellipses / n
         else:
-            hashes, ellipses = _count_symbols(data, start, end)
-            out[2] = hashes / counted
-            out[3] = ellipses / counted
-        out[6] = alpha / counted
+            hashes, ellipses = count_symbols(data, start, end)
+            out[2] = hashes / n
+            out[3] = ellipses / n
+        out[6] = alpha / n
     _line_shares(data, properties, n_lines, lines, dialect, out[4:])
     out[7] = np.nan
     if number >= 0:
-        out[7] = stop_words(
-            kinds, classes, scratch, number, keys, values, dialect == DATATROVE, dialect == DOLMA
-        )
+        out[7] = stop_words(kinds, scratch, number, keys, values, dialect == DOLMA)

@@ -80,25 +80,20 @@ def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Table:
 
 
 @numba.njit(cache=True, nogil=True)
-def stop_words(kinds, classes, scratch, number, keys, values, exact, every):  # type: ignore[no-untyped-def]
-    """Different stop words of list `number` in a document of `kinds` distinct tokens, or all their
-    occurrences if `every`.
+def is_flagged(token, number, keys, values):  # type: ignore[no-untyped-def]
+    """Whether the token of this hash is a word of list `number`."""
+    return lookup(keys, values, chain(list_seed(number), token)) & FLAGGED != 0
 
-    `exact` compares letters as they stand. Otherwise case makes no difference, and tokens are
-    classified, unless `every` is set.
-    """
+
+@numba.njit(cache=True, nogil=True)
+def stop_words(kinds, scratch, number, keys, values, every):  # type: ignore[no-untyped-def]
+    """Stop words of list `number` in a document of `kinds` distinct tokens: different ones as they
+    are spelled, or all their occurrences in upper and lower case if `every`."""
     tokens, distinct = scratch.tokens, scratch.distinct
     found = 0
-    seed = list_seed(number)
-    if not exact and not every:
-        for c in range(classes):
-            h = scratch.classes.hashes[c]
-            found += lookup(keys, values, chain(seed, h)) & FLAGGED != 0
-        return found
     for k in range(kinds):
         i = distinct.firsts[k]
-        h = tokens.hashes[i] if exact else tokens.lows[i]
-        if lookup(keys, values, chain(seed, h)) & FLAGGED:
+        if is_flagged(tokens.lows[i] if every else tokens.hashes[i], number, keys, values):
             found += distinct.counts[k] if every else 1
     return found
 

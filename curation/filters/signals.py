@@ -20,6 +20,7 @@ from curation.arrow import Texts
 from curation.filters import (
     c4,
     content,
+    dclm,
     dialects,
     fineweb,
     gopher,
@@ -56,6 +57,7 @@ _CONTENT = _PERPLEXITY + len(names.PERPLEXITY)
 
 _DATATROVE = dialects.DATATROVE
 _DOLMA = dialects.DOLMA
+_DCLM = dialects.DCLM
 _NEMO = dialects.NEMO
 
 
@@ -166,15 +168,21 @@ def _measure(  # type: ignore[no-untyped-def]
         )
 
         loaded = _DATATROVE
-        if kit.gopher_dialect == _DOLMA:  # DCLM counts some of the tokens loaded already
+        dolma = kit.gopher_dialect == _DOLMA
+        if dolma:
             loaded = kit.gopher_dialect
             n, kinds = load_tokens(data, begin, end, kit, space, loaded, supplied, starts, ends)
-        dolma = kit.gopher_dialect == _DOLMA
-        gopher.measure_gopher(
-            data, begin, end, kit.properties, n, kinds, classes, feeds if dolma else breaks,
-            space.feeds if dolma else space.breaks, space, numbers[d, 0], kit.stop_words.keys,
-            kit.stop_words.values, kit.gopher_dialect, row[_GOPHER:_REPETITION],
-        )  # fmt: skip
+        if kit.gopher_dialect == _DCLM:
+            dclm.measure_gopher_dclm(
+                data, begin, end, kit.properties, kit.lower, feeds, space.feeds, numbers[d, 0],
+                kit.stop_words.keys, kit.stop_words.values, row[_GOPHER:_REPETITION],
+            )  # fmt: skip
+        else:
+            gopher.measure_gopher(
+                data, begin, end, kit.properties, n, kinds, feeds if dolma else breaks,
+                space.feeds if dolma else space.breaks, space, numbers[d, 0], kit.stop_words.keys,
+                kit.stop_words.values, kit.gopher_dialect, row[_GOPHER:_REPETITION],
+            )  # fmt: skip
         if kit.repetition_dialect != loaded:
             loaded = kit.repetition_dialect
             n, kinds = load_tokens(data, begin, end, kit, space, loaded, supplied, starts, ends)

@@ -24,6 +24,7 @@ from tests.text.test_words import plain_words
 
 PROPERTIES, LOWER = ch.properties(), ch.lower_case()
 NAN = math.nan
+MARKS = "".join(chr(c) for c in np.flatnonzero(PROPERTIES & ch.EXTEND).tolist())
 
 
 def has(char: str, bits: int) -> bool:
@@ -100,7 +101,60 @@ def sentences(text: str) -> int:
     return count
 
 
+def dclm_words(text: str) -> list[tuple[int, str]]:
+    """Words with their places: pieces between white space, where each letter of an unspaced script
+    is apart from letters and digits beside it, and keeps its punctuation."""
+    code = "".join(
+        " " if c.isspace() else "s" if has(c, ch.SINGLE)
+        else "w" if has(c, ch.ALPHA | ch.NUMBER) else "o"
+        for c in text
+    )  # fmt: skip
+    return [(m.start(), text[m.start() : m.end()]) for m in re.finditer("o*so*|o*w[wo]*|o+", code)]
+
+
+def dclm_counts(text: str, at: int, word: str) -> bool:
+    """Whether DCLM counts the word: it begins with a letter or digit behind fastText's spaces."""
+    if any(has(c, ch.SINGLE) for c in word):
+        return True
+    before = text[at - 1 : at]
+    return has(word[0], ch.ALPHA | ch.NUMBER) and (before in " \n\r\t\v\f" or not before.isspace())
+
+
+def stop_form(word: str) -> str:
+    """A word as lists have it: of an unspaced script without punctuation."""
+    for i, c in enumerate(word):
+        if has(c, ch.SINGLE):
+            marks = len(word[i + 1 :]) - len("".join(word[i + 1 :]).lstrip(MARKS))
+            return word[i : i + 1 + marks]
+    return lower(word)
+
+
+def gopher_dclm(text: str, stop: Sequence[str]) -> dict[str, float]:
+    """The filters of content_filters.py in mlfoundations/dclm; for spaced scripts `words` are
+    text.split(), and the count is of fasttext.tokenize(text) with w[0].isalnum()."""
+    found = dclm_words(text)
+    words = [w for _, w in found]
+    lines = [piece for line in text.split("\n") if (piece := line.strip())]
+    ellipses = sum(text.count(mark) for mark in ("...", ". . .", "…"))
+    return {
+        "gopher_word_count": sum(dclm_counts(text, at, w) for at, w in found),
+        "gopher_mean_word_length": ratio(sum(map(len, words)), len(words)),
+        "gopher_symbol_hash_ratio": ratio(text.count("#") + ellipses, len(words)),
+        "gopher_ellipsis_ratio": ratio(ellipses, len(words)),
+        "gopher_bullet_line_ratio": share(
+            sum(line.startswith(("●", "•", "*", "-")) for line in lines), len(lines)
+        ),
+        "gopher_ellipsis_line_ratio": share(
+            sum(line.endswith(("...", ". . .", "…")) for line in lines), len(lines)
+        ),
+        "gopher_alpha_word_ratio": ratio(sum(map(has_letter, words)), len(words)),
+        "gopher_stop_words": sum(stop_form(w) in stop for w in words),
+    }
+
+
 def gopher(text: str, tokens: list[str], dialect: str, stop: Sequence[str]) -> dict[str, float]:
+    if dialect == "dclm":
+        return gopher_dclm(text, stop)
     words = tokens
     if dialect == "dolma":
         tokens = words = text.split()
@@ -113,12 +167,8 @@ def gopher(text: str, tokens: list[str], dialect: str, stop: Sequence[str]) -> d
         mean = float(np.median(lengths)) if lengths else NAN
         found = sum(lower(t) in stop for t in tokens)
     else:
-        if dialect == "dclm":
-            tokens = words = [t for t in tokens if is_word(t) and has(t[0], ch.ALPHA | ch.NUMBER)]
-            found = len({lower(t) for t in tokens} & set(stop))
-        else:
-            words = [t for t in tokens if any(not has(c, ch.PUNCTUATION) for c in t)]
-            found = len(set(tokens) & set(stop))
+        words = [t for t in tokens if any(not has(c, ch.PUNCTUATION) for c in t)]
+        found = len(set(tokens) & set(stop))
         lines = text.splitlines()
         bullets = sum(line.lstrip().startswith(("•", "-")) for line in lines)
         dots = sum(line.rstrip().endswith(("...", "…")) for line in lines)

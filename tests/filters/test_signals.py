@@ -185,6 +185,20 @@ def test_content_tells_code_and_mathematics_from_prose() -> None:
     assert row["code_line_ratio"] == found["code_line_ratio"][0]
 
 
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("→ a ⇒ b ⟶ c ⬅ d", 0),
+        ("네^^ 좋아요^^ ^_^ (^o^)", 0),
+        ("one ≤ sign", 0),
+        ("x^2 + y^{n} ≤ z", 3),
+        ("α^2 ∈ A, f(x)^-1", 3),
+    ],
+)
+def test_arrows_and_faces_are_no_mathematics(text: str, marks: int) -> None:
+    assert content_signals([text])["math_ratio"][0] * len(text) == pytest.approx(marks)
+
+
 def test_empty_texts_measure_nothing() -> None:
     row = measured("", None)
     assert list(row) == list(NAMES)

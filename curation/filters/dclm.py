@@ -1,0 +1,151 @@
+"""Gopher's document quality as DCLM measures it (mlfoundations/dclm, content_filters.py).
+
+Words are pieces between white space with their punctuation, as `str.split` gives them; only the
+word count takes those of fastText that begin with a letter or digit. DCLM is made for English.
+Where a script has no spaces, each of its letters is a word here, with the punctuation beside it:
+else a line of Chinese would be one word.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from curation.filters.gopher import count_symbols, ends_in_ellipsis
+from curation.filters.lexicon import is_flagged
+from curation.text import ascii
+from curation.text import characters as ch
+from curation.text.lines import last_character, strip_left, strip_right
+from curation.text.words import PRIME, SEED, code_point, finish
+
+_ALPHA, _SINGLE, _SPACE = ch.ALPHA, ch.SINGLE, ch.SPACE
+_EXTEND = ch.EXTEND
+_ALNUM = ch.ALPHA | ch.NUMBER
+_FASTTEXT_SPACES = ascii.byte_set(" \n\r\t\v\f")
+_BULLETS = (0x25CF, 0x2022, 0x2A, 0x2D)
+_DOT, _BLANK = 0x2E, 0x20
+_NOTHING, _LETTERS, _ONE_LETTER = 0, 1, 2
+
+
+@numba.njit(cache=True, nogil=True)
+def _word(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
+    """(end, characters, has a letter, is of an unspaced script, hash) of the word at `start`.
+
+    The hash is that of the lower-case word, of an unspaced script that of the letter and its marks.
+    """
+    seen = _NOTHING
+    chars = 0
+    alpha = False
+    h = SEED
+    marks = False  # nothing but marks since the letter of an unspaced script
+    i = start
+    while i < end:
+        c, size = code_point(data, i)
+        p = np.int64(properties[c])
+        if p & _SPACE or (seen and p & _SINGLE) or (seen == _ONE_LETTER and p & _ALNUM):
+            break
+        if p & _SINGLE:
+            seen = _ONE_LETTER
+            marks = True
+            h = (SEED ^ np.uint64(lower[c])) * PRIME
+        else:
+            if p & _ALNUM:
+                seen = _LETTERS
+            marks = marks and p & _EXTEND != 0
+            if seen != _ONE_LETTER or marks:
+                h = (h ^ np.uint64(lower[c])) * PRIME
+        alpha = alpha or p & _ALPHA != 0
+        chars += 1
+        i += size
+    return i, chars, alpha, seen == _ONE_LETTER, finish(h)
+
+
+@numba.njit(cache=True, nogil=True)
+def _counts(data, begin, start, properties):  # type: ignore[no-untyped-def]
+    """Whether the word at `start`, of a spaced script, is one that DCLM counts: it begins with a
+    letter or digit, and no white space that fastText does not know stands before it."""
+    if not properties[code_point(data, start)[0]] & _ALNUM:
+        return False
+    if start == begin or _FASTTEXT_SPACES[data[start - 1]]:
+        return True
+    return not properties[code_point(data, last_character(data, begin, start))[0]] & _SPACE
+
+
+@numba.njit(cache=True, nogil=True)
+def _spaced_ellipses(data, start, end):  # type: ignore[no-untyped-def]
+    """How often `. . .` stands in the text."""
+    found = 0
+    i = start
+    while i < end:
+        if data[i] == _DOT and _ends_in_spaced_ellipsis(data, i, min(i + 5, end)):
+            found += 1
+            i += 5
+        else:
+            i += 1
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _ends_in_spaced_ellipsis(data, start, end):  # type: ignore[no-untyped-def]
+    if end - start < 5:
+        return False
+    for k in range(5):  # noqa: SIM110
+        if data[end - 5 + k] != (_BLANK if k % 2 else _DOT):
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _line_shares(data, properties, n, lines, out):  # type: ignore[no-untyped-def]
+    """Shares of the lines that are not blank which begin with a bullet, and end in an ellipsis."""
+    filled = 0
+    bullets = 0
+    ellipses = 0
+    for i in range(n):
+        a = strip_left(data, lines.starts[i], lines.ends[i], properties)
+        b = strip_right(data, a, lines.ends[i], properties)
+        if a == b:
+            continue
+        filled += 1
+        bullets += code_point(data, a)[0] in _BULLETS
+        ellipses += ends_in_ellipsis(data, a, b, True) or _ends_in_spaced_ellipsis(data, a, b)
+    out[0] = bullets / filled if filled else 0.0
+    out[1] = ellipses / filled if filled else 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_gopher_dclm(  # type: ignore[no-untyped-def]
+    data, begin, end, properties, lower, n_lines, lines, number, keys, values, out
+):
+    """Fill out[0:8] as `gopher.measure_gopher` does, out[2] with number signs and ellipses in one.
+
+    `lines` are those between line feeds; `number` is the stop word list of the language, negative
+    where there is none. Ratios per word are NaN without words, as are stop words without a list.
+    """
+    words = 0
+    counted = 0
+    chars = 0
+    alpha = 0
+    stops = 0
+    i = strip_left(data, begin, end, properties)
+    while i < end:
+        stop, length, lettered, single, h = _word(data, i, end, properties, lower)
+        words += 1
+        chars += length
+        alpha += lettered
+        counted += single or _counts(data, begin, i, properties)
+        if number >= 0:
+            stops += is_flagged(h, number, keys, values)
+        i = strip_left(data, stop, end, properties)
+    out[:8] = np.nan
+    out[0] = counted
+    if words:
+        hashes, ellipses = count_symbols(data, begin, end)
+        ellipses += _spaced_ellipses(data, begin, end)
+        out[1] = chars / words
+        out[2] = (hashes + ellipses) / words
+        out[3] = ellipses / words
+        out[6] = alpha / words
+    _line_shares(data, properties, n_lines, lines, out[4:])
+    if number >= 0:
+        out[7] = stops
