@@ -2,8 +2,8 @@
 
 Words are pieces between white space with their punctuation, as `str.split` gives them; only the
 word count takes those of fastText that begin with a letter or digit. DCLM is made for English.
-Where a script has no spaces, each of its letters is a word here, with the punctuation beside it:
-else a line of Chinese would be one word.
+Where a script has no spaces, each of its letters is a word here, with the punctuation beside it,
+and each syllable of Tibetan: else a line of Chinese would be one word.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _ALNUM = ch.ALPHA | ch.NUMBER
 _FASTTEXT_SPACES = ascii.byte_set(" \n\r\t\v\f")
 _BULLETS = (0x25CF, 0x2022, 0x2A, 0x2D)
 _DOT, _BLANK = 0x2E, 0x20
+_TSHEGS = (0x0F0B, 0x0F0C)  # between the syllables of Tibetan
 _NOTHING, _LETTERS, _ONE_LETTER = 0, 1, 2
 
 
@@ -57,6 +58,8 @@ def _word(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
         alpha = alpha or p & _ALPHA != 0
         chars += 1
         i += size
+        if seen and c in _TSHEGS:
+            break
     return i, chars, alpha, seen == _ONE_LETTER, finish(h)
 
 

@@ -103,13 +103,17 @@ def sentences(text: str) -> int:
 
 def dclm_words(text: str) -> list[tuple[int, str]]:
     """Words with their places: pieces between white space, where each letter of an unspaced script
-    is apart from letters and digits beside it, and keeps its punctuation."""
+    is apart from letters and digits beside it, and keeps its punctuation, and each syllable of
+    Tibetan."""
     code = "".join(
-        " " if c.isspace() else "s" if has(c, ch.SINGLE)
+        " " if c.isspace() else "s" if has(c, ch.SINGLE) else "t" if c in "་༌"
         else "w" if has(c, ch.ALPHA | ch.NUMBER) else "o"
         for c in text
     )  # fmt: skip
-    return [(m.start(), text[m.start() : m.end()]) for m in re.finditer("o*so*|o*w[wo]*|o+", code)]
+    return [
+        (m.start(), text[m.start() : m.end()])
+        for m in re.finditer("[ot]*so*t?|[ot]*w[wo]*t?|[ot]+", code)
+    ]
 
 
 def dclm_counts(text: str, at: int, word: str) -> bool:

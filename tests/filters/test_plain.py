@@ -34,7 +34,7 @@ PARTS = [
     *("javascript", "JavaScript notice", "lorem ipsum", "Lorem Ipsum", "{", "}", "[1]", "[edit]"),
     *("lorem\u00a0ipsum", "Lorem", "ipsum", "cookie\tpolicy", "[۱२]", "[²]"),
     *("[citation needed]", "[12", "uses cookies", "Privacy Policy", "#", "##", "•", "- ", "* "),
-    *("● x", ". . .", "the,", "(the", "。」", "「", "是，", "カー", "the\u00a0of"),
+    *("● x", ". . .", "the,", "(the", "。」", "「", "是，", "カー", "the\u00a0of", "བོད་སྐད་", "་། "),
     *(
         "\n",
         "\n",
