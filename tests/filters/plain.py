@@ -75,7 +75,7 @@ def sentences(text: str) -> int:
             size = 1 if has(text[i], ch.TERMINAL) else 0
             for length in (1, 2):
                 if colons(text[since : i + length]) == text[i : i + length]:
-                    size = length
+                    size = len(text[i : i + length])
             if not size:
                 i += 1
                 continue

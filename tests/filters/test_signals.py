@@ -39,9 +39,14 @@ def test_gopher_counts_punctuation_only_in_datatrove() -> None:
     assert found["alpha_word_ratio"] == pytest.approx(6 / 10, rel=1e-12)
     assert found["stop_words"] == 1  # `of`; `The` has a capital
     found = gopher(text, "dclm")
-    assert found["word_count"] == 7
-    assert found["symbol_hash_ratio"] == pytest.approx(1 / 7, rel=1e-12)
-    assert found["alpha_word_ratio"] == pytest.approx(6 / 7, rel=1e-12)
+    # the same pieces as below; `...` and `#there` begin with no letter or digit
+    assert found["word_count"] == 6
+    assert found["mean_word_length"] == pytest.approx(
+        (3 + 4 + 2 + 2 + 4 + 3 + 3 + 6) / 8, rel=1e-12
+    )
+    assert found["symbol_hash_ratio"] == pytest.approx(2 / 8, rel=1e-12)
+    assert found["ellipsis_ratio"] == pytest.approx(1 / 8, rel=1e-12)
+    assert found["alpha_word_ratio"] == pytest.approx(6 / 8, rel=1e-12)
     assert found["stop_words"] == 2
     found = gopher(text, "dolma")
     # pieces: The cat, 12 of them ... sat #there
@@ -60,9 +65,37 @@ def test_gopher_lines() -> None:
     assert found["ellipsis_line_ratio"] == pytest.approx(2 / 5, rel=1e-12)
 
 
+@pytest.mark.parametrize("bullet", "●•*-")
+def test_dclm_knows_four_bullets_and_no_blank_lines(bullet: str) -> None:
+    text = "\n\n".join([f" {bullet} the red apple of item {i}" for i in range(20)])
+    assert gopher(text, "dclm")["bullet_line_ratio"] == 1
+
+
+def test_dclm_as_its_code_measures() -> None:
+    """Values of content_filters.py in mlfoundations/dclm."""
+    spaced = gopher("\n".join(["we walked on and on . . ."] * 20), "dclm")
+    assert spaced["ellipsis_line_ratio"] == 1
+    assert spaced["symbol_hash_ratio"] == pytest.approx(1 / 8)
+    mixed = gopher("#a of b... " * 10 + "word of the day here " * 8, "dclm")
+    assert mixed["symbol_hash_ratio"] == pytest.approx(20 / 70)
+    text = "The apple is red. The pear is green, the plum is well-known (or not)."
+    found = gopher(text, "dclm")
+    assert (found["word_count"], found["stop_words"]) == (13, 3)
+    assert found["mean_word_length"] == pytest.approx(len(text.replace(" ", "")) / 14)
+
+
+def test_dclm_in_scripts_without_spaces() -> None:
+    found = gopher("「你好」，世界。ABC好 x", "dclm", "zh")  # 「你 好」， 世 界。 ABC 好 x
+    assert found["word_count"] == 7
+    assert found["mean_word_length"] == pytest.approx(13 / 7)
+    assert found["alpha_word_ratio"] == 1
+    assert gopher("བོད་སྐད་ ཡིག་", "dclm", "bo")["word_count"] == 3
+
+
 def test_stop_words_follow_the_language() -> None:
     assert gopher("Der Hund und die Katze", "datatrove", "de")["stop_words"] == 2
     assert gopher("我是在中国的人", "dclm", "zh")["stop_words"] == 5
+    assert gopher("我，是的，「在」", "dclm", "zh")["stop_words"] == 4
     assert math.isnan(gopher("ภาษาไทย", "dclm", "th")["stop_words"])
 
 
