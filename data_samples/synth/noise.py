@@ -398,7 +398,7 @@ def single_rules(texts: dict[str, Text]) -> list[Page]:
     bullets = [f"• {s.rstrip('.')}." for s in sentences[:half]]
     pages.append(probe("bullets", "filter:gopher.bullet_line_ratio", bullets))
     starts = [f"{' '.join(s.split()[:9])}..." for s in sentences[half:] if len(s.split()) > 11]
-    cut = "filter:gopher.ellipsis_line_ratio|filter:gopher.ellipsis_ratio"
+    cut = "filter:gopher.ellipsis_line_ratio|filter:gopher.symbol_hash_ratio"
     pages.append(probe("beginnings", cut, starts))
     for n, line in enumerate(_SHORT):
         fate = "filter:gopher.word_count" if n else "dedup-lines:lines.too_short"
