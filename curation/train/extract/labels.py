@@ -1,7 +1,7 @@
 """Labels of ours: which blocks of a page are its main content, and which are left open.
 
 A block is named by a checksum of its letters and digits and, where these have stood on the page
-before, how often (`1f9a03c2/1`). So the file holds no text of the pages, and a change of the scanner
+before, how often (`1f9a03c2/1`). So the file holds no text of pages, and a change of the scanner
 costs only the labels of blocks it cuts otherwise. Blocks that are left open, such as comments below
 articles, which are content elsewhere, teach nothing.
 """
