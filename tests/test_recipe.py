@@ -10,6 +10,7 @@ import yaml
 
 from curation.errors import ConfigError
 from curation.filters.rules import RuleBook
+from curation.filters.settings import FilterSettings, default_tree
 from curation.filters.signals import measure
 from curation.recipe import STAGES, built_in, check_order, load
 
@@ -169,6 +170,11 @@ def test_mixes_are_not_named_like_folders(name: str) -> None:
         load("llama3", [f"mix.mixes={{{name}: {{}}}}"])
 
 
-def test_rules_may_be_replaced_as_a_whole() -> None:
-    rules = load("llama3", ["filter.rules={mine: {gopher_word_count: {min: 9}}}"]).filter.rules
-    assert list(rules) == ["mine"]
+def test_rules_of_ones_own_join_the_others() -> None:
+    mine = {"mine": {"gopher_word_count": {"min": 9}}}
+    rules = load("llama3", [f"filter.rules={mine}"]).filter.rules
+    assert list(rules)[-1] == "mine"
+    assert rules["gopher"]
+    # The library takes rules as they are given: none of the defaults needs to be among them.
+    alone = FilterSettings.model_validate(default_tree() | {"rules": mine}).rules
+    assert list(alone) == ["mine"]
