@@ -8,6 +8,7 @@ address, an ISBN no telephone number.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import ipaddress
 import re
@@ -166,12 +167,21 @@ def find(texts: Texts, settings: PiiSettings) -> Found:
     kept: list[tuple[int, int, int, int]] = []
     taken: dict[int, list[tuple[int, int]]] = {}
     for _, document, a, b, number in sorted(set(spans)):
-        held = taken.setdefault(document, [])
-        if all(b <= c or d <= a for c, d in held):
-            held.append((a, b))
+        if claim(taken.setdefault(document, []), a, b):
             kept.append((a, b, document, number))
     table = np.array(sorted(kept), np.int64).reshape(-1, 4)
     return Found(table[:, 2], table[:, 0], table[:, 1], table[:, 3])
+
+
+def claim(held: list[tuple[int, int]], start: int, end: int) -> bool:
+    """Add a span to those `held`, sorted, unless it overlaps with one; whether it was added."""
+    at = bisect.bisect_left(held, (start, end))
+    if at and held[at - 1][1] > start:
+        return False
+    if at < len(held) and held[at][0] < end:
+        return False
+    held.insert(at, (start, end))
+    return True
 
 
 def _judge(

@@ -190,3 +190,16 @@ def test_labelled_sentences() -> None:
         expected = [sum(s["entity_type"] == label for s in row["spans"]) for row in rows]
         wrong = sum(a != b for a, b in zip(expected, counts[kind].tolist(), strict=True))
         assert wrong <= 1, kind
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 8)), max_size=30))
+def test_spans_that_are_claimed_never_overlap(asked: list[tuple[int, int]]) -> None:
+    held: list[tuple[int, int]] = []
+    plain: list[tuple[int, int]] = []
+    for start, length in asked:
+        end = start + length
+        free = all(end <= c or d <= start for c, d in plain)
+        if free:
+            plain.append((start, end))
+        assert pii.claim(held, start, end) == free
+    assert held == sorted(plain)
