@@ -12,8 +12,8 @@ import regex
 # zero-width space, soft hyphen, word joiner, interlinear marks, and lone private-use icons. The
 # zero-width joiners stay: Persian, Hindi and emoji need them.
 _DEBRIS = regex.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u2060\ufeff\ufff9-\ufffb]")
-_LINE_ENDS = regex.compile(r"\r\n?|\u2028|\u2029|\x85")
-_TRAILING = regex.compile(r"[^\S\n]+(?=\n|\Z)")
+# A form feed or vertical tab ends a line, too, unless it stands beside the end of one.
+_LINE_ENDS = regex.compile(r"\r\n?|\u2028|\u2029|\x85|(?<![\n\r\x0b\x0c])[\x0b\x0c]++(?![\n\r])")
 _BLANK_LINES = regex.compile(r"\n{3,}")
 
 
@@ -57,5 +57,5 @@ def clean(text: str) -> str:
     text = normal(text)
     text = _LINE_ENDS.sub("\n", text)
     text = _DEBRIS.sub("", text)
-    text = _TRAILING.sub("", text)
+    text = "\n".join(map(str.rstrip, text.split("\n")))
     return _BLANK_LINES.sub("\n\n", text).strip("\n")
