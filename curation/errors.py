@@ -32,5 +32,3 @@ class WorkerError(CurationError):
 
 class AlarmError(CurationError):
     """A stage's outcome looks like a fault, and the user asked to stop at that."""
-
-    exit_code = 1

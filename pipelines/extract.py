@@ -13,7 +13,7 @@ import xxhash
 
 from curation.extract import Extraction
 from curation.extract.attempt import Failed, Refused, extract_page
-from curation.extract.engines import text_engine
+from curation.extract.engines import check_installed
 from curation.extract.settings import ExtractSettings
 from curation.readers import Damage, Page, Skipped, read
 from curation.readers.settings import ReaderSettings
@@ -238,7 +238,7 @@ def _aside(
 
 def run(run: StageRun) -> dict[str, Any]:
     """Extract every input file. Raises ConfigError when the engine is not installed."""
-    text_engine(run.settings.engine)
+    check_installed(run.settings.engine)
     hashes = content_fingerprints(run.files, run.folder)
     shards = source_shards(run.files)
     named = [(name, hashes[name]) for name in sorted(hashes)]

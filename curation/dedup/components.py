@@ -155,11 +155,6 @@ def both_directions(edges: Ids) -> Ids:
     return np.concatenate([edges, edges[:, ::-1]])
 
 
-def downward(edges: Ids) -> Ids:
-    """Every edge as (greater, smaller): what `small_star` is fed, once partitioned."""
-    return np.stack([edges.max(axis=1), edges.min(axis=1)], axis=1)
-
-
 def partition(edges: Ids, partitions: int) -> npt.NDArray[np.int64]:
     """Partition of each edge by a hash of its first column -> int64 [m]."""
     return (mix64(edges[:, 0]) % np.uint64(partitions)).astype(np.int64)

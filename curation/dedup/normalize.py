@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from curation.arrow import TextBuffers, Texts, text_buffers
+from curation.arrow import TextBuffers
 from curation.dedup.characters import (
     DELETE,
     KIND,
@@ -15,9 +15,7 @@ from curation.dedup.characters import (
     SINGLE,
     SPACE,
     WORD,
-    character_table,
 )
-from curation.dedup.settings import TextNormalization
 
 _BLANK = np.uint8(0x20)
 _ZERO = np.uint8(0x30)
@@ -196,16 +194,3 @@ def scratch_bytes(buffers: TextBuffers, growth: int) -> int:
     """Bytes that the longest text may take once normalised."""
     longest = int(np.diff(buffers.offsets).max()) if len(buffers) else 0
     return longest * growth + 1
-
-
-def normalized(texts: Texts, rules: TextNormalization) -> list[str]:
-    """Normalised texts as Python strings: what the hashes of this package see (for people)."""
-    buffers = text_buffers(texts)
-    table = character_table(rules)
-    out = np.empty(scratch_bytes(buffers, table.growth), np.uint8)
-    collapse = rules.whitespace == "collapse"
-    result = []
-    for start, end in zip(buffers.offsets[:-1], buffers.offsets[1:], strict=True):
-        written = write_normalized(buffers.data, start, end, *table[:5], collapse, out)
-        result.append(out[:written].tobytes().decode())
-    return result

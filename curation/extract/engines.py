@@ -1,4 +1,4 @@
-"""Extraction engines behind one signature, so that a recipe can name any of them."""
+"""Other extraction engines behind one signature, so that a recipe can name any of them."""
 
 from __future__ import annotations
 
@@ -62,30 +62,30 @@ def _justext(html: str, url: str | None, settings: ExtractSettings) -> str:
     return "\n".join(p.text for p in paragraphs if not p.is_boilerplate)
 
 
-def _own(html: str, url: str | None, settings: ExtractSettings) -> str:
-    from curation.extract.own import run
-
-    return run(html.encode("utf-8", "replace"), settings).text
-
-
-_ENGINES: dict[str, tuple[Engine, str]] = {
-    "curation": (_own, "numba"),
-    "trafilatura": (_trafilatura, "trafilatura"),
-    "resiliparse": (_resiliparse, "resiliparse"),
-    "justext": (_justext, "justext"),
+# By name, which is also that of the package.
+_ENGINES: dict[str, Engine] = {
+    "trafilatura": _trafilatura,
+    "resiliparse": _resiliparse,
+    "justext": _justext,
 }
 
 
-def text_engine(name: str) -> Engine:
-    """The engine of that name. Raises ConfigError when its package is not installed."""
-    function, package = _ENGINES[name]
+def check_installed(name: str) -> None:
+    """Raise ConfigError when the package of an engine other than `curation` is not installed."""
+    if name not in _ENGINES:
+        return
     try:
-        __import__(package)
+        __import__(name)
     except ImportError:
         raise ConfigError(
             f"extract.engine: {name} is not installed (pip install 'curation[engines]')"
         ) from None
-    return function
+
+
+def text_engine(name: str) -> Engine:
+    """The engine of that name, other than `curation`. Raises ConfigError without its package."""
+    check_installed(name)
+    return _ENGINES[name]
 
 
 def engine_packages(name: str) -> list[str]:

@@ -119,16 +119,6 @@ class WordCounts:
         )
 
 
-def train_reference(texts: Texts, language: str, vocabulary: int, min_count: int = 2) -> Reference:
-    """Count the words of a corpus that fits in memory and keep the most frequent.
-
-    Raises InputError where no word occurs `min_count` times.
-    """
-    counts = WordCounts()
-    counts.add(texts)
-    return counts.reference(language, vocabulary, min_count)
-
-
 def reference_table(references: Sequence[Reference]) -> tuple[Table, npt.NDArray[np.float64]]:
     """One table for all references, keyed by word and number of the reference.
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from curation.arrow import Texts
 from curation.text import ascii
 from curation.text import characters as ch
-from curation.text.buffers import read_only
-from curation.text.words import Spans, code_point
+from curation.text.words import code_point
 
 _SPACE, _BREAK, _TERMINAL, _CLOSE, _UPPER = ch.SPACE, ch.BREAK, ch.TERMINAL, ch.CLOSE, ch.UPPER
 _ALPHA = ch.ALPHA
@@ -256,66 +254,3 @@ def count_sentences(data, begin, end, properties):  # type: ignore[no-untyped-de
         n += 1
         i = strip_left(data, next_sentence(data, i, end, properties), end, properties)
     return n
-
-
-@numba.njit(cache=True, nogil=True)
-def _sentence_batch(data, offsets, properties, starts, ends, doc_offsets):  # type: ignore[no-untyped-def]
-    n = 0
-    for d in range(len(offsets) - 1):
-        end = offsets[d + 1]
-        i = strip_left(data, offsets[d], end, properties)
-        while i < end:
-            stop = next_sentence(data, i, end, properties)
-            starts[n] = i
-            ends[n] = strip_right(data, i, stop, properties)
-            n += 1
-            i = strip_left(data, stop, end, properties)
-        doc_offsets[d + 1] = n
-    return n
-
-
-@numba.njit(cache=True, nogil=True)
-def _line_batch(data, offsets, properties, kind, starts, ends, doc_offsets):  # type: ignore[no-untyped-def]
-    n = 0
-    for d in range(len(offsets) - 1):
-        if kind == 0:
-            n += feed_lines(data, offsets[d], offsets[d + 1], starts[n:], ends[n:])
-        elif kind == 1:
-            n += all_lines(data, offsets[d], offsets[d + 1], properties, starts[n:], ends[n:])
-        else:
-            n += paragraphs(data, offsets[d], offsets[d + 1], properties, starts[n:], ends[n:])
-        doc_offsets[d + 1] = n
-    return n
-
-
-def _spans(texts: Texts, kind: int) -> Spans:
-    offsets, data = read_only(texts)
-    most = int(offsets[-1] - offsets[0]) + len(offsets)
-    starts = np.empty(most, np.int64)
-    ends = np.empty(most, np.int64)
-    doc_offsets = np.zeros(len(offsets), np.int64)
-    if kind == 3:
-        n = _sentence_batch(data, offsets, ch.properties(), starts, ends, doc_offsets)
-    else:
-        n = _line_batch(data, offsets, ch.properties(), kind, starts, ends, doc_offsets)
-    return Spans(starts[:n].copy(), ends[:n].copy(), doc_offsets)
-
-
-def line_spans(texts: Texts) -> Spans:
-    """Pieces between line feeds, as `split("\\n")`."""
-    return _spans(texts, 0)
-
-
-def break_spans(texts: Texts) -> Spans:
-    """Lines ended by any Unicode line break, as `splitlines()`."""
-    return _spans(texts, 1)
-
-
-def paragraph_spans(texts: Texts) -> Spans:
-    """Pieces of the stripped text between blank lines (two or more line feeds)."""
-    return _spans(texts, 2)
-
-
-def sentence_spans(texts: Texts) -> Spans:
-    """Sentences without the white space around them; see `next_sentence` for what ends one."""
-    return _spans(texts, 3)

@@ -14,6 +14,7 @@ from curation.tokenize.vocabulary import find_bytes, find_pair, scramble
 
 _NONE = np.int64(0x7FFFFFFF)  # rank of a pair that makes no token
 _LINEAR = 96  # bytes up to which scanning for the minimum beats a heap
+WORK = 2 * _LINEAR  #: numbers of scratch memory that `merge_piece` needs
 
 # A slot of the piece cache is sixteen words: hash, bytes | ids << 8, four of bytes, ten of ids.
 _WORDS = 16
@@ -24,11 +25,6 @@ _CACHED_IDS = 20
 def new_cache(slots: int = 1 << 14) -> npt.NDArray[np.uint64]:
     """Memory of recent pieces for one thread: uint64 [slots, 16], slots a power of two."""
     return np.zeros((slots, _WORDS), np.uint64)
-
-
-def new_work() -> npt.NDArray[np.int64]:
-    """Scratch memory of `merge_piece`."""
-    return np.empty(2 * _LINEAR, np.int64)
 
 
 @numba.njit(inline="always")
@@ -175,7 +171,7 @@ def merge_piece(  # type: ignore[no-untyped-def]
 ):
     """Ids of data[start:end] by merging alone, into out[at:] (room: end - start); how many.
 
-    `work` is scratch memory, see `new_work`.
+    `work` is scratch memory, int64 [WORK].
     """
     if end - start <= _LINEAR:
         return _merge_short(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at)
@@ -215,7 +211,7 @@ def encode_texts(  # type: ignore[no-untyped-def]
 
     `cache` (see `new_cache`) only saves work; one thread at a time may use it.
     """
-    work = np.empty(2 * _LINEAR, np.int64)
+    work = np.empty(WORK, np.int64)
     zero = np.uint64(0)
     n = np.int64(0)
     out_offsets[0] = 0

@@ -172,15 +172,3 @@ def piece_end(data, i, end, classes):  # type: ignore[no-untyped-def]
     if j < end and last > i:
         return last
     return j
-
-
-@numba.njit(cache=True, nogil=True)
-def piece_ends(data, start, end, classes):  # type: ignore[no-untyped-def]
-    """Ends of all pieces of the text data[start:end] -> int64 [pieces]."""
-    out = np.empty(end - start, np.int64)
-    n = 0
-    while start < end:
-        start = piece_end(data, start, end, classes)
-        out[n] = start
-        n += 1
-    return out[:n]

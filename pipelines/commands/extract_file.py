@@ -10,7 +10,7 @@ from pathlib import Path
 from curation.errors import ConfigError, InputError
 from curation.extract import Extraction
 from curation.extract.attempt import Failed, Refused, extract_page
-from curation.extract.engines import text_engine
+from curation.extract.engines import check_installed
 from curation.extract.settings import ExtractSettings
 from curation.readers import Page, ReaderSettings, read, read_at
 from curation.readers.charset import utf8_html
@@ -32,7 +32,7 @@ def extract_file(options: argparse.Namespace) -> int:
         raise ConfigError(f"--explain shows the engine curation, not {settings.engine}")
     if options.markdown and settings.engine != "curation":
         raise ConfigError(f"--markdown needs the engine curation, not {settings.engine}")
-    text_engine(settings.engine)
+    check_installed(settings.engine)
     page = _page(options, recipe.readers)
     found = _extraction(options.page, page, settings)
     if options.explain:

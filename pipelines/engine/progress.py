@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.progress import (
@@ -23,18 +23,8 @@ from rich.text import Text
 Mode = Literal["auto", "bar", "plain", "json", "quiet"]
 
 
-class Display(Protocol):
-    """Receives what happens; the engine calls it, whatever the output looks like."""
-
-    def stage(self, stage: str, state: str, **facts: Any) -> None: ...
-
-    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None: ...
-
-    def message(self, text: str) -> None: ...
-
-
 class Quiet(AbstractContextManager["Quiet"]):
-    """Says nothing."""
+    """Says nothing; those that say something are made of it."""
 
     def __exit__(self, *exception: object) -> None:
         return None

@@ -4,14 +4,29 @@ import re
 import unicodedata
 from collections import Counter
 
+import numpy as np
 import xxhash
 
-from curation.dedup.characters import _unspaced
-from curation.dedup.normalize import normalized
-from curation.dedup.settings import LineDedupSettings
+from curation.arrow import text_buffers
+from curation.dedup.characters import _unspaced, character_table
+from curation.dedup.normalize import scratch_bytes, write_normalized
+from curation.dedup.settings import LineDedupSettings, TextNormalization
 
 NUMBER = re.compile(r"\d+(?:[.,،٫⎖⎗⎘]\d+)?")
 _SINGLE = {chr(point) for point in _unspaced().tolist()}
+
+
+def normalized(texts: list[str], rules: TextNormalization) -> list[str]:
+    """What the package's hashes see, as strings; itself held against `fineweb`."""
+    buffers = text_buffers(texts)
+    table = character_table(rules)
+    out = np.empty(scratch_bytes(buffers, table.growth), np.uint8)
+    collapse = rules.whitespace == "collapse"
+    result = []
+    for start, end in zip(buffers.offsets[:-1], buffers.offsets[1:], strict=True):
+        written = write_normalized(buffers.data, start, end, *table[:5], collapse, out)
+        result.append(out[:written].tobytes().decode())
+    return result
 
 
 def fineweb(text: str) -> str:

@@ -7,7 +7,6 @@ from curation.dedup.components import (
     both_directions,
     connected_components,
     contract,
-    downward,
     large_star,
     partition,
     small_star,
@@ -47,6 +46,11 @@ def test_a_forest_keeps_components_with_fewest_edges(edges: list[tuple[int, int]
     labels = reference.components(edges)
     assert len(forest) == len(labels) - len(set(labels.values()))
     assert dict(forest.tolist()) == {n: m for n, m in labels.items() if n != m}
+
+
+def downward(edges: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Every edge as (greater, smaller)."""
+    return np.stack([edges.max(axis=1), edges.min(axis=1)], axis=1)
 
 
 def rounds(edges: npt.NDArray[np.uint64], partitions: int) -> npt.NDArray[np.uint64]:

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.dedup.exact import exact_keys
-from curation.dedup.normalize import normalized
 from curation.dedup.settings import DocumentDedupSettings, defaults, normalizations
 from curation.dedup.shingles import shingles
 from tests.dedup import reference
+from tests.dedup.reference import normalized
 
 MINHASH = defaults(DocumentDedupSettings).minhash
 TEXTS = st.lists(

@@ -13,12 +13,7 @@ import yaml
 
 from curation.errors import ConfigError, InputError
 from curation.filters.lists import read_list
-from curation.filters.reference import (
-    WordCounts,
-    load_reference,
-    measure_references,
-    train_reference,
-)
+from curation.filters.reference import Reference, WordCounts, load_reference, measure_references
 from curation.models import list_models
 from curation.resources import resolve
 from curation.train import About
@@ -31,9 +26,16 @@ from curation.train.reference import (
 CORPUS = ["the cat saw the dog", "the dog saw 12 cats", "a bird"]
 
 
+def counted(texts: list[str], vocabulary: int) -> Reference:
+    """The reference of the words that these texts hold at least twice."""
+    counts = WordCounts()
+    counts.add(texts)
+    return counts.reference("en", vocabulary, 2)
+
+
 def test_divergence_by_hand() -> None:
     """Kept: the (3), saw (2), dog (2); the five words seen once share the rest of 12."""
-    held = train_reference(CORPUS, "en", 100, min_count=2)
+    held = counted(CORPUS, 100)
     assert (held.tokens, len(held.words)) == (12, 3)
     text = "The the DOG unknown"
     p = {"the": 3 / 12, "dog": 2 / 12, "?": 5 / 12}
@@ -45,7 +47,7 @@ def test_divergence_by_hand() -> None:
 
 
 def test_batches_count_as_one_corpus() -> None:
-    whole = train_reference(CORPUS, "en", 2)
+    whole = counted(CORPUS, 2)
     counts = WordCounts()
     for text in CORPUS:
         counts.add([text])
@@ -55,7 +57,7 @@ def test_batches_count_as_one_corpus() -> None:
 
 
 def test_files_keep_it_and_are_reproducible(tmp_path: Path) -> None:
-    held = train_reference(CORPUS * 3, "en", 100)
+    held = counted(CORPUS * 3, 100)
     held.save(tmp_path / "a.npz")
     held.save(tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()

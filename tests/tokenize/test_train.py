@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
 from curation.tokenize import Tokenizer, TokenizerTraining, load_tokenizer, train, train_tokenizer
-from curation.tokenize.bpe import merge_piece, new_work
+from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.corpus import read_corpus
-from curation.tokenize.pretokenize import pattern, piece_ends
+from curation.tokenize.pretokenize import pattern
 from curation.tokenize.tokenizer import special_tokens
 from curation.tokenize.train import base_ranks, group_weights
 from curation.tokenize.vocabulary import format_ranks
 from curation.tokenize.words import WordCounts
+from tests.tokenize.pieces import piece_ends
 
 TEXT = (
     "low lower lowest newer newest wider widest slow slower slowest\n"
@@ -52,10 +53,8 @@ def reference(text: str, base: list[bytes], size: int) -> list[bytes]:
     """Count all pairs anew for every merge; encode as tiktoken does between merges."""
     tokens = list(base)
     data = text.encode()
-    ends = piece_ends(np.frombuffer(data, np.uint8), 0, len(data), pattern("marks").classes)
-    pieces = collections.Counter(
-        data[a:b] for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
-    )
+    ends = [0, *piece_ends(data, "marks")]
+    pieces = collections.Counter(data[a:b] for a, b in itertools.pairwise(ends))
     while len(tokens) < size:
         ranks = {token: k for k, token in enumerate(tokens)}
         counts: collections.Counter[tuple[int, int]] = collections.Counter()
@@ -113,7 +112,7 @@ def test_every_token_is_reached_by_merging() -> None:
     out = np.empty(64, np.uint32)
     for rank, token in enumerate(tokens):
         data = np.frombuffer(token, np.uint8)
-        assert merge_piece(data, 0, len(data), *t[3:], new_work(), out, 0) == 1
+        assert merge_piece(data, 0, len(data), *t[3:], np.empty(WORK, np.int64), out, 0) == 1
         assert out[0] == rank
 
 
@@ -148,10 +147,8 @@ def test_word_counts_equal_a_dictionary(texts: list[str]) -> None:
     words.count(texts, pattern("marks"), 100)
     for text in texts:
         data = text.encode()
-        ends = piece_ends(np.frombuffer(data, np.uint8), 0, len(data), pattern("marks").classes)
-        expected.update(
-            data[a:b] for a, b in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=False)
-        )
+        ends = [0, *piece_ends(data, "marks")]
+        expected.update(data[a:b] for a, b in itertools.pairwise(ends))
     assert dictionary(words) == dict(expected)
 
 
