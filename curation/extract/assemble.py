@@ -15,7 +15,7 @@ from curation.extract import scanned as s
 from curation.extract.code import language_of
 from curation.extract.formulas import tex
 from curation.extract.listings import Listings
-from curation.extract.tables import CELL_BYTES, data_rows
+from curation.extract.tables import CELL_BYTES, Tables
 
 _LANGUAGE_LEVELS = 4  # elements around code whose class may name its language
 
@@ -28,7 +28,7 @@ class Assembly:
     code_languages: tuple[str, ...]
 
 
-def assemble(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assembly:
+def assemble(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Assembly:
     """Text of the kept blocks [n] of a scanned page.
 
     A block is a line (or the lines it has), cells of a row stand on one line with ` | ` between
@@ -36,7 +36,7 @@ def assemble(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
     empty line before and behind it.
     """
     chosen = np.flatnonzero(kept)
-    joints = Joints.of(page, chosen)
+    joints = Joints.of(page, tables, chosen)
     blob = page.text.tobytes()
     if not len(page.a_at) and not (page.b_flags[chosen] & s.PRE).any():
         return Assembly(_plain(blob, page, chosen, joints), ())
@@ -50,7 +50,7 @@ def assemble(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
     out: list[str] = []
     languages: list[str] = []
     previous = -1
-    listings = Listings(source, page, chosen, joints.row, joints.cell)
+    listings = Listings(source, page, tables, chosen)
     for i, (start, end, block) in enumerate(zip(starts, ends, blocks, strict=True)):
         if first_atoms[i] == last_atoms[i]:
             text = blob[start:end].decode("utf-8", "replace")
@@ -86,30 +86,27 @@ def assemble(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assemb
 
 @dataclass(frozen=True)
 class Joints:
-    """Tables: row and cell of each element [m], and of kept blocks [k] how they join the last."""
+    """How kept blocks [k] in tables join the last."""
 
-    row: npt.NDArray[np.int32]
-    cell: npt.NDArray[np.int32]
     beside: npt.NDArray[np.bool_]  # another cell of the same row as the one before
     empty: npt.NDArray[np.int32]  # cells without text before it, in tables of data
 
     @classmethod
-    def of(cls, page: s.Page, chosen: npt.NDArray[np.int64]) -> Joints:
-        in_data, row, cell, _, column = data_rows(page)
+    def of(cls, page: s.Page, tables: Tables, chosen: npt.NDArray[np.int64]) -> Joints:
         elements = page.b_element[chosen]
         # Longer cells are lines of their own.
         small = page.b_end[chosen] - page.b_start[chosen] < CELL_BYTES
-        rows = np.where(small, row[elements], -1)
-        cells, columns = cell[elements], column[elements]
+        rows = np.where(small, tables.row[elements], -1)
+        cells, columns = tables.cell[elements], tables.column[elements]
         same = np.zeros(len(chosen), np.bool_)
         same[1:] = (rows[1:] >= 0) & (rows[1:] == rows[:-1])
         beside = same.copy()
         beside[1:] &= cells[1:] != cells[:-1]
         before = np.zeros(len(chosen), np.int32)  # where the first empty cell may stand
         before[1:] = np.where(same[1:], columns[:-1] + 1, 0)
-        data = (in_data[chosen] >= 0) & (page.b_flags[chosen] & s.PRE == 0)  # no line numbers
+        data = (tables.data[chosen] >= 0) & (page.b_flags[chosen] & s.PRE == 0)  # no line numbers
         empty = np.maximum(np.where(data, columns - before, 0), 0)
-        return cls(row, cell, beside, empty.astype(np.int32))
+        return cls(beside, empty.astype(np.int32))
 
 
 def _plain(blob: bytes, page: s.Page, chosen: npt.NDArray[np.int64], joints: Joints) -> str:

@@ -13,7 +13,7 @@ from curation.extract.containers import group, kinds_of
 from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR, FNV_PRIME
 from curation.extract.settings import Decision
-from curation.extract.tables import whole_tables
+from curation.extract.tables import Tables, whole_tables
 
 # How far up code and formulas (in rows of tables, often) and the text around them look for a
 # container that they share.
@@ -135,6 +135,7 @@ class Fate(NamedTuple):
 def decide(
     probabilities: npt.NDArray[np.float64],
     page: s.Page,
+    tables: Tables,
     where: Places,
     decision: Decision,
     comments: bool,
@@ -159,7 +160,7 @@ def decide(
     score = _shared(score, weight, group(kinds)[0], decision.kin_share)
     if special.any():
         score = attached(score, special, page.b_element, page.e_parent)
-    score = whole_tables(score, page, linked, decision.table_share)
+    score = whole_tables(score, page, tables, linked, decision.table_share)
     numbers = line_numbers(page, where.gutter)
     alike = _alike(page.b_element, page.e_parent, page.e_signature)
     return Fate(

@@ -10,9 +10,8 @@ import numpy as np
 
 from curation.extract import scanned as s
 from curation.extract.assemble import Atoms, with_formulas
-from curation.extract.features import NAMES, features
+from curation.extract.features import NAMES
 from curation.extract.markup import TAG
-from curation.extract.model import load
 from curation.extract.own import Judged, judge, result
 from curation.extract.settings import ExtractSettings
 
@@ -64,13 +63,12 @@ def explain(source: bytes, settings: ExtractSettings) -> Explanation:
     """Blocks of a page (UTF-8) with their fates. Raises PageTooLargeError, as extraction does."""
     judged = judge(source, settings)
     page, fate = judged.page, judged.fate
-    measured = features(source, page, load(settings.model).lexicons)
     columns = [(NAMES.index(name), *shown) for name, shown in _SHOWN.items() if name in NAMES]
     blob = page.text.tobytes()
     blocks = []
     atoms = Atoms.of(page)
     for b in range(len(fate.kept)):
-        row = measured[b]
+        row = judged.measured[judged.rows[b]]
         blocks.append(
             Block(
                 _text(source, page, blob, atoms, b),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from curation.extract import scanned as s
 from curation.extract.markup import TAG
-from curation.extract.tables import CELL_BYTES
+from curation.extract.tables import CELL_BYTES, Tables
 
 _TD, _TH = TAG["td"], TAG["th"]
 
@@ -25,33 +25,25 @@ class Grid(NamedTuple):
     rows: list[list[int]]
 
 
-def grids(
-    page: s.Page,
-    chosen: npt.NDArray[np.int64],
-    row: npt.NDArray[np.int32],
-    cell: npt.NDArray[np.int32],
-    table: npt.NDArray[np.int32],
-) -> Iterator[Grid]:
-    """Such tables among the blocks that are chosen [k]: two rows or more, and columns.
-
-    `row`, `cell` and `table` [m] say what each element stands in.
-    """
+def grids(page: s.Page, tables: Tables, chosen: npt.NDArray[np.int64]) -> Iterator[Grid]:
+    """Such tables among the blocks that are chosen [k]: two rows or more, and columns."""
+    row, cell, table = tables.row, tables.cell, tables.table
     elements = page.b_element[chosen]
     rows = row[elements]
     if not (rows >= 0).any():
         return
-    cells, tables = cell[elements], np.where(rows >= 0, table[elements], -1)
+    cells, inside = cell[elements], np.where(rows >= 0, table[elements], -1)
     inner = np.unique(table[elements])
     around = table[page.e_parent[inner[inner > 0]]]  # tables with tables in their cells
     long = page.b_end[chosen] - page.b_start[chosen] >= CELL_BYTES
     listed = page.b_flags[chosen] & s.PRE != 0
-    layouts = {*around.tolist(), *tables[long | listed | (cells < 0)].tolist(), -1}
+    layouts = {*around.tolist(), *inside[long | listed | (cells < 0)].tolist(), -1}
     all_cells: dict[int, list[int]] = {}  # of a row, empty ones among them
     for element in np.flatnonzero((page.e_tag == _TD) | (page.e_tag == _TH)).tolist():
         all_cells.setdefault(int(row[element]), []).append(element)
-    edges = np.flatnonzero(np.diff(tables, prepend=-2, append=-2)).tolist()
+    edges = np.flatnonzero(np.diff(inside, prepend=-2, append=-2)).tolist()
     for first, stop in itertools.pairwise(edges):
-        if int(tables[first]) in layouts:
+        if int(inside[first]) in layouts:
             continue
         present = dict.fromkeys(rows[first:stop].tolist())
         filled = {
@@ -60,6 +52,6 @@ def grids(
         }
         if 1 < len(present) < len(filled):
             yield Grid(
-                int(tables[first]), first, cells[first:stop].tolist(),
+                int(inside[first]), first, cells[first:stop].tolist(),
                 [list(all_cells[r]) for r in present],
             )  # fmt: skip

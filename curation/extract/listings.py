@@ -12,6 +12,7 @@ from curation.extract.copying import CopyLabels
 from curation.extract.diffs import has_markers, marker_of
 from curation.extract.gutter import is_gutter, without_line_numbers
 from curation.extract.markup import TAG
+from curation.extract.tables import Tables
 
 _LINES = (TAG["td"], TAG["div"])  # elements that hold one line of a listing each
 
@@ -23,12 +24,10 @@ class Listings:
         self,
         source: bytes,
         page: s.Page,
+        tables: Tables,
         chosen: npt.NDArray[np.int64],
-        row: npt.NDArray[np.int32],
-        cell: npt.NDArray[np.int32],
     ) -> None:
-        self._source, self._page, self._chosen = source, page, chosen
-        self._row, self._cell = row, cell
+        self._source, self._page, self._tables, self._chosen = source, page, tables, chosen
         self._labels = CopyLabels(source)
         self._marked = has_markers(source)
         self._signs: dict[int, str] = {}  # of the lines of diffs
@@ -61,7 +60,8 @@ class Listings:
         if not code.startswith("1\n") or i + 1 >= len(self._chosen):
             return False
         one, other = self._element(i), self._element(i + 1)
-        row, cell, page, beside = self._row, self._cell, self._page, self._chosen[i + 1]
+        row, cell = self._tables.row, self._tables.cell
+        page, beside = self._page, self._chosen[i + 1]
         if row[one] < 0 or row[one] != row[other] or cell[one] == cell[other]:
             return False
         span = page.text[page.b_start[beside] : page.b_end[beside]]

@@ -19,7 +19,7 @@ from curation.extract.formulas import tex
 from curation.extract.grids import Grid, grids
 from curation.extract.listings import Listings
 from curation.extract.outline import Outline, Path
-from curation.extract.tables import rows_and_cells
+from curation.extract.tables import Tables
 
 
 @dataclass
@@ -31,13 +31,12 @@ class _Leaf:
     plain: bool = False  # a paragraph
 
 
-def markdown(source: bytes, page: s.Page, kept: npt.NDArray[np.bool_]) -> Assembly:
+def markdown(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Assembly:
     """Markdown of the kept blocks [n] of a scanned page."""
     chosen = np.flatnonzero(kept)
     outline = Outline(page)
-    row, cell, table, _ = rows_and_cells(page.e_parent, page.e_tag)
-    starts = {grid.first: grid for grid in grids(page, chosen, row, cell, table)}
-    listings = Listings(source, page, chosen, row, cell)
+    starts = {grid.first: grid for grid in grids(page, tables, chosen)}
+    listings = Listings(source, page, tables, chosen)
     words = _Words(source, page, chosen)
     elements = page.b_element[chosen].tolist()
     listed = (page.b_flags[chosen] & s.PRE != 0).tolist()

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import regex
 
 from curation.extract import scanned as s
@@ -20,6 +21,7 @@ from curation.extract.markdown import markdown
 from curation.extract.model import Model, load
 from curation.extract.scan import scan
 from curation.extract.settings import ExtractSettings
+from curation.extract.tables import Tables, tables_of
 from curation.text.surrogates import well_formed
 
 _SPACE = regex.compile(r"\s+")
@@ -33,6 +35,9 @@ class Judged:
 
     source: bytes
     page: s.Page
+    tables: Tables
+    measured: npt.NDArray[np.float32]  # features of the blocks that were judged
+    rows: npt.NDArray[np.int64]  # [n] of them, that of each block
     fate: Fate
     where: Places
     shows_hidden: bool  # hidden elements were read, because without them nothing was left
@@ -73,8 +78,9 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     measured = features(source, page, model.lexicons, judged)
     probability = probabilities(model.forest, measured)[rows]
     where = places(page, measured, rows)
-    fate = decide(probability, page, where, settings.decision, settings.comments)
-    return Judged(source, page, fate, where, keep_hidden)
+    tables = tables_of(page)
+    fate = decide(probability, page, tables, where, settings.decision, settings.comments)
+    return Judged(source, page, tables, measured, rows, fate, where, keep_hidden)
 
 
 def run(source: bytes, settings: ExtractSettings) -> Result:
@@ -87,7 +93,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     source, page, kept = judged.source, judged.page, judged.fate.kept
     if (length := int(page.b_chars[kept].sum())) > settings.max_characters:
         raise PageTooLargeError("extract.too_long", length, settings.max_characters)
-    made = (markdown if settings.markdown else assemble)(source, page, kept)
+    made = (markdown if settings.markdown else assemble)(source, page, judged.tables, kept)
     text, stated = made.text, False
     if page.facts[s.LINKED_DATA]:
         body = stated_body(source, page)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +18,19 @@ _TR, _TABLE, _TD, _TH = TAG["tr"], TAG["table"], TAG["td"], TAG["th"]
 _CAPTION = TAG["caption"]
 
 
+class Tables(NamedTuple):
+    """What stands in tables (-1: nothing does); of nested tables the innermost counts."""
+
+    row: npt.NDArray[np.int32]  # [m] of each element
+    cell: npt.NDArray[np.int32]  # [m]
+    table: npt.NDArray[np.int32]  # [m]
+    column: npt.NDArray[np.int32]  # [m] place of the cell in its row
+    data: npt.NDArray[np.int32]  # [n] row of a table of data that each block stands in
+
+
 @numba.njit(cache=True, nogil=True)
-def rows_and_cells(e_parent, e_tag):  # type: ignore[no-untyped-def]
-    """Table row, cell, table and place of the cell in the row [m] of each element (-1: none)."""
+def _rows_and_cells(e_parent, e_tag):  # type: ignore[no-untyped-def]
+    """The columns [m] of Tables."""
     m = len(e_parent)
     row = np.full(m, -1, np.int32)
     cell = np.full(m, -1, np.int32)
@@ -120,19 +132,20 @@ def _raise_rows(rows, table, linked, share, probabilities, captions, b_element):
     return out
 
 
-def data_rows(page: Page) -> tuple[npt.NDArray[np.int32], ...]:
-    """Row of a table of data that each block stands in [n] (-1: none), then rows_and_cells [m]."""
-    found = rows_and_cells(page.e_parent, page.e_tag)
-    row, cell, table, _ = found
+def tables_of(page: Page) -> Tables:
+    """The tables of a page."""
+    row, cell, table, column = _rows_and_cells(page.e_parent, page.e_tag)
     if table.max() < 0:
-        return np.full(len(page.b_start), -1, np.int32), *found
-    size = page.b_end - page.b_start
-    return _data_rows(row, cell, table, page.b_element, size), *found
+        data = np.full(len(page.b_start), -1, np.int32)
+    else:
+        data = _data_rows(row, cell, table, page.b_element, page.b_end - page.b_start)
+    return Tables(row, cell, table, column, data)
 
 
 def whole_tables(
     probabilities: npt.NDArray[np.float64],
     page: Page,
+    tables: Tables,
     linked: npt.NDArray[np.bool_],
     share: float,
 ) -> npt.NDArray[np.float64]:
@@ -142,11 +155,10 @@ def whole_tables(
     probability among them, and those that are no links (`linked` [n]) get at least `share` of that
     of the two blocks before the table. A caption gets the highest of the table.
     """
-    rows, _, _, table, _ = data_rows(page)
-    if rows.max(initial=-1) < 0:
+    if tables.data.max(initial=-1) < 0:
         return probabilities
     captions = page.e_tag[page.b_element] == _CAPTION
     out: npt.NDArray[np.float64] = _raise_rows(
-        rows, table, linked, share, probabilities, captions, page.b_element
+        tables.data, tables.table, linked, share, probabilities, captions, page.b_element
     )
     return out

@@ -12,6 +12,7 @@ from curation.extract import default_settings
 from curation.extract.decide import CUTS, best_cut, decide, places
 from curation.extract.features import COUNT, NAMES
 from curation.extract.scan import scan
+from curation.extract.tables import tables_of
 
 Floats = npt.NDArray[np.float64]
 DECISION = default_settings().decision
@@ -26,7 +27,7 @@ def kept(
     for name, column in measured.items():
         rows[:, NAMES.index(name)] = column
     where = places(page, rows, np.arange(len(rows)))
-    fate = decide(np.array(probabilities), page, where, DECISION, comments)
+    fate = decide(np.array(probabilities), page, tables_of(page), where, DECISION, comments)
     return [bool(one) for one in fate.kept]
 
 

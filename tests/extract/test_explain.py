@@ -45,6 +45,14 @@ def test_formulas_stand_in_their_blocks() -> None:
     assert "The $x^{2}$ term." in {block.text for block in blocks}
 
 
+def test_blocks_that_share_a_judgement_show_what_was_judged() -> None:
+    few = default_settings().model_copy(update={"max_judged_blocks": 20})
+    rows = "".join(f"<p>{'word ' * length}</p>" for length in range(1, 200))
+    explanation = explain(rows.encode(), few)
+    assert len({block.values for block in explanation.blocks}) < 50
+    assert any("share a judgement" in note for note in explanation.notes)
+
+
 def test_stated_body_is_noted() -> None:
     body = "A long body of an article that only the linked data has. " * 20
     data = '<script type="application/ld+json">{"articleBody": "%s"}</script>' % body  # noqa: UP031

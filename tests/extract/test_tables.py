@@ -6,14 +6,14 @@ import numpy as np
 
 from curation.extract.assemble import assemble
 from curation.extract.scan import scan
-from curation.extract.tables import rows_and_cells, whole_tables
+from curation.extract.tables import tables_of, whole_tables
 
 
 def shared(html: str, probabilities: list[float], share: float = 0.0) -> list[float]:
     page = scan(html.encode(), 512, 10_000)
     assert len(page.b_start) == len(probabilities)
     linked = page.b_link_chars > 0
-    found = whole_tables(np.array(probabilities), page, linked, share)
+    found = whole_tables(np.array(probabilities), page, tables_of(page), linked, share)
     return [round(float(value), 6) for value in found]
 
 
@@ -52,7 +52,7 @@ def test_layouts_are_left_alone() -> None:
 def test_rows_of_a_table_inside_a_cell_are_its_own() -> None:
     inner = f"<table>{rows('<td>x')}</table>"
     page = scan(f"<table>{rows(f'<td>a{inner}')}</table>".encode(), 512, 10_000)
-    row, cell, table, _ = rows_and_cells(page.e_parent, page.e_tag)
+    row, cell, table, *_ = tables_of(page)
     outer_block, inner_block = page.b_element
     assert row[outer_block] != row[inner_block]
     assert cell[outer_block] != cell[inner_block]
@@ -71,7 +71,7 @@ def test_empty_cells_keep_their_places_in_tables_of_data() -> None:
     table = rows("<td>up to 75<td>130<td><td>30", "<td>76<td>1<td>2<td>3", "<td><td>4<td>5<td>")
     page = scan(f"<table>{table}</table>".encode(), 512, 1000)
     everything = np.ones(len(page.b_start), np.bool_)
-    text = assemble(b"", page, everything).text
+    text = assemble(b"", page, tables_of(page), everything).text
     assert text == "up to 75 | 130 | | 30\n76 | 1 | 2 | 3\n| 4 | 5"
     layout = scan(b"<table><tr><td><td>menu<td>text</table>", 512, 1000)
-    assert assemble(b"", layout, np.ones(2, np.bool_)).text == "menu | text"
+    assert assemble(b"", layout, tables_of(layout), np.ones(2, np.bool_)).text == "menu | text"
