@@ -158,7 +158,9 @@ class Executor:
     def _forget(
         self, step: Step, folder: Folder, present: dict[str, int], wanted: set[str]
     ) -> None:
-        paths = [f"{record_place(step)}/{name}" for name in sorted(set(present) - wanted)]
-        for path, record in zip(paths, folder.read_jsons(paths), strict=True):
-            folder.each(folder.remove, record.get("files", {}))
-            folder.remove(path)
+        gone = (name for name in sorted(set(present) - wanted) if name.endswith(".json"))
+        paths = [f"{record_place(step)}/{name}" for name in gone]
+        for path, record in zip(paths, folder.each(folder.read_own_json, paths), strict=True):
+            if "files" in record:
+                folder.each(folder.remove, record["files"])
+                folder.remove(path)

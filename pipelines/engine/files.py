@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import tempfile
 import uuid
@@ -20,6 +21,8 @@ from curation.errors import InputError
 
 A = TypeVar("A")
 T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
 
 #: Scratch folder inside a stage folder: unfinished files and what only the stage itself reads.
 SCRATCH = ".work"
@@ -148,15 +151,20 @@ class Folder:
         return sorted(n for n in self.sizes() if n.endswith(suffix))
 
     def sizes(self) -> dict[str, int]:
-        """Sizes of the files directly inside: one listing, however many files."""
+        """Sizes of the files directly inside: one listing, however many files.
+
+        Hidden ones are left out: file managers leave them, a run never does.
+        """
         if self.is_local:
             try:
                 with os.scandir(self.path()) as entries:
-                    return {e.name: e.stat().st_size for e in entries if e.is_file()}
+                    sizes = {e.name: e.stat().st_size for e in entries if e.is_file()}
             except FileNotFoundError:
                 return {}
-        found = stores.listing(self.fs, self.path(), self.url)
-        return {e["name"].rsplit("/", 1)[-1]: e["size"] for e in found if e["type"] == "file"}
+        else:
+            found = stores.listing(self.fs, self.path(), self.url)
+            sizes = {e["name"].rsplit("/", 1)[-1]: e["size"] for e in found if e["type"] == "file"}
+        return {name: size for name, size in sizes.items() if not name.startswith(".")}
 
     def tree(self) -> dict[str, int]:
         """Sizes of all files below, by name relative to this folder, in order of the names."""
@@ -186,6 +194,22 @@ class Folder:
             raise InputError(f"{self.url}/{name}: no such file") from None
         except ValueError as error:
             raise InputError(f"{self.url}/{name}: not valid JSON ({error})") from None
+
+    def read_own_json(self, name: str) -> dict[str, Any]:
+        """An object that a run notes for itself, and can do without.
+
+        Empty where it is absent, or broken (as power failures leave files), which the log says.
+        """
+        try:
+            content = json.loads(self.read_bytes(name))
+        except FileNotFoundError:
+            return {}
+        except ValueError:
+            content = None
+        if not isinstance(content, dict):
+            _LOG.warning("%s: damaged, not used: what it said is found out anew", self.url_of(name))
+            return {}
+        return content
 
     def each(self, action: Callable[[A], T], items: Iterable[A]) -> list[T]:
         """Do something with files of this folder; results in order. Many at a time if far away."""

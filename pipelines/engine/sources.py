@@ -84,12 +84,8 @@ def _content_hash(path: str) -> str:
 def _known_fingerprints(folder: Folder) -> dict[str, list[Any]]:
     known: dict[str, list[Any]] = {}
     for name in (TIMINGS, KNOWN_INPUTS):
-        if folder.exists(name):
-            try:
-                content = folder.read_json(name)
-            except InputError:
-                continue
-            known |= content.get("inputs", {}) if name == TIMINGS else content
+        content = folder.read_own_json(name)
+        known |= content.get("inputs", {}) if name == TIMINGS else content
     return known
 
 

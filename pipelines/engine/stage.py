@@ -76,15 +76,11 @@ class StageRun:
         name = MANIFEST if self.folder.exists(MANIFEST) else WAITING
         if not self.folder.exists(name):
             return None
-        try:
-            manifest: dict[str, Any] = self.folder.read_json(name)
-            files = manifest["files"]
-            if manifest["key"] != self.key(inputs):
-                return None
-        except (InputError, KeyError, TypeError):
+        manifest = self.folder.read_own_json(name)
+        if manifest.get("key") != self.key(inputs):
             return None
         sizes = self.folder.tree()
-        if not all(sizes.get(n) == f["bytes"] for n, f in files.items()):
+        if not all(sizes.get(n) == f["bytes"] for n, f in manifest["files"].items()):
             return None
         if manifest["recipe"] != self.recipe or name == WAITING:
             manifest["recipe"] = self.recipe
@@ -149,7 +145,9 @@ class StageRun:
         steps: dict[str, dict[str, float]] = {}
         seconds = self.folder / SCRATCH / "seconds"
         names = seconds.names(".json")
-        for name, record in zip(names, seconds.read_jsons(names), strict=True):
+        for name, record in zip(names, seconds.each(seconds.read_own_json, names), strict=True):
+            if not record:
+                continue
             zero = {"wall": 0.0, "cpu": 0.0, "bytes": 0, "tasks": 0}
             step = steps.setdefault(name.split("~")[0], zero)
             for quantity in ("wall", "cpu", "bytes"):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from curation.errors import CurationError, InputError, WorkerError
+from curation.errors import CurationError, WorkerError
 from pipelines.engine.files import SCRATCH, FileRecord, Folder, fingerprint
 
 
@@ -106,10 +106,7 @@ def is_committed(folder: Folder, step: Step, task: Task) -> bool:
 def _is_committed(
     folder: Folder, step: Step, task: Task, size: Callable[[str], int | None]
 ) -> bool:
-    try:
-        record = folder.read_json(record_name(step, task))
-    except InputError:
-        return False
+    record = folder.read_own_json(record_name(step, task))
     if record.get("key") != task.key(step.settings_key):
         return False
     return all(size(name) == f["bytes"] for name, f in record["files"].items())

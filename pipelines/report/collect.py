@@ -35,7 +35,7 @@ def _stage(folder: Folder, stage: str) -> dict[str, Any]:
     place = folder / stage
     manifest = place.read_json(MANIFEST)
     counts = manifest["counts"]
-    seconds = place.read_json(TIMINGS)["steps"] if place.exists(TIMINGS) else {}
+    seconds = place.read_own_json(TIMINGS).get("steps", {})
     other = {k: v for k, v in counts.items() if isinstance(v, int) and k not in _KNOWN}
     return {
         "stage": stage,

@@ -14,6 +14,7 @@ from curation.schema import DOCUMENTS
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.shards import read_batches
+from pipelines.engine.sources import content_fingerprints
 from pipelines.engine.stage import StageRun, set_aside_readers, stage_inputs
 from pipelines.engine.tasks import Task
 from tests.engine.toys import WriteName
@@ -136,3 +137,42 @@ def test_documents_without_id_or_text_are_named(tmp_path: Path, name: str) -> No
     pq.write_table(pa.Table.from_pylist(rows, schema=DOCUMENTS), tmp_path / "a.parquet")
     with pytest.raises(InputError, match=rf"a\.parquet: row 600: no '{name}'"):
         list(read_batches(Folder(str(tmp_path)), "a.parquet"))
+
+
+BROKEN = [".work/seconds/shards~a.json", ".work/inputs.json", "shards/a.json", "timings.json"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\0", b"[]", b"{"])
+@pytest.mark.parametrize("name", [*BROKEN, "manifest.json", ".work/manifest.json"])
+def test_damaged_notes_are_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, content: bytes
+) -> None:
+    """Of a stage killed before it was finished, or, for its last files, after."""
+    with Executor(parse_beam_args([], 0)) as executor:
+        run = stage(tmp_path, executor)
+        run.begin()
+        run.run(WriteName(), TASKS)
+        if "manifest" in name or "timings" in name:
+            run.finish(TASKS, INPUTS)
+            (tmp_path / "manifest.json").unlink()
+        (tmp_path / ".work").mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+        content_fingerprints([], run.folder)
+        assert not run.complete(INPUTS)
+        run.begin()
+        assert run.run(WriteName(), TASKS) == (name == "shards/a.json")
+        run.finish(TASKS, INPUTS)
+        assert run.complete(INPUTS)
+    assert name in caplog.text
+
+
+def test_hidden_files_and_those_that_are_no_records_are_left_alone(tmp_path: Path) -> None:
+    strays = [".DS_Store", "._a.json", "desktop.ini", "gone.json"]
+    with Executor(parse_beam_args([], 0)) as executor:
+        run = stage(tmp_path, executor)
+        run.begin()
+        run.run(WriteName(), TASKS)
+        for stray in strays:
+            (tmp_path / "shards" / stray).write_bytes(b"\0\0\0\1Bud1")
+        assert run.run(WriteName(), TASKS) == 0
+        assert all((tmp_path / "shards" / stray).exists() for stray in strays)
