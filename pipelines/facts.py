@@ -14,15 +14,14 @@ from pydantic import BaseModel
 import curation
 from curation import resources, stores
 from curation.classify import ClassifySettings, onnx, words
-from curation.dedup.settings import UrlDedupSettings
 from curation.errors import ConfigError
 from curation.extract.engines import engine_packages
 from curation.extract.settings import ExtractSettings
-from curation.filters.settings import FilterSettings
 from curation.language import LanguageIdentifier, LanguageSettings
 from curation.models import model_checksums
 from curation.tokenize.settings import EncodeSettings, TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
+from pipelines.named_files import named_files
 from pipelines.token_formats import format_packages
 
 #: Packages whose version can change a stage's bytes, besides pyarrow, which writes them all.
@@ -65,8 +64,7 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
         if isinstance(settings, ClassifySettings) and settings.onnx is not None:
             onnx.load(settings.onnx)
             packages += ["onnxruntime", "tokenizers"]
-        if isinstance(settings, FilterSettings | UrlDedupSettings):
-            lists |= {name: _checksum(name) for name in settings.list_files()}
+        lists |= {named.path: _checksum(named.path) for named in named_files(stage, settings)}
     versions = {name: importlib.metadata.version(name) for name in sorted(set(packages))}
     return {
         "software": {"curation": curation.__version__, **versions},

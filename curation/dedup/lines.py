@@ -25,6 +25,7 @@ from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs, sor
 from curation.hashing import mix64, unmix64, xxh64
 from curation.schema import Verdicts
 from curation.text.characters import SINGLE, SPELLING, properties
+from curation.text.lines import characters
 from curation.text.words import code_point
 
 #: Hash of the lines that are neither counted nor removed: blank ones and too short ones.
@@ -294,15 +295,6 @@ def _find_lines(data, text_offsets):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _characters(data, start, end):  # type: ignore[no-untyped-def]
-    """Code points of the UTF-8 bytes data[start:end]."""
-    characters = 0
-    for i in range(start, end):
-        characters += (data[i] & 0xC0) != 0x80
-    return characters
-
-
-@numba.njit(cache=True, nogil=True)
 def _dense_letters(data, text_offsets, properties):  # type: ignore[no-untyped-def]
     """Letters of Han, kana and bopomofo in each document -> int64 [documents]."""
     letters = np.zeros(len(text_offsets) - 1, np.int64)
@@ -348,7 +340,7 @@ def _hash_lines(  # type: ignore[no-untyped-def]
                 collapse,
                 scratch,
             )
-            if size > 0 and _characters(scratch, 0, size) >= min_characters:
+            if size > 0 and characters(scratch, 0, size) >= min_characters:
                 # The one hash in 2^64 that means IGNORED moves aside.
                 hashes[line] = max(xxh64(scratch, 0, size, np.uint64(0)), np.uint64(1))
     return hashes
@@ -392,12 +384,12 @@ def _cut_lines(data, text_offsets, doc_offsets, spans, lost):  # type: ignore[no
             cuts[cut, 1] = stop
             cut_rows[cut] = d
             cut += 1
-            removed[d] += _characters(data, start, stop)
+            removed[d] += characters(data, start, stop)
         for i in range(at, end):
             out[o] = data[i]
             o += 1
         out_offsets[d + 1] = o
-        left[d] = _characters(out, out_offsets[d], o)
+        left[d] = characters(out, out_offsets[d], o)
     return out[:o], out_offsets, cuts, cut_rows, removed, left
 
 

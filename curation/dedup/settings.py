@@ -145,11 +145,6 @@ class UrlDedupSettings(Settings):
     survivor: SurvivorSettings
     index: IndexSettings
 
-    def list_files(self) -> list[str]:
-        """The lists that these settings name: paths, also `builtin:`."""
-        path = self.canonical.tracking_parameters
-        return [] if path is None else [path]
-
 
 class ExactSettings(Settings):
     enabled: bool = Field(description="Remove documents whose normalised text is the same")

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import idna
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +18,7 @@ from curation import resources
 from curation.arrow import Texts, large_strings
 from curation.dedup.settings import UrlSettings
 from curation.errors import ConfigError
+from curation.hosts import ascii_host
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]+)([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
@@ -140,7 +140,7 @@ def _canonical_authority(settings: UrlSettings, scheme: str, authority: str) -> 
         host, port = rest[:colon], rest[colon + 1 :]
     host = host.lower()
     if settings.idna and not host.isascii():
-        host = _ascii_host(host)
+        host = ascii_host(host)
     if settings.drop_www and host.startswith("www.") and "." in host[4:]:
         host = host[4:]
     if not port or (settings.drop_default_port and port == _DEFAULT_PORTS.get(scheme)):
@@ -148,13 +148,6 @@ def _canonical_authority(settings: UrlSettings, scheme: str, authority: str) -> 
     else:
         colon_port = f":{port}"
     return f"{'' if settings.drop_user else user + at}{host}{colon_port}"
-
-
-def _ascii_host(host: str) -> str:
-    try:
-        return idna.encode(host, uts46=True).decode("ascii")
-    except idna.IDNAError:
-        return host  # no valid name: nothing better is known than its own spelling
 
 
 def _may_need_encoding(url: str, start: int) -> bool:

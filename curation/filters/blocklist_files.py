@@ -19,18 +19,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import fsspec
-import idna
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.errors import ConfigError
 from curation.hashing import xxh64
+from curation.hosts import ascii_host
 from curation.resources import resolve
 
 HOST, PAGE, EXCEPTION, PASSED, FOREIGN = 1, 2, 3, 4, 5
 
-_SEED = np.uint64(0x626C6F636B)
+#: Of the hashes of hosts, pages and words.
+SEED = np.uint64(0x626C6F636B)
 _UT1 = ("domains", "urls")
 _UT1_OTHER = ("expressions",)  # regular expressions over URLs, which hit far more than is listed
 
@@ -191,20 +192,12 @@ def _read(data, seed, kinds, hashes, starts, ends):  # type: ignore[no-untyped-d
 
 def hash_text(text: bytes) -> int:
     """Hash of a host, a page without scheme and `www.`, or a word, all in lower case."""
-    return int(xxh64(np.frombuffer(text, np.uint8), 0, len(text), _SEED))
+    return int(xxh64(np.frombuffer(text, np.uint8), 0, len(text), SEED))
 
 
 def lower_bytes(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """ASCII capitals in lower case; a copy."""
     return data + (((data >= 65) & (data <= 90)).astype(np.uint8) << 5)
-
-
-def ascii_host(host: str) -> str:
-    """The form of a host name that DNS knows (xn--...), or the name itself if there is none."""
-    try:
-        return idna.encode(host, uts46=True).decode("ascii")
-    except idna.IDNAError:
-        return host
 
 
 def parse(raw: bytes) -> Entries:
@@ -215,7 +208,7 @@ def parse(raw: bytes) -> Entries:
     hashes = np.empty(lines, np.uint64)
     starts = np.empty(lines, np.int64)
     ends = np.empty(lines, np.int64)
-    n = _read(data, _SEED, kinds, hashes, starts, ends)
+    n = _read(data, SEED, kinds, hashes, starts, ends)
     kinds, hashes = kinds[:n], hashes[:n]
     for i in np.flatnonzero(kinds > FOREIGN):
         text = bytes(data[starts[i] : ends[i]]).decode(errors="replace")

@@ -18,8 +18,7 @@ import pyarrow as pa
 from curation.arrow import Texts, text_buffers
 from curation.errors import ConfigError
 from curation.filters.blocklist_files import (
-    _SEED,
-    ascii_host,
+    SEED,
     begins_www,
     hash_text,
     lower_bytes,
@@ -28,6 +27,7 @@ from curation.filters.blocklist_files import (
 from curation.filters.lists import read_list
 from curation.filters.settings import BlockListSettings
 from curation.hashing import xxh64
+from curation.hosts import ascii_host
 
 _NONE, _SOFT, _HARD, _LISTS = 0, 1, 2, 3  # codes of reasons; list k has the code _LISTS + k
 _BUCKET_BITS = 16
@@ -253,7 +253,7 @@ class UrlBlocker:
         _check(
             lower_bytes(data[first:last]),
             offsets - first,
-            _SEED,
+            SEED,
             self._hosts.arrays,
             self._pages.arrays,
             self._exceptions.arrays,

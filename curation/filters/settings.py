@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from curation.config import nearest
+from curation.config import merge, nearest
 from curation.filters.names import CONTENT, NAMES, with_signals
 from curation.resources import resolve
 
@@ -262,16 +262,6 @@ class FilterSettings(Settings):
                     _check_rule(f"by_language.{language}", f"{family}.{name}", [self.rules])
         return self
 
-    def list_files(self) -> list[str]:
-        """The lists and folders of lists that these settings name: paths, also `builtin:`, URLs."""
-        held, blocked = self.signals, self.blocklists
-        named = (
-            *(held.stop_words, held.dirty_words, held.allowed_words),
-            *(held.reference, held.perplexity),
-            *(*blocked.lists.values(), *blocked.allow, blocked.hard_words, blocked.soft_words),
-        )
-        return [path for path in named if path is not None]
-
     @property
     def exemptions(self) -> dict[str, Exemption]:
         """The kinds that are not switched off."""
@@ -303,17 +293,6 @@ def default_tree() -> dict[str, Any]:
     with open(resolve("builtin:configs/defaults/filter.yaml"), encoding="utf-8") as file:
         tree: dict[str, Any] = yaml.safe_load(file)
     return tree
-
-
-def merge(tree: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`tree` with the values of `changes` put over it, mapping by mapping."""
-    out = dict(tree)
-    for key, value in changes.items():
-        held = out.get(key)
-        if isinstance(held, dict) and isinstance(value, dict):
-            value = merge(held, value)
-        out[key] = value
-    return out
 
 
 def default_settings(**changes: Any) -> FilterSettings:
