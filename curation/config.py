@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from curation.errors import ConfigError
+from curation.resources import root
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -77,6 +78,12 @@ def validate(model: type[Model], tree: dict[str, Any], name: str) -> Model:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(p) for p in first["loc"])
         raise ConfigError(f"{name}: {where}: {_explain(model, first)}") from None
+
+
+def built_in_settings(model: type[Model], name: str) -> Model:
+    """The settings of `configs/<name>.yaml`."""
+    file = f"configs/{name}.yaml"
+    return validate(model, read_yaml(root() / file), file)
 
 
 def _explain(model: type[BaseModel], error: Any) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from curation import resources
 from curation.classify.onnx import OnnxSettings
 from curation.classify.words import FastTextQuality
+from curation.config import built_in_settings
 from curation.models import ModelFile
 
 Domain = Literal["general", "math_reasoning", "code", "multilingual"]
@@ -83,5 +82,4 @@ class ClassifySettings(BaseModel):
 @functools.cache
 def default_settings() -> ClassifySettings:
     """The settings of configs/defaults/classify.yaml."""
-    path = resources.root() / "configs" / "defaults" / "classify.yaml"
-    return ClassifySettings.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return built_in_settings(ClassifySettings, "defaults/classify")

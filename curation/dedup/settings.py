@@ -6,11 +6,10 @@ import functools
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from curation import resources
-from curation.errors import ConfigError
+from curation.config import built_in_settings, read_yaml
 
 NORMALIZATIONS = "builtin:configs/lists/normalizations.yaml"
 
@@ -60,7 +59,7 @@ def normalizations() -> dict[str, TextNormalization]:
     """The named normalizations that ship with the toolkit."""
     return {
         name: TextNormalization.model_validate(rules)
-        for name, rules in _read_yaml(NORMALIZATIONS).items()
+        for name, rules in read_yaml(Path(resources.resolve(NORMALIZATIONS))).items()
     }
 
 
@@ -269,14 +268,4 @@ _STAGES: dict[type[Settings], str] = {
 @functools.cache
 def defaults(stage: type[Stage]) -> Stage:
     """The settings of a stage as `configs/defaults` has them."""
-    return stage.model_validate(_read_yaml(f"builtin:configs/defaults/{_STAGES[stage]}.yaml"))
-
-
-def _read_yaml(path: str) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(Path(resources.resolve(path)).read_text("utf-8"))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML: {error}") from error
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path}: expected a mapping at the top")
-    return content
+    return built_in_settings(stage, f"defaults/{_STAGES[stage]}")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-import yaml
-
-from curation import resources
+from curation.config import built_in_settings
 from curation.extract.clean import clean, normal
 from curation.extract.engines import text_engine
 from curation.extract.extraction import Extraction as Extraction
@@ -57,8 +55,7 @@ class Extractor:
 @functools.cache
 def default_settings() -> ExtractSettings:
     """The settings of configs/defaults/extract.yaml."""
-    path = resources.root() / "configs" / "defaults" / "extract.yaml"
-    return ExtractSettings.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return built_in_settings(ExtractSettings, "defaults/extract")
 
 
 def extract(html: bytes | str, url: str | None = None) -> Extraction:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from curation.config import merge, nearest
+from curation.config import merge, nearest, read_yaml
 from curation.filters.names import CONTENT, NAMES, with_signals
-from curation.resources import resolve
+from curation.resources import root
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Action = Literal["replace", "remove", "keep"]
@@ -290,9 +289,7 @@ def _check_rule(where: str, name: str, among: Sequence[Rules]) -> None:
 @cache
 def default_tree() -> dict[str, Any]:
     """configs/defaults/filter.yaml as it stands; don't change the returned value."""
-    with open(resolve("builtin:configs/defaults/filter.yaml"), encoding="utf-8") as file:
-        tree: dict[str, Any] = yaml.safe_load(file)
-    return tree
+    return read_yaml(root() / "configs/defaults/filter.yaml")
 
 
 def default_settings(**changes: Any) -> FilterSettings:

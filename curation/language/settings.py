@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Annotated
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from curation import resources
+from curation.config import built_in_settings
 from curation.models import ModelFile
 
 Score = Annotated[float, Field(ge=0, le=1)]
@@ -51,5 +50,4 @@ class LanguageSettings(BaseModel):
 @functools.cache
 def default_settings() -> LanguageSettings:
     """The settings of configs/defaults/identify-language.yaml."""
-    path = resources.root() / "configs" / "defaults" / "identify-language.yaml"
-    return LanguageSettings.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return built_in_settings(LanguageSettings, "defaults/identify-language")

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import xxhash
-import yaml
 from pydantic import Field
 
-from curation import resources
+from curation.config import built_in_settings
 from curation.errors import InputError
 from curation.filters.perplexity import PERCENTILES, measure_models, model_table, symbols_of
 from curation.train.by_language import TextSettings, add_to_card, batches, file_facts, pieces
@@ -38,8 +37,7 @@ class PerplexityTraining(TextSettings):
 @functools.cache
 def default_perplexity() -> PerplexityTraining:
     """The settings of configs/train/perplexity.yaml."""
-    path = resources.root() / "configs" / "train" / "perplexity.yaml"
-    return PerplexityTraining.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return built_in_settings(PerplexityTraining, "train/perplexity")
 
 
 def train_perplexity_files(

@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-import yaml
 from pydantic import Field
 
-from curation import resources
+from curation.config import built_in_settings
 from curation.errors import InputError
 from curation.filters.names import REFERENCE
 from curation.filters.reference import Reference, WordCounts, measure_references
@@ -35,8 +34,7 @@ class ReferenceTraining(TextSettings):
 @functools.cache
 def default_reference() -> ReferenceTraining:
     """The settings of configs/train/reference.yaml."""
-    path = resources.root() / "configs" / "train" / "reference.yaml"
-    return ReferenceTraining.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return built_in_settings(ReferenceTraining, "train/reference")
 
 
 def train_reference_files(

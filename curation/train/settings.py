@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Literal, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from curation import resources
+from curation.config import built_in_settings
 
 Task = Literal["quality", "domain", "topic", "language", "corrector", "citable"]
 
@@ -100,5 +99,4 @@ Training = TypeVar("Training", LinearTraining, LanguageTraining, CorrectorTraini
 @functools.cache
 def default_settings(task: Task, kind: type[Training]) -> Training:
     """The settings of configs/train/<task>.yaml."""
-    path = resources.root() / "configs" / "train" / f"{task}.yaml"
-    return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return built_in_settings(kind, f"train/{task}")

@@ -11,8 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
+from curation.config import read_yaml, validate
 from curation.train.extract import model_name, train
 from curation.train.extract.settings import ExtractTraining, default_training
 
@@ -36,8 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     settings = default_training()
     if options.settings:
-        listed = yaml.safe_load(options.settings.read_text(encoding="utf-8"))
-        settings = ExtractTraining.model_validate(listed)
+        listed = read_yaml(options.settings)
+        settings = validate(ExtractTraining, listed, str(options.settings))
     options.output.mkdir(parents=True, exist_ok=True)
     if options.all_sets:
         trained = train(options.data, settings.with_all_sets(), False, True, _say)

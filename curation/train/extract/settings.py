@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from curation import resources
+from curation.config import built_in_settings
 from curation.extract.forest import MAX_LEAVES
 
 
@@ -56,5 +55,4 @@ class ExtractTraining(BaseModel):
 
 
 def default_training() -> ExtractTraining:
-    path = resources.root() / "configs" / "train" / "extract.yaml"
-    return ExtractTraining.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return built_in_settings(ExtractTraining, "train/extract")
