@@ -7,10 +7,18 @@ import types
 import typing
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from curation.errors import ConfigError
 from curation.resources import root
@@ -18,10 +26,90 @@ from curation.resources import root
 Model = TypeVar("Model", bound=BaseModel)
 
 
+def _refuse_truth_values(schema: Any) -> None:
+    """Make every number of a schema refuse `true` and `false`, which Python takes for 1 and 0."""
+    if isinstance(schema, list | tuple):
+        for part in schema:
+            _refuse_truth_values(part)
+    elif isinstance(schema, dict) and schema.get("type") in ("int", "float"):
+        number = dict(schema)
+        schema.clear()
+        schema.update(core_schema.no_info_before_validator_function(_no_truth_value, number))
+    elif isinstance(schema, dict):
+        function = schema.get("function")
+        if isinstance(function, dict) and function["function"] is _no_truth_value:
+            return  # a part that is settings itself has been here
+        for key, part in schema.items():
+            if key not in ("default", "metadata"):
+                _refuse_truth_values(part)
+
+
+def _no_truth_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("input should be a number")
+    return value
+
+
+class Settings(BaseModel):
+    """Base of all settings: no unknown keys, numbers are finite and no truth values.
+
+    Where a limit has two ends, `min_x` and `max_x`, the lower one is not above the upper one.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        _refuse_truth_values(schema)
+        return schema
+
+    @model_validator(mode="after")
+    def _ends_in_order(self) -> Self:
+        for name in type(self).model_fields:
+            low, high = getattr(self, name), getattr(self, name.replace("min", "max"), None)
+            if "min" in name and low is not None and high is not None and low > high:
+                raise ValueError(f"{name} is above {name.replace('min', 'max')} ({low} > {high})")
+        return self
+
+
+def _ascending(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+    if pair[0] > pair[1]:
+        raise ValueError(f"should go from the lower to the higher number, not {list(pair)}")
+    return pair
+
+
+#: Marks a setting that goes from one number to another: the second is not below the first.
+Ascending = AfterValidator(_ascending)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which a key that stands twice in a mapping is an error, not a loss."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    raise yaml.composer.ComposerError(
+                        None, None, f"the key {key.value!r} stands twice", key.start_mark
+                    )
+                seen.add((key.tag, key.value))
+        return node
+
+
+def parse_yaml(text: str) -> Any:
+    """A YAML document's value. Raises yaml.YAMLError, also where a key stands twice."""
+    return yaml.load(text, _Loader)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file. Raises ConfigError with file, line and column."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = parse_yaml(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be read: {error.strerror or error}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
@@ -56,9 +144,10 @@ def assign(tree: dict[str, Any], assignment: str) -> None:
     if not equals or not all(keys):
         raise ConfigError(f"--set {assignment}: expected key.path=value")
     try:
-        value = yaml.safe_load(text) if text else ""
-    except yaml.YAMLError:
-        raise ConfigError(f"--set {assignment}: the value is not valid YAML") from None
+        value = parse_yaml(text) if text else ""
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or error
+        raise ConfigError(f"--set {assignment}: the value is not valid YAML: {problem}") from None
     node = tree
     for i, key in enumerate(keys[:-1]):
         child = node.get(key)
@@ -75,9 +164,11 @@ def validate(model: type[Model], tree: dict[str, Any], name: str) -> Model:
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(p) for p in first["loc"])
-        raise ConfigError(f"{name}: {where}: {_explain(model, first)}") from None
+        errors = error.errors(include_url=False)
+        where = _place(errors[0], tree)
+        # Where one of several kinds of values may stand, each kind says what it misses.
+        alike = [e for e in errors if _place(e, tree) == where]
+        raise ConfigError(f"{name}: {'.'.join(where)}: {_explain(model, alike, tree)}") from None
 
 
 def built_in_settings(model: type[Model], name: str) -> Model:
@@ -86,16 +177,53 @@ def built_in_settings(model: type[Model], name: str) -> Model:
     return validate(model, read_yaml(root() / file), file)
 
 
-def _explain(model: type[BaseModel], error: Any) -> str:
-    kind, where = error["type"], [str(p) for p in error["loc"]]
+def _place(error: Any, tree: Any) -> list[str]:
+    """The key's path: pydantic's without the kinds of values it names (`tuple[int, ...]`)."""
+    where: list[str] = []
+    node = tree
+    for part in error["loc"]:
+        if isinstance(node, dict | list) or not where:
+            if isinstance(part, str) and "[" in part and part not in (node or ()):
+                continue
+            where.append(str(part))
+            try:
+                node = node[part]
+            except (KeyError, IndexError, TypeError):
+                node = {} if isinstance(node, dict) else None
+    return where
+
+
+def _explain(model: type[BaseModel], errors: Sequence[Any], tree: Any) -> str:
+    error = errors[0]
+    kind, where = error["type"], _place(error, tree)
     if kind == "extra_forbidden":
         return f"unknown key{nearest(where[-1], _keys_at(model, where[:-1]))}"
     if kind == "missing":
-        return "missing"
-    message = error["msg"].removeprefix("Value error, ")
+        return f"missing{_named_by_user(model, where, tree)}"
+    messages = [e["msg"].removeprefix("Value error, ") for e in errors]
+    first, *others = dict.fromkeys(messages)
+    message = " or ".join([first, *(o.removeprefix("Input should be ") for o in others)])
+    for pydantics, ours in _WORDS.items():
+        message = message.replace(pydantics, ours)
     if isinstance(error["input"], str | int | float | bool | None):
         message += f" (got {error['input']!r})"
+    if isinstance(error["input"], bool) and kind == "string_type":
+        message += "; YAML takes yes, no, on and off for truth values: write 'no' in quotes"
     return message[0].lower() + message[1:]
+
+
+#: What YAML calls the things for which pydantic has Python's names.
+_WORDS = {"valid dictionary": "mapping", "valid tuple": "list", " or instance of Rule": ""}
+
+
+def _named_by_user(model: type[BaseModel], where: Sequence[str], tree: Any) -> str:
+    """Where a value is missing of something that only the user's file names: what else is there."""
+    if len(where) < 3 or where[-2] in _keys_at(model, where[:-2]):
+        return ""
+    for part in where[:-2]:
+        tree = tree.get(part, {}) if isinstance(tree, dict) else {}
+    others = [str(key) for key in tree if str(key) != where[-2]]
+    return f" ({where[-2]!r} stands beside {', '.join(others)})" if others else ""
 
 
 def _keys_at(model: type[BaseModel], path: Sequence[str]) -> list[str]:

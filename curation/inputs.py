@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from curation.config import merge, validate
+from curation.config import Settings, merge, validate
 from curation.errors import ConfigError
 
 #: What documents of inputs without a name are counted as.
@@ -22,19 +22,15 @@ UNNAMED = "unnamed"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
 
 
-class NamedInput(BaseModel):
+class NamedInput(Settings):
     """One input of a recipe: `inputs: {books: {paths: [...], weight: 2}}`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     paths: tuple[str, ...] = Field(min_length=1, description="paths, folders, globs or URLs")
     weight: float | None = Field(default=None, gt=0, description="as in mix.sources")
     max_epochs: float | None = Field(default=None, gt=0, description="as in mix.sources")
 
 
-class _NamedInputs(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _NamedInputs(Settings):
     inputs: dict[str, NamedInput]
 
 

@@ -18,16 +18,15 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from curation import resources
+from curation.config import Settings
 from curation.errors import ConfigError
 
 _CARD = "card.yaml"
 _BLOCK = 1 << 20
 
 
-class ModelFile(BaseModel):
+class ModelFile(Settings):
     """Which model file a stage uses."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = Field(
         min_length=1, description="builtin:models/..., a local path, or a URL that fsspec reads"

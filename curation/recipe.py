@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from curation import resources
 from curation.classify.settings import ClassifySettings
-from curation.config import assign, merge, nearest, read_yaml, validate
+from curation.config import Settings, assign, merge, nearest, read_yaml, validate
 from curation.dedup.settings import DocumentDedupSettings, LineDedupSettings, UrlDedupSettings
 from curation.errors import ConfigError
 from curation.extract.settings import ExtractSettings
@@ -41,10 +41,8 @@ STAGES = (
 )
 
 
-class Recipe(BaseModel):
+class Recipe(Settings):
     """A complete recipe: every value is set."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
 
     name: str = Field(min_length=1)
     description: str

@@ -17,6 +17,11 @@ import yaml
 from curation import resources
 from curation.classify import Classifier
 from curation.errors import AlarmError, ConfigError, InputError
+from curation.filters.lists import closest
+from curation.filters.settings import default_settings as default_filter_settings
+from curation.language import LanguageIdentifier
+from curation.language.identifier import check_known
+from curation.language.settings import default_settings as default_language_settings
 from curation.readers import InputFile, discover
 from curation.recipe import STAGES, Recipe, check_order
 from pipelines.engine.execute import Executor
@@ -73,6 +78,8 @@ def plan(
         stage: stage_facts(stage, [recipe.settings(stage), *_also(stage, recipe).values()])
         for stage in chosen
     }
+    if "identify-language" in chosen:
+        _check_languages(recipe, chosen)
     if "classify" in chosen:
         Classifier(recipe.classify).check_topics(
             recipe.classify.drop_topics, "classify.drop_topics"
@@ -88,6 +95,23 @@ def plan(
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
     return Plan(recipe, chosen, given, folder, facts, tuple(found))
+
+
+def _check_languages(recipe: Recipe, stages: Sequence[str]) -> None:
+    """Raise ConfigError where a stage names a language that no document can have.
+
+    Languages of the defaults are known with any model: a recipe with another keeps their rules.
+    """
+    known = LanguageIdentifier(recipe.identify_language).languages
+    known |= LanguageIdentifier(default_language_settings()).languages
+    known |= {language for _, language in default_filter_settings().languages()}
+    if "filter" in stages:
+        for key, language in recipe.filter.languages():
+            # `zh-Hant` has the rules of `zh`, and may have its own under a model that tells it.
+            if closest(language, known) is None:
+                check_known(f"filter.{key}", [language], known)
+    if "classify" in stages:
+        check_known("classify.multilingual_excludes", recipe.classify.multilingual_excludes, known)
 
 
 def input_files(recipe: Recipe, given: Sequence[str] = ()) -> list[InputFile]:

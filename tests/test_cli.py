@@ -113,6 +113,30 @@ def test_a_missing_list_stops_before_anything_runs(
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "identify-language.languages=[xx]",
+        "filter.by_language.xx.gopher.word_count.min=3",
+        "filter.rules.gopher.word_count.languages=[xx]",
+        "filter.default_languages=[xx]",
+        "classify.multilingual_excludes=[xx]",
+    ],
+)
+def test_a_language_that_no_document_can_have_stops_the_run(
+    assignment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<p>text")
+    out = tmp_path / "out"
+    arguments = ["run", "llama3", "--input", str(page), "--output", str(out)]
+    assert main([*arguments, "--set", assignment]) == 2
+    error = capsys.readouterr().err
+    key = assignment.partition("=")[0].removesuffix(".xx.gopher.word_count.min")
+    assert f"{key}: the model has no language 'xx'" in error
+    assert not out.exists()
+
+
 def test_a_run_that_keeps_nothing_ends_with_a_report(tmp_path: Path) -> None:
     text = tmp_path / "short.jsonl"
     text.write_text(json.dumps({"text": "Too few words for the filter.", "url": "http://x/a"}))

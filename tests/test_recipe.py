@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from curation.config import read_yaml
 from curation.errors import ConfigError
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings, default_tree
@@ -92,6 +93,18 @@ def test_set_merges_mappings_as_recipes_do() -> None:
         ),
         ("filter.by_language.de.gopher.wordcount=null", "did you mean 'gopher.word_count'?"),
         ("filter.by_language.de.gofer=null", "(there are: c4, "),
+        ("filter.rules.gopher.word_count.min=.inf", "word_count.min: input should be a finite"),
+        ("filter.rules.gopher.word_count.max=.nan", "word_count.max: input should be a finite"),
+        ("filter.rules.gopher.word_count.min=200000", "word_count: min is above max (200000.0 >"),
+        ("extract.max_characters=true", "extract.max_characters: input should be a number"),
+        ("mix.domains.code.share=true", "mix.domains.code.share: input should be a number"),
+        ("extract.http_status=[400,200]", "extract.http_status: should go from the lower to the"),
+        ("mix={min_tokens: 9, max_tokens: 8}", "mix: min_tokens is above max_tokens (9 > 8)"),
+        ("mix.budget=-1", "mix.budget: input should be 'auto' or greater than 0 (got -1)"),
+        ("mix.domains.nosuch.share=.1", "max_epochs: missing ('nosuch' stands beside general, "),
+        ("extract={engine: justext, engine: curation}", "the key 'engine' stands twice"),
+        ("identify-language.languages=[no]", "write 'no' in quotes"),
+        ("inputs=a.gz", "inputs: input should be a list or a mapping (got 'a.gz')"),
         ("nonsense", "expected key.path=value"),
         ("stages.x=1", "stages has no keys below it"),
     ],
@@ -133,6 +146,9 @@ def test_unknown_recipes_and_broken_files(tmp_path: Path) -> None:
     broken.write_text("name: [unclosed\n")
     with pytest.raises(ConfigError, match=r"broken.yaml:2:1: not valid YAML"):
         load(str(broken))
+    broken.write_text("name: x\nfilter:\n  edits: {c4: true}\nfilter: {}\n")
+    with pytest.raises(ConfigError, match=r"broken.yaml:4:1: .*the key 'filter' stands twice"):
+        load(str(broken))
     circle = write(tmp_path, {"name": "a", "extends": "mine.yaml"})
     with pytest.raises(ConfigError, match="circle"):
         load(circle)
@@ -162,6 +178,13 @@ def test_an_assignment_changes_one_of_those_that_share_an_anchor() -> None:
     by_language = load("llama3").filter.by_language
     changed = load("llama3", ["filter.by_language.zh.gopher.word_count.min=5"]).filter.by_language
     assert {k for k in changed if changed[k] != by_language[k]} == {"zh"}
+
+
+def test_keys_that_a_merge_brings_may_stand_again(tmp_path: Path) -> None:
+    path = tmp_path / "merged.yaml"
+    rules = "one: &one {min: 3}\nin: {deep: &two {<<: *one, min: 4}}\nlast: {<<: *two, max: 5}\n"
+    path.write_text(rules)
+    assert read_yaml(path)["last"] == {"min": 4, "max": 5}
 
 
 @pytest.mark.parametrize("name", ["tokens", "mds", "huggingface"])

@@ -14,19 +14,18 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.arrow import Texts, large_strings
+from curation.config import Settings
 from curation.errors import ConfigError
 from curation.models import ModelFile, locate
 
 _IDS, _MASK, _TYPES = "input_ids", "attention_mask", "token_type_ids"
 
 
-class OnnxSettings(BaseModel):
+class OnnxSettings(Settings):
     """A sequence classifier and how its output becomes a score of 0 to 1."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: ModelFile = Field(description="the exported model, one .onnx file")
     tokenizer: ModelFile = Field(description="its tokenizer.json")

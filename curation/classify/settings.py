@@ -5,21 +5,19 @@ from __future__ import annotations
 import functools
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from curation.classify.onnx import OnnxSettings
 from curation.classify.words import FastTextQuality
-from curation.config import built_in_settings
+from curation.config import Settings, built_in_settings
 from curation.models import ModelFile
 
 Domain = Literal["general", "math_reasoning", "code", "multilingual"]
 Score = Annotated[float, Field(ge=0, le=1)]
 
 
-class ClassifySettings(BaseModel):
+class ClassifySettings(Settings):
     """Which models score documents, and which scores remove one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     quality: ModelFile = Field(description="made by `curate train quality`")
     fasttext: FastTextQuality | None = Field(

@@ -6,10 +6,10 @@ import functools
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from curation import resources
-from curation.config import built_in_settings, read_yaml
+from curation.config import Settings, built_in_settings, read_yaml
 
 NORMALIZATIONS = "builtin:configs/lists/normalizations.yaml"
 
@@ -17,10 +17,6 @@ OrderRule = Literal[
     "newest", "oldest", "longest", "shortest", "highest_quality", "preferred_source", "id"
 ]
 Scheme = Literal["affine32", "affine64", "legacy"]
-
-
-class Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class TextNormalization(Settings):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from curation.config import Ascending, Settings
 from curation.models import ModelFile
 
 
-class Decision(BaseModel):
+class Decision(Settings):
     """When a block is main content, for the engine `curation`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     article_threshold: float = Field(
         ge=0, le=1, description="probability that a block of an article needs to be kept"
@@ -63,10 +62,8 @@ class Decision(BaseModel):
     )
 
 
-class ExtractSettings(BaseModel):
+class ExtractSettings(Settings):
     """How pages become text."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     engine: Literal["curation", "trafilatura", "resiliparse", "justext"] = Field(
         description="extractor for HTML pages"
@@ -99,7 +96,7 @@ class ExtractSettings(BaseModel):
     )
     min_characters: int = Field(ge=0, description="pages with less text are removed")
     max_characters: int = Field(ge=1, description="pages with more text are removed")
-    http_status: tuple[int, int] = Field(
+    http_status: Annotated[tuple[int, int], Ascending] = Field(
         description="range of HTTP status codes that hold documents"
     )
 

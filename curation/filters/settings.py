@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from curation.config import merge, nearest, read_yaml
+from curation.config import Settings, merge, nearest, read_yaml
 from curation.filters.names import CONTENT, NAMES, with_signals
 from curation.resources import root
 
@@ -26,10 +26,6 @@ PersonalKind = Literal[
     "ip",
     "phone",
 ]
-
-
-class Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class GopherSettings(Settings):
@@ -260,6 +256,18 @@ class FilterSettings(Settings):
                 for name in [n for n, rule in (members or {}).items() if rule is None]:
                     _check_rule(f"by_language.{language}", f"{family}.{name}", [self.rules])
         return self
+
+    def languages(self) -> Iterator[tuple[str, str]]:
+        """Every language that these settings name, after the key under which it stands."""
+        yield from (("by_language", language) for language in self.by_language)
+        yield from (("default_languages", language) for language in self.default_languages)
+        for where, rules in (("rules", self.rules), *self.by_language.items()):
+            prefix = where if rules is self.rules else f"by_language.{where}"
+            for family, members in rules.items():
+                for name, rule in (members or {}).items():
+                    for key in ("languages", "except_languages") if rule is not None else ():
+                        for language in getattr(rule, key) or ():
+                            yield f"{prefix}.{family}.{name}.{key}", language
 
     @property
     def exemptions(self) -> dict[str, Exemption]:

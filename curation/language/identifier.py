@@ -46,11 +46,17 @@ class LanguageIdentifier:
 
         So it does for a language of the settings that is no label of the model.
         """
-        known = {*_load(self.settings.model).labels, UNKNOWN}
-        _check_known("languages", self.settings.languages or (), known)
-        _check_known("thresholds", set(self.settings.thresholds) - {DEFAULT}, known)
+        known = self.languages
+        key = "identify-language"
+        check_known(f"{key}.languages", self.settings.languages or (), known)
+        check_known(f"{key}.thresholds", set(self.settings.thresholds) - {DEFAULT}, known)
         if self.settings.corrector is not None:
             _load_corrector(self.settings.corrector, self.settings.model)
+
+    @property
+    def languages(self) -> set[str]:
+        """Every label that a document can get."""
+        return {*_load(self.settings.model).labels, UNKNOWN}
 
     def by_line(self, texts: Texts) -> pa.Array:
         """Languages of the lines of every text: list of struct<language: string, share: float>.
@@ -92,11 +98,12 @@ class LanguageIdentifier:
         return pa.array(found, pa.string()), pa.array(scores, pa.float32())
 
 
-def _check_known(key: str, languages: Iterable[str], known: Collection[str]) -> None:
+def check_known(key: str, languages: Iterable[str], known: Collection[str]) -> None:
+    """Raise ConfigError, naming the recipe's key, for a language that is none of those known."""
     for language in sorted(languages):
         if language not in known:
             raise ConfigError(
-                f"identify-language.{key}: the model has no language {language!r}"
+                f"{key}: the model has no language {language!r}"
                 f"{nearest(language, known)} (it has: {', '.join(sorted(known))})"
             )
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import functools
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from curation.config import built_in_settings
+from curation.config import Settings, built_in_settings
 from curation.models import ModelFile
 
 Score = Annotated[float, Field(ge=0, le=1)]
 
 
-class LanguageSettings(BaseModel):
+class LanguageSettings(Settings):
     """How languages are identified and which documents stay."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: ModelFile = Field(description="any supervised fastText model (.bin or .ftz)")
     corrector: ModelFile | None = Field(

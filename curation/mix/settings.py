@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from curation.config import Ascending, Settings
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0)]
+Concentration = Annotated[tuple[Weight, Weight], Ascending]
 
 
 def _check_points(name: str, points: list[tuple[float, float]]) -> None:
@@ -16,10 +19,8 @@ def _check_points(name: str, points: list[tuple[float, float]]) -> None:
         raise ValueError(f"{name} must go from lower to higher quality")
 
 
-class DomainMix(BaseModel):
+class DomainMix(Settings):
     """What a domain gets of the budget."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     share: Share = Field(description="Part of the token budget; all shares sum to 1")
     max_epochs: float = Field(gt=0, description="How often its documents may repeat at most")
@@ -36,10 +37,8 @@ class DomainMix(BaseModel):
         return self
 
 
-class SourceMix(BaseModel):
+class SourceMix(Settings):
     """What an input gets of its domains' tokens."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     weight: Weight = Field(
         default=1.0,
@@ -53,10 +52,8 @@ class SourceMix(BaseModel):
     )
 
 
-class Mixture(BaseModel):
+class Mixture(Settings):
     """How many tokens of which documents are drawn. Defaults: `configs/defaults/mix.yaml`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     budget: Literal["auto"] | Annotated[int, Field(gt=0)] = Field(
         description="Tokens in all, or `auto`: the most that shares and epochs allow"
@@ -116,10 +113,8 @@ class MixSettings(Mixture):
         return Mixture.model_validate(self.model_dump(exclude={"mixes"}))
 
 
-class SearchSettings(BaseModel):
+class SearchSettings(Settings):
     """How a mixture is searched for. Defaults: `configs/defaults/search.yaml`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(ge=16, description="Proxy runs around the recipe's shares")
     near_rounds: int = Field(ge=1, description="Rounds of runs around what those before propose")
@@ -129,10 +124,10 @@ class SearchSettings(BaseModel):
     held_out_tokens: int = Field(ge=100, description="Tokens measured of a domain at most")
     document_tokens: int = Field(ge=16, description="Tokens used of a document at most")
     discount: float = Field(gt=0, lt=1, description="Absolute discount of the proxy's counts")
-    concentration: tuple[float, float] = Field(
+    concentration: Concentration = Field(
         description="Least and most of the Dirichlet draws around the recipe's shares"
     )
-    near_concentration: tuple[float, float] = Field(description="The same around a proposal")
+    near_concentration: Concentration = Field(description="The same around a proposal")
     test_runs: float = Field(gt=0, lt=1, description="Part of a round's runs that measure the law")
     ridge: float = Field(ge=0, description="Pull of the law's slopes to zero")
     resamples: int = Field(ge=2, description="Laws fitted to resampled runs, for the uncertainty")
@@ -143,10 +138,3 @@ class SearchSettings(BaseModel):
         description="Weight of a domain's loss in what is minimised; others: 1"
     )
     seed: int = Field(ge=0, lt=1 << 63, description="Seed of sample, mixtures and candidates")
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        for low, high in (self.concentration, self.near_concentration):
-            if not 0 < low <= high:
-                raise ValueError("concentration must go from a positive number to a larger one")
-        return self

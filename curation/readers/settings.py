@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from curation.config import Settings
 
 
-class ReaderSettings(BaseModel):
+class ReaderSettings(Settings):
     """What is read and how much of it; the defaults stand in `configs/defaults/readers.yaml`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     record_types: tuple[str, ...] = Field(
         description="WARC record types that may hold a document; ARC records count as `response`"

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from curation.config import Settings
 
 Packing = Literal["best_fit", "concat"]
 Context = Annotated[int, Field(ge=2, le=1 << 24)]
 
 
-class Shape(BaseModel):
+class Shape(Settings):
     """What a named mix changes of the sequences."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     context_length: Context | None = Field(default=None, description="Tokens of every sequence")
     packing: Packing | None = Field(default=None, description="As in tokenize.packing")
 
 
-class EncodeSettings(BaseModel):
+class EncodeSettings(Settings):
     """What decides the tokens of a document, and with them its part of a mix."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tokenizer: str = Field(
         min_length=1, description="A built-in name, a `.tiktoken` file, or a trained folder"

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import tiktoken
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.arrow import Texts
+from curation.config import Settings
 from curation.errors import ConfigError, InputError
 from curation.tokenize.corpus import Group, read_corpus
 from curation.tokenize.merges import initial_state, learn
@@ -34,10 +35,8 @@ from curation.tokenize.words import WordCounts
 _SCALE = 1 << 56  # weight of the whole corpus: in whole numbers, sums and ties are exact
 
 
-class TokenizerTraining(BaseModel):
+class TokenizerTraining(Settings):
     """How a vocabulary is trained. Defaults: `configs/train/tokenizer.yaml`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     size: int = Field(ge=256, lt=MAX_TOKENS, description="Tokens, special tokens not counted")
     pattern: str = Field(description="How text divides into pieces: `cl100k` or `marks`")

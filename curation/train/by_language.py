@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from curation.config import Settings
 from curation.errors import InputError
 from curation.models import ModelCard, read_card
 from curation.train.inputs import rows
@@ -18,10 +19,8 @@ from curation.train.report import About, Report
 CARD = "card.yaml"
 
 
-class TextSettings(BaseModel):
+class TextSettings(Settings):
     """Where the texts of a language are found in the rows of a file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text_column: str = Field(min_length=1)
     language_column: str | None = Field(

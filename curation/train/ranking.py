@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from curation.classify.ranking import BINS, Ranking, bins
+from curation.config import Settings
 from curation.errors import InputError
 from curation.train.report import About, Report, write_card
 
@@ -21,10 +22,8 @@ FILE = "ranking.npz"
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
-class RankingTraining(BaseModel):
+class RankingTraining(Settings):
     """Which columns are read; defaults in configs/train/ranking.yaml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     quality_column: str = Field(min_length=1)
     language_column: str = Field(min_length=1)

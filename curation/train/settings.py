@@ -5,17 +5,15 @@ from __future__ import annotations
 import functools
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from curation.config import built_in_settings
+from curation.config import Settings, built_in_settings
 
 Task = Literal["quality", "domain", "topic", "language", "corrector", "citable"]
 
 
-class TrainingSettings(BaseModel):
+class TrainingSettings(Settings):
     """What every training has: columns, cross-validation and intervals."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text_column: str = Field(min_length=1)
     label_column: str = Field(min_length=1)

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import yaml
 
 from curation import resources
-from curation.errors import ConfigError
+from curation.config import read_yaml
 from curation.extract.features import text_counts
 from curation.extract.forest import Forest
 from curation.extract.markup import fnv
@@ -27,9 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 def read_regions(path: str) -> Lexicon:
     """Bits of the region list by hash of the names. Raises ConfigError when it is malformed."""
-    listed = yaml.safe_load(Path(resources.resolve(path)).read_text(encoding="utf-8"))
-    if not isinstance(listed, dict):
-        raise ConfigError(f"{path}: not a mapping of groups to lists of names")
+    listed = read_yaml(Path(resources.resolve(path)))
     bits: dict[int, int] = defaultdict(int)
     for index, names in enumerate(listed.values()):
         for name in names:

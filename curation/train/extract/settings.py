@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from curation.config import built_in_settings
+from curation.config import Settings, built_in_settings
 from curation.extract.forest import MAX_LEAVES
 
 
-class ExtractTraining(BaseModel):
+class ExtractTraining(Settings):
     """How the extractor's model is trained; defaults in configs/train/extract.yaml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sets: tuple[str, ...] = Field(description="sets with gold text")
     other_sets: tuple[str, ...] = Field(description="sets that only --all-sets learns from")
