@@ -24,7 +24,7 @@ def _uniform_bits(id_hashes: U64, seed: int, stream: int) -> U64:
 
 
 def _open_unit(bits: U64) -> F64:
-    """Uniform values in (0, 1), multiples of 2^-53 shifted by half a step."""
+    """Uniform values in (0, 1), multiples of 2^-52 shifted by half a step."""
     return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from curation.tokenize.specials import BOS, EOS, PAD
 from curation.tokenize.vocabulary import splits
-
-if TYPE_CHECKING:
-    from curation.tokenize.tokenizer import Tokenizer
 
 
 def byte_alphabet() -> list[str]:
@@ -22,7 +20,9 @@ def byte_alphabet() -> list[str]:
     return [chr(b) if b in visible else chr(next(others)) for b in range(256)]
 
 
-def tokenizer_json(tokenizer: Tokenizer) -> dict[str, Any]:
+def tokenizer_json(
+    tokens: list[bytes], expression: str, specials: dict[str, int]
+) -> dict[str, Any]:
     """Content of `tokenizer.json`.
 
     tiktoken merges any two neighbours that make a token, so every split of every token into two
@@ -31,10 +31,10 @@ def tokenizer_json(tokenizer: Tokenizer) -> dict[str, Any]:
     in every text: their names in a document stay text.
     """
     alphabet = byte_alphabet()
-    names = ["".join(alphabet[b] for b in token) for token in tokenizer.tokens]
-    merges = [[names[a], names[b]] for a, b, _ in splits(tokenizer.tokens).tolist()]
+    names = ["".join(alphabet[b] for b in token) for token in tokens]
+    merges = [[names[a], names[b]] for a, b, _ in splits(tokens).tolist()]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-    expression = {"Regex": tokenizer.pattern.expression}
+    pattern = {"Regex": expression}
     return {
         "version": "1.0",
         "truncation": None,
@@ -44,7 +44,7 @@ def tokenizer_json(tokenizer: Tokenizer) -> dict[str, Any]:
         "pre_tokenizer": {
             "type": "Sequence",
             "pretokenizers": [
-                {"type": "Split", "pattern": expression, "behavior": "Isolated", "invert": False},
+                {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False},
                 {**byte_level, "use_regex": False},
             ],
         },
@@ -59,16 +59,16 @@ def tokenizer_json(tokenizer: Tokenizer) -> dict[str, Any]:
             "fuse_unk": False,
             "byte_fallback": False,
             "ignore_merges": True,
-            "vocab": {name: rank for rank, name in enumerate(names)} | tokenizer.special_tokens,
+            "vocab": {name: rank for rank, name in enumerate(names)} | specials,
             "merges": merges,
         },
     }
 
 
-def write_files(tokenizer: Tokenizer, folder: Path) -> None:
+def write_files(
+    folder: Path, tokens: list[bytes], expression: str, specials: dict[str, int]
+) -> None:
     """Write `tokenizer.json` and `tokenizer_config.json` into the folder."""
-    from curation.tokenize.tokenizer import BOS, EOS, PAD
-
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": BOS,
@@ -79,7 +79,7 @@ def write_files(tokenizer: Tokenizer, folder: Path) -> None:
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in (
-        ("tokenizer.json", tokenizer_json(tokenizer)),
+        ("tokenizer.json", tokenizer_json(tokens, expression, specials)),
         ("tokenizer_config.json", config),
     ):
         text = json.dumps(content, ensure_ascii=False, indent=None if name[9] == "." else 2)

@@ -18,8 +18,9 @@ import yaml
 from curation.arrow import TextBuffers, Texts, text_buffers
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
-from curation.tokenize import bpe
+from curation.tokenize import bpe, hf
 from curation.tokenize.pretokenize import Pattern, pattern
+from curation.tokenize.specials import BOS, EOS, PAD, SPECIAL_TOKENS, special_tokens
 from curation.tokenize.vocabulary import parse_ranks, tables
 
 if TYPE_CHECKING:
@@ -31,19 +32,8 @@ Offsets = npt.NDArray[np.int64]
 #: Vocabularies that ship with the toolkit, by name.
 BUILTIN = {"curation-128k": "builtin:models/tokenizer/curation-128k.tiktoken"}
 
-#: Special tokens follow the ranks; Llama 3 reserves as many (arXiv 2407.21783, section 3.2).
-SPECIAL_TOKENS = 256
-BOS, EOS, PAD = "<|begin_of_text|>", "<|end_of_text|>", "<|pad|>"
-
 CARD = "card.yaml"
 _CHUNK_BYTES = 4 << 20  # text per kernel call; bounds the room for ids at four times that
-
-
-def special_tokens(count: int) -> list[str]:
-    """Names of that many special tokens in order of id: begin, end, pad, then reserved ones."""
-    if count < 3:
-        raise ConfigError(f"special_tokens is {count}: begin, end and pad need 3")
-    return [BOS, EOS, PAD, *(f"<|reserved_{k}|>" for k in range(count - 3))]
 
 
 class Tokenizer:
@@ -188,9 +178,7 @@ class Tokenizer:
         The names of special tokens in a document stay text; to have them parsed (chat templates),
         give them to `add_special_tokens`, which keeps their ids.
         """
-        from curation.tokenize.hf import write_files
-
-        write_files(self, Path(folder))
+        hf.write_files(Path(folder), self.tokens, self.pattern.expression, self.special_tokens)
 
 
 def _well_formed(texts: Texts) -> Texts:

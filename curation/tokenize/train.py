@@ -20,7 +20,8 @@ from curation.errors import ConfigError, InputError
 from curation.tokenize.corpus import Group, read_corpus
 from curation.tokenize.merges import initial_state, learn
 from curation.tokenize.pretokenize import Pattern, pattern
-from curation.tokenize.tokenizer import CARD, Tokenizer, special_tokens
+from curation.tokenize.specials import special_tokens
+from curation.tokenize.tokenizer import CARD, Tokenizer
 from curation.tokenize.vocabulary import (
     MAX_TOKENS,
     add_bytes,

@@ -21,7 +21,7 @@ _EXAMPLE_SHARDS = 8
 
 
 def collect(directory: str) -> dict[str, Any]:
-    """Facts of a run: `funnel` (a list of stages in order), `recipe`, and `balanced`.
+    """Facts of a run: `run`, `recipe`, `funnel` (stages in order) and `problems` of its counts.
 
     Raises InputError when the folder is no run.
     """

@@ -23,7 +23,7 @@ from curation.tokenize import Tokenizer, TokenizerTraining, load_tokenizer, trai
 from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.corpus import read_corpus
 from curation.tokenize.pretokenize import pattern
-from curation.tokenize.tokenizer import special_tokens
+from curation.tokenize.specials import special_tokens
 from curation.tokenize.train import base_ranks, group_weights
 from curation.tokenize.vocabulary import format_ranks
 from curation.tokenize.words import WordCounts
