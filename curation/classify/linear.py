@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.archive import read_as, read_headed
 from curation.classify.features import BITS, SHAPE, Features
 from curation.errors import ConfigError
 
@@ -83,13 +84,8 @@ class LinearModel:
 
 def load(path: Path, name: str) -> LinearModel:
     """Read a model file. Raises ConfigError, naming it, when it is none or of another version."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            head: dict[str, Any] = json.loads(stored["head"].tobytes())
-            arrays = {key: stored[key] for key in stored.files if key != "head"}
-    except Exception as error:  # zip, numpy and json each have their own
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ConfigError(f"{name}: not a classifier of this toolkit: {reason}") from None
+    with read_as(name, "a classifier of this toolkit"):
+        head, arrays = read_headed(path)
     if head.get("features") != FEATURES_VERSION or head.get("bits") != BITS:
         raise ConfigError(
             f"{name}: trained on features of version {head.get('features')}, not "

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.archive import read_as, read_headed
 from curation.errors import ConfigError
 from curation.models import ModelFile, locate
 
@@ -69,14 +70,10 @@ def bins(quality: npt.NDArray[np.floating]) -> Counts:
 def load(file: ModelFile) -> Ranking:
     """Read a ranking, once per process. Raises ConfigError, in one line, when it is none."""
     path, _ = locate(file)
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            head = json.loads(stored["head"].tobytes())
-            counts = stored["counts"].astype(np.int64)
+    with read_as(file.path, "a quality ranking"):
+        head, arrays = read_headed(path)
+        counts = arrays["counts"].astype(np.int64)
         languages, version = tuple(head["languages"]), head["version"]
-    except Exception as error:  # zip, numpy and json each have their own
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ConfigError(f"{file.path}: not a quality ranking: {reason}") from None
     if version != VERSION or counts.shape != (len(languages) + 1, BINS + 1):
         raise ConfigError(f"{file.path}: a quality ranking of another version")
     return Ranking(languages, counts)

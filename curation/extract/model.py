@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from curation.archive import read_as, read_headed
 from curation.errors import ConfigError
 from curation.extract.containers import WEIGHED
 from curation.extract.features import COUNT, VERSION, Lexicons, Names, Weights
@@ -100,13 +101,8 @@ def _at(entries: npt.NDArray[np.int32], values: npt.NDArray[Any]) -> npt.NDArray
 
 def read_model(path: Path, name: str) -> Model:
     """Read a model file. Raises ConfigError, naming it, when it is none or of another version."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            head: dict[str, Any] = json.loads(stored["head"].tobytes())
-            part = {key: stored[key] for key in stored.files if key != "head"}
-    except Exception as error:  # zip, numpy and json each have their own
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ConfigError(f"{name}: not an extraction model of this toolkit: {reason}") from None
+    with read_as(name, "an extraction model of this toolkit"):
+        head, part = read_headed(path)
     if head.get("features") != VERSION or head.get("columns") != COUNT:
         raise ConfigError(
             f"{name}: trained on features of version {head.get('features')}, not {VERSION}; "

@@ -21,9 +21,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.archive import read_arrays, read_as, save_arrays
 from curation.arrow import Texts
-from curation.errors import ConfigError
-from curation.filters.archive import save_arrays
 from curation.filters.lexicon import chain
 from curation.filters.names import PERPLEXITY
 from curation.text import characters as ch
@@ -71,20 +70,18 @@ class CharacterModel:
 
 def load_model(path: str | Path, language: str) -> CharacterModel:
     """Read an .npz file; raises ConfigError if it is absent or holds something else."""
-    try:
-        with np.load(path, allow_pickle=False) as held:
-            header = held["header"]
-            return CharacterModel(
-                language,
-                int(header[0]),
-                held["keys"].astype(np.uint32),
-                held["logs"].astype(np.uint8),
-                held["weights"].astype(np.uint8),
-                float(header[1]),
-                held["percentiles"].astype(np.float32),
-            )
-    except (OSError, KeyError, ValueError) as error:
-        raise ConfigError(f"{path}: no model of characters: {error}") from error
+    with read_as(path, "a model of characters"):
+        held = read_arrays(path)
+        header = held["header"]
+        return CharacterModel(
+            language,
+            int(header[0]),
+            held["keys"].astype(np.uint32),
+            held["logs"].astype(np.uint8),
+            held["weights"].astype(np.uint8),
+            float(header[1]),
+            held["percentiles"].astype(np.float32),
+        )
 
 
 class ModelTable(NamedTuple):

@@ -19,9 +19,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.archive import read_arrays, read_as, save_arrays
 from curation.arrow import Texts
-from curation.errors import ConfigError, InputError
-from curation.filters.archive import save_arrays
+from curation.errors import InputError
 from curation.filters.names import REFERENCE
 from curation.filters.scratch import DIGITS, allocate, classify, load_segments, number_tokens
 from curation.filters.tables import Table, build, lookup
@@ -55,18 +55,16 @@ class Reference:
 
 def load_reference(path: str | Path, language: str) -> Reference:
     """Read an .npz file; raises ConfigError if it is absent or holds something else."""
-    try:
-        with np.load(path, allow_pickle=False) as held:
-            header = held["header"]
-            return Reference(
-                language,
-                held["words"].astype(np.uint32),
-                held["log_probabilities"].astype(np.float32),
-                float(header[0]),
-                int(header[1]),
-            )
-    except (OSError, KeyError, ValueError) as error:
-        raise ConfigError(f"{path}: no reference distribution: {error}") from error
+    with read_as(path, "a reference distribution"):
+        held = read_arrays(path)
+        header = held["header"]
+        return Reference(
+            language,
+            held["words"].astype(np.uint32),
+            held["log_probabilities"].astype(np.float32),
+            float(header[0]),
+            int(header[1]),
+        )
 
 
 @numba.njit(cache=True, nogil=True)

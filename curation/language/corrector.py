@@ -17,12 +17,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.archive import read_as, read_headed
 from curation.arrow import Texts, text_buffers
 from curation.errors import ConfigError
 from curation.language.familiar import Familiarity
@@ -135,12 +135,10 @@ def expected(first, given):  # type: ignore[no-untyped-def]
 
 def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
     """Read a corrector of the model with these labels. Raises ConfigError, in one line."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            head: dict[str, Any] = json.loads(stored["head"].tobytes())
-            if head["version"] != VERSION:
-                raise ValueError(f"it is of version {head['version']}, not {VERSION}")
-            arrays = {key: stored[key] for key in stored.files if key != "head"}
+    with read_as(name, "a language corrector"):
+        head, arrays = read_headed(path)
+        if head["version"] != VERSION:
+            raise ValueError(f"it is of version {head['version']}, not {VERSION}")
         words = tuple(arrays["words"].tobytes().split(b"\n")) if len(arrays["words"]) else ()
         file = FastTextFile(
             labels=tuple(head["labels"]),
@@ -173,9 +171,6 @@ def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
             floor=head["floor"],
             settled=head["settled"],
         )
-    except Exception as error:  # zip, numpy and json each have their own
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ConfigError(f"{name}: not a language corrector: {reason}") from None
     if found.labels != (*labels, OTHER):
         raise ConfigError(
             f"{name}: a corrector of another language model: its labels differ "

@@ -67,6 +67,9 @@ def test_files_keep_it_and_are_reproducible(tmp_path: Path) -> None:
     (tmp_path / "c.npz").write_bytes(b"no")
     with pytest.raises(ConfigError, match=r"c\.npz"):
         load_reference(tmp_path / "c.npz", "en")
+    (tmp_path / "d.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-9])
+    with pytest.raises(ConfigError, match=r"d\.npz: not a reference distribution: "):
+        load_reference(tmp_path / "d.npz", "en")
 
 
 def test_training_from_files_adds_to_the_card(tmp_path: Path) -> None:

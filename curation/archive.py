@@ -1,0 +1,49 @@
+"""Arrays in .npz files: models and what else is made of numbers."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.errors import ConfigError
+
+
+def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write the arrays by name, as small as it goes; the same arrays give the same bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            held = io.BytesIO()
+            np.save(held, array)
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            archive.writestr(entry, held.getvalue(), zipfile.ZIP_DEFLATED, 9)
+
+
+def read_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays by name. Use it inside `read_as`: zip and NumPy each have their own errors."""
+    with np.load(path, allow_pickle=False) as stored:
+        return {key: stored[key] for key in stored.files}
+
+
+def read_headed(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """The JSON in the array `head`, and the other arrays; use it inside `read_as`."""
+    arrays = read_arrays(path)
+    return json.loads(arrays.pop("head").tobytes()), arrays
+
+
+@contextmanager
+def read_as(name: str | Path, kind: str) -> Iterator[None]:
+    """Turn what goes wrong while a file is read into a ConfigError: `name: not kind: why`."""
+    try:
+        yield
+    except Exception as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ConfigError(f"{name}: not {kind}: {reason}") from None
