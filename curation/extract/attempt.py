@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from curation.extract import Extraction, Extractor, PageTooLargeError
 from curation.extract.clean import clean
+from curation.extract.mojibake import repaired
 from curation.extract.settings import ExtractSettings
 from curation.readers import Page, decode_text
 
@@ -32,7 +33,7 @@ def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused 
     """Text and title of a page; never raises, because no page may end a run."""
     try:
         if page.kind == "text":
-            return Extraction(clean(decode_text(page.content, page.charset)[0]))
+            return Extraction(clean(repaired(decode_text(page.content, page.charset)[0])))
         return Extractor(settings).extract(page.content, page.url, page.charset)
     except PageTooLargeError as error:
         return Refused(error.reason, error.value, error.threshold)

@@ -62,7 +62,7 @@ class Explanation:
 def explain(source: bytes, settings: ExtractSettings) -> Explanation:
     """Blocks of a page (UTF-8) with their fates. Raises PageTooLargeError, as extraction does."""
     judged = judge(source, settings)
-    page, fate = judged.page, judged.fate
+    source, page, fate = judged.source, judged.page, judged.fate
     columns = [(NAMES.index(name), *shown) for name, shown in _SHOWN.items() if name in NAMES]
     blob = page.text.tobytes()
     blocks = []

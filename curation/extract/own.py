@@ -19,6 +19,7 @@ from curation.extract.forest import probabilities
 from curation.extract.limits import PageTooLargeError
 from curation.extract.markdown import markdown
 from curation.extract.model import Model, load
+from curation.extract.mojibake import mended
 from curation.extract.scan import scan
 from curation.extract.settings import ExtractSettings
 from curation.extract.tables import Tables, tables_of
@@ -56,6 +57,7 @@ class Result:
 
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
     """Scan a page (UTF-8) and decide on each block. Raises PageTooLargeError."""
+    source = mended(source)
     model = load(settings.model)
     judged = _judge(source, settings, model, keep_hidden=False)
     if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.fate.kept):

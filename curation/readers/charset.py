@@ -60,6 +60,9 @@ _BOMS = (
 _PRESCAN = 1024  # bytes; HTML standard
 _PRESCAN_MORE = 1 << 16  # bytes; browsers start again when a `<meta>` comes later
 _DETECTED = 1 << 16  # bytes that detection looks at
+# What becomes of bytes that an encoding doesn't have: the standard fills the gaps that the code
+# pages of Windows have between 80 and 9F with C1 controls.
+_FILLED = "filled"
 #: Bytes of a large page that are decoded at a time.
 PIECE = 1 << 22
 _ERAS = (
@@ -94,6 +97,16 @@ _SHARED_SIGNS = bytes(
     if len({bytes([byte]).decode(f"cp125{page}", "replace") for page in range(9)} - {"\ufffd"}) == 1
 )
 _ESCAPE = re.compile(rb"\x1b[$(]|~\{")
+
+
+def _filled(error: UnicodeError) -> tuple[str | bytes, int]:
+    if isinstance(error, UnicodeDecodeError) and error.encoding == "charmap":
+        byte = error.object[error.start]
+        return chr(byte) if 0x80 <= byte < 0xA0 else "\ufffd", error.start + 1
+    return codecs.replace_errors(error)
+
+
+codecs.register_error(_FILLED, _filled)
 
 
 def encoding_of_label(label: str | None) -> str | None:
@@ -179,7 +192,8 @@ def _utf16_without_mark(content: bytes) -> str | None:
 def decode_html(content: bytes, http_charset: str | None) -> tuple[str, str]:
     """Text of an HTML page and the Python codec it was read with.
 
-    Bytes that the encoding doesn't have become U+FFFD; nothing raises.
+    Bytes that the encoding doesn't have become U+FFFD or, in code pages of Windows, C1 controls;
+    nothing raises.
     """
     return _decode(content, http_charset, html=True)
 
@@ -209,7 +223,7 @@ def _pieces(content: bytes, start: int, encoding: str, errors: str) -> Iterator[
 
 
 def _converted(content: bytes, start: int, encoding: str) -> bytes:
-    pieces = _pieces(content, start, encoding, "replace")
+    pieces = _pieces(content, start, encoding, _FILLED)
     return b"".join(piece.encode("utf-8", "replace") for piece in pieces)
 
 
@@ -224,9 +238,9 @@ def _mostly_utf8(content: bytes) -> bool:
 def _decode(content: bytes, http_charset: str | None, html: bool) -> tuple[str, str]:
     for mark, encoding in _BOMS:
         if content.startswith(mark):
-            return content[len(mark) :].decode(encoding, "replace"), encoding
+            return content[len(mark) :].decode(encoding, _FILLED), encoding
     encoding = _encoding_of(content, http_charset, html) or "utf-8"
-    return content.decode(encoding, "replace"), encoding
+    return content.decode(encoding, _FILLED), encoding
 
 
 def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | None:
