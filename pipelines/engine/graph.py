@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from curation.dedup.components import (
     both_directions,
@@ -55,7 +56,10 @@ def write_edges(folder: Folder, name: str, edges: UInt64) -> FileRecord:
 
 
 def read_edges(folder: Folder, name: str) -> UInt64:
-    batch = read_columns(folder, name)
+    return _pairs(read_columns(folder, name))
+
+
+def _pairs(batch: pa.RecordBatch) -> UInt64:
     return np.stack([batch.column("a").to_numpy(), batch.column("b").to_numpy()], axis=1)
 
 
@@ -91,8 +95,8 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class LargeStar(OverRanges):
-    """First half of a round, on the nodes of a range of hashes; counts violations on the way."""
+class _OfRound(OverRanges):
+    """A step on the edges of a range of hashes, as the step before wrote them."""
 
     settings_key: str
     before: str
@@ -102,43 +106,33 @@ class LargeStar(OverRanges):
     def runs(self) -> list[str]:
         return [scratch(self.before, n) for n in self.names]
 
+    def edges(self, folder: Folder, task: Task) -> UInt64:
+        batch = read_key_range(folder, self.before, self.names, *task.payload)
+        return NO_EDGES if batch is None else _pairs(batch)
+
+
+class LargeStar(_OfRound):
+    """First half of a round; counts violations on the way."""
+
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        edges = _range_of(folder, self.before, self.names, task)
+        edges = self.edges(folder, task)
         files = _spread(folder, self.name, task.name, large_star(edges))
         return Result(files, {"violations": violations(edges)})
 
 
-@dataclass(frozen=True)
-class SmallStar(OverRanges):
+class SmallStar(_OfRound):
     """Second half of a round."""
 
-    settings_key: str
-    before: str
-    names: tuple[str, ...]  # of the runs before
-    name: str
-
-    def runs(self) -> list[str]:
-        return [scratch(self.before, n) for n in self.names]
-
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        edges = small_star(_range_of(folder, self.before, self.names, task))
+        edges = small_star(self.edges(folder, task))
         return Result(_spread(folder, self.name, task.name, both_directions(edges)))
 
 
-@dataclass(frozen=True)
-class ReadLabels(OverRanges):
+class ReadLabels(_OfRound):
     """After the last round: the label of each node of a range of hashes."""
 
-    settings_key: str
-    before: str
-    names: tuple[str, ...]
-    name: str = "labels"
-
-    def runs(self) -> list[str]:
-        return [scratch(self.before, n) for n in self.names]
-
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        edges = unique_edges(_range_of(folder, self.before, self.names, task))
+        edges = unique_edges(self.edges(folder, task))
         nodes, first = np.unique(edges[:, 0], return_index=True)
         labels = np.minimum(nodes, edges[first, 1])
         name = scratch("labels", task.name)
@@ -150,14 +144,6 @@ def _spread(folder: Folder, kind: str, name: str, edges: UInt64) -> dict[str, Fi
     file = scratch(kind, name)
     columns = {"key": mix64(edges[:, 0]), "a": edges[:, 0], "b": edges[:, 1]}
     return {file: write_run(folder, file, "key", columns)}
-
-
-def _range_of(folder: Folder, kind: str, names: Sequence[str], task: Task) -> UInt64:
-    low, high = task.payload
-    batch = read_key_range(folder, kind, names, low, high)
-    if batch is None:
-        return NO_EDGES
-    return np.stack([batch.column("a").to_numpy(), batch.column("b").to_numpy()], axis=1)
 
 
 def label_components(
@@ -195,7 +181,7 @@ def label_components(
         tasks = range_tasks(found, large.name)
         run.run(small, tasks)
         records, kind, done = files_of(run.folder, small, tasks), small.name, done + 1
-    last = ReadLabels(run.settings_key, kind, names)
+    last = ReadLabels(run.settings_key, kind, names, "labels")
     run.run(last, ranges)
     content = output_fingerprint(files_of(run.folder, last, ranges))
     return Labels(tuple(t.name for t in ranges), content, done)
