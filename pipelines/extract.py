@@ -251,4 +251,5 @@ def run(run: StageRun) -> dict[str, Any]:
         Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s) for s in shards
     ]
     run.run(step, tasks)
-    return run.finish(tasks, named, timings={"inputs": known})
+    notes = {"notes": {"passed over": run.passed_over}} if run.passed_over else None
+    return run.finish(tasks, named, notes, timings={"inputs": known})

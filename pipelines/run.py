@@ -14,7 +14,6 @@ from typing import IO, Any
 
 import yaml
 
-from curation import resources
 from curation.classify import Classifier
 from curation.errors import AlarmError, ConfigError, InputError
 from curation.filters.lists import closest
@@ -22,10 +21,10 @@ from curation.filters.settings import default_settings as default_filter_setting
 from curation.language import LanguageIdentifier
 from curation.language.identifier import check_known
 from curation.language.settings import default_settings as default_language_settings
-from curation.readers import InputFile, discover
+from curation.readers import InputFile, PassedOver, discover
 from curation.recipe import STAGES, Recipe, check_order
 from pipelines.engine.execute import Executor
-from pipelines.engine.files import Folder, fingerprint
+from pipelines.engine.files import SCRATCH, Folder, fingerprint
 from pipelines.engine.stage import MANIFEST, Shard, StageRun, set_aside_readers, stage_inputs
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
@@ -35,6 +34,8 @@ RECIPE_FILE = "recipe.yaml"
 #: What `pipelines.report` writes beside it.
 REPORT_PAGE, REPORT_DATA = "report.html", "report.json"
 _LOCK = ".lock"
+#: What a run, and `curate withdraw`, may write to a run folder.
+_OWN = (*STAGES, "withdrawn", RECIPE_FILE, REPORT_PAGE, REPORT_DATA, _LOCK, SCRATCH)
 #: Sections of the recipe that a stage reads besides its own.
 _ALSO_READS = {"extract": ("readers",), "mix": ("tokenize",)}
 
@@ -49,6 +50,7 @@ class Plan:
     output: Folder
     facts: dict[str, dict[str, Any]]  # by stage: versions and checksums
     files: tuple[InputFile, ...]  # that `extract` reads
+    passed_over: PassedOver  # what lies beside them and is not read
 
 
 def _also(stage: str, recipe: Recipe) -> dict[str, Any]:
@@ -65,6 +67,9 @@ def plan(
     """
     chosen = tuple(stages) or recipe.stages
     check_order(chosen)
+    for option, value in (("output", output), *(("input", value) for value in inputs)):
+        if not value.strip():
+            raise ConfigError(f"--{option}: an empty path")
     folder = Folder(output.rstrip("/") or "/")
     given = tuple(inputs)
     if not given and chosen[0] == "extract":
@@ -88,13 +93,15 @@ def plan(
         for mix in ("", *recipe.mixes):
             key = f"mix.mixes.{mix}.topics" if mix else "mix.topics"
             Classifier(recipe.classify).check_topics(recipe.mix.mixture(mix).topics, key)
+    over = PassedOver()
     try:
-        found = input_files(recipe, given) if chosen[0] == "extract" else []
+        own = [(folder / name).url for name in _OWN]
+        found = input_files(recipe, given, own, over) if chosen[0] == "extract" else []
         if chosen[0] != "extract":
             stage_inputs(given)
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
-    return Plan(recipe, chosen, given, folder, facts, tuple(found))
+    return Plan(recipe, chosen, given, folder, facts, tuple(found), over)
 
 
 def _check_languages(recipe: Recipe, stages: Sequence[str]) -> None:
@@ -114,8 +121,13 @@ def _check_languages(recipe: Recipe, stages: Sequence[str]) -> None:
         check_known("classify.multilingual_excludes", recipe.classify.multilingual_excludes, known)
 
 
-def input_files(recipe: Recipe, given: Sequence[str] = ()) -> list[InputFile]:
-    """Raw files of a run: the recipe's inputs, or `given` in their place.
+def input_files(
+    recipe: Recipe,
+    given: Sequence[str] = (),
+    own: Sequence[str] = (),
+    passed_over: PassedOver | None = None,
+) -> list[InputFile]:
+    """Raw files of a run: the recipe's inputs, or `given` in their place; see `discover`.
 
     Names of files of a named input begin with the input's name as a folder. `given` may say
     `name=GLOB` for a name that the recipe knows. Raises InputError when nothing matches, or a file
@@ -131,7 +143,7 @@ def input_files(recipe: Recipe, given: Sequence[str] = ()) -> list[InputFile]:
             named.setdefault(name, []).append(rest)
         else:
             plain.append(pattern)
-    files = discover([resources.resolve(g) for g in plain])
+    files = discover(plain, own, passed_over)
     for file in files:
         name, folder, _ = file.name.partition("/")
         if folder and name in named:  # it would count as of that input, or even have its files' ids
@@ -140,7 +152,7 @@ def input_files(recipe: Recipe, given: Sequence[str] = ()) -> list[InputFile]:
                 f"write {name}={file.path}, or call that input otherwise"
             )
     for name, patterns in sorted(named.items()):
-        found = discover([resources.resolve(g) for g in patterns])
+        found = discover(patterns, own, passed_over)
         files += [replace(f, name=f"{name}/{f.name}") for f in found]
     return files
 
@@ -264,6 +276,7 @@ def stage_run(
         work.files if stage == "extract" else (),
         work.recipe.mixes if stage in ("mix", "tokenize") and not mix else (),
         _stage_folders(work),
+        str(work.passed_over) if stage == "extract" else "",
     )
 
 
@@ -334,9 +347,9 @@ def load_run(directory: str) -> tuple[Folder, list[str]]:
 
     Raises ConfigError when it is none.
     """
-    folder = Folder(directory.rstrip("/"))
-    if not folder.exists():
-        raise ConfigError(f"{directory}: no such run folder")
+    folder = Folder(directory.rstrip("/") or "/")
+    if not directory.strip() or not folder.exists():
+        raise ConfigError(f"{directory or 'an empty path'}: no such run folder")
     order: Sequence[str] = STAGES
     mixes: list[str] = []
     if folder.exists(RECIPE_FILE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,28 @@ def test_a_lock_that_ends_while_another_waits(
     monkeypatch.setattr(pipelines.run.fcntl, "flock", late)
     with locked(folder), pytest.raises(ConfigError, match="another run"), locked(folder):
         pass
+
+
+@pytest.mark.parametrize(("output", "given"), [("", "a.txt"), ("out", ""), (" ", "a.txt")])
+def test_empty_paths_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, given: str
+) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    monkeypatch.chdir(tmp_path)
+    for stage in ("extract", "filter"):
+        with pytest.raises(ConfigError, match=r"--(in|out)put: an empty path"):
+            plan(load("llama3"), output, [given], [stage])
+    with pytest.raises(ConfigError, match="empty path"):
+        pipelines.run.load_run("")
+
+
+def test_a_run_inside_its_input_does_not_read_itself(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "out"):
+        (tmp_path / "a.txt").write_text("text")
+        (place / "extract/documents").mkdir(parents=True)
+        (place / "extract/documents/a.parquet").touch()
+        (place / "report.html").touch()
+        work = plan(load("llama3"), str(place), [str(tmp_path)], ["extract"])
+        assert [file.name for file in work.files] == ["a.txt"]
+        shutil.rmtree(place)
+        tmp_path.mkdir(exist_ok=True)

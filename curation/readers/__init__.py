@@ -3,6 +3,7 @@
 from curation.readers.charset import decode_html as decode_html
 from curation.readers.charset import decode_text as decode_text
 from curation.readers.discover import InputFile as InputFile
+from curation.readers.discover import PassedOver as PassedOver
 from curation.readers.discover import discover as discover
 from curation.readers.read import read as read
 from curation.readers.read import read_at as read_at

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from fsspec.implementations.local import LocalFileSystem
 
 from curation import stores
 from curation.errors import InputError
@@ -15,9 +18,15 @@ from curation.resources import resolve
 
 _GLOB = re.compile(r"[*?\[]")
 _SUFFIX = re.compile(
-    r"\.(warc|arc|wet|wat|wacz|parquet|jsonl|ndjson|json|html|htm|xhtml|txt)(\.(gz|zst|lz4|bz2|xz))?$",
+    r"\.(warc|arc|wet|wat|wacz|parquet|jsonl|ndjson|json|html|htm|xhtml|txt)"
+    r"(\.(gz|zst|zstd|lz4|bz2|xz))?$",
     re.IGNORECASE,
 )
+_HIDDEN = "of a name that begins with . or _"
+_UNKNOWN = "of unknown suffix"
+_NO_FILE = "neither file nor folder"
+_OWN = "written by the run itself"
+_EXAMPLES = 3  # names of each kind that are told
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,79 +39,158 @@ class InputFile:
     version: str = ""  # of an object: what its store says of its content, as it was listed
 
 
-def discover(patterns: Sequence[str]) -> list[InputFile]:
+@dataclass
+class PassedOver:
+    """What lies in folders of inputs and is not read: how much for each reason, and some names."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, reason: str, name: str) -> None:
+        self.counts[reason] += 1
+        shown = self.examples.setdefault(reason, [])
+        if len(shown) < _EXAMPLES:
+            shown.append(name)
+
+    def add_all(self, other: PassedOver) -> None:
+        """All of another's but what the run itself writes, which is no input."""
+        for reason in other.counts.keys() - {_OWN}:
+            shown = self.examples.setdefault(reason, [])
+            shown += other.examples[reason][: _EXAMPLES - len(shown)]
+            self.counts[reason] += other.counts[reason]
+
+    def __str__(self) -> str:
+        """`4 of unknown suffix (a.md, b, c, ...), 1 with ...`; empty for nothing."""
+        return ", ".join(
+            f"{count:,} {reason} ({', '.join(self.examples[reason])}"
+            f"{', ...' if count > _EXAMPLES else ''})"
+            for reason, count in sorted(self.counts.items())
+        )
+
+
+def discover(
+    patterns: Sequence[str], own: Sequence[str] = (), passed_over: PassedOver | None = None
+) -> list[InputFile]:
     """Files of all patterns, sorted by name, each path once.
 
     A pattern is a file, a folder (searched recursively for known suffixes, hidden ones left out)
-    or a glob (`*`, `?`, `[...]`, `**`), local or as a URL of fsspec. Files of the same name from
+    or a glob (`*`, `?`, `[...]`, `**`), local or as a URL of fsspec. What is there by the name of
+    the pattern wins over what it matches. Links are followed. Files of the same name from
     different folders get so many of their parent folders before their names that these differ.
+
+    `own` are files and folders that the run writes, which are no input. What lies in the folders
+    and is not read is added to `passed_over`, but for these.
 
     Raises InputError, naming the pattern, when it can't be listed or nothing matches.
     """
+    ours = _Own(own)
+    over = PassedOver() if passed_over is None else passed_over
     found: dict[str, InputFile] = {}
     for pattern in patterns:
-        matches = _match(pattern)
-        if not matches:
-            raise InputError(f"{pattern}: no input file matches")
-        for file in matches:
+        for file in _match(pattern, ours, over):
             found.setdefault(file.path, file)
     return sorted(_distinct(list(found.values())), key=lambda file: (file.name, file.path))
 
 
-def _match(pattern: str) -> list[InputFile]:
-    local = resolve(pattern)
-    if "://" in local or "::" in local:
-        return _remote_match(local)
-    path = Path(local).absolute()
+class _Own:
+    """Files and folders that the run writes."""
+
+    def __init__(self, places: Sequence[str]) -> None:
+        self._real_folders: dict[str, str] = {}
+        self._starts = tuple(f"{self._spelled(_full(*stores.file_system(p)))}/" for p in places)
+
+    def holds(self, place: str) -> bool:
+        return f"{self._spelled(place)}/".startswith(self._starts)
+
+    def _spelled(self, place: str) -> str:
+        """The same for each way, by links, to a local place."""
+        if stores.is_url(place):
+            return place.rstrip("/")
+        folder, _, name = place.rpartition("/")
+        if folder not in self._real_folders:
+            self._real_folders[folder] = os.path.realpath(folder or "/").rstrip("/")
+        return f"{self._real_folders[folder]}/{name}"
+
+
+def _full(system: Any, path: str) -> str:
+    """A local path, or the URL."""
+    return path if isinstance(system, LocalFileSystem) else str(system.unstrip_protocol(path))
+
+
+def _match(pattern: str, own: _Own, over: PassedOver) -> list[InputFile]:
+    if not pattern.strip():
+        raise InputError("an empty path names no input")
+    place = resolve(pattern)
+    there = os.path.lexists(place)
+    if there or not stores.is_url(place):
+        place = str(Path(place).absolute())
+    left = PassedOver()
     try:
-        system, place = stores.file_system(str(path))
-        wild = _GLOB.search(place)
-        if wild:
-            base = place[: wild.start()].rpartition("/")[0]
-            infos = system.glob(place, detail=True).values()
-        elif path.is_dir():
-            base, infos = place, system.find(place, detail=True).values()
-            infos = [info for info in infos if _known(info["name"], base)]
-        elif path.exists():
-            base, infos = place.rpartition("/")[0], [system.info(place)]
+        system, path = stores.file_system(place)
+        if _GLOB.search(path) and not there:
+            listed = _globbed(system, path, place)
         else:
-            return []
-    except (OSError, ValueError) as error:
-        raise InputError(f"{pattern}: can't be listed: {error}") from error
-    files = [info for info in infos if info["type"] == "file"]
-    return [_input_file(info["name"], info, base) for info in files]
-
-
-def _remote_match(url: str) -> list[InputFile]:
-    try:
-        system, path = stores.file_system(url)
+            listed = _named(system, path, place, own, left)
     except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"{url}: can't be listed: {error}") from error
-    wild = _GLOB.search(path)
-    if wild:
-        base = path[: wild.start()].rpartition("/")[0]
-        found = stores.glob(system, path, url)
-    else:
-        info = stores.info(system, path, url)
-        if info is None:
-            return []
-        if info["type"] == "file":
-            base, found = path.rpartition("/")[0], {info["name"]: info}
+        raise InputError(f"{pattern}: can't be listed: {error}") from error
+    files = []
+    for path, info in sorted(listed.found.items()):
+        full, name = _full(system, path), path[len(listed.base) :].lstrip("/")
+        reason = _OWN if own.holds(full) else listed.searched and _not_read(name, info)
+        if reason:
+            left.add(reason, name)
         else:
-            base = path.rstrip("/")
-            files = stores.tree(system, path, url)
-            found = {name: info for name, info in files.items() if _known(name, base)}
-    return [_input_file(system.unstrip_protocol(p), found[p], base, p) for p in sorted(found)]
+            size = int(info.get("size") or 0)
+            files.append(InputFile(full, name, size, stores.version(info)))
+    if not files:
+        only = f", only {left}" if left.counts else ""
+        raise InputError(f"{pattern}: no input file matches{only}")
+    over.add_all(left)
+    return files
 
 
-def _known(path: str, base: str) -> bool:
-    parts = path[len(base) :].split("/")
-    return bool(_SUFFIX.search(path)) and not any(part.startswith((".", "_")) for part in parts)
+class _Listed(NamedTuple):
+    base: str  # the folder in which names begin
+    found: dict[str, dict[str, Any]]  # by path
+    searched: bool = False  # a folder, of which not everything is to be read
 
 
-def _input_file(full: str, info: dict[str, Any], base: str, path: str = "") -> InputFile:
-    name = (path or full)[len(base) :].lstrip("/")
-    return InputFile(full, name, int(info.get("size") or 0), stores.version(info) if path else "")
+def _globbed(system: Any, path: str, url: str) -> _Listed:
+    base = _GLOB.split(path, maxsplit=1)[0].rpartition("/")[0]
+    return _Listed(base, stores.glob(system, path, url))
+
+
+def _named(system: Any, path: str, url: str, own: _Own, left: PassedOver) -> _Listed:
+    info = stores.info(system, path, url)
+    if info is None:
+        return _Listed("", {})
+    if info["type"] != "directory":
+        return _Listed(path.rpartition("/")[0], {path: info}, info["type"] != "file")
+    base = path.rstrip("/")
+
+    def enter(folder: str) -> bool:
+        name = folder[len(base) + 1 :]
+        reason = _OWN if own.holds(folder) else _HIDDEN if _is_hidden(name) else ""
+        if reason:
+            left.add(reason, name)
+        return not reason
+
+    if isinstance(system, LocalFileSystem):
+        return _Listed(base, stores.local_tree(path, enter), True)
+    return _Listed(base, stores.tree(system, path, url), True)
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith((".", "_")) for part in name.split("/"))
+
+
+def _not_read(name: str, info: dict[str, Any]) -> str:
+    """Why a file of a folder is passed over; empty if it is not."""
+    if info["type"] != "file":
+        return _NO_FILE
+    if _is_hidden(name):
+        return _HIDDEN
+    return "" if _SUFFIX.search(name) else _UNKNOWN
 
 
 def _distinct(files: list[InputFile]) -> list[InputFile]:

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from curation.errors import InputError
 from curation.resources import resolve
-from curation.stores import open_url
+from curation.stores import is_url, open_url
 
 
 class RawFile:
@@ -28,7 +28,7 @@ class RawFile:
         """Open a local path, a `builtin:` path or any URL that fsspec knows."""
         local = resolve(path)
         try:
-            if "://" not in local and "::" not in local:
+            if not is_url(local):
                 return cls(Path(local).open("rb", buffering=0), path)
             return cls(open_url(local), path)
         except (OSError, ValueError, ImportError) as error:

@@ -21,7 +21,14 @@ from curation.readers.stream import Stream
 
 _HEAD = 1 << 13  # bytes that tell the format
 _ARCHIVE_NAME = re.compile(r"\.(w?arc|wet|wat)(\.|$)")
-_COMPRESSED_NAME = {".gz": "gzip", ".lz4": "lz4", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+_COMPRESSED_NAME = {
+    ".gz": "gzip",
+    ".lz4": "lz4",
+    ".bz2": "bzip2",
+    ".xz": "xz",
+    ".zst": "zstd",
+    ".zstd": "zstd",
+}
 
 
 def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterator[Event]:

@@ -7,6 +7,7 @@ all. Answers are checked for length, and no listing is ever taken from a cache.
 
 from curation.stores.listing import glob as glob
 from curation.stores.listing import listing as listing
+from curation.stores.listing import local_tree as local_tree
 from curation.stores.listing import tree as tree
 from curation.stores.persist import UnfinishedError as UnfinishedError
 from curation.stores.persist import each as each
@@ -16,6 +17,7 @@ from curation.stores.reading import StoredFile as StoredFile
 from curation.stores.reading import open_url as open_url
 from curation.stores.systems import file_system as file_system
 from curation.stores.systems import info as info
+from curation.stores.systems import is_url as is_url
 from curation.stores.systems import version as version
 from curation.stores.writing import PART_BYTES as PART_BYTES
 from curation.stores.writing import remove as remove

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
+from collections.abc import Callable
 from typing import Any
 
 from fsspec.asyn import AsyncFileSystem
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.spec import AbstractFileSystem
 from fsspec.utils import glob_translate
 
 from curation.stores.persist import each, persistently
-from curation.stores.systems import info
+from curation.stores.systems import info, local_info
 
 _MAGIC = re.compile(r"[*?\[]")
 
 
 def listing(system: Any, path: str, url: str) -> list[dict[str, Any]]:
-    """Files and folders directly inside; none where there is no such folder. Raises StoreError."""
+    """Files and folders directly inside; none where there is no such folder.
+
+    Raises StoreError, on local disks OSError.
+    """
+    if isinstance(system, LocalFileSystem):
+        return _local_listing(path)
     try:
         entries = persistently(url, lambda: system.ls(path, detail=True))
     except FileNotFoundError:
@@ -28,7 +36,9 @@ def listing(system: Any, path: str, url: str) -> list[dict[str, Any]]:
 
 
 def tree(system: Any, path: str, url: str) -> dict[str, dict[str, Any]]:
-    """Every file below a folder, by its path. Raises StoreError."""
+    """Every file below a folder, by its path. Raises StoreError, on local disks OSError."""
+    if isinstance(system, LocalFileSystem):
+        return local_tree(path)
     kind = type(system)
     # Unless told so, fsspec's own walk leaves out folders that can't be listed.
     plain = kind.find is AbstractFileSystem.find or (
@@ -42,34 +52,69 @@ def tree(system: Any, path: str, url: str) -> dict[str, dict[str, Any]]:
     return {name: info for name, info in found.items() if not name.endswith("/")}
 
 
+def local_tree(
+    path: str, enter: Callable[[str], bool] = lambda folder: True
+) -> dict[str, dict[str, Any]]:
+    """What is below a local folder and is none itself, by its path; links are followed.
+
+    Folders for which `enter` says no are left out, and links that lead back to where they lie.
+    Raises OSError for a folder that can't be listed.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    waiting: list[tuple[str, tuple[Any, ...]]] = [(path, (local_info(path)["identity"],))]
+    while waiting:
+        folder, above = waiting.pop()
+        for entry in _local_listing(folder):
+            if entry["type"] != "directory":
+                found[entry["name"]] = entry
+            elif entry["identity"] not in above and enter(entry["name"]):
+                waiting.append((entry["name"], (*above, entry["identity"])))
+    return found
+
+
+def _local_listing(path: str) -> list[dict[str, Any]]:
+    try:
+        names = os.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [local_info(os.path.join(path, name)) for name in sorted(names)]
+
+
 def glob(system: Any, pattern: str, url: str) -> dict[str, dict[str, Any]]:
-    """Files that a pattern of `*`, `?`, `[...]` and `**` matches, by path. Raises StoreError.
+    """Files that a pattern of `*`, `?`, `[...]` and `**` matches, by path.
 
     Lists only the folders that the pattern leads to. fsspec's `glob` leaves out what can't be
     listed just then, so that input files would be missed without a word.
+    Raises StoreError, on local disks OSError.
     """
     parts = pattern.split("/")
     first = next(i for i, part in enumerate(parts) if _MAGIC.search(part))
-    base, rest = "/".join(parts[:first]), parts[first:]
+    return _matching(system, "/".join(parts[:first]), parts[first:], url)
+
+
+def _matching(system: Any, base: str, rest: list[str], url: str) -> dict[str, dict[str, Any]]:
+    """Files below a folder, which is no pattern, that the parts of a pattern lead to."""
+    folder = base or ("/" if isinstance(system, LocalFileSystem) else "")
+    if not _MAGIC.search(rest[0]):
+        path = f"{base}/{rest[0]}"
+        if len(rest) > 1:
+            return _matching(system, path, rest[1:], url)
+        found = info(system, path, url)
+        return {found["name"]: found} if found is not None and found["type"] == "file" else {}
     if "**" in rest[0]:
-        matches = re.compile(glob_translate(pattern)).match
-        return {p: i for p, i in tree(system, base, url).items() if matches(p)}
+        matches = re.compile(glob_translate("/".join(rest))).match
+        below = tree(system, folder, url).items()
+        files = {p: i for p, i in below if i["type"] == "file"}
+        return {p: i for p, i in files.items() if matches(p[len(base) :].lstrip("/"))}
     entries = [
         e
-        for e in listing(system, base, url)
+        for e in listing(system, folder, url)
         if fnmatch.fnmatchcase(e["name"].rsplit("/", 1)[-1], rest[0])
     ]
     if len(rest) == 1:
         return {e["name"]: e for e in entries if e["type"] == "file"}
-    found: dict[str, dict[str, Any]] = {}
-    below = ["/".join([e["name"], *rest[1:]]) for e in entries if e["type"] == "directory"]
-    for part in each(lambda path: _matching(system, path, url), below):
-        found |= part
-    return found
-
-
-def _matching(system: Any, pattern: str, url: str) -> dict[str, dict[str, Any]]:
-    if _MAGIC.search(pattern):
-        return glob(system, pattern, url)
-    found = info(system, pattern, url)
-    return {found["name"]: found} if found is not None and found["type"] == "file" else {}
+    files = {}
+    folders = [e["name"] for e in entries if e["type"] == "directory"]
+    for part in each(lambda path: _matching(system, path, rest[1:], url), folders):
+        files |= part
+    return files

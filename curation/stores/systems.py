@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from typing import Any, cast
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from curation.stores.persist import persistently
+
+
+def is_url(place: str) -> bool:
+    """Whether fsspec has to find a place (`s3://`, `zip://x::s3://`), which is no local path."""
+    return "://" in place and not os.path.isabs(place)
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -15,6 +24,9 @@ def file_system(url: str) -> tuple[Any, str]:
     fsspec keeps one instance per kind and options, so what another part of the process lists is
     fresh from then on, too.
     """
+    if not is_url(url):
+        local = fsspec.filesystem("file")
+        return local, local._strip_protocol(url)
     system, path = fsspec.core.url_to_fs(url)
     cache: Any = getattr(system, "dircache", None)
     if getattr(cache, "use_listings_cache", False):
@@ -32,14 +44,38 @@ def protocols(system: Any) -> set[str]:
 
 
 def info(system: Any, path: str, url: str) -> dict[str, Any] | None:
-    """What is known of a file or folder, None when there is none. Raises StoreError.
+    """What is known of a file or folder, None when there is none.
 
     fsspec's `exists` and `isdir` take any error for a no.
+    Raises StoreError, on local disks OSError.
     """
+    if isinstance(system, LocalFileSystem):
+        try:
+            return local_info(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
     try:
         return cast(dict[str, Any], persistently(url, lambda: system.info(path)))
     except FileNotFoundError:
         return None
+
+
+def local_info(path: str) -> dict[str, Any]:
+    """The same of a local path, which is there: of what a link leads to.
+
+    Its type is `file`, `directory` or `other`, such as a link to nothing. Raises OSError.
+    """
+    try:
+        facts = os.stat(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ELOOP):
+            raise
+        facts = os.lstat(path)
+    kind = "file" if stat.S_ISREG(facts.st_mode) else "other"
+    if stat.S_ISDIR(facts.st_mode):
+        kind = "directory"
+    identity = (facts.st_dev, facts.st_ino)
+    return {"name": path, "type": kind, "size": facts.st_size, "identity": identity}
 
 
 def version(info: dict[str, Any]) -> str:

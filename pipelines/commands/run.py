@@ -15,7 +15,7 @@ from curation.recipe import load
 from pipelines.commands import INDEXED_STAGES
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
-from pipelines.engine.progress import Mode, open_display
+from pipelines.engine.progress import Lines, Mode, open_display
 from pipelines.engine.stage import MANIFEST
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
@@ -34,6 +34,9 @@ def run(options: argparse.Namespace) -> int:
     )
     runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
     mode: Mode = "quiet" if options.quiet else options.log_format
+    if work.passed_over.counts and not options.quiet:
+        lines = Lines(as_json=mode == "json")
+        lines.message(f"input: passed over {work.passed_over}")
     with open_display(mode) as display, Executor(runner, display) as executor:
         try:
             run_plan(work, executor, options.fresh, options.strict)

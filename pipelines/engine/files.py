@@ -86,7 +86,7 @@ class Folder:
 
     def __post_init__(self) -> None:
         # Workers may have another working directory than the driver.
-        if "://" not in self.url:
+        if not stores.is_url(self.url):
             object.__setattr__(self, "url", os.path.abspath(self.url))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Folder:
     @property
     def shown(self) -> str:
         """For people: relative to the working directory where that is shorter."""
-        if "://" in self.url:
+        if stores.is_url(self.url):
             return self.url
         return min(self.url, os.path.relpath(self.url), key=len)
 

@@ -48,7 +48,7 @@ def content_fingerprints(files: Sequence[InputFile], folder: Folder) -> dict[str
     found: dict[str, list[Any]] = {}
 
     def one(file: InputFile) -> None:
-        if "://" in file.path:
+        if stores.is_url(file.path):
             found[file.name] = [file.size, 0, f"{file.size} {file.version or _checksum(file.path)}"]
             return
         modified = os.stat(file.path).st_mtime_ns
@@ -124,4 +124,4 @@ def _shard(files: Sequence[InputFile], grouped: bool) -> SourceShard:
 
 
 def _absolute(path: str) -> str:
-    return path if "://" in path else os.path.abspath(path)
+    return path if stores.is_url(path) else os.path.abspath(path)

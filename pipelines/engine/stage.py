@@ -55,6 +55,7 @@ class StageRun:
     files: tuple[InputFile, ...] = ()  # raw input of the first stage
     beside: tuple[str, ...] = ()  # folders inside this one that are not the stage's own
     others: tuple[Folder, ...] = ()  # stage folders of the same run
+    passed_over: str = ""  # what lies beside the raw input and is not read
 
     @property
     def documents(self) -> int:

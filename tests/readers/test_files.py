@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
 from pathlib import Path
 
 import fsspec
 import pytest
 
 from curation.errors import InputError
-from curation.readers import Damage, Page, discover, read
+from curation.readers import Damage, Page, PassedOver, discover, read
 from tests.readers.archives import default_settings
 from tests.readers.test_archives import check_places, contents, events_of
 
@@ -79,10 +81,98 @@ def test_remote_files() -> None:
         assert contents(list(read(found.path, default_settings()))) == [b"<p>x"]
 
 
-@pytest.mark.parametrize("pattern", ["absent", "absent/*.warc", "nosuch://x/*", "builtin:absent"])
+@pytest.mark.parametrize(
+    "pattern", ["absent", "absent/*.warc", "absent::x", "nosuch://x/*", "builtin:absent"]
+)
 def test_nothing_found(tmp_path: Path, pattern: str) -> None:
-    if ":" not in pattern:
+    if "absent" in pattern and "builtin" not in pattern:
         pattern = str(tmp_path / pattern)
     with pytest.raises(Exception, match=pattern.replace("*", r"\*")) as caught:
         discover([pattern])
     assert isinstance(caught.value, InputError) or pattern.startswith("builtin:")
+
+
+def names_of(*patterns: object) -> list[str]:
+    return [file.name for file in discover([str(pattern) for pattern in patterns])]
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    write(tmp_path, "real/b.html", "real/sub/c.html", "in/a.html")
+    (tmp_path / "in/b.html").symlink_to("../real/b.html")
+    (tmp_path / "in/folder").symlink_to("../real")
+    (tmp_path / "real/sub/round").symlink_to("..")
+    linked = ["a.html", "b.html", "folder/b.html", "folder/sub/c.html"]
+    assert names_of(tmp_path / "in") == names_of(f"{tmp_path}/in/**/*.html") == linked
+    assert names_of(f"{tmp_path}/in/*.html") == ["a.html", "b.html"]
+    assert names_of(f"{tmp_path}/in/*/*/c.html") == ["folder/sub/c.html"]
+    assert names_of(tmp_path / "in/b.html") == ["b.html"]
+    (found,) = discover([f"{tmp_path}/in/b.html"])
+    assert contents(list(read(found.path, default_settings()))) == [b"<p>x"]
+
+
+def test_what_is_there_wins_over_what_it_matches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "d[1].html", "d1.html", "a::b.html", "e[2]/x.html", "f/x[3]/y.html")
+    monkeypatch.chdir(tmp_path)
+    assert names_of("d[1].html") == ["d[1].html"]
+    assert names_of("d[1]*") == ["d1.html"]
+    assert names_of("e[2]") == ["x.html"]
+    assert names_of("f/*/y.html") == names_of("f/**/y.html") == ["x[3]/y.html"]
+    assert names_of("a::b.html") == names_of("a::*") == ["a::b.html"]
+    (found,) = discover(["a::b.html"])
+    for path in (found.path, "a::b.html"):
+        assert contents(list(read(path, default_settings()))) == [b"<p>x"]
+
+
+def test_what_is_passed_over_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl.zstd", "b.md", "c", "x/d.md", "e.md", "_f.html", ".git/x", ".git/y")
+    (tmp_path / "g.html").symlink_to("nowhere")
+    over = PassedOver()
+    assert [file.name for file in discover([str(tmp_path)], (), over)] == ["a.jsonl.zstd"]
+    assert str(over) == (
+        "1 neither file nor folder (g.html), 2 of a name that begins with . or _ (.git, _f.html), "
+        "4 of unknown suffix (b.md, c, e.md, ...)"
+    )
+    with pytest.raises(InputError, match=r"matches, only 1 of unknown suffix \(d.md\)"):
+        names_of(tmp_path / "x")
+
+
+def test_what_a_run_writes_is_no_input(tmp_path: Path) -> None:
+    write(tmp_path, "in/a.html", "in/out/extract/b.html", "in/out/c.html", "in/report.html")
+    (tmp_path / "way").symlink_to("in")
+    own = [f"{tmp_path}/in/out/extract", f"{tmp_path}/in/report.html"]
+    for pattern in ("in", "in/**/*.html", "way"):
+        over = PassedOver()
+        found = discover([f"{tmp_path}/{pattern}"], own, over)
+        assert [file.name for file in found] == ["a.html", "out/c.html"]
+        assert str(over) == ""
+    with pytest.raises(InputError, match=r"only 1 written by the run itself \(b.html\)"):
+        discover([f"{tmp_path}/in/out/extract/*.html"], own)
+    with fsspec.open("memory://own/extract/x.html", "wb") as file:
+        file.write(b"<p>x")
+    with pytest.raises(InputError, match=r"written by the run itself \(extract/x.html\)"):
+        discover(["memory://own"], ["memory://own/extract"])
+
+
+def test_a_folder_that_can_not_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "a.html", "closed/b.html")
+    listdir = os.listdir
+
+    def refused(path: str) -> list[str]:
+        if path.endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return listdir(path)
+
+    def untold(path: str) -> os.stat_result:
+        refused(os.path.dirname(path))
+        return status(path)
+
+    status = os.stat
+    monkeypatch.setattr(os, "listdir", refused)
+    for pattern in ("", "/*/*.html", "/**/*.html"):
+        with pytest.raises(InputError, match=r"can't be listed: .*Permission denied: .*closed"):
+            names_of(f"{tmp_path}{pattern}")
+    monkeypatch.setattr(os, "stat", untold)
+    with pytest.raises(InputError, match=r"can't be listed: .*Permission denied: .*closed"):
+        names_of(f"{tmp_path}/closed/b.html")
