@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numba
 
+from curation.filters.scratch import move_token
 from curation.text import characters as ch
 from curation.text.words import IS_WORD, STARTS_ALNUM, code_point
 
@@ -48,14 +49,9 @@ def keep_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
     for i in range(n):
         if not (tokens.flags[i] & STARTS_ALNUM and tokens.flags[i] & IS_WORD):
             continue
-        tokens.starts[kept] = tokens.starts[i]
-        tokens.ends[kept] = tokens.ends[i]
-        tokens.chars[kept] = tokens.chars[i]
-        tokens.flags[kept] = tokens.flags[i]
-        tokens.hashes[kept] = tokens.hashes[i]
-        tokens.lows[kept] = tokens.lows[i]
+        move_token(tokens, i, kept)
         tokens.before[kept] = total
-        total += tokens.chars[i]
+        total += tokens.chars[kept]
         kept += 1
     tokens.before[kept] = total
     return kept

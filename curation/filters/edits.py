@@ -1,8 +1,9 @@
 """Cut lines and citation marks out of texts, and keep what was cut.
 
-Lines are judged on the text as it was: by C4's rules, by RefinedWeb's, by the coverage of repeated
-n-grams, whichever the recipe switches on. Blank lines are never judged; where a cut would leave two
-of them together, one goes with the cut, and a text never begins or ends with them because of one.
+Lines are judged on the text as it was: as copies of passages, by C4's rules, by RefinedWeb's, by
+the coverage of n-grams that the lines but copies repeat, whichever the recipe switches on. Blank
+lines are never judged; where a cut would leave two of them together, one goes with the cut, and a
+text never begins or ends with them because of one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts, from_buffers
-from curation.filters import c4, dialects, line_ngrams, refinedweb, scratch
+from curation.filters import c4, copies, dialects, line_ngrams, refinedweb, scratch
 from curation.filters.settings import EditSettings
 from curation.filters.signals import Meter, load_tokens
 from curation.text import characters as ch
@@ -23,11 +24,12 @@ from curation.text.buffers import read_only
 from curation.text.lines import BREAKING, all_lines, last_character, strip_left, strip_right
 from curation.text.words import code_point
 
-#: Reasons by code: C4's lines, RefinedWeb's, repeated n-grams, citation marks.
+#: Reasons by code: C4's lines, RefinedWeb's, repeated n-grams, citation marks, copies.
 _REFINEDWEB = len(c4.REASONS)
 _LLAMA3 = _REFINEDWEB + len(refinedweb.REASONS)
 _CITATION = _LLAMA3 + 1
-REASONS = (*c4.REASONS, *refinedweb.REASONS, line_ngrams.REASON, c4.CITATION)
+_COPY = _CITATION + 1
+REASONS = (*c4.REASONS, *refinedweb.REASONS, line_ngrams.REASON, c4.CITATION, copies.REASON)
 
 _BREAK, _BREAKING = ch.BREAK, BREAKING
 _BRACKET = 0x5B
@@ -60,7 +62,9 @@ def edit(
         skip,
         meter.kit,
         (settings.c4, settings.refinedweb, settings.llama3),
+        copies.copies(settings.copies),
         scratch.allocate(most),
+        np.empty(most + 2, np.bool_),
         c4.scratch_line(most),
         np.empty(most + 2, np.float64),
         np.empty(most + 2, np.int64),
@@ -107,7 +111,9 @@ def _judge(data, a, b, end, k, wanted, kit, buffer, coverage):  # type: ignore[n
 
 
 @numba.njit(cache=True, nogil=True)
-def _find_cuts(data, offsets, skip, kit, wanted, space, buffer, coverage, counts):  # type: ignore[no-untyped-def]
+def _find_cuts(  # type: ignore[no-untyped-def]
+    data, offsets, skip, kit, wanted, rule, space, copied, buffer, coverage, counts
+):
     """Cuts [n, 4], in order: document, first byte and end byte in `data`, reason code."""
     room = len(offsets)
     for i in range(offsets[0], offsets[-1]):
@@ -120,15 +126,18 @@ def _find_cuts(data, offsets, skip, kit, wanted, space, buffer, coverage, counts
         begin, end = offsets[d], offsets[d + 1]
         if skip[d] or begin == end:
             continue
-        tokens = 0
+        # all breaks of Unicode, as the signals of C4 and RefinedWeb read them
+        lines = all_lines(data, begin, end, kit.properties, starts, ends)
+        any_copied = rule.wanted and copies.find_copies(
+            data, lines, kit.properties, rule, space, copied
+        )
         if wanted[2]:
             tokens, kinds = load_tokens(
                 data, begin, end, kit, space, dialects.DATATROVE, -1, none, none
             )
+            if any_copied:
+                tokens, kinds = copies.drop_tokens(tokens, space, copied)
             scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner)
-        # all breaks of Unicode, as the signals of C4 and RefinedWeb read them
-        lines = all_lines(data, begin, end, kit.properties, starts, ends)
-        if wanted[2]:
             line_ngrams.cover_lines(tokens, space, lines, kit.line_ngrams, coverage, counts)
         first = n
         blank = True  # the last kept line is blank, or nothing is kept yet
@@ -140,7 +149,10 @@ def _find_cuts(data, offsets, skip, kit, wanted, space, buffer, coverage, counts
                 blank = True
                 k += 1
                 continue
-            code = _judge(data, a, b, end, k, wanted, kit, buffer, coverage)
+            if any_copied and copied[k]:
+                code = _COPY
+            else:
+                code = _judge(data, a, b, end, k, wanted, kit, buffer, coverage)
             if code < 0:
                 blank = False
                 if wanted[0] and kit.c4_limits.citations:

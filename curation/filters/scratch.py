@@ -166,6 +166,17 @@ def fill_tokens(data, n, properties, lower, tokens):  # type: ignore[no-untyped-
     tokens.before[n] = total
 
 
+@numba.njit(inline="always")
+def move_token(tokens, i, to):  # type: ignore[no-untyped-def]
+    """Put what describes token i in the place of token `to`, the characters before aside."""
+    tokens.starts[to] = tokens.starts[i]
+    tokens.ends[to] = tokens.ends[i]
+    tokens.chars[to] = tokens.chars[i]
+    tokens.flags[to] = tokens.flags[i]
+    tokens.hashes[to] = tokens.hashes[i]
+    tokens.lows[to] = tokens.lows[i]
+
+
 @numba.njit(cache=True, nogil=True)
 def load_segments(data, begin, end, properties, lower, tokens):  # type: ignore[no-untyped-def]
     """Find and describe the words and symbols of a text, as `segment` and `fill_tokens` do one

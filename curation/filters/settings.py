@@ -146,12 +146,28 @@ class Exemption(Settings):
     rules: tuple[str, ...] = Field(description="families (`gopher`) or rules (`gopher.stop_words`)")
 
 
+class CopySettings(Settings):
+    """Copies of passages within a document, all but the first of which are cut."""
+
+    min_characters: int = Field(
+        ge=1, description="characters of the shortest passage, white space aside"
+    )
+    characters_per_letter: int = Field(
+        ge=1, description="characters that a letter of Han, kana or bopomofo counts as"
+    )
+    max_share: Share = Field(
+        description="share of a document's characters in copies beyond which it stays as it is, "
+        "for the rules on repetition to judge"
+    )
+
+
 class EditSettings(Settings):
     """Which lines are cut out of documents before they are measured."""
 
     c4: bool = Field(description="lines and citations as C4 cuts them (limits in signals.c4)")
     refinedweb: bool = Field(description="interface remains (limits in signals.refinedweb)")
     llama3: bool = Field(description="lines of repeated n-grams (limits in signals.line_ngrams)")
+    copies: CopySettings | None = Field(description="passages held again; null: they stay")
 
 
 class PersonalData(Settings):

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.filters.edits import Edited, edit
-from curation.filters.settings import EditSettings, FilterSettings, default_settings
+from curation.filters.settings import CopySettings, EditSettings, FilterSettings, default_settings
 from curation.filters.signals import Meter
 
-_ALL = EditSettings(c4=True, refinedweb=True, llama3=True)
-_C4 = EditSettings(c4=True, refinedweb=False, llama3=False)
-_LLAMA3 = EditSettings(c4=False, refinedweb=False, llama3=True)
+_COPIES = CopySettings(min_characters=20, characters_per_letter=3, max_share=0.9)
+_ALL = EditSettings(c4=True, refinedweb=True, llama3=True, copies=_COPIES)
+_C4 = EditSettings(c4=True, refinedweb=False, llama3=False, copies=None)
+_LLAMA3 = EditSettings(c4=False, refinedweb=False, llama3=True, copies=None)
 SETTINGS: FilterSettings = default_settings()
 METER = Meter(SETTINGS.signals)
 

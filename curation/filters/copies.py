@@ -1,0 +1,143 @@
+"""Passages that a document holds again: both layouts of a page, a teaser, a quoted post.
+
+A passage is a run of lines, white space around them and blank lines aside, that equal lines further
+up which follow each other just so. The first of all copies stays. Gopher's rules would remove the
+document whole, though one copy of it is often a good text. The rule and its limits are ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from curation.filters.scratch import begin, move_token, number_tokens
+from curation.filters.settings import CopySettings
+from curation.filters.tables import intern
+from curation.text import characters as ch
+from curation.text.lines import strip_left, strip_right
+from curation.text.words import PRIME, SEED, code_point, finish
+
+REASON = "copies.passage"
+
+_SINGLE, _SPELLING, _SPACE = ch.SINGLE, ch.SPELLING, ch.SPACE
+
+
+class Copies(NamedTuple):
+    """Settings in the form kernels take."""
+
+    wanted: bool
+    min_characters: int
+    characters_per_letter: int
+    max_share: float
+
+
+def copies(settings: CopySettings | None) -> Copies:
+    """The settings as kernels take them; None wants no cuts."""
+    if settings is None:
+        return Copies(False, 0, 1, 0.0)
+    return Copies(True, settings.min_characters, settings.characters_per_letter, settings.max_share)
+
+
+@numba.njit(cache=True, nogil=True)
+def _hash(data, start, end):  # type: ignore[no-untyped-def]
+    h = SEED
+    for i in range(start, end):
+        h = (h ^ np.uint64(data[i])) * PRIME
+    return finish(h)
+
+
+@numba.njit(cache=True, nogil=True)
+def _characters(data, start, end, properties, rule):  # type: ignore[no-untyped-def]
+    """Characters but white space; a letter of Han, kana or bopomofo counts as several."""
+    n = 0
+    i = start
+    while i < end:
+        c, size = code_point(data, i)
+        held = properties[c]
+        if held & (_SINGLE | _SPELLING) == _SINGLE:
+            n += rule.characters_per_letter
+        elif not held & _SPACE:
+            n += 1
+        i += size
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[no-untyped-def]
+    """Fill copied[:lines]: whether each of `space.feeds` is part of a copy; return if any is.
+
+    A run is sought where the first of its lines stands first, so that every line is looked at
+    once: O(bytes).
+    """
+    starts, ends = space.feeds.starts, space.feeds.ends
+    place, firsts = space.lines.starts, space.grams.firsts  # of line j among all; of a kind of line
+    size, first = space.grams.counts, space.grams.at
+    stamp, mask = begin(space.interner, lines)
+    table = space.interner
+    n = 0  # lines that are not blank
+    kinds = 0
+    total = 0
+    for k in range(lines):
+        copied[k] = False
+        a = strip_left(data, starts[k], ends[k], properties)
+        b = strip_right(data, a, ends[k], properties)
+        if a == b:
+            continue
+        h = _hash(data, a, b)
+        kind = intern(h, table.keys, table.ids, table.stamps, stamp, mask, kinds)
+        if kind == kinds:
+            firsts[kind] = n
+            size[kind] = _characters(data, a, b, properties, rule)
+            kinds += 1
+        first[n] = kind
+        place[n] = k
+        total += size[kind]
+        n += 1
+    if kinds == n:
+        return False
+    lost = _mark_runs(n, first, firsts, size, place, rule.min_characters, copied)
+    if lost <= rule.max_share * total:
+        return lost > 0
+    copied[:lines] = False
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def _mark_runs(n, kind, firsts, size, place, least, copied):  # type: ignore[no-untyped-def]
+    """Mark the lines of all runs that are long enough; return their characters."""
+    lost = 0
+    j = 0
+    while j < n:
+        source = firsts[kind[j]]
+        if source == j:
+            j += 1
+            continue
+        begin_run = j
+        length = 0
+        while j < n and kind[j] == kind[source]:
+            length += size[kind[j]]
+            j += 1
+            source += 1
+        if length >= least:
+            lost += length
+            for i in range(begin_run, j):
+                copied[place[i]] = True
+    return lost
+
+
+@numba.njit(cache=True, nogil=True)
+def drop_tokens(n, space, copied):  # type: ignore[no-untyped-def]
+    """Leave out the tokens of copied lines; return how many are left, and how many kinds."""
+    tokens, lines = space.tokens, space.feeds
+    kept = 0
+    line = 0
+    for i in range(n):
+        while tokens.starts[i] >= lines.ends[line]:
+            line += 1
+        if copied[line]:
+            continue
+        move_token(tokens, i, kept)
+        kept += 1
+    return kept, number_tokens(kept, tokens, space.distinct, space.interner)
