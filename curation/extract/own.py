@@ -20,6 +20,7 @@ from curation.extract.limits import PageTooLargeError
 from curation.extract.markdown import markdown
 from curation.extract.model import Model, load
 from curation.extract.mojibake import mended
+from curation.extract.references import unescaped
 from curation.extract.scan import scan
 from curation.extract.settings import ExtractSettings
 from curation.extract.tables import Tables, tables_of
@@ -102,8 +103,15 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
         if len(text) < _ENOUGH * len(body):
             text, stated = body, True
     title = _fact(source, page, s.TITLE)
+    if not _has_code(page):
+        text, title = unescaped(text, title)
     language = _fact(source, page, s.LANGUAGE).lower()
     return Result(text, title, language[:20], made.code_languages, stated)
+
+
+def _has_code(page: s.Page) -> bool:
+    """Whether a page has listings or code in its text."""
+    return bool((page.b_flags & s.PRE).any() or (page.a_kind >= s.CODE_ON).any())
 
 
 def _fact(source: bytes, page: s.Page, slot: int) -> str:
