@@ -194,12 +194,40 @@ def _dates(column: pa.Array) -> pa.Array:
     return pc.cast(column, options=pc.CastOptions(target, allow_time_truncate=True))
 
 
-def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[dict[str, Any]]:
+_Row = tuple[dict[str, Any], str]  # values, and what was mended
+
+
+def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[_Row]:
     for name in settings.date_columns:
         if (place := batch.schema.get_field_index(name)) >= 0:
             batch = batch.set_column(place, name, _dates(batch.column(place)))
-    rows: list[dict[str, Any]] = batch.to_pylist()
-    return rows
+    try:
+        return [(row, "") for row in batch.to_pylist()]
+    except UnicodeDecodeError:
+        rows = (batch.slice(i, 1) for i in range(batch.num_rows))
+        return [_row_of_bad_utf8(row, settings) for row in rows]
+
+
+def _row_of_bad_utf8(row: pa.RecordBatch, settings: ReaderSettings) -> _Row:
+    """A row in which strings may be none: the text's bytes, whose encoding is found out later."""
+    mended, values = "", {}
+    for name in row.schema.names:
+        try:
+            values[name] = row[name][0].as_py()
+        except UnicodeDecodeError:
+            content = _bytes_of(row[name])
+            is_text = name in (*settings.text_columns, *settings.html_columns)
+            values[name] = content if is_text else content.decode("utf-8", "replace")
+            mended = "parquet.bad_utf8"
+    return values, mended
+
+
+def _bytes_of(column: pa.Array) -> bytes:
+    """The bytes of the one string of a column; none of a list or other nested value."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    value = column[0]
+    return value.as_buffer().to_pybytes() if hasattr(value, "as_buffer") else b""
 
 
 def _columns(file: pq.ParquetFile, settings: ReaderSettings) -> list[str]:
@@ -238,8 +266,8 @@ def read_parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
         row = first
         try:
             for batch in file.iter_batches(_ROWS, [group], columns):
-                for values in _rows(batch, settings):
-                    yield row_event(values, row, settings, "parquet")
+                for values, mended in _rows(batch, settings):
+                    yield row_event(values, row, settings, "parquet", mended)
                     row += 1
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             detail = f"rows {row} to {first + rows - 1}: {error}"
@@ -256,6 +284,7 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
         if row < first + rows:
             table = file.read_row_group(group, _columns(file, settings)).slice(row - first, 1)
             (batch,) = table.combine_chunks().to_batches()
-            return row_event(_rows(batch, settings)[0], row, settings, "parquet")
+            values, mended = _rows(batch, settings)[0]
+            return row_event(values, row, settings, "parquet", mended)
         first += rows
     return None

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from curation.errors import InputError
-from curation.readers import Damage, Page, read, read_at
+from curation.readers import Damage, Page, decode_text, read, read_at
 from tests.readers.archives import default_settings
 from tests.readers.test_archives import check_places, contents, events_of
 
@@ -169,3 +169,32 @@ def test_parquet_dates(
     events = list(read(str(path), default_settings()))
     assert [e.date for e in events if isinstance(e, Page)] == dates
     check_places(path, events)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str
+)
+def test_strings_that_are_no_utf8(tmp_path: Path, kind: pa.DataType) -> None:
+    """Each costs at most its own row, and its bytes are decoded as those of any page."""
+    texts = [f"text {i} ä".encode() for i in range(1000)]
+    texts[256] = "Grüße aus Köln und die schönsten Straßen der Städte".encode("latin-1")
+    urls = [*([b"http://site.example/"] * 999), b"http://site.example/\xff"]
+    wide = kind == pa.large_string()
+    held = pa.array(texts, pa.large_binary() if wide else pa.binary())
+    plain = pa.large_string() if wide else pa.string()
+    text = pa.Array.from_buffers(plain, len(held), held.buffers())
+    if pa.types.is_dictionary(kind):
+        text = pa.DictionaryArray.from_arrays(pa.array(range(1000), pa.int32()), text)
+    held = pa.array(urls)
+    url = pa.Array.from_buffers(pa.string(), len(held), held.buffers())
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"text": text, "url": url}), path)
+    events = list(read(str(path), default_settings()))
+    assert contents(events) == texts
+    pages = [event for event in events if isinstance(event, Page)]
+    mended = [page for page in pages if page.mended]
+    assert [page.offset for page in mended] == [256, 999]
+    assert {page.mended for page in mended} == {"parquet.bad_utf8"}
+    assert decode_text(mended[0].content, mended[0].charset)[0].startswith("Grüße aus Köln")
+    assert mended[1].url == "http://site.example/\ufffd"
+    check_places(path, [pages[0], *mended])
