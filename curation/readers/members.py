@@ -336,11 +336,14 @@ def zstd_pieces(
 
     at = offset
     while head := buffered.fetch(at, 8):
-        if _SKIPPABLE.match(head) and len(head) == 8:
-            at += 8 + int.from_bytes(head[4:], "little")
-            continue
         start = at
-        if not head.startswith(ZSTD_MAGIC):
+        if _SKIPPABLE.match(head):
+            at, problem, certain = _skippable(buffered, start)
+            if not problem:
+                continue
+            yield Break(start, "zstd.corrupt", problem)
+            found = _next_member(buffered, ZSTD_MAGIC, start + 1, certain, trial)
+        elif not head.startswith(ZSTD_MAGIC):
             found = yield from _gap(buffered, start, "zstd", ZSTD_MAGIC, trial)
         else:
             yield Start(start)
@@ -360,6 +363,20 @@ def zstd_pieces(
         if found is None:
             return
         at = found
+
+
+def _skippable(raw: RawFile, start: int) -> tuple[int, str, int]:
+    """The end of the skippable frame at `start`, what is wrong with it, and the first place behind
+    its beginning where any member is believed: a dictionary may be one itself."""
+    head = raw.fetch(start, 8)
+    end = start + 8 + int.from_bytes(head[4:], "little")
+    if len(head) < 8 or not raw.fetch(end - 1, 1):
+        certain = end if head.startswith(_DICTIONARY) else start + 1
+        return end, "the file ends inside a skippable frame", certain
+    follows = raw.fetch(end, 4)
+    if is_zstd(follows) or _SKIPPABLE.match(follows) or not follows.strip(_PADDING):
+        return end, "", end
+    return end, "no frame begins where a skippable frame ends", end
 
 
 class _Buffered(RawFile):

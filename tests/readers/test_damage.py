@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from tests.readers.archives import (
     page_body,
     sample,
     warc_record,
+    zstd_with_dictionary,
 )
 from tests.readers.test_archives import check_places, contents, events_of
 
@@ -213,3 +215,35 @@ def test_read_is_lazy(tmp_path: Path) -> None:
     events = read(str(path), default_settings())
     page = next(events)
     assert isinstance(page, Page) and read_at(str(path), page.offset, default_settings()) == page
+
+
+@pytest.mark.parametrize("wrong", [10**6, 2**32 - 1, 5])
+@pytest.mark.parametrize("place", [0, 2, 3])
+def test_skippable_frame_of_wrong_length(tmp_path: Path, place: int, wrong: int) -> None:
+    """Nothing ends unseen, and no frame behind it is lost."""
+    compress = zstandard.ZstdCompressor().compress
+    frames = [compress(warc_record(i, http_response(page_body(i)))) for i in range(3)]
+    frames.insert(place, b"\x50\x2a\x4d\x18" + wrong.to_bytes(4, "little") + b"metadata")
+    data = b"".join(frames)
+    for padding in (b"", b"\0\0\r\n"):
+        events = events_of(tmp_path, data + padding, "x.warc.zst")
+        assert contents(events) == [page_body(i) for i in range(3)]
+        (damage,) = (event for event in events if isinstance(event, Damage))
+        assert (damage.offset, damage.reason) == (len(b"".join(frames[:place])), "zstd.corrupt")
+        check_places(tmp_path / "x.warc.zst", events)
+        right = data.replace(wrong.to_bytes(4, "little") + b"meta", b"\x08\0\0\0meta")
+        assert len(events_of(tmp_path, right + padding, "x.warc.zst")) == 3
+    kept = data.replace(b"\x50\x2a", b"\x5d\x2a")  # a dictionary that is none
+    assert contents(events_of(tmp_path, kept, "x.warc.zst")) == [page_body(i) for i in range(3)]
+
+
+@pytest.mark.parametrize("wrong", [10**6, 5])
+def test_dictionary_frame_of_wrong_length(tmp_path: Path, wrong: int) -> None:
+    records = [warc_record(i, http_response(page_body(i, 3000))) for i in range(4)]
+    frames = zstd_with_dictionary(records, compress_dictionary=True)
+    frames[0] = frames[0][:4] + wrong.to_bytes(4, "little") + frames[0][8:]
+    events = events_of(tmp_path, b"".join(frames), "x.warc.zst")
+    reasons = [event.reason for event in events if isinstance(event, Damage)]
+    assert reasons[0] == "zstd.corrupt"
+    if wrong > 5:
+        assert contents(events) == [page_body(i, 3000) for i in range(4)]
