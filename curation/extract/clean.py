@@ -9,9 +9,14 @@ import numpy as np
 import regex
 
 # Characters that carry no text: C0 and C1 controls but tab and newline, the byte-order mark,
-# zero-width space, soft hyphen, word joiner, interlinear marks, and lone private-use icons. The
-# zero-width joiners stay: Persian, Hindi and emoji need them.
-_DEBRIS = regex.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u2060\ufeff\ufff9-\ufffb]")
+# zero-width space, soft hyphen, word joiner, invisible operators, interlinear marks. Of the
+# zero-width joiners, which Persian, Hindi and emoji need, those that follow nothing: editors put
+# one into each empty paragraph. Marks of direction and fillers on lines of nothing else.
+_DEBRIS = regex.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u2060-\u2064\ufeff\ufff9-\ufffb]"
+    r"|(?<![^\s\u200b\ufeff])[\u200c\u200d]+"
+    r"|(?m:^(?:[^\S\n]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2800\u3164\ufeff])+$)"
+)
 # A form feed or vertical tab ends a line, too, unless it stands beside the end of one.
 _LINE_ENDS = regex.compile(r"\r\n?|\u2028|\u2029|\x85|(?<![\n\r\x0b\x0c])[\x0b\x0c]++(?![\n\r])")
 _BLANK_LINES = regex.compile(r"\n{3,}")

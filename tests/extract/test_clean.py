@@ -44,3 +44,18 @@ def test_many_blanks_take_time_by_their_number() -> None:
 )
 def test_form_feeds_separate(text: str, made: str) -> None:
     assert clean(text) == made
+
+
+@pytest.mark.parametrize(
+    "text, made",
+    [
+        ("one\n\u200d\ntwo", "one\n\ntwo"),  # as editors fill empty paragraphs
+        ("\u200d\u200cone \u200b\u200dtwo", "one two"),
+        ("one\n\u200e \u200f\n \u3164\n\u2800\ntwo", "one\n\ntwo"),
+        ("sin\u2061(x)", "sin(x)"),
+        ("\u0d28\u0d4d\u200d \u0645\u06cc\u200c\u062e", None),  # Malayalam, Persian
+        ("\U0001f469\u200d\U0001f4bb \u200fone", None),
+    ],
+)
+def test_what_cannot_be_seen_goes_unless_it_joins(text: str, made: str | None) -> None:
+    assert clean(text) == (text if made is None else made)
