@@ -16,46 +16,17 @@ from curation.dedup.characters import (
     SPACE,
     WORD,
 )
+from curation.text.words import code_point
 
 _BLANK = np.uint8(0x20)
 _ZERO = np.uint8(0x30)
 
 
-@numba.njit(inline="always")
-def _size(first):  # type: ignore[no-untyped-def]
-    """Bytes of the UTF-8 sequence with this first byte."""
-    if first < 0x80:
-        return 1
-    if first < 0xE0:
-        return 2
-    return 3 if first < 0xF0 else 4
-
-
-@numba.njit(inline="always")
-def _code_point(data, i, size):  # type: ignore[no-untyped-def]
-    if size == 1:
-        return np.int64(data[i])
-    if size == 2:
-        return np.int64(data[i] & 0x1F) << 6 | np.int64(data[i + 1] & 0x3F)
-    if size == 3:
-        return (
-            np.int64(data[i] & 0x0F) << 12
-            | np.int64(data[i + 1] & 0x3F) << 6
-            | np.int64(data[i + 2] & 0x3F)
-        )
-    return (
-        np.int64(data[i] & 0x07) << 18
-        | np.int64(data[i + 1] & 0x3F) << 12
-        | np.int64(data[i + 2] & 0x3F) << 6
-        | np.int64(data[i + 3] & 0x3F)
-    )
-
-
 @numba.njit(cache=True, nogil=True)
 def _skip_digits(data, i, end, kind):  # type: ignore[no-untyped-def]
     while i < end:
-        size = _size(data[i])
-        if kind[_code_point(data, i, size)] & KIND != NUMBER:
+        point, size = code_point(data, i)
+        if kind[point] & KIND != NUMBER:
             break
         i += size
     return i
@@ -66,8 +37,8 @@ def _skip_number(data, i, end, kind):  # type: ignore[no-untyped-def]
     """End of the number that starts at the digit data[i]: digits[separator digits]."""
     i = _skip_digits(data, i, end, kind)
     if i < end:
-        size = _size(data[i])
-        if kind[_code_point(data, i, size)] & SEPARATOR:
+        point, size = code_point(data, i)
+        if kind[point] & SEPARATOR:
             after = _skip_digits(data, i + size, end, kind)
             if after > i + size:
                 return after
@@ -102,8 +73,7 @@ def write_tokens(  # type: ignore[no-untyped-def]
     before = SPACE
     i = start
     while i < end:
-        size = _size(data[i])
-        point = _code_point(data, i, size)
+        point, size = code_point(data, i)
         what = kind[point] & KIND
         if what in (SPACE, DELETE):
             before = SPACE if what == SPACE else before
@@ -146,8 +116,7 @@ def write_normalized(  # type: ignore[no-untyped-def]
     last = 0  # end of what is not white space
     i = start
     while i < end:
-        size = _size(data[i])
-        point = _code_point(data, i, size)
+        point, size = code_point(data, i)
         what = kind[point] & KIND
         if what == SPACE:
             if o > 0 and not (collapse and o > last):
