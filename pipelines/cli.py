@@ -120,7 +120,11 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
         help="how keys travel between shards: as files that many tasks read, or by Beam's "
         "GroupByKey (default: files here, beam on a cluster); the results are the same",
     )
-    parser.add_argument("--fresh", action="store_true", help="start over instead of resuming")
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="start over instead of resuming; what an earlier recipe left goes, too",
+    )
     parser.add_argument(
         "--strict", action="store_true", help="stop at a stage that raises an alarm (exit code 1)"
     )

@@ -25,7 +25,15 @@ from curation.readers import InputFile, PassedOver, discover
 from curation.recipe import STAGES, Recipe, check_order
 from pipelines.engine.execute import Executor
 from pipelines.engine.files import SCRATCH, Folder, fingerprint
-from pipelines.engine.stage import MANIFEST, Shard, StageRun, set_aside_readers, stage_inputs
+from pipelines.engine.own import (
+    MANIFEST,
+    inner_stages,
+    is_stage,
+    refuse_foreign,
+    remove_stage,
+    with_inner,
+)
+from pipelines.engine.stage import Shard, StageRun, set_aside_readers, stage_inputs
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
 
@@ -33,6 +41,8 @@ from pipelines.named_files import check_named_files
 RECIPE_FILE = "recipe.yaml"
 #: What `pipelines.report` writes beside it.
 REPORT_PAGE, REPORT_DATA = "report.html", "report.json"
+#: What stands in these files when a run wrote them.
+_KNOWN_BY = {REPORT_PAGE: b"<title>Curation report", REPORT_DATA: b'"funnel"'}
 _LOCK = ".lock"
 #: What a run, and `curate withdraw`, may write to a run folder.
 _OWN = (*STAGES, "withdrawn", RECIPE_FILE, REPORT_PAGE, REPORT_DATA, _LOCK, SCRATCH)
@@ -178,10 +188,11 @@ def run_plan(
     """
     manifests: dict[str, dict[str, Any]] = {}
     with locked(work.output):
+        _refuse_foreign(work, fresh)
         if fresh:
-            for stage in work.stages:
+            for stage in _made_anew(work):
                 set_aside_readers(work.output / stage, _stage_folders(work))
-                work.output.remove(stage)
+                remove_stage(work.output / stage)
         _write_recipe(work)
         for name in (REPORT_PAGE, REPORT_DATA):
             work.output.remove(name)  # of what the folder held before
@@ -197,6 +208,35 @@ def run_plan(
                 _check_alarms(manifests[stage])
             inputs = ((work.output / stage).url,)
     return manifests
+
+
+def _made_anew(work: Plan) -> list[str]:
+    """Stages that `--fresh` removes: those to run and, with all of a recipe, those not in it."""
+    whole = work.stages == work.recipe.stages
+    return [*work.stages, *(_stale(work.output, work.recipe.stages) if whole else ())]
+
+
+def _refuse_foreign(work: Plan, fresh: bool) -> None:
+    """Raise ConfigError where a file would be overwritten or removed that no run wrote.
+
+    A stage that is complete is looked at when it turns out that it must be done anew.
+    """
+    for stage in _made_anew(work) if fresh else work.stages:
+        for folder in with_inner(work.output / stage):
+            if fresh or not folder.exists(MANIFEST):
+                refuse_foreign(folder)
+    for name in (RECIPE_FILE, *_KNOWN_BY):
+        if work.output.exists(name) and not _by_a_run(name, work.output.read_bytes(name)):
+            raise ConfigError(
+                f"{work.output.shown}/{name}: no run wrote this, and a run writes one; "
+                "move it away, or give another --output"
+            )
+
+
+def _by_a_run(name: str, data: bytes) -> bool:
+    if not data.strip(b"\0"):  # damaged
+        return True
+    return _KNOWN_BY[name] in data if name in _KNOWN_BY else _whole_recipe(data) is not None
 
 
 def _stage_folders(work: Plan) -> tuple[Folder, ...]:
@@ -274,7 +314,6 @@ def stage_run(
         shards,
         also,
         work.files if stage == "extract" else (),
-        work.recipe.mixes if stage in ("mix", "tokenize") and not mix else (),
         _stage_folders(work),
         str(work.passed_over) if stage == "extract" else "",
     )
@@ -290,9 +329,7 @@ def _manifest_key(run: StageRun) -> str | None:
 def _write_recipe(work: Plan) -> None:
     content = work.recipe.model_dump(mode="json", by_alias=True, exclude={"inputs"})
     content["inputs"] = []
-    # Some stages of a recipe, run on their own, don't change the order in which a run is read.
-    whole = set(work.stages) <= set(work.recipe.stages)
-    content["stages"] = list(work.recipe.stages if whole else work.stages)
+    content["stages"] = _stages_of_run(work)
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
     data = text.encode()
     if not work.output.exists(RECIPE_FILE) or work.output.read_bytes(RECIPE_FILE) != data:
@@ -300,6 +337,15 @@ def _write_recipe(work: Plan) -> None:
             os.makedirs(work.output.path(), exist_ok=True)
         work.output.write_bytes(RECIPE_FILE, data)
         work.output.remove(".work")
+
+
+def _stages_of_run(work: Plan) -> list[str]:
+    """The recipe's stages, also where only some are run, and any other that is asked for."""
+    if set(work.stages) <= set(work.recipe.stages):
+        return list(work.recipe.stages)
+    if work.stages[0] == STAGES[0]:
+        return list(work.stages)
+    return [s for s in STAGES if s in work.stages or s in work.recipe.stages]
 
 
 @contextlib.contextmanager
@@ -345,23 +391,60 @@ def _is_at(file: IO[str], path: str) -> bool:
 def load_run(directory: str) -> tuple[Folder, list[str]]:
     """A run folder and its complete stages in order; those of named mixes (`mix/annealing`) last.
 
-    Raises ConfigError when it is none.
+    The stages and mixes are those of the recipe in the folder: what an earlier run with another one
+    left is no part of it. Raises ConfigError when it is no run folder.
     """
     folder = Folder(directory.rstrip("/") or "/")
     if not directory.strip() or not folder.exists():
         raise ConfigError(f"{directory or 'an empty path'}: no such run folder")
-    order: Sequence[str] = STAGES
-    mixes: list[str] = []
-    if folder.exists(RECIPE_FILE):
-        recipe = yaml.safe_load(folder.read_bytes(RECIPE_FILE))
-        order, mixes = recipe["stages"], sorted(recipe["mix"].get("mixes", {}))
+    order, mixes = _stages_and_mixes(folder)
     stages = [s for s in order if (folder / s).exists(MANIFEST)]
-    stages += [s for s in STAGES if s not in stages and (folder / s).exists(MANIFEST)]
     branches = [f"{stage}/{mix}" for mix in mixes for stage in ("mix", "tokenize")]
     stages += [s for s in branches if (folder / s).exists(MANIFEST)]
     if not stages:
         raise ConfigError(f"{directory}: holds no complete stage")
     return folder, stages
+
+
+def run_recipe(folder: Folder) -> dict[str, Any]:
+    """The recipe in a run folder, with every value. Raises ConfigError when it is damaged."""
+    recipe = _whole_recipe(folder.read_bytes(RECIPE_FILE))
+    if recipe is None:
+        raise ConfigError(
+            f"{folder.shown}/{RECIPE_FILE}: damaged; the run's command writes it again"
+        )
+    return recipe
+
+
+def _whole_recipe(data: bytes) -> dict[str, Any] | None:
+    """A recipe with every section, as a run writes it, or None."""
+    try:
+        recipe = yaml.safe_load(data)
+    except yaml.YAMLError:
+        return None
+    return recipe if isinstance(recipe, dict) and {"stages", *STAGES} <= recipe.keys() else None
+
+
+def _stages_and_mixes(folder: Folder) -> tuple[Sequence[str], list[str]]:
+    """Those of the recipe in a run folder."""
+    if not folder.exists(RECIPE_FILE):
+        return STAGES, []
+    recipe = run_recipe(folder)
+    return recipe["stages"], sorted(recipe["mix"].get("mixes", {}))
+
+
+def stale_stages(folder: Folder) -> list[str]:
+    """Stages and named mixes in a run folder that its recipe does not have: an earlier run's."""
+    return _stale(folder, *_stages_and_mixes(folder))
+
+
+def _stale(folder: Folder, stages: Sequence[str], mixes: Sequence[str] = ()) -> list[str]:
+    stale = [s for s in STAGES if s not in stages and is_stage(folder / s)]
+    for stage in ("mix", "tokenize"):
+        if stage not in stale:
+            inner = inner_stages(folder / stage)
+            stale += [f"{stage}/{mix}" for mix in inner if mix not in mixes]
+    return stale
 
 
 def stage_before(stage: str, stages: Sequence[str]) -> str | None:

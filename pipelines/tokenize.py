@@ -23,8 +23,9 @@ from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import concatenated, key_ranges, read_range, write_run
 from pipelines.engine.files import Folder
+from pipelines.engine.own import MANIFEST
 from pipelines.engine.shards import TableWriter, Tally, add_counts, read_batches
-from pipelines.engine.stage import MANIFEST, Shard, StageRun
+from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import column_names, shard_tasks
 from pipelines.mix import saved_tokens

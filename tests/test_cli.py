@@ -165,7 +165,7 @@ def test_a_run_that_fails_reports_what_is_complete(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["run", "llama3", "--input", text, "--output", out, "--workers", "1"]
     curate_well([*arguments, "--stages", "extract"])
-    (out / "report.html").write_text("of another run")
+    (out / "report.html").write_text("<title>Curation report: of another run</title>")
     documents = out / "extract" / "documents"
     (written,) = documents.iterdir()
     written.write_bytes(b"x" * written.stat().st_size)

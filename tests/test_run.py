@@ -6,14 +6,18 @@ import fcntl
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pipelines.run
 from curation.errors import ConfigError
 from curation.recipe import load
+from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
-from pipelines.run import locked, plan
+from pipelines.report.collect import collect
+from pipelines.report.render import render
+from pipelines.run import load_run, locked, plan, run_plan
 
 
 @pytest.mark.parametrize(
@@ -88,3 +92,72 @@ def test_a_run_inside_its_input_does_not_read_itself(tmp_path: Path) -> None:
         assert [file.name for file in work.files] == ["a.txt"]
         shutil.rmtree(place)
         tmp_path.mkdir(exist_ok=True)
+
+
+def run_of(output: Path, crawl: Path, *settings: str, fresh: bool = False) -> dict[str, Any]:
+    """Run two stages of a recipe here and now; the facts of its report."""
+    recipe = load("llama3", ["stages=[extract, dedup-urls]", *settings])
+    with Executor(parse_beam_args([], 0)) as executor:
+        run_plan(plan(recipe, str(output), [str(crawl)]), executor, fresh)
+    return collect(str(output))
+
+
+def crawl_in(folder: Path) -> Path:
+    crawl = folder / "crawl.jsonl"
+    crawl.write_text('{"text": "A page of some words.", "url": "http://a.example/"}\n')
+    return crawl
+
+
+def stages(facts: dict[str, Any]) -> list[str]:
+    return [entry["stage"] for entry in facts["funnel"]]
+
+
+def test_the_report_shows_the_stages_of_the_last_recipe(tmp_path: Path) -> None:
+    crawl, output = crawl_in(tmp_path), tmp_path / "out"
+    assert stages(run_of(output, crawl)) == ["extract", "dedup-urls"]
+    old = (output / "dedup-urls" / "manifest.json").read_text()
+    for mix in ("mix/late", "tokenize/late"):  # a named mix of then
+        (output / mix / "shards").mkdir(parents=True)
+        (output / mix / "manifest.json").write_text(old)
+    facts = run_of(output, crawl, "stages=[extract]")
+    assert stages(facts) == ["extract"]
+    assert facts["stale"] == ["dedup-urls", "mix/late", "tokenize/late"]
+    assert "dedup-urls" in render(facts)
+    assert (output / "dedup-urls" / "manifest.json").read_text() == old
+    assert load_run(str(output))[1] == ["extract"]
+    # Taken up again, it is complete and counts.
+    assert run_of(output, crawl)["stale"] == ["mix/late", "tokenize/late"]
+
+
+def test_fresh_removes_stages_of_an_earlier_recipe(tmp_path: Path) -> None:
+    crawl, output = crawl_in(tmp_path), tmp_path / "out"
+    run_of(output, crawl)
+    mine = output / "mix" / "notes.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    facts = run_of(output, crawl, "stages=[extract]", fresh=True)
+    assert (stages(facts), facts["stale"]) == (["extract"], [])
+    assert not (output / "dedup-urls").exists()
+    assert mine.exists()
+
+
+@pytest.mark.parametrize("name", ["extract/notes.txt", "recipe.yaml", "report.html", "report.json"])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_files_of_others_are_named_before_anything_is_done(
+    tmp_path: Path, name: str, fresh: bool
+) -> None:
+    crawl, output = crawl_in(tmp_path), tmp_path / "out"
+    (output / "extract").mkdir(parents=True)
+    (output / name).write_text("identify-language: {languages: [de]}\n")
+    with pytest.raises(ConfigError, match=f"{name}: no run wrote this"):
+        run_of(output, crawl, fresh=fresh)
+    assert sorted(str(p.relative_to(output)) for p in output.rglob("*") if p.is_file()) == [name]
+
+
+def test_a_damaged_recipe_of_a_run(tmp_path: Path) -> None:
+    crawl, output = crawl_in(tmp_path), tmp_path / "out"
+    run_of(output, crawl)
+    (output / "recipe.yaml").write_bytes(b"")
+    with pytest.raises(ConfigError, match=r"recipe.yaml: damaged"):
+        collect(str(output))
+    assert stages(run_of(output, crawl)) == ["extract", "dedup-urls"]

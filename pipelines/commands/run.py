@@ -15,8 +15,8 @@ from curation.recipe import load
 from pipelines.commands import INDEXED_STAGES
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
+from pipelines.engine.own import MANIFEST
 from pipelines.engine.progress import Lines, Mode, open_display
-from pipelines.engine.stage import MANIFEST
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel

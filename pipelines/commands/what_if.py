@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import yaml
 from rich.console import Console
 from rich.table import Table
 
@@ -25,8 +24,8 @@ from curation.filters.settings import FilterSettings, default_tree
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import count_tokens
 from pipelines.engine.files import Folder
-from pipelines.engine.stage import MANIFEST
-from pipelines.run import RECIPE_FILE, load_run
+from pipelines.engine.own import MANIFEST
+from pipelines.run import RECIPE_FILE, load_run, run_recipe
 
 T = TypeVar("T")
 
@@ -101,7 +100,7 @@ def filter_tree(folder: Folder) -> dict[str, Any]:
     """
     settings: dict[str, Any] = (folder / _STAGE).read_json(MANIFEST)["settings"]
     if folder.exists(RECIPE_FILE):
-        recipe = yaml.safe_load(folder.read_bytes(RECIPE_FILE))
+        recipe = run_recipe(folder)
         if recipe.get(_STAGE) == settings:
             return recipe[_STAGE]  # type: ignore[no-any-return]
     return settings
@@ -212,9 +211,7 @@ def _tokens_per_character(folder: Folder, place: Folder, sources: Sequence[Sourc
     Each file weighs as many documents as it holds.
     """
     kept = [s for s in sources if s.name.startswith("documents/") and s.rows]
-    settings = TokenizeSettings.model_validate(
-        yaml.safe_load(folder.read_bytes(RECIPE_FILE))["tokenize"]
-    )
+    settings = TokenizeSettings.model_validate(run_recipe(folder)["tokenize"])
     chosen = _spread(kept, _COUNTED_FILES)
     tokens = characters = 0.0
     for number, source in enumerate(chosen):

@@ -16,8 +16,8 @@ from curation.filters.rules import NamedRule, RuleBook
 from pipelines.commands.what_if import run_settings
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import open_index
+from pipelines.engine.own import MANIFEST
 from pipelines.engine.shards import read_batches
-from pipelines.engine.stage import MANIFEST
 from pipelines.report.values import value_text
 from pipelines.run import load_run, stage_before
 

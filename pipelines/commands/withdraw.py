@@ -22,10 +22,10 @@ from curation.schema import REMOVED_FIELDS
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import index_files
+from pipelines.engine.own import MANIFEST, remove_stage
 from pipelines.engine.progress import open_display
 from pipelines.engine.runs import read_batches_of
 from pipelines.engine.shards import TableWriter, read_batches
-from pipelines.engine.stage import MANIFEST
 from pipelines.run import load_run, plan, run_plan
 
 _STAGES: dict[str, type[UrlDedupSettings] | type[DocumentDedupSettings]] = {
@@ -65,7 +65,7 @@ def withdraw(options: argparse.Namespace) -> int:
     runner = parse_beam_args(options.beam_args, options.workers)
     with open_display("quiet") as display, Executor(runner, display) as executor:
         for stage in _STAGES:
-            output.remove(stage)
+            remove_stage(output / stage)
             found = [(f / stage, i) for i, (f, s) in enumerate(runs) if stage in s]
             if not sum(_collect(output, stage, place, i, gone) for place, i in found):
                 continue

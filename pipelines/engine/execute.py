@@ -13,6 +13,7 @@ from curation.errors import ConfigError
 from pipelines.engine.files import Folder
 from pipelines.engine.jobs import Jobs
 from pipelines.engine.local import LocalPool
+from pipelines.engine.own import note_own
 from pipelines.engine.progress import Quiet
 from pipelines.engine.shuffle import Gathers
 from pipelines.engine.tasklist import write_task_list
@@ -115,6 +116,7 @@ class Executor:
         if not pending:
             return 0
         done = len(tasks) - len(pending)
+        note_own(folder, tasks=names)
         work = write_task_list(folder, step, pending)
         gathered = self.options.gathers and isinstance(step, Gathers)
         if not self.options.is_local:

@@ -166,6 +166,19 @@ class Folder:
             sizes = {e["name"].rsplit("/", 1)[-1]: e["size"] for e in found if e["type"] == "file"}
         return {name: size for name, size in sizes.items() if not name.startswith(".")}
 
+    def folders(self) -> list[str]:
+        """Names of the folders directly inside, sorted, hidden ones left out."""
+        if self.is_local:
+            try:
+                with os.scandir(self.path()) as entries:
+                    names = [e.name for e in entries if e.is_dir()]
+            except FileNotFoundError:
+                return []
+        else:
+            found = stores.listing(self.fs, self.path(), self.url)
+            names = [e["name"].rstrip("/").rsplit("/", 1)[-1] for e in found if e["type"] != "file"]
+        return sorted(name for name in names if not name.startswith("."))
+
     def tree(self) -> dict[str, int]:
         """Sizes of all files below, by name relative to this folder, in order of the names."""
         base = self.path()

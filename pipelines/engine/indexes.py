@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from curation.errors import ConfigError, InputError
 from pipelines.engine.files import Folder
-from pipelines.engine.stage import MANIFEST
+from pipelines.engine.own import MANIFEST
 
 INDEX = "index"
 

@@ -15,7 +15,7 @@ from curation import stores
 from curation.errors import InputError
 from curation.readers import InputFile
 from pipelines.engine.files import SCRATCH, Folder
-from pipelines.engine.stage import TIMINGS
+from pipelines.engine.own import TIMINGS
 
 #: Sizes, times and hashes of the input files, so that a resumed run need not read them again.
 KNOWN_INPUTS = f"{SCRATCH}/inputs.json"

@@ -18,13 +18,16 @@ from curation.readers import InputFile
 from curation.schema import COLUMN_TYPES, DOCUMENTS, fits
 from pipelines.engine.execute import Executor
 from pipelines.engine.files import SCRATCH, Folder, fingerprint
+from pipelines.engine.own import (
+    MANIFEST,
+    TIMINGS,
+    WAITING,
+    note_manifests,
+    refuse_foreign,
+    remove_own,
+)
 from pipelines.engine.shards import add_counts
 from pipelines.engine.tasks import Step, Task
-
-MANIFEST = "manifest.json"
-TIMINGS = "timings.json"
-#: Where the manifest of a stage waits whose input is being made anew: see `set_aside_readers`.
-WAITING = f"{SCRATCH}/{MANIFEST}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,6 @@ class StageRun:
     inputs: Sequence[Shard] = ()
     also: dict[str, Any] = field(default_factory=dict)  # other sections that the stage reads
     files: tuple[InputFile, ...] = ()  # raw input of the first stage
-    beside: tuple[str, ...] = ()  # folders inside this one that are not the stage's own
     others: tuple[Folder, ...] = ()  # stage folders of the same run
     passed_over: str = ""  # what lies beside the raw input and is not read
 
@@ -90,8 +92,13 @@ class StageRun:
         return manifest
 
     def begin(self) -> None:
-        """From here to `finish` the stage, and what was made of it, does not exist for others."""
+        """From here to `finish` the stage, and what was made of it, does not exist for others.
+
+        Raises ConfigError where files lie in its folder that no run wrote.
+        """
+        refuse_foreign(self.folder)
         set_aside_readers(self.folder, self.others)
+        note_manifests(self.folder)
         self.folder.remove(MANIFEST)
         self.folder.remove(WAITING)
         self.folder.remove(TIMINGS)
@@ -131,16 +138,12 @@ class StageRun:
             "files": files,
             **(extra or {}),
         }
-        self._remove_strays({*files, *(f"shards/{t.name}.json" for t in tasks)})
+        # What no record names an interrupted run wrote, for other inputs.
+        remove_own(self.folder, keep={*files, *names})
         self.folder.write_json(TIMINGS, self._seconds() | (timings or {}))
         self.folder.write_json(MANIFEST, manifest)
         self.folder.remove(SCRATCH)
         return manifest
-
-    def _remove_strays(self, known: set[str]) -> None:
-        """Remove outputs that no record names: an interrupted run wrote them for other inputs."""
-        own = (n for n in self.folder.tree() if n.split("/", 1)[0] not in (SCRATCH, *self.beside))
-        self.folder.each(self.folder.remove, [name for name in own if name not in known])
 
     def _seconds(self) -> dict[str, Any]:
         steps: dict[str, dict[str, float]] = {}

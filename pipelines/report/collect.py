@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow.compute as pc
 
 from pipelines.engine.files import Folder
+from pipelines.engine.own import MANIFEST, TIMINGS
 from pipelines.engine.shards import read_batches
-from pipelines.engine.stage import MANIFEST, TIMINGS
 from pipelines.engine.tasks import FRAMEWORK
-from pipelines.run import load_run, stage_before
+from pipelines.run import load_run, stage_before, stale_stages
 
 #: Removed documents shown per reason, and how much of their text.
 _EXAMPLES = 3
@@ -21,14 +21,21 @@ _EXAMPLE_SHARDS = 8
 
 
 def collect(directory: str) -> dict[str, Any]:
-    """Facts of a run: `run`, `recipe`, `funnel` (stages in order) and `problems` of its counts.
+    """Facts of a run: `run`, `recipe`, `funnel` (stages in order), `problems` of its counts, and
+    `stale`: stages that the folder holds of an earlier run with another recipe.
 
-    Raises InputError when the folder is no run.
+    Raises ConfigError when the folder is no run.
     """
     folder, stages = load_run(directory)
     funnel = [_stage(folder, stage) for stage in stages]
     recipe = (folder / stages[-1]).read_json(MANIFEST)["recipe"]
-    return {"run": folder.shown, "recipe": recipe, "funnel": funnel, "problems": _problems(funnel)}
+    return {
+        "run": folder.shown,
+        "recipe": recipe,
+        "funnel": funnel,
+        "problems": _problems(funnel),
+        "stale": stale_stages(folder),
+    }
 
 
 def _stage(folder: Folder, stage: str) -> dict[str, Any]:

@@ -44,6 +44,10 @@ def render(facts: dict[str, Any]) -> str:
         f"<h1>Curation report: {_e(facts['run'])}</h1>",
         f"<p>Recipe <b>{_e(recipe['name'])}</b> <span class=id>{_e(recipe['sha256'])}</span></p>",
         *(f"<p class=problem>Counts do not add up: {_e(p)}</p>" for p in facts["problems"]),
+        *(
+            f"<p>Of an earlier run with another recipe, and not shown: <code>{_e(s)}</code></p>"
+            for s in facts["stale"]
+        ),
         "<h2>Funnel</h2>",
         _funnel(facts["funnel"]),
     ]

@@ -41,6 +41,9 @@ def print_funnel(facts: dict[str, Any], console: Console) -> None:
     first = facts["funnel"][0]["counters"]
     if first.get("records"):
         console.print(_records(first), highlight=False)
+    if facts["stale"]:
+        names = ", ".join(facts["stale"])
+        console.print(f"[yellow]of an earlier run, not in this recipe:[/] {names}", highlight=False)
     for problem in facts["problems"]:
         console.print(f"[red]counts do not add up: {problem}")
 

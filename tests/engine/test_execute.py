@@ -22,7 +22,8 @@ def folder_in(tmp_path: Path) -> Folder:
 
 
 def runs(folder: Folder) -> list[str]:
-    return sorted(folder.read_bytes("log.txt").decode().split()) if folder.exists("log.txt") else []
+    log = folder.read_bytes(".log.txt") if folder.exists(".log.txt") else b""
+    return sorted(log.decode().split())
 
 
 @pytest.mark.parametrize("workers", [0, 2])

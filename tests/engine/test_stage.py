@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import BaseModel
 
-from curation.errors import InputError
+from curation.errors import ConfigError, InputError
 from curation.schema import DOCUMENTS
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
+from pipelines.engine.own import remove_stage
 from pipelines.engine.shards import read_batches
 from pipelines.engine.sources import content_fingerprints
 from pipelines.engine.stage import StageRun, set_aside_readers, stage_inputs
@@ -92,12 +94,78 @@ def test_stages_further_down_lose_their_mark_too(tmp_path: Path) -> None:
 
 
 def test_strays_of_an_interrupted_run_go(tmp_path: Path) -> None:
-    (tmp_path / "documents").mkdir()
-    (tmp_path / "documents" / "stray.txt").write_text("of a killed run with other inputs")
+    with Executor(parse_beam_args([], 0)) as executor:
+        run = stage(tmp_path, executor)
+        run.begin()
+        run.run(WriteName(), [*TASKS, Task("c.1", ()), Task("d", ())])
+        (tmp_path / "shards" / "c.1.json").unlink()  # killed before it was written
+        (tmp_path / "shards" / "d.json").write_bytes(b"")  # or before it was on the disk
+        finished(tmp_path, executor)
+        assert sorted(p.name for p in (tmp_path / "documents").iterdir()) == ["a.txt", "b.txt"]
+        assert sorted(p.name for p in (tmp_path / "shards").iterdir()) == ["a.json", "b.json"]
+        assert not (tmp_path / ".work").exists()
+        # Files of a complete stage, of which only the manifest tells.
+        (tmp_path / "shards" / "b.json").unlink()
+        run.begin()
+        run.run(WriteName(), TASKS[:1])
+        run.finish(TASKS[:1], INPUTS[:1])
+    assert [p.name for p in (tmp_path / "documents").iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("name", ["documents/a.txt", "notes.txt", "manifest.json", "shards/x.json"])
+def test_files_that_no_run_wrote_are_named_and_left(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{"name": "of something else"}')
+    with Executor(parse_beam_args([], 0)) as executor:
+        with pytest.raises(ConfigError, match=rf"{name}: no run wrote this"):
+            finished(tmp_path, executor)
+        with pytest.raises(ConfigError, match=rf"{name}: no run wrote this"):
+            remove_stage(Folder(str(tmp_path)))
+    assert path.exists()
+
+
+def test_a_stage_is_done_anew_around_what_file_managers_left(tmp_path: Path) -> None:
     with Executor(parse_beam_args([], 0)) as executor:
         finished(tmp_path, executor)
-    assert sorted(p.name for p in (tmp_path / "documents").iterdir()) == ["a.txt", "b.txt"]
-    assert not (tmp_path / ".work").exists()
+        for name in (".DS_Store", "Thumbs.db", "documents/desktop.ini", "documents/._a.txt"):
+            (tmp_path / name).write_bytes(b"")
+        finished(tmp_path, executor)
+    assert (tmp_path / "documents" / "desktop.ini").exists()
+
+
+def test_files_that_come_while_a_stage_runs_stay(tmp_path: Path) -> None:
+    with Executor(parse_beam_args([], 0)) as executor:
+        run = stage(tmp_path, executor)
+        run.begin()
+        run.run(WriteName(), TASKS)
+        (tmp_path / "documents" / "notes.txt").write_text("mine")
+        run.finish(TASKS, INPUTS)
+        assert (tmp_path / "documents" / "notes.txt").exists()
+        with pytest.raises(ConfigError, match=r"notes\.txt: no run wrote"):
+            run.begin()
+        assert run.complete(INPUTS)
+
+
+def test_a_stage_whose_scratch_was_removed_goes_on(tmp_path: Path) -> None:
+    with Executor(parse_beam_args([], 0)) as executor:
+        run = stage(tmp_path, executor)
+        run.begin()
+        run.run(WriteName(), TASKS)
+        shutil.rmtree(tmp_path / ".work")
+        run.begin()
+        assert run.run(WriteName(), TASKS) == 0
+
+
+def test_removing_a_stage_takes_those_inside(tmp_path: Path) -> None:
+    with Executor(parse_beam_args([], 0)) as executor:
+        for name in ("mix", "mix/late", "mix"):
+            finished(tmp_path / name, executor)  # the mix anew, beside what lies inside it
+        assert (tmp_path / "mix" / "late" / "documents" / "a.txt").exists()
+        for log in tmp_path.rglob(".log.txt"):
+            log.unlink()
+        remove_stage(Folder(str(tmp_path / "mix")))
+    assert not (tmp_path / "mix").exists()
 
 
 def test_an_incomplete_stage_does_not_exist(tmp_path: Path) -> None:

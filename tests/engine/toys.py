@@ -18,7 +18,7 @@ class WriteName:
     name: str = "shards"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        with open(folder.path("log.txt"), "a") as log:
+        with open(folder.path(".log.txt"), "a") as log:
             log.write(task.name + "\n")
         record = folder.write_bytes(f"documents/{task.name}.txt", task.name.encode())
         progress(2, 1)
