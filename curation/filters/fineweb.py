@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 
 from curation.filters.repetition import drop_blank, duplicate_pieces
 from curation.text import characters as ch
-from curation.text.lines import characters, ends_in_colon_mark
+from curation.text.lines import characters, ends_in_colon_mark, last_character
 from curation.text.words import code_point
 
-_TERMINAL = ch.TERMINAL
-_LF = 10
+_TERMINAL, _CLOSE = ch.TERMINAL, ch.CLOSE
+
+
+class LineEnds(NamedTuple):
+    """What counts as the end of a sentence besides terminal marks."""
+
+    quotes: bool  # `'` and `"`, as in the first release of FineWeb
+    closers: bool  # quotes and brackets that close behind a mark
+    colons: bool  # those typed for a full stop in Armenian and Ethiopic
 
 
 @numba.njit(cache=True, nogil=True)
-def _last_character(data, start, end):  # type: ignore[no-untyped-def]
-    last = end - 1
-    while last > start and data[last] & 0xC0 == 0x80:
-        last -= 1
-    return code_point(data, last)[0]
+def _ends_sentence(data, start, end, properties, also):  # type: ignore[no-untyped-def]
+    """Whether the line data[start:end], which is not empty, ends in a terminal mark."""
+    last = last_character(data, start, end)
+    c = code_point(data, last)[0]
+    if also.quotes and (c == 34 or c == 39):
+        return True
+    while also.closers and last > start and properties[c] & _CLOSE:
+        end = last
+        last = last_character(data, start, end)
+        c = code_point(data, last)[0]
+    if properties[c] & _TERMINAL:
+        return True
+    return also.colons and ends_in_colon_mark(data, start, end, properties)
 
 
 @numba.njit(cache=True, nogil=True)
 def measure_fineweb(  # type: ignore[no-untyped-def]
-    data, properties, pieces, text_chars, tokens, scratch, short, quotes, colons, out
+    data, properties, pieces, text_chars, tokens, scratch, short, line_ends, out
 ):
     """Fill out[0:4]: lines that end in a terminal mark, lines of at most `short` characters,
     characters in repeated lines, line feeds per token. All NaN in a blank text.
 
-    Lines are those of the `pieces` in `scratch.feeds` that hold more than white space. With
-    `quotes`, `'` and `"` are terminal marks too, as in the first release of FineWeb; with `colons`
-    those that are typed for a full stop in Armenian and Ethiopic.
+    Lines are those of the `pieces` in `scratch.feeds` that hold more than white space.
     """
     lines = scratch.lines
     out[:4] = np.nan
@@ -42,11 +57,7 @@ def measure_fineweb(  # type: ignore[no-untyped-def]
     ended = 0
     brief = 0
     for i in range(n):
-        c = _last_character(data, lines.starts[i], lines.ends[i])
-        if properties[c] & _TERMINAL or (quotes and (c == 34 or c == 39)):
-            ended += 1
-        elif colons and ends_in_colon_mark(data, lines.starts[i], lines.ends[i], properties):
-            ended += 1
+        ended += _ends_sentence(data, lines.starts[i], lines.ends[i], properties, line_ends)
         if characters(data, lines.starts[i], lines.ends[i]) <= short:
             brief += 1
     _, copied = duplicate_pieces(data, n, lines, scratch.interner, scratch.grams, False)

@@ -58,6 +58,9 @@ class C4Settings(Settings):
 class FineWebSettings(Settings):
     short_line: int = Field(ge=0, description="characters up to which a line is short")
     quotes_end_lines: bool = Field(description="count ' and \" as terminal marks")
+    closers_end_lines: bool = Field(
+        description="count quotes and brackets that close behind a terminal mark"
+    )
     colons_end_lines: bool = Field(
         description="count colons that stand for a full stop: Armenian `:`, Ethiopic `::` and `፡፡`"
     )

@@ -71,8 +71,7 @@ class Kit(NamedTuple):
     c4_limits: c4.C4Limits
     c4_phrases: Phrases
     short_line: int
-    quotes_end_lines: bool
-    colons_end_lines: bool
+    line_ends: fineweb.LineEnds
     refinedweb_limits: refinedweb.LineLimits
     counters: Phrases
     line_ngrams: line_ngrams.LineNgrams
@@ -136,8 +135,8 @@ def _measure(  # type: ignore[no-untyped-def]
             kit.c4_phrases, buffer, row[_C4:_FINEWEB],
         )  # fmt: skip
         fineweb.measure_fineweb(
-            data, kit.properties, feeds, chars, n, space, kit.short_line, kit.quotes_end_lines,
-            kit.colons_end_lines, row[_FINEWEB:_REFINEDWEB],
+            data, kit.properties, feeds, chars, n, space, kit.short_line, kit.line_ends,
+            row[_FINEWEB:_REFINEDWEB],
         )  # fmt: skip
         refinedweb.measure_refinedweb(
             data, kit.properties, breaks, space.breaks, kit.refinedweb_limits, kit.counters,
@@ -229,8 +228,11 @@ class Meter:
             c4_limits(settings),
             c4.line_phrases(limits.javascript, limits.policy, limits.lorem_ipsum),
             settings.fineweb.short_line,
-            settings.fineweb.quotes_end_lines,
-            settings.fineweb.colons_end_lines,
+            fineweb.LineEnds(
+                settings.fineweb.quotes_end_lines,
+                settings.fineweb.closers_end_lines,
+                settings.fineweb.colons_end_lines,
+            ),
             refinedweb.LineLimits(
                 settings.refinedweb.max_uppercase, settings.refinedweb.max_numeric
             ),

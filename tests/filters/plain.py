@@ -286,8 +286,17 @@ def fineweb(text: str, tokens: list[str], settings: SignalSettings) -> dict[str,
         return {f"fineweb_{name}": NAN for name in names}
     quotes = "'\"" if settings.fineweb.quotes_end_lines else ""
     typed = settings.fineweb.colons_end_lines
+
+    def opened(line: str) -> str:
+        """The line without what closes at its end; something always stays."""
+        while settings.fineweb.closers_end_lines and len(line) > 1 and has(line[-1], ch.CLOSE):
+            line = line[:-1]
+        return line
+
     ends = sum(
-        has(line[-1], ch.TERMINAL) or line[-1] in quotes or (typed and bool(colons(line)))
+        line[-1] in quotes
+        or has(opened(line)[-1], ch.TERMINAL)
+        or (typed and bool(colons(opened(line))))
         for line in lines
     )
     copies = sum(len(line) for i, line in enumerate(lines) if line in lines[:i])

@@ -111,7 +111,11 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_kernels_are_the_plain_definitions(dialect: str, lists: dict[str, str]) -> None:
     odd = {
         "c4": {"terminal_punctuation": True, "any_script": False, "min_words": 2},
-        "fineweb": {"quotes_end_lines": True, "colons_end_lines": False},
+        "fineweb": {
+            "quotes_end_lines": True,
+            "closers_end_lines": False,
+            "colons_end_lines": False,
+        },
     }
     changes = {
         "gopher": {"dialect": "datatrove" if dialect == "nemo" else dialect},

@@ -117,6 +117,17 @@ def test_fineweb_quotes_end_lines_in_the_first_release_only() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["“She left.”", "他说：“走吧。”", "「行こう。」", "(It rained.)", "Why?’”", "He said, “Go!”)"],
+)
+def test_lines_end_before_what_closes_behind_a_mark(text: str) -> None:
+    assert measured(text)["fineweb_line_punct"] == 1
+    published = measured(text, fineweb={"closers_end_lines": False})
+    assert published["fineweb_line_punct"] == 0
+    assert measured("A word “quoted”\n(an aside)\n)")["fineweb_line_punct"] == 0
+
+
+@pytest.mark.parametrize(
     ("text", "language"),
     [("Մեկ բառ կա այստեղ:", "hy"), ("አንድ ሁለት ሦስት::", "am"), ("አንድ ሁለት ሦስት፡፡", "am")],
 )
