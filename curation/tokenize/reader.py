@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ from curation.errors import ConfigError, InputError
 from curation.hashing import mix64
 from curation.tokenize.megatron import read_index
 from curation.tokenize.order import permute
+
+#: Name of a shard that tells how many there are: `tokens-00000-of-00004.bin`.
+_NUMBERED = re.compile(r"(.*-)(\d+)-of-(\d+)\.bin")
 
 
 class TokenShards:
@@ -42,7 +47,8 @@ class TokenShards:
         epochs: int | None = None,
         torch: bool = False,
     ) -> None:
-        """`path` is a folder with `*.bin` and `*.idx`, taken in order of name.
+        """`path` is a folder with `*.bin` and `*.idx`, taken in order of name: those that its
+        `manifest.json` names, or, of shards copied without one, all.
 
         With `torch`, batches are int64 torch tensors. Raises ConfigError on an impossible rank or
         size, InputError on shards that are missing, damaged or of unequal sequence length.
@@ -145,13 +151,45 @@ def _epoch_seed(seed: int, epoch: int) -> int:
     return int(mix64(salts[:1] + np.uint64(1) + salts[1:])[0])
 
 
+def _shard_files(folder: Path) -> list[Path]:
+    """The `.bin` files of all shards, in order of name.
+
+    Raises InputError where some are missing, as the manifest or the shards' names tell.
+    """
+    manifest = folder / "manifest.json"
+    if manifest.exists():
+        try:
+            files = json.loads(manifest.read_bytes())["files"]
+            sizes = {name: int(files[name]["bytes"]) for name in files if "/" not in name}
+        except (ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{manifest}: damaged, or not the manifest of token shards; run the stage again"
+            ) from None
+        for name, size in sizes.items():
+            path = folder / name
+            found = path.stat().st_size if path.exists() else None
+            if found != size:
+                told = "missing" if found is None else f"{found} bytes"
+                raise InputError(f"{path}: {told}, but manifest.json says {size} bytes")
+        return [folder / name for name in sorted(sizes) if name.endswith(".bin")]
+    # A stage folder has commit records in `shards`; its manifest is written last.
+    if any((folder / name).is_dir() for name in ("shards", ".work")):
+        raise InputError(f"{folder}: no manifest.json: the stage is not complete; run it again")
+    paths = sorted(path for path in folder.glob("*.bin") if not path.name.startswith("."))
+    names = {path.name for path in paths}
+    matches = [match for name in names if (match := _NUMBERED.fullmatch(name))]
+    for stem, digits, count in sorted({(m[1], len(m[2]), m[3]) for m in matches}):
+        for number in range(int(count)):
+            name = f"{stem}{number:0{digits}d}-of-{count}.bin"
+            if name not in names:
+                raise InputError(f"{folder / name}: missing; other shards are there")
+    return paths
+
+
 def _open_shards(folder: Path) -> list[npt.NDArray]:
     """Rows [sequences, context_length] of every shard, memory-mapped."""
-    # A stage folder has commit records in `shards`; its manifest is written last.
-    if (folder / "shards").is_dir() and not (folder / "manifest.json").exists():
-        raise InputError(f"{folder}: no manifest.json: the stage is not complete; run it again")
     shards: list[npt.NDArray] = []
-    for path in sorted(folder.glob("*.bin")):
+    for path in _shard_files(folder):
         index = read_index(path.with_suffix(".idx"))
         if not len(index.lengths):
             continue

@@ -322,3 +322,44 @@ def test_damaged_shards_are_named(shards: Path) -> None:
     (shards / "c.bin").write_bytes((shards / "c.bin").read_bytes()[:-4])
     with pytest.raises(InputError, match=r"c\.bin"):
         TokenShards(shards, 1)
+
+
+def numbered(folder: Path) -> Path:
+    """The shards under names as `curate tokenize` gives them."""
+    for number, name in enumerate("abc"):
+        for suffix in ("bin", "idx"):
+            (folder / f"{name}.{suffix}").rename(folder / f"tokens-0000{number}-of-00003.{suffix}")
+    return folder
+
+
+def test_shards_copied_without_a_manifest_are_all_there(shards: Path) -> None:
+    folder = numbered(shards)
+    (folder / "._tokens-00000-of-00003.bin").write_bytes(b"\0")  # a file manager's
+    assert TokenShards(folder, 1).samples == 37
+    (folder / "tokens-00002-of-00003.bin").unlink()
+    with pytest.raises(InputError, match=r"tokens-00002-of-00003\.bin: missing"):
+        TokenShards(folder, 1)
+
+
+@pytest.mark.parametrize("part", ["shards", ".work"])
+def test_a_stage_without_its_manifest_is_not_complete(shards: Path, part: str) -> None:
+    (shards / part).mkdir()
+    with pytest.raises(InputError, match=r"no manifest\.json: the stage is not complete"):
+        TokenShards(shards, 1)
+
+
+def test_the_manifest_says_which_shards_there_are(shards: Path) -> None:
+    files = {p.name: {"bytes": p.stat().st_size} for p in shards.iterdir() if p.stem != "a"}
+    manifest = shards / "manifest.json"
+    manifest.write_text(json.dumps({"files": {**files, "index/a.parquet": {"bytes": 1}}}))
+    assert TokenShards(shards, 1).samples == 30
+    (shards / "c.bin").write_bytes(b"")
+    with pytest.raises(InputError, match=r"c\.bin: 0 bytes, but manifest\.json says 480"):
+        TokenShards(shards, 1)
+    (shards / "c.bin").unlink()
+    with pytest.raises(InputError, match=r"c\.bin: missing, but manifest\.json"):
+        TokenShards(shards, 1)
+    for damaged in (b"", b"[]", b"{}"):
+        manifest.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"manifest\.json: damaged"):
+            TokenShards(shards, 1)
