@@ -37,7 +37,7 @@ _UT1_OTHER = ("expressions",)  # regular expressions over URLs, which hit far mo
 
 
 class Entries(NamedTuple):
-    """Hashes of what a list names (see `hash_host`), and lines that could not be used."""
+    """Hashes of what a list names (see `hash_text`), and lines that could not be used."""
 
     hosts: npt.NDArray[np.uint64]
     pages: npt.NDArray[np.uint64]
