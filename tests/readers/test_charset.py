@@ -35,6 +35,28 @@ def test_detection(encoding: str) -> None:
     assert text == html
 
 
+@pytest.mark.parametrize(
+    "words",
+    "café|naïve|Zürich|Señor|Smørrebrød|à la carte|über uns|© 2020 François|30 °C|£ 30".split("|"),
+)
+def test_a_few_words_are_in_the_default_encoding(words: str) -> None:
+    html = f"<html><body><p>{words}</p></body></html>"
+    assert decode_html(html.encode("windows-1252"), None) == (html, "windows-1252")
+
+
+@pytest.mark.parametrize(
+    "words, encoding",
+    [
+        ("Wszyscy ludzie rodzą się wolni i równi w swej godności", "windows-1250"),
+        ("Güneşli bir gün, çok güzel ağaçlar", "windows-1254"),
+        ("Привет, мир", "windows-1251"),
+    ],
+)
+def test_a_few_words_in_others(words: str, encoding: str) -> None:
+    html = f"<html><body><p>{words}</p></body></html>"
+    assert decode_html(html.encode(encoding), None)[0] == html
+
+
 def test_order() -> None:
     html = f'<meta charset="windows-1251"><p>{RUSSIAN}'
     koi = html.encode("koi8-r")
