@@ -97,8 +97,9 @@ _SHARED_SIGNS = bytes(
     if len({bytes([byte]).decode(f"cp125{page}", "replace") for page in range(9)} - {"\ufffd"}) == 1
 )
 # Of a few words many encodings make about as much sense. The standard's default is by far the most
-# frequent on the web, so it is taken unless another fits this much better. Of single words of Western languages 98% are then read
-# right instead of 75%, of others in Latin letters 80% instead of 82%.
+# frequent on the web, so it is taken unless another fits this much better. Of single words of
+# Western languages 98% are then read right instead of 75%, of others in Latin letters 80% instead
+# of 82%.
 _DEFAULT_SHARE = 0.75
 # Signs here and there among letters of ASCII, in a few words by chardet's confidence, are in one of
 # the encodings of Latin letters that the web has.
