@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 import traceback
@@ -37,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     own, beam = _split(arguments)
     debug = "--debug" in own
+    if not debug:  # Beam logs the traceback of what fails in a step; here one line tells of it
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     try:
         options = build_parser().parse_args(own)
         options.beam_args = beam
@@ -48,6 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt as error:
         return _fail(error, "interrupted; the same command goes on from here", 130, False)
+    except OSError as error:  # a full disk, a folder that may not be read
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return _fail(error, f"{place}{error.strerror or error}", 1, debug)
     except Exception as error:
         message = f"{type(error).__name__}: {error} (this is a bug; --debug shows where)"
         return _fail(error, message, 1, debug)
@@ -149,6 +155,13 @@ def _add_index(parser: argparse.ArgumentParser) -> None:
 
 def _workers(text: str) -> int:
     return _number(text, "a number of processes")
+
+
+def _port(text: str) -> int:
+    port = _number(text, "the number of a port")
+    if port >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"expected the number of a port, below 65536, got {text}")
+    return port
 
 
 def _count(text: str) -> int:
@@ -354,7 +367,7 @@ def _add_worker_pool(commands: argparse._SubParsersAction) -> None:
         "serve Python workers on a node of a Flink or Spark cluster",
         "curate worker-pool --port 50000",
     )
-    parser.add_argument("--port", type=int, default=50000, help="(default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=50000, help="(default: %(default)s)")
     parser.add_argument(
         "--host", default="localhost", help="address to listen at (default: %(default)s)"
     )

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 import curation
 from curation import resources, stores
 from curation.classify import ClassifySettings, onnx, words
-from curation.errors import ConfigError
+from curation.errors import ConfigError, InputError
 from curation.extract.engines import engine_packages
 from curation.extract.settings import ExtractSettings
 from curation.language import LanguageIdentifier, LanguageSettings
@@ -54,7 +54,7 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
         if isinstance(settings, TokenizeSettings):
             packages += format_packages(settings.formats)
         if isinstance(settings, EncodeSettings):
-            models["tokenizer"] = load_tokenizer(settings.tokenizer).sha256
+            models["tokenizer"] = _tokenizer_checksum(settings.tokenizer)
         if hasattr(settings, "models"):
             models |= model_checksums(settings)
         if isinstance(settings, LanguageSettings):
@@ -71,6 +71,13 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
         "models": models,
         "lists": lists,
     }
+
+
+def _tokenizer_checksum(name: str) -> str:
+    try:
+        return load_tokenizer(name).sha256
+    except InputError as error:
+        raise ConfigError(f"tokenize.tokenizer: {error}") from None
 
 
 @functools.cache

@@ -80,7 +80,7 @@ def plan(
     for option, value in (("output", output), *(("input", value) for value in inputs)):
         if not value.strip():
             raise ConfigError(f"--{option}: an empty path")
-    folder = Folder(output.rstrip("/") or "/")
+    folder = Folder(output)
     given = tuple(inputs)
     if not given and chosen[0] == "extract":
         if not recipe.inputs:
@@ -269,7 +269,7 @@ def mixes_of(stage: str, work: Plan) -> tuple[str, ...]:
 
 
 def _same(inputs: Sequence[str], folder: Folder) -> bool:
-    return [Folder(path.rstrip("/")).url for path in inputs] == [folder.url]
+    return [Folder(path).url for path in inputs] == [folder.url]
 
 
 def run_stage(
@@ -333,8 +333,6 @@ def _write_recipe(work: Plan) -> None:
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
     data = text.encode()
     if not work.output.exists(RECIPE_FILE) or work.output.read_bytes(RECIPE_FILE) != data:
-        if work.output.is_local:
-            os.makedirs(work.output.path(), exist_ok=True)
         work.output.write_bytes(RECIPE_FILE, data)
         work.output.remove(".work")
 
@@ -354,11 +352,17 @@ def locked(folder: Folder) -> Iterator[None]:
     if not folder.is_local:
         yield
         return
-    os.makedirs(folder.path(), exist_ok=True)
     path = folder.path(_LOCK)
     with contextlib.ExitStack() as stack:
         while True:
-            file = stack.enter_context(open(path, "a+"))
+            try:
+                os.makedirs(folder.path(), exist_ok=True)
+                file = stack.enter_context(open(path, "a+"))
+            except OSError as error:
+                reason = "a file, no folder" if os.path.isfile(folder.path()) else error.strerror
+                raise ConfigError(
+                    f"{folder.shown}: can't be written as a run folder: {reason}"
+                ) from None
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -394,7 +398,7 @@ def load_run(directory: str) -> tuple[Folder, list[str]]:
     The stages and mixes are those of the recipe in the folder: what an earlier run with another one
     left is no part of it. Raises ConfigError when it is no run folder.
     """
-    folder = Folder(directory.rstrip("/") or "/")
+    folder = Folder(directory)
     if not directory.strip() or not folder.exists():
         raise ConfigError(f"{directory or 'an empty path'}: no such run folder")
     order, mixes = _stages_and_mixes(folder)

@@ -48,6 +48,30 @@ def test_every_command_has_help_with_an_example(
         (["extract-file", ".", "--engine", "trafilatora"], 2, "extract.engine: "),
         (["extract-file", "."], 1, ".: Is a directory"),
         (["extract-file", ".", "--engine", "justext", "--explain", "v"], 2, "--explain shows"),
+        (
+            ["run", "sample", "--output", "file"],
+            2,
+            "file: can't be written as a run folder: a file",
+        ),
+        (["run", "sample", "--output", "file/o"], 2, "run folder: Not a directory"),
+        (["run", "sample", "--output", "/proc/o"], 2, "/proc/o: can't be written as a run folder"),
+        (["run", "sample", "--output", "nosuch://o"], 2, "Protocol not known: nosuch"),
+        (["run", "sample", "--output", "s3://"], 2, "s3://: names no folder"),
+        (["run", "sample", "--output", "o", "--index", "nosuch://i"], 2, "Protocol not known"),
+        (["filter", "--input", "nosuch://a/b", "--output", "o"], 2, "Protocol not known: nosuch"),
+        (["why", "id", "--run", "nosuch://o"], 2, "nosuch://o: Protocol not known: nosuch"),
+        (["report", "--run", "nosuch://o"], 2, "nosuch://o: Protocol not known: nosuch"),
+        (["run", ".", "--output", "o"], 2, ".: neither a built-in recipe nor a file"),
+        (["run", "sample", "--set", "tokenize.tokenizer=file"], 2, "tokenize.tokenizer: file: "),
+        (["run", "sample", "--", "--runner=NoRunner"], 2, "--runner=NoRunner: Unexpected pipeline"),
+        (["run", "sample", "--", "--runner"], 2, "--runner: expected the name of a runner"),
+        (["run", "llama3", "--stages", "mix, nosuch"], 2, "stages[1]: unknown stage 'nosuch'"),
+        (["train", "quality", "--input", "no.gz", "--output", "o"], 2, "no.gz: no such file"),
+        (
+            ["train", "tokenizer", "--base", "no.tiktoken", "--corpus", "file", "--output", "o"],
+            *(2, "--base: no.tiktoken: cannot read the vocabulary"),
+        ),
+        (["worker-pool", "--port", "99999"], 2, "expected the number of a port"),
         (["frobnicate"], 2, "frobnicate"),
         ([], 2, "COMMAND"),
         (["run", "llama3", "--input", ".", "--", "--flink_master=h:1"], 2, ""),
@@ -62,6 +86,7 @@ def test_errors_are_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("file").write_text("no folder")
     assert main(arguments) == code
     error = capsys.readouterr().err
     assert error.startswith("curate: error: ")
@@ -173,6 +198,22 @@ def test_a_run_that_fails_reports_what_is_complete(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "extract" in (out / "report.html").read_text()
+
+
+def test_a_traceback_is_shown_with_debug_only(tmp_path: Path) -> None:
+    text = tmp_path / "text.jsonl"
+    text.write_text(json.dumps({"text": "Some words.", "url": "http://x/a"}))
+    out = tmp_path / "out"
+    curate_well(["extract", "--input", text, "--output", out, "--workers", "1", "--quiet"])
+    (out / "dedup-urls").mkdir()
+    (out / "dedup-urls" / "documents").write_text("in the way")
+    arguments = ["dedup-urls", "--input", out / "extract", "--output", out, "--workers"]
+    for runner in (["1"], ["0"], ["1", "--", "--runner=BundleBasedDirectRunner"]):
+        failed = curate(*arguments, *runner)
+        assert failed.returncode == 1
+        assert failed.stderr.count("\n") == 1
+        assert "shard text.jsonl" in failed.stderr
+    assert "Traceback" in curate(*arguments, "1", "--debug").stderr
 
 
 def test_recipes_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:

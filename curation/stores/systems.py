@@ -10,6 +10,7 @@ from typing import Any, cast
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
+from curation.errors import ConfigError
 from curation.stores.persist import persistently
 
 
@@ -21,13 +22,17 @@ def is_url(place: str) -> bool:
 def file_system(url: str) -> tuple[Any, str]:
     """The file system of a URL or path, and the path inside it. Listings are never cached.
 
+    Raises ConfigError where there is no file system of that name, or its library is not there.
     fsspec keeps one instance per kind and options, so what another part of the process lists is
     fresh from then on, too.
     """
     if not is_url(url):
         local = fsspec.filesystem("file")
         return local, local._strip_protocol(url)
-    system, path = fsspec.core.url_to_fs(url)
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except (ValueError, ImportError) as error:
+        raise ConfigError(f"{url}: {error}") from None
     cache: Any = getattr(system, "dircache", None)
     if getattr(cache, "use_listings_cache", False):
         cache.use_listings_cache = False

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         load(options.recipe, [*_index_assignments(indexes), *options.assignments]),
         options.output,
         options.input,
-        [s for s in options.stages.split(",") if s],
+        [s.strip() for s in options.stages.split(",") if s.strip()],
     )
     runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
     mode: Mode = "quiet" if options.quiet else options.log_format
@@ -56,11 +56,11 @@ def _index_assignments(runs: Sequence[str]) -> list[str]:
     """
     found: dict[str, list[str]] = {stage: [] for stage in INDEXED_STAGES}
     for run in runs:
-        stages = [s for s in INDEXED_STAGES if (Folder(run.rstrip("/")) / s).exists(MANIFEST)]
+        stages = [s for s in INDEXED_STAGES if (Folder(run) / s).exists(MANIFEST)]
         if not stages:
             raise ConfigError(f"--index {run}: holds no complete {' or '.join(INDEXED_STAGES)}")
         for stage in stages:
-            found[stage].append((Folder(run.rstrip("/")) / stage).url)
+            found[stage].append((Folder(run) / stage).url)
     return [f"{stage}.index.against={json.dumps(v)}" for stage, v in found.items() if v]
 
 

@@ -139,7 +139,7 @@ def _files(patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         matches = sorted(glob.glob(pattern, recursive=True))
         if not matches:
-            raise InputError(f"{pattern}: no such file")
+            raise ConfigError(f"{pattern}: no such file")
         found += matches
     return found
 
@@ -191,8 +191,13 @@ def _labelled(options: argparse.Namespace) -> int:
 def _tokenizer(options: argparse.Namespace) -> int:
     import yaml
 
-    from curation.tokenize.train import CardFacts, TokenizerTraining, train_tokenizer
+    from curation.tokenize.train import CardFacts, TokenizerTraining, base_ranks, train_tokenizer
 
+    if options.base is not None:
+        try:
+            base_ranks(options.base)
+        except InputError as error:
+            raise ConfigError(f"--base: {error}") from None
     assignments = [*options.assignments]
     if options.size is not None:
         assignments.append(f"size={options.size}")

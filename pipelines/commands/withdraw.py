@@ -58,7 +58,7 @@ class Withdrawn:
 def withdraw(options: argparse.Namespace) -> int:
     """Find the duplicates of what is withdrawn, and deduplicate them among themselves."""
     runs = [load_run(path) for path in options.run]
-    output = Folder((options.output or f"{options.run[0].rstrip('/')}/withdrawn").rstrip("/"))
+    output = Folder(options.output) if options.output else Folder(options.run[0]) / "withdrawn"
     gone = _withdrawn(options, runs)
     report: dict[str, Any] = {"withdrawn": len(gone.ids), "given_back": {}, "still_removed": {}}
     output.remove(_WAITING)

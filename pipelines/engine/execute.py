@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from curation.errors import ConfigError
 from pipelines.engine.files import Folder
-from pipelines.engine.jobs import Jobs
+from pipelines.engine.jobs import Jobs, check_runner
 from pipelines.engine.local import LocalPool
 from pipelines.engine.own import note_own
 from pipelines.engine.progress import Quiet
@@ -56,6 +56,8 @@ def parse_beam_args(
         name, _, value = item.partition("=")
         if name == "--runner":
             runner = value or next(items, "")
+            if not runner:
+                raise ConfigError("--runner: expected the name of a runner, as in `--runner=NAME`")
         elif name == "--direct_num_workers":
             own = _processes(value or next(items, "0"))
         else:
@@ -67,6 +69,8 @@ def parse_beam_args(
             f"{rest[0]}: unknown option for the local runner; name a runner first, for example "
             "`-- --runner=FlinkRunner --flink_master=...`"
         )
+    if not options.is_local:
+        check_runner(runner)
     return options
 
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 from fsspec.implementations.local import LocalFileSystem
 
 from curation import stores
-from curation.errors import InputError
+from curation.errors import ConfigError, InputError
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -85,9 +85,11 @@ class Folder:
     url: str
 
     def __post_init__(self) -> None:
+        url = self.url.rstrip("/")
+        if url.endswith(":") and self.url.startswith(f"{url}//"):
+            raise ConfigError(f"{self.url}: names no folder")
         # Workers may have another working directory than the driver.
-        if not stores.is_url(self.url):
-            object.__setattr__(self, "url", os.path.abspath(self.url))
+        object.__setattr__(self, "url", url if stores.is_url(url) else os.path.abspath(url or "/"))
 
     def __getstate__(self) -> dict[str, Any]:
         # File systems are opened anew elsewhere: by that machine's settings, and without caches.

@@ -25,7 +25,7 @@ def open_index(path: str, stage: str) -> tuple[Folder, dict[str, Any]]:
 
     Raises ConfigError when there is none.
     """
-    for folder in (Folder(path.rstrip("/")), Folder(path.rstrip("/")) / stage):
+    for folder in (Folder(path), Folder(path) / stage):
         if not folder.exists(MANIFEST):
             continue
         try:

@@ -30,6 +30,14 @@ _QUICK = "--experiments=disable_logging_submission_environment"
 _OURS = "curation.errors."
 
 
+def check_runner(name: str) -> None:
+    """Raise ConfigError unless Beam knows a runner of this name and has what it takes here."""
+    try:
+        beam.runners.create_runner(name)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise ConfigError(f"--runner={name}: {error}") from None
+
+
 class Jobs:
     """Runs one job after the other; what they share is started once.
 

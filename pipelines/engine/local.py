@@ -27,7 +27,7 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-from curation.errors import CurationError, WorkerError
+from curation.errors import WorkerError
 from pipelines.engine.pipeline import build
 from pipelines.engine.shuffle import build_gathered
 from pipelines.engine.tasklist import TaskList
@@ -38,17 +38,10 @@ _BUNDLES_PER_WORKER = 4
 #: Below this many bytes a further bundle costs more than it balances.
 _BUNDLE_BYTES = 16 << 20
 
+_log = logging.getLogger("apache_beam")
+
 _counters: Any = None  # shared int64 [workers, 2]: documents read and kept since the step began
 _slot = 0
-
-
-def _not_explained(record: logging.LogRecord) -> bool:
-    """False for errors that the command line tells in one line: Beam would add a traceback."""
-    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
-    return not isinstance(error, CurationError) or isinstance(error, WorkerError)
-
-
-logging.getLogger("apache_beam.runners.common").addFilter(_not_explained)
 
 
 def run_in_memory(work: TaskList, bundle: Sequence[int], gathered: bool = False) -> None:
@@ -159,7 +152,7 @@ class LocalPool:
                 self.workers,
                 mp_context=context,
                 initializer=_start_worker,
-                initargs=(self._counters, context.Value("i", 0)),
+                initargs=(self._counters, context.Value("i", 0), _log.getEffectiveLevel()),
             )
         return self._executor
 
@@ -168,7 +161,7 @@ class LocalPool:
         self._counters[1] += kept
 
 
-def _start_worker(counters: Any, next_slot: Any) -> None:
+def _start_worker(counters: Any, next_slot: Any, log_level: int) -> None:
     global _counters, _slot
     _counters = counters
     with next_slot.get_lock():
@@ -176,7 +169,7 @@ def _start_worker(counters: Any, next_slot: Any) -> None:
         next_slot.value += 1
     set_progress(_count)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
-    logging.getLogger("apache_beam").setLevel(logging.ERROR)
+    _log.setLevel(max(log_level, logging.ERROR))
     threading.Thread(target=_die_with_parent, daemon=True).start()
 
 

@@ -192,7 +192,7 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
     """
     shards: list[Shard] = []
     for path in paths:
-        folder = Folder(path.rstrip("/"))
+        folder = Folder(path)
         if folder.exists(MANIFEST):
             shards += _manifest_shards(folder)
         elif folder.exists("documents") or folder.exists("shards"):
