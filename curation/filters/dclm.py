@@ -3,7 +3,8 @@
 Words are pieces between white space with their punctuation, as `str.split` gives them; only the
 word count takes those of fastText that begin with a letter or digit. DCLM is made for English.
 Where a script has no spaces, each of its letters is a word here, with the punctuation beside it,
-and each syllable of Tibetan: else a line of Chinese would be one word.
+and each syllable of Tibetan: else a line of Chinese would be one word. A lone `|` is no word: our
+extractor writes it between the cells of tables, which would seem to be half symbols.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _EXTEND = ch.EXTEND
 _ALNUM = ch.ALPHA | ch.NUMBER
 _FASTTEXT_SPACES = ascii.byte_set(" \n\r\t\v\f")
 _BULLETS = (0x25CF, 0x2022, 0x2A, 0x2D)
-_DOT, _BLANK = 0x2E, 0x20
+_DOT, _BLANK, _CELL = 0x2E, 0x20, 0x7C
 _TSHEGS = (0x0F0B, 0x0F0C)  # between the syllables of Tibetan
 _NOTHING, _LETTERS, _ONE_LETTER = 0, 1, 2
 
@@ -133,6 +134,9 @@ def measure_gopher_dclm(  # type: ignore[no-untyped-def]
     i = strip_left(data, begin, end, properties)
     while i < end:
         stop, length, lettered, single, h = _word(data, i, end, properties, lower)
+        if length == 1 and data[i] == _CELL:
+            i = strip_left(data, stop, end, properties)
+            continue
         words += 1
         chars += length
         alpha += lettered

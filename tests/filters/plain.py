@@ -135,8 +135,9 @@ def stop_form(word: str) -> str:
 
 def gopher_dclm(text: str, stop: Sequence[str]) -> dict[str, float]:
     """The filters of content_filters.py in mlfoundations/dclm; for spaced scripts `words` are
-    text.split(), and the count is of fasttext.tokenize(text) with w[0].isalnum()."""
-    found = dclm_words(text)
+    text.split() but the mark of cells, and the count is of fasttext.tokenize(text) with
+    w[0].isalnum()."""
+    found = [(at, w) for at, w in dclm_words(text) if w != "|"]
     words = [w for _, w in found]
     lines = [piece for line in text.split("\n") if (piece := line.strip())]
     ellipses = sum(text.count(mark) for mark in ("...", ". . .", "…"))

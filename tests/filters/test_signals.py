@@ -71,6 +71,15 @@ def test_dclm_knows_four_bullets_and_no_blank_lines(bullet: str) -> None:
     assert gopher(text, "dclm")["bullet_line_ratio"] == 1
 
 
+def test_marks_between_cells_are_no_words() -> None:
+    table = "Town | River | Founded\nUlm | Danube | long ago"
+    found = gopher(table, "dclm")
+    assert found["alpha_word_ratio"] == 1
+    assert found["mean_word_length"] == pytest.approx(
+        len(table.replace("|", "").replace(" ", "").replace("\n", "")) / 7
+    )
+
+
 def test_dclm_as_its_code_measures() -> None:
     """Values of content_filters.py in mlfoundations/dclm."""
     spaced = gopher("\n".join(["we walked on and on . . ."] * 20), "dclm")
