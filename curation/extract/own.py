@@ -18,6 +18,7 @@ from curation.extract.features import features
 from curation.extract.forest import probabilities
 from curation.extract.limits import PageTooLargeError
 from curation.extract.markdown import markdown
+from curation.extract.markup import TAG
 from curation.extract.model import Model, load
 from curation.extract.mojibake import mended
 from curation.extract.references import unescaped
@@ -28,6 +29,7 @@ from curation.text.surrogates import well_formed
 
 _SPACE = regex.compile(r"\s+")
 _TAGS = regex.compile(r"<[^<>]*>")
+_TITLE_BYTES = 2000  # of a title or a language, at most
 _ENOUGH = 0.2  # less text than this share of a page's stated article body is a failure
 
 
@@ -102,7 +104,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
         body = stated_body(source, page)
         if len(text) < _ENOUGH * len(body):
             text, stated = body, True
-    title = _fact(source, page, s.TITLE)
+    title = _fact(source, page, s.TITLE) or _fact(source, page, s.OG_TITLE) or _headline(page)
     if not _has_code(page):
         text, title = unescaped(text, title)
     language = _fact(source, page, s.LANGUAGE).lower()
@@ -116,8 +118,20 @@ def _has_code(page: s.Page) -> bool:
 
 def _fact(source: bytes, page: s.Page, slot: int) -> str:
     start, end = page.facts[slot], page.facts[slot + 1]
-    raw = source[start : min(end, start + 2000)].decode("utf-8", "replace")
+    raw = source[start : min(end, start + _TITLE_BYTES)].decode("utf-8", "replace")
     return _SPACE.sub(" ", html.unescape(raw)).strip()
+
+
+def _headline(page: s.Page) -> str:
+    """Text of the only <h1>, "" when there are several or none."""
+    headings = np.flatnonzero(page.e_tag == TAG["h1"])
+    if len(headings) != 1:
+        return ""
+    blocks = np.flatnonzero(page.b_element == headings[0])
+    if len(blocks) != 1:
+        return ""
+    text = page.text[page.b_start[blocks[0]] : page.b_end[blocks[0]]][:_TITLE_BYTES]
+    return _SPACE.sub(" ", text.tobytes().decode("utf-8", "ignore"))
 
 
 def stated_body(source: bytes, page: s.Page) -> str:

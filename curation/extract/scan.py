@@ -111,6 +111,7 @@ from curation.extract.scanned import (
     LINKED_DATA,
     MATHML,
     MAX_LINKED_DATA,
+    OG_TITLE,
     OG_TYPE,
     QUESTIONS,
     SCRIPT_MATHML,
@@ -137,6 +138,7 @@ _AT_CONTENT, _AT_ITEMTYPE = ATTRIBUTE["content"], ATTRIBUTE["itemtype"]
 _LONG_NOSCRIPT = 2000  # bytes
 _META_HASH = np.uint64(fnv(b"meta"))
 _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
+_OG_TITLE_HASH = np.uint64(fnv(b"og:title"))
 _MATH_TYPE, _DISPLAY = np.frombuffer(b"math/", np.uint8), np.frombuffer(b"display", np.uint8)
 _MML, _ASCII = np.frombuffer(b"mml", np.uint8), np.frombuffer(b"ascii", np.uint8)
 _QA_PAGE = np.frombuffer(b"schema.org/qapage", np.uint8)
@@ -166,6 +168,8 @@ def _meta(src, av_start, av_end, facts):  # type: ignore[no-untyped-def]
     key = hash_lower(src, av_start[which], av_end[which])
     if key == _OG_TYPE_HASH:
         _note(facts, OG_TYPE, av_start[_AT_CONTENT], av_end[_AT_CONTENT])
+    elif key == _OG_TITLE_HASH:
+        _note(facts, OG_TITLE, av_start[_AT_CONTENT], av_end[_AT_CONTENT])
     elif key == _GENERATOR_HASH:
         _note(facts, GENERATOR, av_start[_AT_CONTENT], av_end[_AT_CONTENT])
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curation.extract import extract
 from curation.extract.markup import ANCESTOR
 from curation.extract.scan import scan
 
@@ -108,3 +109,17 @@ def test_they_leave_every_block_in_order(pieces: list[str]) -> None:
     assert (page.b_chars > 0).all() and (page.b_link_chars >= 0).all() and (page.b_links >= 0).all()
     page.text.tobytes().decode()
     assert (np.diff(page.a_at) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "head, title",
+    [
+        ("<title>One</title><meta property=og:title content=Two><h1>Three</h1>", "One"),
+        ("<title> </title><meta property=og:title content='T&amp;wo'><h1>Three</h1>", "T&wo"),
+        ("<meta property=og:title content=''><h1>Three<br>lines</h1>", "Three lines"),
+        ("<h1>Three</h1><h1>Four</h1>", ""),
+        ("<h2>Two</h2>", ""),
+    ],
+)
+def test_a_page_without_title_has_that_of_its_card_or_heading(head: str, title: str) -> None:
+    assert extract(f"{head}<p>Text of the page.").title == title
