@@ -205,8 +205,8 @@ def test_a_traceback_is_shown_with_debug_only(tmp_path: Path) -> None:
     text.write_text(json.dumps({"text": "Some words.", "url": "http://x/a"}))
     out = tmp_path / "out"
     curate_well(["extract", "--input", text, "--output", out, "--workers", "1", "--quiet"])
-    (out / "dedup-urls").mkdir()
-    (out / "dedup-urls" / "documents").write_text("in the way")
+    (written,) = (out / "extract" / "documents").iterdir()
+    written.write_bytes(b"x" * written.stat().st_size)
     arguments = ["dedup-urls", "--input", out / "extract", "--output", out, "--workers"]
     for runner in (["1"], ["0"], ["1", "--", "--runner=BundleBasedDirectRunner"]):
         failed = curate(*arguments, *runner)
