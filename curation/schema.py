@@ -54,6 +54,36 @@ EDITS = pa.schema(
     ]
 )
 
+#: Records that could not be read, and pages on which the extractor failed. The file is itself an
+#: input of `extract`, which tries the whole pages again and sets the other rows aside once more.
+SET_ASIDE = pa.schema(
+    [
+        ("id", pa.string()),  # that the page's document has, or would have
+        ("url", pa.string()),
+        ("date", pa.timestamp("us", tz="UTC")),
+        ("html", pa.binary()),  # the whole page, where it was read and is HTML
+        ("text", pa.binary()),  # the same where it is plain text
+        ("charset", pa.string()),  # that came with the page
+        ("mended", pa.string()),  # what was wrong with the page's record
+        ("raw", pa.binary()),  # first bytes of what could not be read
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("source", SOURCE),
+    ],
+    metadata={"curation": "set_aside"},
+)
+
+#: Documents of broken records, which hold what could be saved of them.
+MENDED = pa.schema(
+    [
+        ("id", pa.string()),
+        ("url", pa.string()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("source", SOURCE),
+    ]
+)
+
 
 @dataclass(frozen=True)
 class Verdicts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from curation.extract.engines import check_installed
 from curation.extract.settings import ExtractSettings
 from curation.readers import Damage, Page, Skipped, read
 from curation.readers.settings import ReaderSettings
-from curation.schema import DOCUMENTS, SOURCE, Verdicts
+from curation.schema import DOCUMENTS, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.files import Folder
 from pipelines.engine.guard import Crash, Guard
 from pipelines.engine.shards import Tally
@@ -26,18 +25,6 @@ from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import ShardWriter
 
-#: Records that could not be read, and pages on which the extractor failed. The file is itself a
-#: valid input of this stage, so what stands in it can be tried again.
-SET_ASIDE = pa.schema(
-    [
-        ("url", pa.string()),
-        ("date", pa.timestamp("us", tz="UTC")),
-        ("html", pa.binary()),
-        ("reason", pa.string()),
-        ("detail", pa.string()),
-        ("source", SOURCE),
-    ]
-)
 _BATCH_PAGES = 256
 _BATCH_CHARACTERS = 8 << 20
 _GROUP_RECORDS = 64
@@ -80,6 +67,26 @@ class _Batch:
         )
 
 
+@dataclass
+class _Beside:
+    """Rows of the tables beside the documents; that of what was mended is only there if need be."""
+
+    writer: ShardWriter
+    set_aside: list[dict[str, Any]] = field(default_factory=list)
+    mended: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def full(self) -> bool:
+        return len(self.set_aside) + len(self.mended) >= _BATCH_PAGES
+
+    def write(self) -> None:
+        batch = pa.RecordBatch.from_pylist(self.set_aside, SET_ASIDE)
+        self.writer.write_to("set_aside", batch)
+        if self.mended:
+            self.writer.write_to("mended", pa.RecordBatch.from_pylist(self.mended, MENDED))
+        self.set_aside, self.mended = [], []
+
+
 @dataclass(frozen=True)
 class ExtractShards:
     """Read the input files of a shard and extract every page."""
@@ -96,7 +103,7 @@ class ExtractShards:
         shard: SourceShard = task.payload
         tally = Tally()
         with ShardWriter(folder, shard.name, "extract", tally) as writer:
-            batch, aside = _Batch(), []
+            batch, beside = _Batch(), _Beside(writer)
             for records in _grouped(self._records(shard)):
                 answers = iter(self._answers([r for _, r in records if isinstance(r, Page)]))
                 for name, record in records:
@@ -106,19 +113,18 @@ class ExtractShards:
                     elif isinstance(record, Damage):
                         tally.add("set_aside")
                         tally.add(f"set_aside.{record.reason}")
-                        aside.append(_damaged(name, record))
+                        beside.set_aside.append(_damaged(name, record))
                     else:
                         if record.mended:
                             tally.add(f"mended.{record.mended}")
-                        self._page(name, record, next(answers), batch, aside)
+                        self._page(name, record, next(answers), batch, beside)
                     if batch.full:
                         self._write(batch, writer, tally, progress)
                         batch = _Batch()
-                    if len(aside) >= _BATCH_PAGES:
-                        writer.write_to("set_aside", pa.RecordBatch.from_pylist(aside, SET_ASIDE))
-                        aside = []
+                    if beside.full:
+                        beside.write()
             self._write(batch, writer, tally, progress)
-            writer.write_to("set_aside", pa.RecordBatch.from_pylist(aside, SET_ASIDE))
+            beside.write()
         return Result(writer.files, tally.counts())
 
     def _records(self, shard: SourceShard) -> Iterator[tuple[str, Record]]:
@@ -137,10 +143,10 @@ class ExtractShards:
         )
         return [next(found) if p.status is None or low <= p.status <= high else None for p in pages]
 
-    def _page(
-        self, name: str, page: Page, answer: Answer, batch: _Batch, aside: list[dict[str, Any]]
-    ) -> None:
+    def _page(self, name: str, page: Page, answer: Answer, batch: _Batch, beside: _Beside) -> None:
         row = _row(name, page)
+        if page.mended:
+            beside.mended.append(_mended(row, page))
         if answer is None:
             low, high = self.extract.http_status
             status = page.status or 0
@@ -149,9 +155,7 @@ class ExtractShards:
             batch.add(row, answer.reason, answer.value, answer.threshold)
         elif isinstance(answer, Failed | Crash):
             reason = "extract.crash" if isinstance(answer, Crash) else "extract.error"
-            aside.append(
-                _aside(name, page.offset, page.url, page.date, page.content, reason, answer.detail)
-            )
+            beside.set_aside.append(_failed(row, page, reason, answer.detail))
             batch.add(row, reason)
         else:
             self._extracted(row, answer, batch)
@@ -214,26 +218,29 @@ def document_id(name: str, page: Page) -> str:
 
 
 def _damaged(name: str, record: Damage) -> dict[str, Any]:
-    return _aside(name, record.offset, record.url, None, record.raw, record.reason, record.detail)
-
-
-def _aside(
-    name: str,
-    offset: int,
-    url: str | None,
-    date: datetime | None,
-    html: bytes,
-    reason: str,
-    detail: str,
-) -> dict[str, Any]:
     return {
-        "url": url,
-        "date": date,
-        "html": html,
+        "url": record.url,
+        "raw": record.raw,
+        "reason": record.reason,
+        "detail": record.detail,
+        "source": {"file": name, "offset": record.offset},
+    }
+
+
+def _failed(row: dict[str, Any], page: Page, reason: str, detail: str) -> dict[str, Any]:
+    return {
+        **{name: row[name] for name in ("id", "url", "date", "source")},
+        page.kind: page.content,
+        "charset": page.charset,
+        "mended": page.mended or None,
         "reason": reason,
         "detail": detail,
-        "source": {"file": name, "offset": offset},
     }
+
+
+def _mended(row: dict[str, Any], page: Page) -> dict[str, Any]:
+    named = {name: row[name] for name in ("id", "url", "source")}
+    return {**named, "reason": page.mended, "detail": page.detail}
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from curation import recipe
@@ -14,6 +17,7 @@ from curation.errors import InputError
 from curation.tokenize import TokenShards
 from pipelines.cli import STAGE_COMMANDS, main
 from tests.conftest import curate, curate_well
+from tests.readers.archives import http_response, warc_record
 
 COMMANDS = [
     *("run", *STAGE_COMMANDS, "extract-file", "why", "report", "withdraw"),
@@ -238,3 +242,46 @@ def test_the_library_does_not_need_beam() -> None:
         "assert not any(n.split('.')[0] in ('apache_beam', 'pipelines') for n in sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_broken_records_are_told_and_only_whole_pages_are_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = b"<title>Cut</title>" + b"".join(
+        b"<p>Paragraph %d of a page." % (i * i) for i in range(900)
+    )
+    members = [gzip.compress(warc_record(i, http_response(body))) for i in range(2)]
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.warc.gz").write_bytes(b"".join(members)[:-500])
+    lines = ['{"text": "cut', '{"body": "no text", "url": "http://x/no-text"}', '{"text": "sound"}']
+    (folder / "b.jsonl").write_text("\n".join(lines))
+    (folder / "c.warc").write_bytes(warc_record(3, http_response(b"<p>x")) + b"WARC/1.0\r\nWARC-Ty")
+
+    def extracted(inputs: str, output: str, count: int) -> list[dict[str, object]]:
+        arguments = ["extract", "--input", inputs, "--output", str(tmp_path / output)]
+        assert main([*arguments, "--workers", "0"]) == 0
+        files = sorted((tmp_path / output / "extract/documents").glob("*.parquet"))
+        assert sum(pq.read_metadata(file).num_rows for file in files) == count
+        (aside,) = (tmp_path / output / "extract/set_aside").glob("*.parquet")
+        return pq.read_table(aside).to_pylist()  # type: ignore[no-any-return]
+
+    aside = extracted(str(folder), "out", 4)
+    assert "1 are broken and were read as far as they go (gzip.truncated 1)" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    (mended,) = (tmp_path / "out/extract/mended").glob("*.parquet")
+    (row,) = pq.read_table(mended).to_pylist()
+    assert row["source"] == {"file": "a.warc.gz", "offset": len(members[0])}
+    length = len(http_response(body))
+    assert row["reason"] == "gzip.truncated"
+    assert re.search(rf"ends inside a member; \d+ of {length} bytes", row["detail"])
+    assert main(["why", row["url"], "--run", str(tmp_path / "out")]) == 0
+    assert f"gzip.truncated: {row['detail']}" in capsys.readouterr().out
+    assert main(["why", "no-text", "--run", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().out
+    assert "b.jsonl at offset 14" in told and "set aside by jsonl.no_text\n    no text in" in told
+
+    again = extracted(str(tmp_path / "out/extract/set_aside"), "again", 0)
+    assert [(r["reason"], r["raw"]) for r in again] == [(r["reason"], r["raw"]) for r in aside]
+    assert len(aside) == 3

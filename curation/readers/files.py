@@ -39,10 +39,10 @@ def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -
         detail = f"over {settings.max_record_bytes} bytes"
         yield Damage(0, "record.too_large", detail, None, raw)
         return
-    mended = ""
+    mended = detail = ""
     if stream.breaks:
         broken = stream.breaks[0][1]
-        mended = broken.reason
+        mended, detail = broken.reason, broken.detail
         if not (settings.keep_truncated and content):
             raw = content[: settings.keep_raw_bytes]
             yield Damage(0, broken.reason, broken.detail, None, raw)
@@ -61,4 +61,5 @@ def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -
         status=None,
         fields=None,
         mended=mended,
+        detail=detail,
     )

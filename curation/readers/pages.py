@@ -135,6 +135,7 @@ def to_event(
         status=kind.head.status if kind.head else None,
         fields=None,
         mended=problem.reason if problem else "",
+        detail=problem.detail if problem else "",
     )
 
 

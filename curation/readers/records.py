@@ -20,7 +20,8 @@ class Page:
     - Parquet: the row number. HTML and text files: 0.
 
     `mended` names the damage when the record was broken and `content` is what could be saved of it
-    (`warc.bad_length`, `http.bad_gzip`, ...); it is empty for a sound record.
+    (`warc.bad_length`, `http.bad_gzip`, ...), and `detail` says more; both are empty for a sound
+    record.
     """
 
     url: str
@@ -34,6 +35,7 @@ class Page:
     status: int | None  # of HTTP
     fields: dict[str, Any] | None  # rest of a JSONL object; id and title of a Parquet row
     mended: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

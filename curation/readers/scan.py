@@ -149,7 +149,8 @@ class _Scanner:
             if extent.problem is None and broken.offset != stream.member_of(extent.end - 1):
                 return extent  # it is the next member that breaks, before its first byte
             cut = extent.problem.cut if extent.problem else False
-            problem = Problem(broken.reason, broken.detail, cut)
+            detail = extent.problem.detail if extent.problem and cut else broken.detail
+            problem = Problem(broken.reason, detail, cut)
             return extent._replace(problem=problem, at_break=True)
         return extent
 
@@ -187,9 +188,10 @@ class _Scanner:
             return _Extent(self._without_blank(body, found), found, problem)
         if reached < want:
             broken = stream.breaks[0][1] if stream.breaks else None
+            there = f"{reached - body} of {want - body} bytes are there"
             problem = Problem(
                 broken.reason if broken else f"{head.archive}.truncated",
-                broken.detail if broken else f"{reached - body} of {want - body} bytes are there",
+                f"{broken.detail}; {there}" if broken else there,
                 True,
             )
             return _Extent(reached, reached, problem)

@@ -18,11 +18,13 @@ from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
 from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stream
+from curation.schema import SET_ASIDE
 from curation.text.surrogates import well_formed
 
 _ROWS = 256  # rows of a Parquet file turned to pages at once
 _SECONDS_LIMIT = 1e11  # larger timestamps are in milliseconds
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
+_MIME = {"html": "text/html", "text": "text/plain"}
 _FIELDS = ("id", "title")  # further columns of a Parquet file that anything reads
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
 #: The years that Python's dates have, 1 to 9999, as seconds since 1970: [first, end).
@@ -144,7 +146,7 @@ def row_event(
             content=content,
             kind=kind,
             charset="utf-8" if isinstance(value, str) else None,
-            mime="text/html" if kind == "html" else "text/plain",
+            mime=_MIME[kind],
             status=None,
             fields={name: value for name, value in row.items() if name not in used},
             mended=mended,
@@ -232,11 +234,39 @@ def _bytes_of(column: pa.Array) -> bytes:
 
 def _columns(file: pq.ParquetFile, settings: ReaderSettings) -> list[str]:
     """The columns that are read: no other one can be the reason that a row is lost."""
+    if _is_set_aside(file):
+        return [name for name in SET_ASIDE.names if name != "source"]
     wanted = (
         *(*settings.text_columns, *settings.html_columns),
         *(*settings.url_columns, *settings.date_columns, *_FIELDS),
     )
     return [name for name in file.schema_arrow.names if name in wanted]
+
+
+def _is_set_aside(file: pq.ParquetFile) -> bool:
+    return bool(file.schema_arrow.metadata == SET_ASIDE.metadata)
+
+
+def _set_aside_event(
+    row: dict[str, Any], offset: int, settings: ReaderSettings, table: str, mended: str = ""
+) -> Page | Damage:
+    """A row of SET_ASIDE: the whole page that it holds, or the damage that it is."""
+    kind = "html" if row["html"] is not None else "text"
+    if row[kind] is None:
+        return Damage(offset, row["reason"], row["detail"], row["url"], row["raw"] or b"")
+    return Page(
+        url=row["url"] or "",
+        date=row["date"],
+        record_id="",
+        offset=offset,
+        content=row[kind],
+        kind=kind,
+        charset=row["charset"],
+        mime=_MIME[kind],
+        status=None,
+        fields={"id": row["id"]},
+        mended=row["mended"] or mended,
+    )
 
 
 def _open_parquet(raw: RawFile) -> pq.ParquetFile:
@@ -261,13 +291,14 @@ def read_parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
             f"html_columns of the readers' settings), but {', '.join(names)}"
         )
     first, columns = 0, _columns(file, settings)
+    to_event = _set_aside_event if _is_set_aside(file) else row_event
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         row = first
         try:
             for batch in file.iter_batches(_ROWS, [group], columns):
                 for values, mended in _rows(batch, settings):
-                    yield row_event(values, row, settings, "parquet", mended)
+                    yield to_event(values, row, settings, "parquet", mended)
                     row += 1
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             detail = f"rows {row} to {first + rows - 1}: {error}"
@@ -285,6 +316,7 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
             table = file.read_row_group(group, _columns(file, settings)).slice(row - first, 1)
             (batch,) = table.combine_chunks().to_batches()
             values, mended = _rows(batch, settings)[0]
-            return row_event(values, row, settings, "parquet", mended)
+            to_event = _set_aside_event if _is_set_aside(file) else row_event
+            return to_event(values, row, settings, "parquet", mended)
         first += rows
     return None

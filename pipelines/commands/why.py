@@ -27,6 +27,7 @@ _CHANGE_CHARACTERS = 400
 _CONTEXT = 40
 #: URLs that are named where several end like the one asked for.
 _URLS_SHOWN = 3
+_ASIDE = "set_aside"
 _FACTS = ("language", "language_score", "quality", "domain", "topic", "tokens", "repeats")
 
 
@@ -43,13 +44,22 @@ def why(options: argparse.Namespace) -> int:
 
 
 def find(folder: Folder, stages: list[str], document: str) -> list[dict[str, Any]]:
-    """Documents of the first stage with this id or URL, with the shard they are in."""
+    """Documents of the first stage with this id or URL, with the shard they are in.
+
+    Records with this URL that it set aside, and that are no documents, come last.
+    """
     found: list[dict[str, Any]] = []
     for name, kind in _files(folder, stages[0]):
-        for batch in read_batches(folder / stages[0], name, ["id", "url", "date", "source"]):
-            match = pc.or_kleene(pc.equal(batch["id"], document), pc.equal(batch["url"], document))
+        aside = kind == _ASIDE
+        columns = ["url", "date", "source", *(("reason", "detail") if aside else ("id",))]
+        for batch in read_batches(folder / stages[0], name, columns):
+            match = pc.equal(batch["url"], document)
+            if not aside:
+                match = pc.or_kleene(pc.equal(batch["id"], document), match)
             for row in batch.filter(pc.fill_null(match, False)).to_pylist():
-                found.append(row | {"shard": name.split("/", 1)[1], "kind": kind})
+                # A page on which the extractor failed is in `removed`, too.
+                if not (aside and any(row["source"] == known["source"] for known in found)):
+                    found.append({"id": None} | row | {"shard": name.split("/", 1)[1]})
     return found
 
 
@@ -76,14 +86,17 @@ def _by_end(folder: Folder, stages: list[str], end: str) -> list[dict[str, Any]]
 def _files(folder: Folder, stage: str) -> Iterator[tuple[str, str]]:
     for name in sorted((folder / stage).read_json(MANIFEST)["files"]):
         kind = name.split("/", 1)[0]
-        if kind in ("documents", "removed"):
+        if kind in ("documents", "removed", _ASIDE):
             yield name, kind
 
 
 def _story(folder: Folder, stages: list[str], row: dict[str, Any]) -> dict[str, Any]:
     decisions: list[dict[str, Any]] = []
     last: dict[str, str] = {}  # decision by stage
-    for stage in stages:
+    if row["id"] is None:
+        aside = {"stage": stages[0], "decision": "set aside"}
+        decisions.append(aside | {name: row[name] for name in ("reason", "detail")})
+    for stage in stages if row["id"] is not None else ():
         before = stage_before(stage, stages)
         if before is not None and last.get(before) != "kept":
             continue
@@ -113,12 +126,12 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
         if removed["kept_id"]:
             decision["kept_id"] = removed["kept_id"]
             decision |= _kept_instead(folder, stage, removed)
-        return decision | _measured(folder, removed, stage) | _cut(place, row)
+        return decision | _more(folder, removed, row["shard"], stage) | _cut(place, row)
     kept = _row(place, f"documents/{row['shard']}", row)
     if kept is None:
         return _tokens(place, row, stage) if stage.split("/")[0] == "tokenize" else None
     decision = {"stage": stage, "decision": "kept"}
-    return decision | _measured(folder, kept, stage) | _cut(place, row)
+    return decision | _more(folder, kept, row["shard"], stage) | _cut(place, row)
 
 
 def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None:
@@ -135,8 +148,12 @@ def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None
     return None
 
 
-def _measured(folder: Folder, row: dict[str, Any], stage: str) -> dict[str, Any]:
+def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[str, Any]:
+    """What the stage measured, or mended before it read the document."""
     facts = {k: row[k] for k in _FACTS if row.get(k) is not None}
+    if stage == "extract":
+        mended = _row(folder / stage, f"mended/{shard}", row)
+        facts |= {"mended": mended["reason"], "detail": mended["detail"]} if mended else {}
     if stage == "filter" and row.get("signals"):
         rules = RuleBook(run_settings(folder)).of(row.get("language"))
         facts["rules"] = list(_rules(rules, row["signals"]))
@@ -238,7 +255,7 @@ def _tokens(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | 
 def _text(story: dict[str, Any]) -> str:
     source = story["source"]
     lines = [
-        f"document {story['id']}",
+        f"document {story['id']}" if story["id"] is not None else "a record without a document",
         f"  url     {story['url']}",
         f"  date    {story['date']}",
         f"  source  {source['file']} at offset {source['offset']}",
@@ -257,6 +274,9 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
     if "threshold" in decision:
         head += f", threshold {value_text(decision['reason'], decision['threshold'])}"
     yield head
+    if "detail" in decision:
+        broken = f"{decision['mended']}: " if "mended" in decision else ""
+        yield f"    {broken}{decision['detail']}"
     facts = [f"{k} {_short(decision[k])}" for k in _FACTS if k in decision]
     if facts:
         yield "    " + ", ".join(facts)

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 _REASONS = 6
-#: Counter of records set aside for a reason, and how many of the reasons are shown.
-_ASIDE, _ASIDE_SHOWN = "set_aside.", 3
+#: Counters of records set aside, and of those mended, for a reason; how many reasons are shown.
+_ASIDE, _MENDED, _SHOWN = "set_aside.", "mended.", 3
 _NO_TEXT_HINT = "; name the column that holds the text: --set readers.text_columns=[NAME]"
 
 
@@ -59,14 +59,25 @@ def _reasons(entry: dict[str, Any]) -> str:
 def _records(counters: dict[str, int]) -> str:
     skipped = sum(v for k, v in counters.items() if k.startswith("skipped."))
     aside = counters.get("set_aside", 0)
-    why = {k.removeprefix(_ASIDE): v for k, v in counters.items() if k.startswith(_ASIDE)}
-    ranked = sorted(why, key=lambda reason: (-why[reason], reason))
-    shown = [f"{reason} {why[reason]:,}" for reason in ranked[:_ASIDE_SHOWN]]
-    if len(ranked) > _ASIDE_SHOWN:
-        shown.append(f"+{len(ranked) - _ASIDE_SHOWN} more")
-    told = f" ({', '.join(shown)})" if shown else ""
-    hint = _NO_TEXT_HINT if ranked and ranked[0].endswith(".no_text") else ""
+    why = _ranked(counters, _ASIDE)
+    hint = _NO_TEXT_HINT if why and why[0][0].endswith(".no_text") else ""
+    mended = _ranked(counters, _MENDED)
+    broken = sum(count for _, count in mended)
+    also = f"; {broken:,} are broken and were read as far as they go{_told(mended)}"
     return (
         f"{counters['records']:,} records read: {skipped:,} are no documents, "
-        f"{aside:,} could not be read and were set aside{told}{hint}"
+        f"{aside:,} could not be read and were set aside{_told(why)}{hint}"
+        f"{also if broken else ''}"
     )
+
+
+def _ranked(counters: dict[str, int], prefix: str) -> list[tuple[str, int]]:
+    counts = {k.removeprefix(prefix): v for k, v in counters.items() if k.startswith(prefix)}
+    return sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))
+
+
+def _told(ranked: list[tuple[str, int]]) -> str:
+    shown = [f"{reason} {count:,}" for reason, count in ranked[:_SHOWN]]
+    if len(ranked) > _SHOWN:
+        shown.append(f"+{len(ranked) - _SHOWN} more")
+    return f" ({', '.join(shown)})" if shown else ""

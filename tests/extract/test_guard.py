@@ -97,6 +97,12 @@ def test_a_crashing_page_is_set_aside(tmp_path: Path, monkeypatch: pytest.Monkey
         outputs.append([record["sha256"] for record in manifest["files"].values()])
     assert outputs[0] == outputs[1]
     stage.guarded.cache_clear()
+    monkeypatch.undo()
+    pages = str(tmp_path / "one/extract/set_aside/*.parquet")
+    again = tmp_path / "again"
+    assert main(["extract", "--input", pages, "--output", str(again), "--workers", "0"]) == 0
+    assert sorted(row["title"] for row in _rows(again, "documents")) == ["1", "3"]
+    assert {row["id"] for row in _rows(again, "documents")} == {row["id"] for row in removed}
 
 
 def _rows(out: Path, kind: str) -> list[dict[str, Any]]:
