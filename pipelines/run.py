@@ -315,7 +315,7 @@ def stage_run(
         also,
         work.files if stage == "extract" else (),
         _stage_folders(work),
-        str(work.passed_over) if stage == "extract" else "",
+        str(work.passed_over.of_others) if stage == "extract" else "",
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from fsspec.implementations.local import LocalFileSystem
 
 from curation import stores
-from curation.errors import InputError
+from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 
 _GLOB = re.compile(r"[*?\[]")
@@ -53,11 +53,17 @@ class PassedOver:
             shown.append(name)
 
     def add_all(self, other: PassedOver) -> None:
-        """All of another's but what the run itself writes, which is no input."""
-        for reason in other.counts.keys() - {_OWN}:
+        for reason in other.counts:
             shown = self.examples.setdefault(reason, [])
             shown += other.examples[reason][: _EXAMPLES - len(shown)]
             self.counts[reason] += other.counts[reason]
+
+    @property
+    def of_others(self) -> PassedOver:
+        """The same without what the run itself writes, which comes and goes with the run."""
+        return PassedOver(
+            Counter({k: v for k, v in self.counts.items() if k != _OWN}), self.examples
+        )
 
     def __str__(self) -> str:
         """`4 of unknown suffix (a.md, b, c, ...), 1 with ...`; empty for nothing."""
@@ -78,8 +84,8 @@ def discover(
     the pattern wins over what it matches. Links are followed. Files of the same name from
     different folders get so many of their parent folders before their names that these differ.
 
-    `own` are files and folders that the run writes, which are no input. What lies in the folders
-    and is not read is added to `passed_over`, but for these.
+    `own` are files and folders that the run writes, which are no input. These, and what else lies
+    in the folders and is not read, are added to `passed_over`.
 
     Raises InputError, naming the pattern, when it can't be listed or nothing matches.
     """
@@ -131,7 +137,7 @@ def _match(pattern: str, own: _Own, over: PassedOver) -> list[InputFile]:
             listed = _globbed(system, path, place)
         else:
             listed = _named(system, path, place, own, left)
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, ConfigError) as error:
         raise InputError(f"{pattern}: can't be listed: {error}") from error
     files = []
     for path, info in sorted(listed.found.items()):
