@@ -137,7 +137,7 @@ def _match(pattern: str, own: _Own, over: PassedOver) -> list[InputFile]:
             listed = _globbed(system, path, place)
         else:
             listed = _named(system, path, place, own, left)
-    except (OSError, ValueError, ImportError, ConfigError) as error:
+    except (OSError, ValueError, ConfigError) as error:
         raise InputError(f"{pattern}: can't be listed: {error}") from error
     files = []
     for path, info in sorted(listed.found.items()):

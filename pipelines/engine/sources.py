@@ -17,7 +17,7 @@ from curation.readers import InputFile
 from pipelines.engine.files import SCRATCH, Folder
 from pipelines.engine.own import TIMINGS
 
-#: Sizes, times and hashes of the input files, so that a resumed run need not read them again.
+#: Hashes of the input files, and by what they are known again without being read, for resumed runs.
 KNOWN_INPUTS = f"{SCRATCH}/inputs.json"
 
 _CHUNK = 4 << 20
@@ -41,28 +41,30 @@ class SourceShard:
 def content_fingerprints(files: Sequence[InputFile], folder: Folder) -> dict[str, str]:
     """Hash of every file's content, by name.
 
-    A local file whose size and modification time are as in an earlier run is not read again; an
-    object's size and entity tag, as listed, stand for its content.
+    A local file whose size, inode and times of modification and of change are as in an earlier run
+    is not read again: no program can set the last of them. An object's size and entity tag, as
+    listed, stand for its content.
     """
     known = _known_fingerprints(folder)
     found: dict[str, list[Any]] = {}
 
     def one(file: InputFile) -> None:
         if stores.is_url(file.path):
-            found[file.name] = [file.size, 0, f"{file.size} {file.version or _checksum(file.path)}"]
+            found[file.name] = [f"{file.size} {file.version or _checksum(file.path)}"]
             return
-        modified = os.stat(file.path).st_mtime_ns
+        facts = os.stat(file.path)
+        state = [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
         old = known.get(file.name)
-        if old and old[:2] == [file.size, modified]:
+        if old and old[1:] == state:
             found[file.name] = old
         else:
-            found[file.name] = [file.size, modified, _content_hash(file.path)]
+            found[file.name] = [_content_hash(file.path), *state]
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(one, files))
     ordered = {name: found[name] for name in sorted(found)}
     folder.write_json(KNOWN_INPUTS, ordered)
-    return {name: entry[2] for name, entry in ordered.items()}
+    return {name: entry[0] for name, entry in ordered.items()}
 
 
 def _checksum(url: str) -> str:
