@@ -66,12 +66,12 @@ def _characters(data, start, end, properties, rule):  # type: ignore[no-untyped-
 
 @numba.njit(cache=True, nogil=True)
 def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[no-untyped-def]
-    """Fill copied[:lines]: whether each of `space.feeds` is part of a copy; return if any is.
+    """Fill copied[:lines]: whether each of `space.breaks` is part of a copy; return if any is.
 
     A run is sought where the first of its lines stands first, so that every line is looked at
     once: O(bytes).
     """
-    starts, ends = space.feeds.starts, space.feeds.ends
+    starts, ends = space.breaks.starts, space.breaks.ends
     place, firsts = space.lines.starts, space.grams.firsts  # of line j among all; of a kind of line
     size, first = space.grams.counts, space.grams.at
     stamp, mask = begin(space.interner, lines)
@@ -130,7 +130,7 @@ def _mark_runs(n, kind, firsts, size, place, least, copied):  # type: ignore[no-
 @numba.njit(cache=True, nogil=True)
 def drop_tokens(n, space, copied):  # type: ignore[no-untyped-def]
     """Leave out the tokens of copied lines; return how many are left, and how many kinds."""
-    tokens, lines = space.tokens, space.feeds
+    tokens, lines = space.tokens, space.breaks
     kept = 0
     line = 0
     for i in range(n):

@@ -119,7 +119,7 @@ def _find_cuts(  # type: ignore[no-untyped-def]
     for i in range(offsets[0], offsets[-1]):
         room += _BREAKING[data[i]] or data[i] == _BRACKET
     cuts = np.empty((room, 4), np.int64)
-    starts, ends = space.feeds.starts, space.feeds.ends
+    starts, ends = space.breaks.starts, space.breaks.ends
     none = space.tokens.starts[:0].copy()
     n = 0
     for d in range(len(offsets) - 1):

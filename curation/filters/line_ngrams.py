@@ -127,9 +127,9 @@ def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ig
     """Per line: share of its token characters in n-grams that the document holds `min_count` times.
 
     Writes float `coverage` and int `characters` of the tokens of each line. Lines are
-    `scratch.feeds`, in the order of the text, and hold all tokens; tokens are classified.
+    `scratch.breaks`, in the order of the text, and hold all tokens; tokens are classified.
     """
-    tokens, grams, lines = scratch.tokens, scratch.grams, scratch.feeds
+    tokens, grams, lines = scratch.tokens, scratch.grams, scratch.breaks
     for k in range(n_lines):
         coverage[k] = 0.0
         characters[k] = 0

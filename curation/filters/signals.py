@@ -163,7 +163,7 @@ def _measure(  # type: ignore[no-untyped-def]
             data, begin, end, kit.properties, feeds, space.feeds, chars, row[_CONTENT:]
         )
         line_ngrams.measure_line_ngrams(
-            n, feeds, space, kit.line_ngrams, coverage, counts, row[_LLAMA3:_DIRTY]
+            n, breaks, space, kit.line_ngrams, coverage, counts, row[_LLAMA3:_DIRTY]
         )
 
         loaded = _DATATROVE

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
@@ -344,12 +346,13 @@ def refinedweb(text: str, settings: SignalSettings) -> dict[str, float]:
 
 
 def spans(text: str, tokens: Sequence[str]) -> list[int]:
-    """Number of the line (between line feeds) that each token stands in."""
+    """Number of the line that each token stands in."""
+    ends = list(accumulate(map(len, text.splitlines(keepends=True))))
     at = 0
     lines = []
     for token in tokens:
         at = text.index(token, at)
-        lines.append(text.count("\n", 0, at))
+        lines.append(bisect_right(ends, at))
         at += len(token)
     return lines
 

@@ -188,6 +188,9 @@ def test_logs_are_covered_by_their_own_ngrams() -> None:
     found = measured(log + "\n" + prose)["llama3_line_ngram_coverage"]
     assert 0.8 < found < 1
     assert measured(prose)["llama3_line_ngram_coverage"] == 0
+    for other in ("\r", "\r\n", "\u2028", "\x85"):  # lines are those that edits.llama3 cuts
+        text = f"{prose}\n{log}".replace("\n", other)
+        assert measured(text)["llama3_line_ngram_coverage"] == found
 
 
 def test_dirty_words_and_their_excuses() -> None:
