@@ -18,12 +18,14 @@ from curation.errors import ConfigError, InputError
 from curation.extract.engines import engine_packages
 from curation.extract.settings import ExtractSettings
 from curation.language import LanguageIdentifier, LanguageSettings
-from curation.models import model_checksums
+from curation.models import model_checksums, sha256_of
 from curation.tokenize.settings import EncodeSettings, TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.named_files import named_files
 from pipelines.token_formats import format_packages
 
+#: Among the models: what of a tokenizer decides token ids, its pattern and special tokens, too.
+VOCABULARY = "tokenizer_vocabulary"
 #: Packages whose version can change a stage's bytes, besides pyarrow, which writes them all.
 _PACKAGES = {
     "extract": ["brotli", "chardet", "lz4", "numba", "numpy", "regex", "webencodings", "zstandard"],
@@ -54,7 +56,7 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
         if isinstance(settings, TokenizeSettings):
             packages += format_packages(settings.formats)
         if isinstance(settings, EncodeSettings):
-            models["tokenizer"] = _tokenizer_checksum(settings.tokenizer)
+            models |= _tokenizer_checksums(settings.tokenizer)
         if hasattr(settings, "models"):
             models |= model_checksums(settings)
         if isinstance(settings, LanguageSettings):
@@ -64,7 +66,8 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
         if isinstance(settings, ClassifySettings) and settings.onnx is not None:
             onnx.load(settings.onnx)
             packages += ["onnxruntime", "tokenizers"]
-        lists |= {named.path: _checksum(named.path) for named in named_files(stage, settings)}
+        for named in named_files(stage, settings):
+            lists |= _checksums(named.path)
     versions = {name: importlib.metadata.version(name) for name in sorted(set(packages))}
     return {
         "software": {"curation": curation.__version__, **versions},
@@ -73,36 +76,35 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
     }
 
 
-def _tokenizer_checksum(name: str) -> str:
+def _tokenizer_checksums(name: str) -> dict[str, str]:
     try:
-        return load_tokenizer(name).sha256
+        tokenizer = load_tokenizer(name)
     except InputError as error:
         raise ConfigError(f"tokenize.tokenizer: {error}") from None
+    return {"tokenizer": tokenizer.file_sha256, VOCABULARY: tokenizer.sha256}
 
 
 @functools.cache
-def _checksum(name: str) -> str:
-    """Of a list's file, of all files in its folder, or of what its URL gives."""
-    digest = hashlib.sha256()
+def _checksums(name: str) -> dict[str, str]:
+    """SHA-256 of a list's file, of each file in its folder, or of what its URL gives."""
     if "://" in name:
         try:
             with stores.open_url(name) as content:
-                _add(content, digest)
+                return {name: _sha256(content)}
         except Exception as error:  # every file system has its own exceptions
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise ConfigError(f"{name}: the list can't be read: {reason}") from None
-        return digest.hexdigest()
     path = Path(resources.resolve(name))
     if not path.exists():
         raise ConfigError(f"{name}: no such list")
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-    for file in files:
-        digest.update(str(file.relative_to(path)).encode() + b"\0")
-        with file.open("rb") as content:
-            _add(content, digest)
-    return digest.hexdigest()
+    if path.is_file():
+        return {name: sha256_of(path)}
+    files = sorted(p for p in path.rglob("*") if p.is_file())
+    return {f"{name.rstrip('/')}/{f.relative_to(path).as_posix()}": sha256_of(f) for f in files}
 
 
-def _add(content: IO[bytes], digest: Any) -> None:
+def _sha256(content: IO[bytes]) -> str:
+    digest = hashlib.sha256()
     while chunk := content.read(1 << 20):
         digest.update(chunk)
+    return digest.hexdigest()

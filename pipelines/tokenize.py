@@ -28,6 +28,7 @@ from pipelines.engine.shards import TableWriter, Tally, add_counts, read_batches
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import column_names, shard_tasks
+from pipelines.facts import VOCABULARY
 from pipelines.mix import saved_tokens
 from pipelines.token_formats import write_formats
 
@@ -131,7 +132,7 @@ def has_saved_tokens(run: StageRun) -> bool:
     folders = {shard.folder.url: shard.folder for shard in run.inputs}
     for folder in folders.values():
         models = folder.read_json(MANIFEST).get("models", {}) if folder.exists(MANIFEST) else {}
-        if models.get("tokenizer") != run.facts["models"]["tokenizer"]:
+        if models.get(VOCABULARY) != run.facts["models"][VOCABULARY]:
             return False
     return all(shard.folder.exists(saved_tokens(shard)) for shard in run.inputs)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from curation.errors import ConfigError
+from curation.models import list_models
 from curation.recipe import load
 from pipelines.facts import _PACKAGES, stage_facts
 
@@ -58,5 +59,18 @@ def test_lists_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_every_default_list_is_stated() -> None:
     lists = facts("filter")["lists"]
-    assert {"builtin:configs/lists/stop_words", "builtin:models/reference"} <= set(lists)
+    for folder in ("builtin:configs/lists/stop_words", "builtin:models/reference"):
+        assert any(name.startswith(f"{folder}/") for name in lists)
     assert list(facts("dedup-urls")["lists"]) == ["builtin:configs/lists/tracking_parameters.txt"]
+
+
+def test_checksums_are_those_of_the_cards() -> None:
+    """And so those that `sha256sum` prints."""
+    cards = {card.task: card.sha256 for card in list_models()}
+    assert facts("tokenize")["models"]["tokenizer"] == cards["tokenizer"]
+    found = facts("classify")["models"]
+    assert found and all(found[task] == cards[task] for task in found)
+    lists = facts("filter")["lists"]
+    (reference,) = (c for c in list_models() if c.name == "reference")
+    for name, value in dict(reference.sha256).items():
+        assert lists[f"builtin:models/reference/{name}"] == value

@@ -21,7 +21,7 @@ from curation.resources import resolve
 from curation.tokenize import bpe, hf
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.specials import BOS, EOS, PAD, SPECIAL_TOKENS, special_tokens
-from curation.tokenize.vocabulary import parse_ranks, tables
+from curation.tokenize.vocabulary import format_ranks, parse_ranks, tables
 
 if TYPE_CHECKING:
     import tiktoken
@@ -85,6 +85,11 @@ class Tokenizer:
         for token in self.tokens:
             digest.update(len(token).to_bytes(4, "little") + token)
         return digest.hexdigest()
+
+    @functools.cached_property
+    def file_sha256(self) -> str:
+        """SHA-256 of the `.tiktoken` file with these tokens, as cards state it."""
+        return hashlib.sha256(format_ranks(self.tokens)).hexdigest()
 
     def encode_batch(self, texts: Texts, threads: int = 1) -> tuple[Ids, Offsets]:
         """Ids of all texts end to end (uint32) and their bounds (int64 [n + 1]).
