@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.text.surrogates import well_formed
+
 Texts: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray
 
 
@@ -26,7 +28,15 @@ class TextBuffers(NamedTuple):
 
 
 def large_strings(texts: Texts) -> pa.Array:
-    """One contiguous large_string array from Python strings or any Arrow string array."""
+    """One contiguous large_string array from Python strings or any Arrow string array.
+
+    Lone surrogates, which UTF-8 can't hold, become U+FFFD. Raises TypeError for a single string.
+    """
+    if isinstance(texts, str | bytes):
+        raise TypeError(
+            "texts: a sequence of strings or an Arrow array is needed, "
+            f"not one {type(texts).__name__} (a single text goes into a list)"
+        )
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
         if isinstance(texts, pa.ChunkedArray):  # zero chunks or still several
@@ -35,7 +45,12 @@ def large_strings(texts: Texts) -> pa.Array:
             )
     if isinstance(texts, pa.Array):
         return texts if texts.type == pa.large_string() else texts.cast(pa.large_string())
-    return pa.array(list(texts), pa.large_string())
+    strings = list(texts)
+    try:
+        return pa.array(strings, pa.large_string())
+    except UnicodeEncodeError:
+        whole = [text if text is None else well_formed(text) for text in strings]
+        return pa.array(whole, pa.large_string())
 
 
 def text_buffers(texts: Texts) -> TextBuffers:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import yaml
 
 from curation.arrow import TextBuffers, Texts, text_buffers
@@ -97,7 +96,7 @@ class Tokenizer:
         Nulls are empty. Lone surrogates in Python strings become U+FFFD as in tiktoken.
         `threads` changes the time only.
         """
-        buffers = text_buffers(_well_formed(texts))
+        buffers = text_buffers(texts)
         ranges = _ranges(buffers.offsets, _CHUNK_BYTES)
         if threads > 1 and len(ranges) > 1:
             with ThreadPoolExecutor(threads) as pool:
@@ -184,19 +183,6 @@ class Tokenizer:
         give them to `add_special_tokens`, which keeps their ids.
         """
         hf.write_files(Path(folder), self.tokens, self.pattern.expression, self.special_tokens)
-
-
-def _well_formed(texts: Texts) -> Texts:
-    """The same texts with lone surrogates in Python strings replaced."""
-    if isinstance(texts, pa.Array | pa.ChunkedArray):
-        return texts
-    try:
-        return pa.array(list(texts), pa.large_string())
-    except UnicodeEncodeError:
-        mended = [
-            t and t.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for t in texts
-        ]
-        return pa.array(mended, pa.large_string())
 
 
 def _ranges(offsets: Offsets, size: int) -> list[tuple[int, int]]:
