@@ -13,8 +13,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import inlined
 from curation.extract import words as w
-from curation.extract.compiled import inlined
 from curation.extract.containers import (
     cards_of,
     class_scores,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.extract.compiled import borrowing, inlined
+from curation.compiled import borrowing, inlined
 from curation.extract.lexing import code_point, put, reference
 from curation.extract.markup import BYTES, LETTER, LOWER, PLAIN, TAG
 from curation.extract.scanned import (

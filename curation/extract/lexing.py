@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.extract.compiled import borrowing, inlined
+from curation.compiled import borrowing, inlined
 from curation.extract.markup import (
     ATTRIBUTE,
     ATTRIBUTE_KEYS,

@@ -7,7 +7,7 @@ text starts; `open_count` [tags] says how often each tag is open. `now` is the s
 
 from __future__ import annotations
 
-from curation.extract.compiled import borrowing, inlined
+from curation.compiled import borrowing, inlined
 from curation.extract.flow import (
     ELEMENT,
     LENGTH,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.extract.compiled import borrowing, inlined
+from curation.compiled import borrowing, inlined
 from curation.extract.lexing import contains, has_name, hash_lower
 from curation.extract.markup import (
     ANCESTOR,

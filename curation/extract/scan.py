@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from curation.extract.compiled import borrowing, inlined
+from curation.compiled import borrowing, inlined
 from curation.extract.flow import (
     A_AT,
     A_END,

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import TextBuffers
+from curation.compiled import borrowing, inlined
 
 MAIL = 0  # an @ with something on both sides
 NUMBER = 1  # a run of digits (those of pii_fold too) and separators: 7 digits or three points in it
@@ -92,7 +93,7 @@ def _full_width(data, i, end, third):  # type: ignore[no-untyped-def]
     return i + 2 < end and data[i] == 0xEF and data[i + 1] == 0xBC and data[i + 2] == third
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _separator(data, i, end):  # type: ignore[no-untyped-def]
     """(bytes, whether it is a full stop) of a separator in numbers at i; 0 bytes for none."""
     b = data[i]
@@ -124,7 +125,7 @@ def _opening(data, begin, i):  # type: ignore[no-untyped-def]
     return 0
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _number_end(data, start, end, classes):  # type: ignore[no-untyped-def]
     """(end, digits, points) of the run of digits with at most two separators between them."""
     i = start
@@ -150,7 +151,76 @@ def _number_end(data, start, end, classes):  # type: ignore[no-untyped-def]
     return last, digits, points
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
+def _mail(data, begin, end, i, at, classes):  # type: ignore[no-untyped-def]
+    """(kind or -1, start, end) of what stands about an `@` of `at` bytes at i."""
+    a = i
+    z = i + at
+    while a > begin and i - a < _LONGEST_MAIL and classes[data[a - 1]] & _LOCAL:
+        if a - 3 >= begin and _full_width(data, a - 3, a, 0xA0):
+            break
+        a -= 1
+    while z < end and z - i < _LONGEST_MAIL and classes[data[z]] & _LOCAL:
+        if _full_width(data, z, end, 0xA0):
+            break
+        z += 1
+    while a < i and data[a] & 0xC0 == 0x80:  # the limit may cut a character
+        a += 1
+    while z < end and data[z] & 0xC0 == 0x80:
+        z -= 1
+    return (MAIL if a < i and z > i + at + 2 else -1), a, z
+
+
+@borrowing
+def _ip6(data, begin, end, i, classes):  # type: ignore[no-untyped-def]
+    """(kind or -1, start, end) of the hexadecimal digits and colons about the colon at i."""
+    a = i
+    while a > begin and i - a < 5 and classes[data[a - 1]] & _HEX:
+        a -= 1
+    whole = a == begin or not (
+        classes[data[a - 1]] & _ALNUM or data[a - 1] == 58 or data[a - 1] == 95
+    )
+    z = i
+    colons = 0
+    digits = 0
+    double = False
+    while z < end and (classes[data[z]] & _HEX or data[z] == 58):
+        colons += data[z] == 58
+        double |= data[z] == 58 and z > a and data[z - 1] == 58
+        digits += classes[data[z]] & _DIGIT != 0
+        z += 1
+    return (IPV6 if whole and (colons == 7 or (double and colons >= 2)) and digits else -1), a, z
+
+
+@inlined
+def _capitals(data, i, end, classes):  # type: ignore[no-untyped-def]
+    """End of the two or six capitals at i that two digits follow, or -1."""
+    k = i + 1
+    while k < end and k < i + 6 and classes[data[k]] & _UPPER:
+        k += 1
+    if k - i != 2 and k - i != 6:
+        return -1
+    digits = k + 1 < end and classes[data[k]] & _DIGIT and classes[data[k + 1]] & _DIGIT
+    return k if digits else -1
+
+
+@borrowing
+def _prefix_end(data, i, end, inner, prefixes):  # type: ignore[no-untyped-def]
+    """End of the first prefix that stands at i, or -1."""
+    for p in range(len(prefixes.offsets) - 1):
+        u = prefixes.offsets[p]
+        size = prefixes.offsets[p + 1] - u
+        if i + size > end or (inner and data[i] != 45):
+            continue
+        k = 0
+        while k < size and data[i + k] == prefixes.data[u + k]:
+            k += 1
+        if k == size:
+            return i + size
+    return -1
+
+
+@borrowing
 def _scan(data, offsets, classes, prefixes, most, kinds, documents, starts, ends):  # type: ignore[no-untyped-def]
     """Fill the four arrays; return how many candidates there are, which may exceed `most`."""
     n = 0
@@ -184,67 +254,21 @@ def _scan(data, offsets, classes, prefixes, most, kinds, documents, starts, ends
                 if (digits >= _MIN_DIGITS or points >= 3) and (a < i or not inner):
                     kind = NUMBER
             elif at:
-                z = i + at
-                while a > begin and i - a < _LONGEST_MAIL and classes[data[a - 1]] & _LOCAL:
-                    if a - 3 >= begin and _full_width(data, a - 3, a, 0xA0):
-                        break
-                    a -= 1
-                while z < end and z - i < _LONGEST_MAIL and classes[data[z]] & _LOCAL:
-                    if _full_width(data, z, end, 0xA0):
-                        break
-                    z += 1
-                while a < i and data[a] & 0xC0 == 0x80:  # the limit may cut a character
-                    a += 1
-                while z < end and data[z] & 0xC0 == 0x80:
-                    z -= 1
-                if a < i and z > i + at + 2:
-                    kind = MAIL
+                kind, a, z = _mail(data, begin, end, i, at, classes)
             elif b == 58:
-                colons = 0
-                double = False
-                while a > begin and i - a < 5 and classes[data[a - 1]] & _HEX:
-                    a -= 1
-                whole = a == begin or not (
-                    classes[data[a - 1]] & _ALNUM or data[a - 1] == 58 or data[a - 1] == 95
-                )
-                z = i
-                digits = 0
-                while z < end and (classes[data[z]] & _HEX or data[z] == 58):
-                    colons += data[z] == 58
-                    double |= data[z] == 58 and z > a and data[z - 1] == 58
-                    digits += classes[data[z]] & _DIGIT != 0
-                    z += 1
-                if z > i:
-                    step = max(z, i + 1)
-                if whole and (colons == 7 or (double and colons >= 2)) and digits:
-                    kind = IPV6
+                kind, a, z = _ip6(data, begin, end, i, classes)
+                step = z
             elif c & _UPPER and not inner:
-                k = i + 1
-                while k < end and k < i + 6 and classes[data[k]] & _UPPER:
-                    k += 1
-                letters = k - i
-                if (
-                    (letters == 2 or letters == 6)
-                    and k + 1 < end
-                    and classes[data[k]] & _DIGIT
-                    and classes[data[k + 1]] & _DIGIT
-                ):
+                k = _capitals(data, i, end, classes)
+                if k >= 0:
                     kind = CODE
                     z = k + 2
                     step = k
             if kind < 0 and i + 1 < end and prefixes.pairs[np.int64(b) << 8 | data[i + 1]]:
-                for p in range(len(prefixes.offsets) - 1):
-                    u = prefixes.offsets[p]
-                    size = prefixes.offsets[p + 1] - u
-                    if i + size > end or (inner and data[i] != 45):
-                        continue
-                    k = 0
-                    while k < size and data[i + k] == prefixes.data[u + k]:
-                        k += 1
-                    if k == size:
-                        kind = TOKEN
-                        z = i + size
-                        break
+                stop = _prefix_end(data, i, end, inner, prefixes)
+                if stop >= 0:
+                    kind = TOKEN
+                    z = stop
             if kind >= 0:
                 if n < most:
                     kinds[n] = kind

@@ -1,4 +1,4 @@
-"""How the parts of the scan are compiled."""
+"""How parts of kernels are compiled."""
 
 from __future__ import annotations
 
