@@ -148,6 +148,13 @@ class Folder:
         except FileNotFoundError:
             return None
 
+    def stamp(self, name: str) -> str:
+        """What changes with a file's content: size and time, or what a store has for these."""
+        if self.is_local:
+            status = os.stat(self.path(name))
+            return f"{status.st_size} {status.st_mtime_ns}"
+        return str(self._persistently(name, self.fs.checksum))
+
     def names(self, suffix: str = "") -> list[str]:
         """Names of the files directly inside, sorted; empty when the folder is absent."""
         return sorted(n for n in self.sizes() if n.endswith(suffix))

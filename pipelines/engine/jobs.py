@@ -85,9 +85,9 @@ class Jobs:
         )
         pipeline = beam.Pipeline(options=options)
         if gathered:
-            build_gathered(pipeline, work)
+            build_gathered(pipeline, work, tries_again=True)
         else:
-            build(pipeline, work, range(len(work.tasks)))
+            build(pipeline, work, range(len(work.tasks)), tries_again=True)
         return pipeline
 
     def close(self) -> None:

@@ -49,9 +49,9 @@ def run_in_memory(work: TaskList, bundle: Sequence[int], gathered: bool = False)
     options = PipelineOptions(flags=[], pipeline_type_check=False)
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
         if gathered:
-            build_gathered(pipeline, work)
+            build_gathered(pipeline, work, tries_again=False)
         else:
-            build(pipeline, work, bundle)
+            build(pipeline, work, bundle, tries_again=False)
 
 
 def bundles(tasks: Sequence[Task], workers: int) -> list[list[int]]:

@@ -104,7 +104,7 @@ class PerformGathered(PerformTask):
         yield from self.perform(number, GatheredFolder(self.work.folder.url, rows))
 
 
-def build_gathered(pipeline: beam.Pipeline, work: TaskList) -> Any:
+def build_gathered(pipeline: beam.Pipeline, work: TaskList, tries_again: bool) -> Any:
     """Rows of all runs to all tasks of a step that gathers; then the tasks."""
     step = work.step
     assert isinstance(step, Gathers)
@@ -113,5 +113,5 @@ def build_gathered(pipeline: beam.Pipeline, work: TaskList) -> Any:
         | "TasksAndRuns" >> beam.Create(list(range(len(work.tasks) + len(step.runs()))))
         | "Scatter" >> beam.ParDo(Scatter(work)).with_output_types(tuple[int, Piece])
         | "Gather" >> beam.GroupByKey()
-        | "PerformTask" >> beam.ParDo(PerformGathered(work))
+        | "PerformTask" >> beam.ParDo(PerformGathered(work, tries_again))
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -241,21 +243,21 @@ def _loose_shards(path: str) -> list[Shard]:
     probe = Folder(path)
     found = []
     if probe.is_local:
-        for match in sorted(glob.glob(path, recursive=True)):
+        for match in [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True)):
             inside = sorted(glob.glob(f"{glob.escape(match)}/**/*.parquet", recursive=True))
             found += inside or [match]
     elif glob.has_magic(probe.path()):
         found = sorted(stores.glob(probe.fs, probe.path(), path))
     elif probe.exists():
-        found = [probe.path(n) for n in probe.tree() if n.endswith(".parquet")] or [probe.path()]
+        names = (n for n in probe.tree() if n.endswith(".parquet") and "/." not in f"/{n}")
+        found = [probe.path(n) for n in names] or [probe.path()]
     if not found:
         raise InputError(f"{path}: no such file or stage folder, and no file matches it as a glob")
     shards = []
     for file in found:
         base, _, name = file.rpartition("/")
-        folder = Folder(base if probe.is_local else probe.fs.unstrip_protocol(base) or ".")
-        if not base:
-            folder = Folder(".")
+        root = "/" if file.startswith("/") else "."
+        folder = Folder((base if probe.is_local else probe.fs.unstrip_protocol(base)) or root)
         if not name.endswith(".parquet"):
             raise InputError(
                 f"{file}: this stage reads Parquet documents; `curate extract` makes them"
@@ -266,9 +268,14 @@ def _loose_shards(path: str) -> list[Shard]:
         except Exception as error:
             raise InputError(f"{file}: {error}") from error
         _check_columns(file, metadata.schema.to_arrow_schema())
-        with folder.open(name) as handle:
-            digest = hashlib.file_digest(cast(Any, handle), "sha256").hexdigest()
-            size = handle.tell()
+        digest, size = _content(folder, name, folder.stamp(name))
         stem = name.removesuffix(".parquet")
         shards.append(Shard(stem, folder, name, digest, metadata.num_rows, size))
     return shards
+
+
+@functools.lru_cache(maxsize=1 << 17)  # planned, then run: a file is read once as long as it stays
+def _content(folder: Folder, name: str, stamp: str) -> tuple[str, int]:
+    """SHA-256 and size of a file that has this stamp."""
+    with folder.open(name) as handle:
+        return hashlib.file_digest(cast(Any, handle), "sha256").hexdigest(), handle.tell()

@@ -79,7 +79,7 @@ def test_pieces_are_what_files_hold(
     for element in reversed(range(count + len(keys))):
         for number, piece in scatter.process(element):
             sent[number].append(piece)
-    performer = PerformGathered(scatter.work)
+    performer = PerformGathered(scatter.work, tries_again=True)
     performer.setup()
     for i, task in enumerate(tasks):
         whole = step.run(task, folder, lambda a, b: None)
@@ -125,7 +125,7 @@ def test_a_committed_task_is_left(tmp_path: Path) -> None:
     """A runner that lost a worker gives its tasks to another, done or not."""
     folder = Folder(str(tmp_path))
     step, tasks = Lists(_runs(folder, [[1, 2, 3]])), _tasks(key_ranges(1))
-    performer = PerformGathered(write_task_list(folder, step, tasks))
+    performer = PerformGathered(write_task_list(folder, step, tasks), tries_again=True)
     performer.setup()
     scatter = Scatter(performer.work)
     scatter.setup()

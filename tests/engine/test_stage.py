@@ -244,3 +244,18 @@ def test_hidden_files_and_those_that_are_no_records_are_left_alone(tmp_path: Pat
             (tmp_path / "shards" / stray).write_bytes(b"\0\0\0\1Bud1")
         assert run.run(WriteName(), TASKS) == 0
         assert all((tmp_path / "shards" / stray).exists() for stray in strays)
+
+
+def test_a_loose_file_is_hashed_once_as_long_as_it_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a[1].parquet"  # no pattern, since there is such a file
+    pq.write_table(DOCUMENTS.empty_table(), file)
+    opened: list[str] = []
+    read = Folder.open
+    monkeypatch.setattr(Folder, "open", lambda self, name: opened.append(name) or read(self, name))
+    first, again = stage_inputs([str(file)]), stage_inputs([str(file)])
+    assert first == again and len(opened) == 3  # its columns are looked at each time
+    rows = pa.Table.from_pylist([{"id": "1", "text": "t"}], schema=DOCUMENTS)
+    pq.write_table(rows, file)
+    assert stage_inputs([str(file)])[0].fingerprint != first[0].fingerprint
