@@ -72,6 +72,22 @@ class Recipe(Settings):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _rules_can_fire(self) -> Self:
+        if "filter" in self.stages and (problem := self.filter.unmeasured()):
+            raise ValueError(f"filter.{problem}")
+        return self
+
+    @model_validator(mode="after")
+    def _targets_are_domains(self) -> Self:
+        for name in self.search.targets:
+            if name not in self.mix.domains:
+                raise ValueError(
+                    f"search.targets: {name!r} is no domain of the mix"
+                    f"{nearest(name, self.mix.domains)} (it has: {', '.join(self.mix.domains)})"
+                )
+        return self
+
     def settings(self, stage: str, mix: str = "") -> BaseModel:
         """The settings of one stage; of `mix` and `tokenize`, for one of the mixes by name."""
         if stage == "mix":

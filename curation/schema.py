@@ -7,6 +7,7 @@ document of a stage ends in exactly one of `documents` and `removed`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,10 @@ DOCUMENTS = pa.schema(
         ("source", SOURCE),
     ]
 )
+
+#: What a document is about in the large, as `classify` says it and `mix` shares it out.
+Domain = Literal["general", "math_reasoning", "code", "multilingual"]
+DOMAINS: tuple[str, ...] = get_args(Domain)
 
 #: Columns that stages read, by name, with the types in which they read them.
 COLUMN_TYPES: dict[str, pa.DataType] = {

@@ -204,7 +204,8 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
 
 
 def _add_stage(commands: argparse._SubParsersAction, stage: str, purpose: str) -> None:
-    source = "'crawl/*.warc.gz'" if stage == "extract" else "out/extract"
+    at = list(STAGE_COMMANDS).index(stage)
+    source = f"out/{list(STAGE_COMMANDS)[at - 1]}" if at else "'crawl/*.warc.gz'"
     parser = _command(
         commands, stage, purpose, f"curate {stage} --input {source} --output out --recipe llama3"
     )
@@ -313,7 +314,7 @@ def _add_why(commands: argparse._SubParsersAction) -> None:
         commands,
         "why",
         "every decision taken on one document",
-        "curate why https://example.org/page --run out",
+        "curate why http://links0.example/partners.html --run out",
     )
     parser.add_argument("document", metavar="ID_OR_URL")
     parser.add_argument("--run", required=True, metavar="DIR", help="run folder")
@@ -334,7 +335,7 @@ def _add_withdraw(commands: argparse._SubParsersAction) -> None:
         commands,
         "withdraw",
         "give back what was removed only as a duplicate of withdrawn documents",
-        "curate withdraw --run out --url-prefix https://example.org/ --output back",
+        "curate withdraw --run out --url-prefix https://openfolio.example/ --output back",
     )
     parser.add_argument(
         "--run",

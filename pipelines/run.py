@@ -21,8 +21,10 @@ from curation.filters.settings import default_settings as default_filter_setting
 from curation.language import LanguageIdentifier
 from curation.language.identifier import check_known
 from curation.language.settings import default_settings as default_language_settings
+from curation.mix.plan import check_domains
 from curation.readers import InputFile, PassedOver, discover
 from curation.recipe import STAGES, Recipe, check_order
+from curation.schema import DOMAINS
 from pipelines.engine.execute import Executor
 from pipelines.engine.files import SCRATCH, Folder, fingerprint
 from pipelines.engine.own import (
@@ -99,6 +101,10 @@ def plan(
         Classifier(recipe.classify).check_topics(
             recipe.classify.drop_topics, "classify.drop_topics"
         )
+    if "mix" in chosen and "classify" in chosen:
+        for mix in ("", *recipe.mixes):
+            where = f"mix.mixes.{mix}.domains" if mix else "mix.domains"
+            check_domains(recipe.mix.mixture(mix).domains, DOMAINS, where)
     if "mix" in chosen and ("classify" in chosen or not inputs):  # others' topics are not known
         for mix in ("", *recipe.mixes):
             key = f"mix.mixes.{mix}.topics" if mix else "mix.topics"

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -33,6 +34,27 @@ def test_every_command_has_help_with_an_example(
         main([command, "--help"])
     assert stopped.value.code == 0
     assert f"example: curate {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("before", "stage"), list(pairwise(STAGE_COMMANDS)))
+def test_a_stage_is_shown_with_the_documents_of_the_one_before(
+    before: str, stage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([stage, "--help"])
+    assert f"--input out/{before} --output out" in capsys.readouterr().out
+
+
+def test_examples_of_documents_are_of_the_sample(
+    sample_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("why", "withdraw"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        example = capsys.readouterr().out.partition("example: curate ")[2].split()
+        places = {"out": str(sample_run), "back": str(tmp_path / "back")}
+        assert main([places.get(word, word) for word in example]) == 0
+        capsys.readouterr()
 
 
 @pytest.mark.parametrize(
@@ -164,6 +186,15 @@ def test_a_language_that_no_document_can_have_stops_the_run(
     key = assignment.partition("=")[0].removesuffix(".xx.gopher.word_count.min")
     assert f"{key}: the model has no language 'xx'" in error
     assert not out.exists()
+
+
+def test_a_domain_that_no_document_can_have_stops_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", "sample", "--output", str(tmp_path / "out"), "--set"]
+    assert main([*arguments, "mix.domains={coed: {share: 0, max_epochs: 1}}"]) == 2
+    error = capsys.readouterr().err
+    assert "mix.domains: no document is of the domain 'coed'; did you mean 'code'?" in error
 
 
 def test_a_run_that_keeps_nothing_ends_with_a_report(tmp_path: Path) -> None:

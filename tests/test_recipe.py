@@ -105,6 +105,13 @@ def test_set_merges_mappings_as_recipes_do() -> None:
         ("extract={engine: justext, engine: curation}", "the key 'engine' stands twice"),
         ("identify-language.languages=[no]", "write 'no' in quotes"),
         ("inputs=a.gz", "inputs: input should be a list or a mapping (got 'a.gz')"),
+        (
+            "filter.rules.ccnet.perplexity.max=900",
+            "filter.rules.ccnet.perplexity: its signal is not measured: name what it "
+            "takes in filter.signals.perplexity",
+        ),
+        ("filter.signals.dirty_words=null", "filter.rules.llama3.dirty_word_ratio: its signal"),
+        ("search.targets.coed=2", "search.targets: 'coed' is no domain of the mix; did you mean"),
         ("nonsense", "expected key.path=value"),
         ("stages.x=1", "stages has no keys below it"),
     ],

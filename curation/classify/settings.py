@@ -11,8 +11,8 @@ from curation.classify.onnx import OnnxSettings
 from curation.classify.words import FastTextQuality
 from curation.config import Settings, built_in_settings
 from curation.models import ModelFile
+from curation.schema import Domain
 
-Domain = Literal["general", "math_reasoning", "code", "multilingual"]
 Score = Annotated[float, Field(ge=0, le=1)]
 
 

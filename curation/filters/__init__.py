@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.errors import ConfigError
 from curation.filters import blocklists, pii
 from curation.filters.content import content_signals
 from curation.filters.edits import Edited, edit
@@ -23,6 +24,9 @@ from curation.filters.settings import FilterSettings as FilterSettings
 from curation.filters.signals import Meter
 from curation.filters.signals import measure as measure
 from curation.schema import EDITS, Verdicts
+
+#: What documents without a language are counted as.
+NO_LANGUAGE = "unlabelled"
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,12 @@ class FilterResult:
 class Filter:
     """The filter of a recipe, with its lists loaded once. Safe to share between threads.
 
-    Raises ConfigError when a list is missing or a rule names no signal.
+    Raises ConfigError when a list is missing or a rule's signal is not measured.
     """
 
     def __init__(self, settings: FilterSettings) -> None:
+        if problem := settings.unmeasured():
+            raise ConfigError(f"filter.{problem}")
         self._settings = settings
         self._meter = Meter(settings.signals)
         self._rules = RuleBook(settings)
@@ -68,7 +74,7 @@ class Filter:
             _edits(batch.column("id"), edited),
             {kind: int(found[kept].sum()) for kind, found in counts.items()},
             count_hosts(batch.column("url"), np.sum([*counts.values()], axis=0)),
-            {str(n): labels[n] for n in self._rules.without_settings(labels)},
+            {n or NO_LANGUAGE: labels[n] for n in self._rules.without_settings(labels)},
         )
 
     def _edit(self, texts: pa.Array) -> Edited:

@@ -51,6 +51,15 @@ NAMES: tuple[str, ...] = (
 )
 
 
+#: Signals that take lists or models, and the key of `filter.signals` that names these.
+NEEDS = {
+    "gopher_stop_words": "stop_words",
+    **dict.fromkeys(DIRTY, "dirty_words"),
+    **dict.fromkeys(REFERENCE, "reference"),
+    **dict.fromkeys(PERPLEXITY, "perplexity"),
+}
+
+
 def signal_of(family: str, rule: str) -> str | None:
     """The signal that a rule reads where it names none: `family_rule`, or `rule` alone."""
     return next((name for name in (f"{family}_{rule}", rule) if name in NAMES), None)

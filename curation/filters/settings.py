@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from curation.config import Settings, merge, nearest, read_yaml
-from curation.filters.names import CONTENT, NAMES, with_signals
+from curation.filters.names import CONTENT, NAMES, NEEDS, with_signals
 from curation.resources import root
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -276,17 +276,34 @@ class FilterSettings(Settings):
                     _check_rule(f"by_language.{language}", f"{family}.{name}", [self.rules])
         return self
 
+    def rule_sets(self) -> Iterator[tuple[str, Rules]]:
+        """All rules, those of each language after the others, by the key under which they stand."""
+        yield "rules", self.rules
+        yield from ((f"by_language.{n}", rules) for n, rules in self.by_language.items())
+
+    def unmeasured(self) -> str | None:
+        """What is wrong where a rule can never fire: no list is named that its signal takes."""
+        for where, rules in self.rule_sets():
+            for family, members in rules.items():
+                for name, rule in (members or {}).items():
+                    key = NEEDS.get(rule.signal) if rule is not None else None
+                    if key is not None and getattr(self.signals, key) is None:
+                        return (
+                            f"{where}.{family}.{name}: its signal is not measured: name what it "
+                            f"takes in filter.signals.{key}, or switch the rule off with null"
+                        )
+        return None
+
     def languages(self) -> Iterator[tuple[str, str]]:
         """Every language that these settings name, after the key under which it stands."""
         yield from (("by_language", language) for language in self.by_language)
         yield from (("default_languages", language) for language in self.default_languages)
-        for where, rules in (("rules", self.rules), *self.by_language.items()):
-            prefix = where if rules is self.rules else f"by_language.{where}"
+        for where, rules in self.rule_sets():
             for family, members in rules.items():
                 for name, rule in (members or {}).items():
                     for key in ("languages", "except_languages") if rule is not None else ():
                         for language in getattr(rule, key) or ():
-                            yield f"{prefix}.{family}.{name}.{key}", language
+                            yield f"{where}.{family}.{name}.{key}", language
 
     @property
     def exemptions(self) -> dict[str, Exemption]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from curation.config import nearest
 from curation.errors import ConfigError
 from curation.mix.columns import cell_names, rows
 from curation.mix.ranks import Ranks
 from curation.mix.settings import Mixture
+from curation.schema import DOMAINS
 
 STATS = pa.schema(
     [
@@ -201,13 +203,15 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
     A domain's share of the budget is divided among inputs in proportion to tokens times weight,
     none beyond `max_epochs` of the domain and of the input. With `budget: auto` the budget is the
     most that no domain, of those that have any tokens, falls short of. Raises ConfigError on
-    documents of a domain without a share. Where there is nothing to draw, nothing is drawn: with
-    `budget: auto` the budget is 0.
+    documents of a domain without a share, and on an unknown domain that no document is of. Where
+    there is nothing to draw, nothing is drawn: with `budget: auto` the budget is 0.
     """
     table = totals.to_pylist()
     unknown = sorted({r["domain"] for r in table} - set(settings.domains))
     if unknown:
         raise ConfigError(f"mix: no share for the domains {unknown} (0 leaves one out)")
+    if table:
+        check_domains(settings.domains, {*DOMAINS, *(r["domain"] for r in table)}, "mix.domains")
     caps = [_cap(r, settings) for r in table]
     possible = {
         domain: sum(cap for r, cap in zip(table, caps, strict=True) if r["domain"] == domain)
@@ -237,6 +241,16 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
     ]
     ordered = tuple(sorted(cells, key=lambda c: (c.source, c.domain)))
     return MixPlan(settings, budget, most, wanted, ordered, tuple(short))
+
+
+def check_domains(named: Iterable[str], known: Collection[str], key: str) -> None:
+    """Raise ConfigError, naming the recipe's key, for a domain that no document can have."""
+    for name in named:
+        if name not in known:
+            raise ConfigError(
+                f"{key}: no document is of the domain {name!r}{nearest(name, known)} "
+                f"(there are: {', '.join(sorted(known))})"
+            )
 
 
 def _epochs(domain: str, source: str, settings: Mixture) -> float:

@@ -123,8 +123,10 @@ def variants(
         for change in changes:
             check_key(change, tree)
             assign(whole, change)
-        named = " ".join(chosen or assignments)
-        yield Variant(named, validate(FilterSettings, whole[_STAGE], "--set"))
+        settings = validate(FilterSettings, whole[_STAGE], "--set")
+        if problem := settings.unmeasured():
+            raise ConfigError(f"--set: {problem}, and run the stage again")
+        yield Variant(" ".join(chosen or assignments), settings)
 
 
 def _values(sweep: str) -> list[str]:

@@ -196,7 +196,7 @@ def test_documents_of_unknown_language_are_counted() -> None:
         {"id": str(i), "text": "Words.", "language": n} for i, n in enumerate([None, None, "en"])
     ]
     found = load_filter(default_settings()).apply(pa.RecordBatch.from_pylist(rows, schema))
-    assert found.languages_without_settings == {"None": 2}
+    assert found.languages_without_settings == {"unlabelled": 2}
 
 
 @pytest.mark.parametrize("language", ["th", "lo", "km", "my"])

@@ -280,6 +280,9 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(ValidationError, match="rank_weights must go from lower"):
         ranked = {"share": 1, "max_epochs": 1, "rank_weights": [[1, 1], [0, 2]]}
         mixing(domains={"code": ranked})
+    domains = mixing().model_dump()["domains"] | {"coed": {"share": 0, "max_epochs": 1}}
+    with pytest.raises(ConfigError, match=r"of the domain 'coed'; did you mean 'code'\? \(there "):
+        plan_tables([narrow(50)], mixing(domains=domains))
     with pytest.raises(ConfigError, match="no share for the domains"):
         plan_tables([narrow(50)], mixing(domains={"code": {"share": 1, "max_epochs": 1}}))
     table = narrow(50)
