@@ -15,7 +15,7 @@ from curation.extract import scanned as s
 from curation.extract.code import language_of
 from curation.extract.formulas import tex
 from curation.extract.listings import Listings
-from curation.extract.tables import CELL_BYTES, Tables
+from curation.extract.tables import Tables
 
 _LANGUAGE_LEVELS = 4  # elements around code whose class may name its language
 
@@ -95,8 +95,7 @@ class Joints:
     def of(cls, page: s.Page, tables: Tables, chosen: npt.NDArray[np.int64]) -> Joints:
         elements = page.b_element[chosen]
         # Longer cells are lines of their own.
-        small = page.b_end[chosen] - page.b_start[chosen] < CELL_BYTES
-        rows = np.where(small, tables.row[elements], -1)
+        rows = np.where(tables.short[chosen], tables.row[elements], -1)
         cells, columns = tables.cell[elements], tables.column[elements]
         same = np.zeros(len(chosen), np.bool_)
         same[1:] = (rows[1:] >= 0) & (rows[1:] == rows[:-1])

@@ -18,16 +18,13 @@ from curation.extract.tables import Tables, whole_tables
 # How far up code and formulas (in rows of tables, often) and the text around them look for a
 # container that they share.
 _LEVELS_OF_CODE, _LEVELS_OF_TEXT = 8, 2
-_MENU = 3  # links in one block of nothing else: mostly navigation, where entries have a block each
 # How many elements, its own and those above, must be alike where a block is kin to another.
 _LEVELS_OF_KIN = 4
 CUTS = 40  # thresholds between 0 and 1 that are weighed against each other
-_LINKED = 0.8  # share of a block's characters in links that makes it one
 _COMMENTS = NAMES.index("region_0")
 _QUESTIONS, _WORDS = NAMES.index("page_questions"), NAMES.index("b_words")
 _LINK_DENSITY = NAMES.index("b_link_density")
 _HIDDEN, _GUTTER, _HEADING = ANCESTOR["hidden"], ANCESTOR["gutter"], ANCESTOR["heading"]
-_REMARK = np.float32(np.log1p(5.0))  # as `b_words` counts: shorter ones are names, dates and votes
 _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
 
 
@@ -88,13 +85,19 @@ class Places(NamedTuple):
     gutter: npt.NDArray[np.bool_]  # where line numbers or empty columns of the layout stand
 
 
-def places(page: s.Page, measured: npt.NDArray[np.float32], rows: npt.NDArray[np.int64]) -> Places:
+def places(
+    page: s.Page,
+    measured: npt.NDArray[np.float32],
+    rows: npt.NDArray[np.int64],
+    remark_words: int,
+) -> Places:
     """Where the blocks of a page stand; row `rows` [n] of `measured` has the features of each."""
-    return Places(*_places(page.b_element, page.e_above, measured, rows))
+    remark = np.float32(np.log1p(float(remark_words)))  # as `b_words` counts
+    return Places(*_places(page.b_element, page.e_above, measured, rows, remark))
 
 
 @numba.njit(cache=True, nogil=True)
-def _places(b_element, e_above, measured, rows):  # type: ignore[no-untyped-def]
+def _places(b_element, e_above, measured, rows, remark):  # type: ignore[no-untyped-def]
     n = len(b_element)
     comments = np.zeros(n, np.bool_)
     remarks = np.zeros(n, np.bool_)
@@ -104,7 +107,7 @@ def _places(b_element, e_above, measured, rows):  # type: ignore[no-untyped-def]
         r = rows[b]
         above = e_above[b_element[b]]
         comments[b] = measured[r, _COMMENTS] > 0
-        wordy = measured[r, _WORDS] > _REMARK and measured[r, _LINK_DENSITY] < 0.5
+        wordy = measured[r, _WORDS] > remark and measured[r, _LINK_DENSITY] < 0.5
         remarks[b] = comments[b] and wordy and measured[r, _QUESTIONS] > 0
         unfolds = measured[r, _PANEL_NAME] > 0 or measured[r, _PANEL_ROLE] > 0
         hidden[b] = above & _HIDDEN != 0 and not unfolds
@@ -154,6 +157,7 @@ def decide(
     score, linked, weight, special = _first_look(
         probabilities, page.b_chars, page.b_link_chars, page.b_links, page.b_atoms, page.b_flags,
         page.e_above[page.b_element], decision.link_threshold, decision.menu_threshold,
+        decision.link_share, decision.menu_links, decision.formula_characters,
     )  # fmt: skip
     # The posts of a thread and the entries of a list are each in an element of its own.
     kinds = kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS_OF_KIN)
@@ -184,6 +188,9 @@ def _first_look(  # type: ignore[no-untyped-def]
     b_above,
     link_threshold,
     menu_threshold,
+    link_share,
+    menu_links,
+    formula_characters,
 ):
     """Score, whether it is links, weight, and whether it is code or a formula, of each block."""
     n = len(probabilities)
@@ -193,11 +200,11 @@ def _first_look(  # type: ignore[no-untyped-def]
     special = np.empty(n, np.bool_)
     for b in range(n):
         heading = b_above[b] & _HEADING != 0  # these may link to themselves
-        linked[b] = b_link_chars[b] > _LINKED * b_chars[b] and not heading
-        least = menu_threshold if b_links[b] >= _MENU else link_threshold
+        linked[b] = b_link_chars[b] > link_share * b_chars[b] and not heading
+        least = menu_threshold if b_links[b] >= menu_links else link_threshold
         unlikely = linked[b] and probabilities[b] < least
         score[b] = 0.0 if unlikely else probabilities[b]
-        weight[b] = b_chars[b] + 20.0 * b_atoms[b]
+        weight[b] = b_chars[b] + formula_characters * b_atoms[b]
         formula = b_atoms[b] > 0 and b_chars[b] <= 4 * b_atoms[b]
         special[b] = b_flags[b] & s.PRE != 0 or formula
     return score, linked, weight, special

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from curation.extract import scanned as s
 from curation.extract.markup import TAG
-from curation.extract.tables import CELL_BYTES, Tables
+from curation.extract.tables import Tables
 
 _TD, _TH = TAG["td"], TAG["th"]
 
@@ -35,7 +35,7 @@ def grids(page: s.Page, tables: Tables, chosen: npt.NDArray[np.int64]) -> Iterat
     cells, inside = cell[elements], np.where(rows >= 0, table[elements], -1)
     inner = np.unique(table[elements])
     around = table[page.e_parent[inner[inner > 0]]]  # tables with tables in their cells
-    long = page.b_end[chosen] - page.b_start[chosen] >= CELL_BYTES
+    long = ~tables.short[chosen]
     listed = page.b_flags[chosen] & s.PRE != 0
     layouts = {*around.tolist(), *inside[long | listed | (cells < 0)].tolist(), -1}
     all_cells: dict[int, list[int]] = {}  # of a row, empty ones among them

@@ -30,7 +30,6 @@ from curation.text.surrogates import well_formed
 _SPACE = regex.compile(r"\s+")
 _TAGS = regex.compile(r"<[^<>]*>")
 _TITLE_BYTES = 2000  # of a title or a language, at most
-_ENOUGH = 0.2  # less text than this share of a page's stated article body is a failure
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,9 @@ def judge(source: bytes, settings: ExtractSettings) -> Judged:
 
 
 def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: bool) -> Judged:
-    page = scan(source, settings.max_depth, settings.max_nodes, keep_hidden)
+    page = scan(
+        source, settings.max_depth, settings.max_nodes, settings.noscript_bytes, keep_hidden
+    )
     if page.status == s.STATUS_TOO_MANY:
         limit = settings.max_nodes
         raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit)
@@ -82,8 +83,8 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
         rows = (np.cumsum(judged) - 1)[stands]
     measured = features(source, page, model.lexicons, judged)
     probability = probabilities(model.forest, measured)[rows]
-    where = places(page, measured, rows)
-    tables = tables_of(page)
+    where = places(page, measured, rows, settings.decision.remark_words)
+    tables = tables_of(page, settings.tables)
     fate = decide(probability, page, tables, where, settings.decision, settings.comments)
     return Judged(source, page, tables, measured, rows, fate, where, keep_hidden)
 
@@ -102,7 +103,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     text, stated = made.text, False
     if page.facts[s.LINKED_DATA]:
         body = stated_body(source, page)
-        if len(text) < _ENOUGH * len(body):
+        if len(text) < settings.stated_share * len(body):
             text, stated = body, True
     title = _fact(source, page, s.TITLE) or _fact(source, page, s.OG_TITLE) or _headline(page)
     if not _has_code(page):

@@ -133,9 +133,6 @@ _AT_CLASS, _AT_HREF, _AT_ALT = ATTRIBUTE["class"], ATTRIBUTE["href"], ATTRIBUTE[
 _AT_SRC, _AT_TYPE, _AT_MATHML = ATTRIBUTE["src"], ATTRIBUTE["type"], ATTRIBUTE["data-mathml"]
 _AT_PROPERTY, _AT_NAME = ATTRIBUTE["property"], ATTRIBUTE["name"]
 _AT_CONTENT, _AT_ITEMTYPE = ATTRIBUTE["content"], ATTRIBUTE["itemtype"]
-# Shorter <noscript> elements hold counting pixels, pictures loaded late and requests to turn scripts
-# on; longer ones hold the page as those without scripts see it.
-_LONG_NOSCRIPT = 2000  # bytes
 _META_HASH = np.uint64(fnv(b"meta"))
 _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
 _OG_TITLE_HASH = np.uint64(fnv(b"og:title"))
@@ -268,7 +265,7 @@ _PARENT, _TAG, _DEPTH, _ABOVE, _KINDS, _TOKENS = range(6)
 
 
 @numba.njit(cache=True, nogil=True)
-def _scan(src, words, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-untyped-def]
+def _scan(src, words, n, max_depth, max_nodes, noscript_bytes, keep_hidden):  # type: ignore[no-untyped-def]
     nodes = min(count_open(words), max_nodes) + 2
     text = np.empty(n + n // 4 + 64, np.uint8)
     blocks = np.empty((10, nodes), np.int32)
@@ -354,7 +351,7 @@ def _scan(src, words, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-
         if tag == _NOSCRIPT and now[SKIP_DEPTH] == 0:
             if opening:
                 stop = end_of(src, words, n, i, name_start, name_end, no_end, tag)
-                long = stop >= i + _LONG_NOSCRIPT or (keep_hidden and stop >= 0)
+                long = stop >= i + noscript_bytes or (keep_hidden and stop >= 0)
                 if stop >= 0 and not long:
                     i = stop
                 if not long:
@@ -490,16 +487,22 @@ def _scan(src, words, n, max_depth, max_nodes, keep_hidden):  # type: ignore[no-
     return status, text, blocks, elements, signatures, classes, tokens, atoms, facts, now
 
 
-def scan(content: bytes, max_depth: int, max_nodes: int, keep_hidden: bool = False) -> Page:
+def scan(
+    content: bytes, max_depth: int, max_nodes: int, noscript_bytes: int, keep_hidden: bool = False
+) -> Page:
     """Scan a page, UTF-8 without a byte order mark.
 
+    A <noscript> shorter than `noscript_bytes` holds counting pixels, pictures loaded late and
+    requests to turn scripts on; a longer one the page as those without scripts see it.
     `keep_hidden` treats hidden elements as visible. The status is STATUS_TOO_MANY when the page
     has more than `max_nodes` elements, blocks or formulas, and STATUS_UNCLOSED_HIDDEN when a hidden
     element ran to the end of the page.
     """
     padded = content + bytes(_PADDING + -len(content) % 8)
     source, words = np.frombuffer(padded, np.uint8), np.frombuffer(padded, np.uint64)
-    found: tuple[Any, ...] = _scan(source, words, len(content), max_depth, max_nodes, keep_hidden)
+    found: tuple[Any, ...] = _scan(
+        source, words, len(content), max_depth, max_nodes, noscript_bytes, keep_hidden
+    )
     status, text, blocks, elements, signatures, classes, tokens, atoms, facts, now = found
     n, m, a = int(now[BLOCKS]), int(now[ELEMENTS]), int(now[ATOMS])
     parts: tuple[Any, ...] = (

@@ -27,8 +27,12 @@ class Decision(Settings):
         ge=0, le=1, description="probability that a block of nothing but links needs at least"
     )
     menu_threshold: float = Field(
-        ge=0, le=1, description="probability that a block of three links and nothing else needs"
+        ge=0, le=1, description="probability that a block of `menu_links` and nothing else needs"
     )
+    link_share: float = Field(
+        ge=0, le=1, description="share of a block's characters in links that makes it one of links"
+    )
+    menu_links: int = Field(ge=1, description="links in one block of nothing else that make a menu")
     alike_share: float = Field(
         ge=0,
         le=1,
@@ -57,8 +61,30 @@ class Decision(Settings):
     comment_threshold: float = Field(
         ge=0, le=1, description="probability that readers' comments below an article need"
     )
+    remark_words: int = Field(
+        ge=0,
+        description="comments on questions and answers with more words than these are content; "
+        "shorter ones are names, dates and votes",
+    )
+    formula_characters: float = Field(
+        ge=0, description="characters that a formula counts for in the size of a block"
+    )
     article_characters: int = Field(
         ge=0, description="characters, surely content or kept outside comments, that an article has"
+    )
+
+
+class DataTables(Settings):
+    """Which tables hold data rather than a layout, for the engine `curation`."""
+
+    cell_bytes: int = Field(
+        ge=1, description="a cell with so much text is part of a layout, and a line of its own"
+    )
+    least_rows: int = Field(ge=1, description="tables with fewer rows of text are layouts")
+    regular_share: float = Field(
+        ge=0,
+        le=1,
+        description="share of the rows that have the same number of cells, two or more",
     )
 
 
@@ -75,6 +101,19 @@ class ExtractSettings(Settings):
     markdown: bool = Field(description="markdown instead of plain text (engine `curation` only)")
     model: ModelFile = Field(description="what the engine `curation` judges blocks by")
     decision: Decision = Field(description="when a block is kept (engine `curation` only)")
+    tables: DataTables = Field(description="what is a table of data (engine `curation` only)")
+    stated_share: float = Field(
+        ge=0,
+        le=1,
+        description="less text than this share of the article body that a page states as linked "
+        "data is a failure, and the stated body is taken (engine `curation` only)",
+    )
+    noscript_bytes: int = Field(
+        ge=0,
+        description="a <noscript> of so many bytes holds the page as those without scripts see it, "
+        "a shorter one counting pixels and requests (engine `curation` only; its model was trained "
+        "on pages read with the default)",
+    )
     max_html_bytes: int = Field(ge=1, description="larger pages are removed unread")
     max_depth: int = Field(
         ge=8,

@@ -10,10 +10,8 @@ import numpy.typing as npt
 
 from curation.extract.markup import TAG
 from curation.extract.scanned import Page
+from curation.extract.settings import DataTables
 
-CELL_BYTES = 400  # cells with more text are parts of a layout, not of a table of data
-_ROWS = 3  # fewer are no table of data
-_REGULAR = 0.7  # share of the rows that have the same number of cells, two or more
 _TR, _TABLE, _TD, _TH = TAG["tr"], TAG["table"], TAG["td"], TAG["th"]
 _CAPTION = TAG["caption"]
 
@@ -25,6 +23,7 @@ class Tables(NamedTuple):
     cell: npt.NDArray[np.int32]  # [m]
     table: npt.NDArray[np.int32]  # [m]
     column: npt.NDArray[np.int32]  # [m] place of the cell in its row
+    short: npt.NDArray[np.bool_]  # [n] blocks that may be cells of a table of data
     data: npt.NDArray[np.int32]  # [n] row of a table of data that each block stands in
 
 
@@ -58,14 +57,14 @@ def _rows_and_cells(e_parent, e_tag):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _data_rows(row, cell, table, b_element, b_size):  # type: ignore[no-untyped-def]
+def _data_rows(row, cell, table, b_element, short, least_rows, regular_share):  # type: ignore[no-untyped-def]
     m = len(row)
     n = len(b_element)
     cells = np.zeros(m, np.int32)  # of a row that has text, the empty ones too
     wide = np.zeros(m, np.bool_)  # tables with a long cell
     for b in range(n):
         e = b_element[b]
-        if table[e] >= 0 and b_size[b] >= CELL_BYTES:
+        if table[e] >= 0 and not short[b]:
             wide[table[e]] = True
         if row[e] >= 0:
             cells[row[e]] = 1
@@ -93,8 +92,8 @@ def _data_rows(row, cell, table, b_element, b_size):  # type: ignore[no-untyped-
         r = row[b_element[b]]
         if r >= 0:
             t = table[r]
-            if not wide[t] and usual[t] > 1 and rows[t] >= _ROWS:
-                if regular[t] >= _REGULAR * rows[t]:
+            if not wide[t] and usual[t] > 1 and rows[t] >= least_rows:
+                if regular[t] >= regular_share * rows[t]:
                     out[b] = r
     return out
 
@@ -132,14 +131,17 @@ def _raise_rows(rows, table, linked, share, probabilities, captions, b_element):
     return out
 
 
-def tables_of(page: Page) -> Tables:
+def tables_of(page: Page, settings: DataTables) -> Tables:
     """The tables of a page."""
     row, cell, table, column = _rows_and_cells(page.e_parent, page.e_tag)
+    short = page.b_end - page.b_start < settings.cell_bytes
     if table.max() < 0:
         data = np.full(len(page.b_start), -1, np.int32)
     else:
-        data = _data_rows(row, cell, table, page.b_element, page.b_end - page.b_start)
-    return Tables(row, cell, table, column, data)
+        data = _data_rows(
+            row, cell, table, page.b_element, short, settings.least_rows, settings.regular_share
+        )
+    return Tables(row, cell, table, column, short, data)
 
 
 def whole_tables(

@@ -15,19 +15,26 @@ from curation.extract.scan import scan
 from curation.extract.tables import tables_of
 
 Floats = npt.NDArray[np.float64]
-DECISION = default_settings().decision
+DECISION, TABLES = default_settings().decision, default_settings().tables
 LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
 
 
 def kept(
     html: str, probabilities: list[float], comments: bool = True, **measured: list[float]
 ) -> list[bool]:
-    page = scan(html.encode(), 512, 10_000)
+    page = scan(html.encode(), 512, 10_000, 2000)
     rows = np.zeros((len(page.b_start), COUNT), np.float32)
     for name, column in measured.items():
         rows[:, NAMES.index(name)] = column
-    where = places(page, rows, np.arange(len(rows)))
-    fate = decide(np.array(probabilities), page, tables_of(page), where, DECISION, comments)
+    where = places(page, rows, np.arange(len(rows)), DECISION.remark_words)
+    fate = decide(
+        np.array(probabilities),
+        page,
+        tables_of(page, TABLES),
+        where,
+        DECISION,
+        comments,
+    )
     return [bool(one) for one in fate.kept]
 
 

@@ -58,7 +58,7 @@ def test_beyond_a_limit_the_reason_is_told(limit: str, html: bytes, reason: str)
 
 def test_blocks_of_a_kind_share_a_judgement_on_enormous_pages() -> None:
     html = page(b"<div class=a>one<p>two</p></div><ul><li>three</ul>" * 50)
-    scanned = scan(html, 512, 10_000)
+    scanned = scan(html, 512, 10_000, 2000)
     n = len(scanned.b_start)
     assert (stand_ins(scanned, n) == np.arange(n)).all()
     shared = stand_ins(scanned, n // 5)
@@ -71,7 +71,7 @@ def test_blocks_of_a_kind_share_a_judgement_on_enormous_pages() -> None:
 
 def test_features_of_some_blocks_are_those_of_all() -> None:
     html = page(ARTICLE + b"<ul><li><a href=x>link</a><li>item</ul>" * 20 + ARTICLE)
-    scanned = scan(html, 512, 10_000)
+    scanned = scan(html, 512, 10_000, 2000)
     lexicons = load(_SETTINGS.model).lexicons
     some = np.arange(len(scanned.b_start)) % 3 == 0
     whole = features(html, scanned, lexicons)

@@ -14,7 +14,7 @@ from curation.extract.scan import scan
 
 def blocks(html: str) -> list[tuple[str, int]]:
     """Text of each block, and the bits of what it stands in."""
-    page = scan(html.encode(), 512, 10_000)
+    page = scan(html.encode(), 512, 10_000, 2000)
     texts = [
         page.text[start:end].tobytes().decode()
         for start, end in zip(page.b_start, page.b_end, strict=True)
@@ -90,7 +90,7 @@ def test_mathjax_as_the_class_of_a_container_hides_nothing() -> None:
     ],
 )
 def test_small_things_inside_of_text(html: str, text: str) -> None:
-    page = scan(f"<p>{html}</p>".encode(), 512, 1000)
+    page = scan(f"<p>{html}</p>".encode(), 512, 1000, 2000)
     assert texts(f"<p>{html}</p>") == [text]
     written = page.text[page.b_start[0] : page.b_end[0]].tobytes().decode()
     assert page.b_chars[0] >= len("".join(written.split())) - 2  # brackets of readings
@@ -103,7 +103,7 @@ def test_small_things_inside_of_text(html: str, text: str) -> None:
      '<img class=emoji alt="✓">']
 ), max_size=40))  # fmt: skip
 def test_they_leave_every_block_in_order(pieces: list[str]) -> None:
-    page = scan("".join(pieces).encode(), 512, 1000)
+    page = scan("".join(pieces).encode(), 512, 1000, 2000)
     edges = np.stack([page.b_start, page.b_end], 1).ravel()
     assert (np.diff(edges) >= 0).all() and (page.b_end > page.b_start).all()
     assert (page.b_chars > 0).all() and (page.b_link_chars >= 0).all() and (page.b_links >= 0).all()

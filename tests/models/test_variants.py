@@ -25,7 +25,7 @@ OTHER = (
 
 
 def scanned(html: str) -> s.Page:
-    return scan(html.encode(), 512, 10_000)
+    return scan(html.encode(), 512, 10_000, 2000)
 
 
 def test_shortened_ends_the_content_early_and_leaves_the_rest() -> None:

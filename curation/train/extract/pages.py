@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import InputError
+from curation.extract import default_settings
 from curation.extract import scanned as s
 from curation.extract.scan import scan
 from curation.readers.charset import utf8_html
@@ -93,9 +94,10 @@ def page_bytes(data: Path, name: str, page_id: str) -> bytes:
 
 
 def scanned(source: bytes) -> s.Page:
-    page = scan(source, _MAX_DEPTH, _MAX_NODES)
+    noscript_bytes = default_settings().noscript_bytes
+    page = scan(source, _MAX_DEPTH, _MAX_NODES, noscript_bytes)
     if page.status == s.STATUS_UNCLOSED_HIDDEN or not len(page.b_start):
-        page = scan(source, _MAX_DEPTH, _MAX_NODES, keep_hidden=True)
+        page = scan(source, _MAX_DEPTH, _MAX_NODES, noscript_bytes, keep_hidden=True)
     return page
 
 
