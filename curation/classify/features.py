@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from curation.arrow import Texts
 from curation.classify import lexicon
+from curation.compiled import inlined
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import code_point
@@ -219,6 +220,19 @@ def _measure(  # type: ignore[no-untyped-def]
         starts[doc + 1] = n
 
 
+@inlined
+def _end_line(of_lines, chars, lead, closed, bullet):  # type: ignore[no-untyped-def]
+    """Add a line that is not blank to the counts of lines."""
+    of_lines[0] += 1
+    of_lines[1] += chars * chars
+    of_lines[2] = max(of_lines[2], chars)
+    of_lines[3] += closed
+    of_lines[4] += chars < _SHORT_LINE
+    of_lines[5] += bullet
+    of_lines[6] += lead > 0
+    of_lines[7] += chars if chars > _LONG_LINE else 0
+
+
 @numba.njit(cache=True, nogil=True)
 def _document(  # type: ignore[no-untyped-def]
     data, begin, end, whole_end, properties, lower, signs, marks, vowels,
@@ -229,7 +243,7 @@ def _document(  # type: ignore[no-untyped-def]
     chars = upper = digits = spaces = symbols = not_ascii = unspaced = 0
     words = word_chars = capitalised = capitals = long_words = 0
     tokens = pairs = vocabulary = new_pairs = 0
-    lines = line_square = longest = ended = short = bullets = indented = in_long = 0
+    of_lines = np.zeros(8, np.int64)
     line_chars = 0  # characters of the current line without leading white space
     lead = 0  # white space before them
     bullet = False
@@ -253,15 +267,7 @@ def _document(  # type: ignore[no-untyped-def]
             spaces += 1
             chars += 1
             if line_chars:
-                lines += 1
-                line_square += line_chars * line_chars
-                longest = max(longest, line_chars)
-                ended += closed
-                short += line_chars < _SHORT_LINE
-                bullets += bullet
-                indented += lead > 0
-                if line_chars > _LONG_LINE:
-                    in_long += line_chars
+                _end_line(of_lines, line_chars, lead, closed, bullet)
                 code_tokens += last == 59 or last == 123 or last == 125  # ; { }
             line_chars = lead = 0
             bullet = closed = operand = after_command = address = False
@@ -394,21 +400,14 @@ def _document(  # type: ignore[no-untyped-def]
             new_pairs += n - before
         previous = token
     if line_chars:
-        lines += 1
-        line_square += line_chars * line_chars
-        longest = max(longest, line_chars)
-        ended += closed
-        short += line_chars < _SHORT_LINE
-        bullets += bullet
-        indented += lead > 0
-        if line_chars > _LONG_LINE:
-            in_long += line_chars
+        _end_line(of_lines, line_chars, lead, closed, bullet)
     if tokens == 0:
         return n
 
     every = chars
     for k in range(end, whole_end):
         every += (data[k] & 0xC0) != 0x80
+    lines, line_square, longest, ended, short, bullets, indented, in_long = of_lines
     text = np.float64(chars)
     visible = max(text - spaces, 1.0)
     mean = visible / max(lines, 1)
