@@ -233,6 +233,23 @@ def _end_line(of_lines, chars, lead, closed, bullet):  # type: ignore[no-untyped
     of_lines[7] += chars if chars > _LONG_LINE else 0
 
 
+@inlined
+def _fill_lines(of_lines, text, visible, shape):  # type: ignore[no-untyped-def]
+    """What `shape` says of the lines of `text` characters, of which so many are `visible`."""
+    lines, square, longest, ended, short, bullets, indented, in_long = of_lines
+    mean = visible / max(lines, 1)
+    deviation = np.sqrt(max(square / max(lines, 1) - mean * mean, 0.0))
+    shape[1] = np.log(1.0 + lines)
+    shape[3] = np.log(1.0 + mean)
+    shape[4] = np.log(1.0 + longest)
+    shape[5] = deviation / (mean + 1.0)
+    shape[8] = ended / max(lines, 1)
+    shape[9] = short / max(lines, 1)
+    shape[10] = bullets / max(lines, 1)
+    shape[11] = indented / max(lines, 1)
+    shape[12] = in_long / text
+
+
 @numba.njit(cache=True, nogil=True)
 def _document(  # type: ignore[no-untyped-def]
     data, begin, end, whole_end, properties, lower, signs, marks, vowels,
@@ -407,24 +424,12 @@ def _document(  # type: ignore[no-untyped-def]
     every = chars
     for k in range(end, whole_end):
         every += (data[k] & 0xC0) != 0x80
-    lines, line_square, longest, ended, short, bullets, indented, in_long = of_lines
     text = np.float64(chars)
-    visible = max(text - spaces, 1.0)
-    mean = visible / max(lines, 1)
-    deviation = np.sqrt(max(line_square / max(lines, 1) - mean * mean, 0.0))
+    _fill_lines(of_lines, text, max(text - spaces, 1.0), shape)
     shape[0] = np.log(1.0 + every)
-    shape[1] = np.log(1.0 + lines)
     shape[2] = np.log(1.0 + words)
-    shape[3] = np.log(1.0 + mean)
-    shape[4] = np.log(1.0 + longest)
-    shape[5] = deviation / (mean + 1.0)
     shape[6] = word_chars / max(words, 1)
     shape[7] = np.log(1.0 + vocabulary) / np.log(2.0 + tokens)
-    shape[8] = ended / max(lines, 1)
-    shape[9] = short / max(lines, 1)
-    shape[10] = bullets / max(lines, 1)
-    shape[11] = indented / max(lines, 1)
-    shape[12] = in_long / text
     shape[13] = _PERCENT * upper / text
     shape[14] = _PERCENT * digits / text
     shape[15] = _PERCENT * spaces / text
