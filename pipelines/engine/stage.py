@@ -239,13 +239,27 @@ def _check_columns(file: str, schema: pa.Schema) -> None:
             raise InputError(f"{file}: column {name!r} is {kind}, not {wanted}; {hint}")
 
 
+def _parquet_inside(path: str) -> list[str]:
+    """Parquet files below a local folder, without hidden ones. Raises InputError."""
+    if not os.path.isdir(path):
+        return []
+    try:
+        below = stores.local_tree(path, lambda folder: not _is_hidden(folder))
+    except OSError as error:
+        raise InputError(f"{path}: can't be listed: {error}") from error
+    return sorted(name for name in below if name.endswith(".parquet") and not _is_hidden(name))
+
+
+def _is_hidden(path: str) -> bool:
+    return os.path.basename(path).startswith(".")
+
+
 def _loose_shards(path: str) -> list[Shard]:
     probe = Folder(path)
-    found = []
+    found: list[str] = []
     if probe.is_local:
         for match in [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True)):
-            inside = sorted(glob.glob(f"{glob.escape(match)}/**/*.parquet", recursive=True))
-            found += inside or [match]
+            found += _parquet_inside(match) or [match]
     elif glob.has_magic(probe.path()):
         found = sorted(stores.glob(probe.fs, probe.path(), path))
     elif probe.exists():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -183,6 +185,26 @@ def test_loose_parquet_files_are_documents(tmp_path: Path) -> None:
     pq.write_table(rows.drop_columns(["id"]), tmp_path / "bad.parquet")
     with pytest.raises(InputError, match=r"bad.parquet: no column 'id'"):
         stage_inputs([str(tmp_path)])
+
+
+def test_loose_files_behind_odd_names_and_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("x[1].parquet", "d[1]/a.parquet", "real/b.parquet", "real/.hidden.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist([], DOCUMENTS), tmp_path / name)
+    (tmp_path / "d[1]/link").symlink_to("../real")
+    (tmp_path / "real/round").symlink_to("../real")
+    (single,) = stage_inputs([str(tmp_path / "x[1].parquet")])
+    assert single.name == "x[1]"
+    assert [s.name for s in stage_inputs([str(tmp_path / "d[1]")])] == ["a", "b"]
+
+    def refused(path: str) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "listdir", refused)
+    with pytest.raises(InputError, match=r"can't be listed: .*Permission denied"):
+        stage_inputs([str(tmp_path / "d[1]")])
 
 
 def test_loose_files_have_columns_of_some_use(tmp_path: Path) -> None:
