@@ -135,6 +135,19 @@ def test_why_tells_the_story_of_a_duplicate(sample_run: Path) -> None:
     assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
 
 
+def test_why_shows_the_thresholds_that_a_kept_document_met(sample_run: Path) -> None:
+    rows = table(sample_run, "classify", "documents").to_pylist()
+    row = next(r for r in rows if r["domain"] == "general" and r["language"] == "en")
+    story = json.loads(curate_well(["why", row["id"], "--run", sample_run, "--json"]))[0]
+    rules = {d["stage"]: {r["rule"]: r for r in d.get("rules", [])} for d in story["decisions"]}
+    assert rules["extract"]["extract.empty"]["min"] == 1
+    language = rules["identify-language"]["language.low_score"]
+    assert (language["value"], language["min"]) == (row["language_score"], 0.65)
+    assert rules["filter"]["gopher.word_count"]["value"] == row["signals"]["gopher_word_count"]
+    quality = rules["classify"]["quality.low_score"]
+    assert (quality["value"], quality["min"]) == (row["quality"], 0.08)
+
+
 def test_why_takes_the_end_of_a_url(sample_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = table(sample_run, "dedup-urls", "removed").to_pylist()
     row = next(r for r in rows if r["reason"] == "url.older_capture")

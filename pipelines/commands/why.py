@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import InputError
-from curation.filters.rules import NamedRule, RuleBook
+from curation.filters.rules import RuleBook
+from pipelines.commands.limits import limits_of, rules_of
 from pipelines.commands.what_if import run_settings
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import open_index
@@ -156,15 +157,11 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
         facts |= {"mended": mended["reason"], "detail": mended["detail"]} if mended else {}
     if stage == "filter" and row.get("signals"):
         rules = RuleBook(run_settings(folder)).of(row.get("language"))
-        facts["rules"] = list(_rules(rules, row["signals"]))
+        facts["rules"] = list(rules_of(rules, row["signals"]))
+    elif "reason" not in row:  # of a removed one the limit that it failed is told already
+        settings = (folder / stage).read_json(MANIFEST)["settings"]
+        facts["rules"] = list(limits_of(stage, settings, row))
     return facts
-
-
-def _rules(rules: list[NamedRule], signals: dict[str, float]) -> Iterator[dict[str, Any]]:
-    """The rules of the document's language with its values."""
-    for _, reason, rule in rules:
-        limits = {k: v for k, v in (("min", rule.min), ("max", rule.max)) if v is not None}
-        yield {"rule": reason, "value": signals.get(rule.signal), **limits}
 
 
 def _cut(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
@@ -291,7 +288,7 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
         yield size
     yield from (f"    | {line}" for line in decision.get("difference", []))
     for rule in decision.get("rules", []):
-        limits = ", ".join(f"{k} {rule[k]:g}" for k in ("min", "max") if k in rule)
+        limits = ", ".join(f"{k} {rule[k]:.10g}" for k in ("min", "max") if k in rule)
         yield f"    {rule['rule']:<36} {_short(rule['value']):>12}  ({limits})"
     for cut in decision.get("cut", []):
         yield f"    cut by {cut['reason']} at byte {cut['position']}: {cut['text'].strip()}"
