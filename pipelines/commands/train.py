@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import glob
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -110,7 +111,9 @@ def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.Argumen
         epilog=f"example: {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of model and card")
+    parser.add_argument(
+        "--output", required=True, type=_folder, metavar="DIR", help="folder of model and card"
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -127,6 +130,12 @@ def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.Argumen
     return parser
 
 
+def _folder(path: str) -> str:
+    if not path.strip():
+        raise argparse.ArgumentTypeError("an empty path")
+    return path
+
+
 def _settings(task: str, model: type[Settings], assignments: Sequence[str]) -> Settings:
     tree = read_yaml(resources.root() / "configs" / "train" / f"{task}.yaml")
     for assignment in assignments:
@@ -137,7 +146,8 @@ def _settings(task: str, model: type[Settings], assignments: Sequence[str]) -> S
 def _files(patterns: Sequence[str]) -> list[str]:
     found: list[str] = []
     for pattern in patterns:
-        matches = sorted(glob.glob(pattern, recursive=True))
+        there = os.path.exists(pattern)  # then it is no pattern, whatever its letters
+        matches = [pattern] if there else sorted(glob.glob(pattern, recursive=True))
         if not matches:
             raise ConfigError(f"{pattern}: no such file")
         found += matches
