@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from curation.config import Ascending, Settings
 from curation.models import ModelFile
@@ -88,6 +89,14 @@ class DataTables(Settings):
     )
 
 
+#: Options that some engines don't read: the value that changes nothing, and the engines that do.
+_READ_BY: dict[str, tuple[object, tuple[str, ...]]] = {
+    "favor": ("balanced", ("trafilatura",)),
+    "comments": (True, ("curation", "trafilatura", "resiliparse")),
+    "markdown": (False, ("curation",)),
+}
+
+
 class ExtractSettings(Settings):
     """How pages become text."""
 
@@ -138,6 +147,16 @@ class ExtractSettings(Settings):
     http_status: Annotated[tuple[int, int], Ascending] = Field(
         description="range of HTTP status codes that hold documents"
     )
+
+    @model_validator(mode="after")
+    def _engine_reads_options(self) -> Self:
+        for name, (without, engines) in _READ_BY.items():
+            if getattr(self, name) != without and self.engine not in engines:
+                raise ValueError(
+                    f"{name} is not read by the engine {self.engine!r}, only by "
+                    f"{', '.join(engines)}: leave it at {json.dumps(without)}"
+                )
+        return self
 
     def models(self) -> dict[str, ModelFile]:
         """The models that these settings use, for manifests."""
