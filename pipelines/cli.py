@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from curation import __version__
 from curation.errors import ConfigError, CurationError
 from pipelines.commands import INDEXED_STAGES
+from pipelines.commands.options import add_set
 
 STAGE_COMMANDS = {
     "extract": "web archives, pages and tables to documents",
@@ -111,7 +112,7 @@ def _command(
 
 
 def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
-    _add_set(parser, "dedup-documents.verify.threshold=0.8")
+    add_set(parser, "the recipe", "dedup-documents.verify.threshold=0.8")
     parser.add_argument(
         "--workers",
         type=_workers,
@@ -242,17 +243,6 @@ def _add_stage(commands: argparse._SubParsersAction, stage: str, purpose: str) -
         _add_what_if(parser)
 
 
-def _add_set(parser: argparse.ArgumentParser, example: str) -> None:
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="assignments",
-        help=f"change a recipe value, e.g. --set {example} (repeatable)",
-    )
-
-
 def _add_what_if(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `--what-if`."""
     group = parser.add_argument_group(
@@ -301,7 +291,7 @@ def _add_extract_file(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
     parser.add_argument("--engine", metavar="NAME", help="engine instead of the recipe's")
     parser.add_argument("--markdown", action="store_true", help="markdown instead of plain text")
-    _add_set(parser, "extract.comments=false")
+    add_set(parser, "the recipe", "extract.comments=false")
     parser.add_argument("--json", action="store_true", help="text, title and facts as JSON")
     parser.add_argument(
         "--explain", metavar="OUT.html", help="write every block with its score, fate and reason"

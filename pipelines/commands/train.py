@@ -16,9 +16,12 @@ from pydantic import BaseModel
 from curation import resources
 from curation.config import assign, read_yaml, validate
 from curation.errors import ConfigError, InputError
+from pipelines.commands.options import add_set
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
+#: What `--set` may change of a training that reads no column of texts.
+_EXAMPLES = {"ranking": "min_documents=100", "tokenizer": "size=64000"}
 _FILES = "JSONL (also .gz) or Parquet files, by path or glob"
 
 
@@ -114,14 +117,7 @@ def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.Argumen
     parser.add_argument(
         "--output", required=True, type=_folder, metavar="DIR", help="folder of model and card"
     )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="assignments",
-        help=f"change a value of configs/train/{name}.yaml",
-    )
+    add_set(parser, f"configs/train/{name}.yaml", _EXAMPLES.get(name, "text_column=content"))
     parser.add_argument("--version", default="1", help="for the card")
     parser.add_argument("--licence", default="unstated", help="for the card")
     parser.add_argument("--source", default="", help="for the card: where the data is from")

@@ -131,6 +131,15 @@ def test_parquet_gives_the_same_model(graded: Path, tmp_path: Path) -> None:
     assert one.sha256 == two.sha256
 
 
+def test_languages_may_stand_in_the_column_that_the_stage_writes(spoken: Path) -> None:
+    column = default_settings("language", LanguageTraining).label_column
+    rows = [json.loads(line) for line in spoken.read_text().splitlines()]
+    renamed = [{"text": row["text"], "language": row["lang"]} for row in rows]
+    other = write(spoken.with_name("renamed.jsonl"), renamed)
+    found, wanted = (read_examples([path], "text", column, []) for path in (other, spoken))
+    assert found.labels == wanted.labels
+
+
 def test_language_training_is_reproducible_and_used(spoken: Path, tmp_path: Path) -> None:
     reports = [train_language([spoken], tmp_path / str(i), ABOUT, lid()) for i in range(2)]
     assert reports[0].model.read_bytes() == reports[1].model.read_bytes()
