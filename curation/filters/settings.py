@@ -227,7 +227,9 @@ class FilterSettings(Settings):
     signals: SignalSettings
     edits: EditSettings
     rules: Rules
-    by_language: dict[str, Rules] = Field(description="rules that replace or switch off others")
+    by_language: dict[str, Rules] = Field(
+        description="rules that replace others as a whole, or null: off"
+    )
     default_languages: tuple[str, ...] = Field(
         description="languages for which `rules` are meant as they stand; others without an entry "
         "in by_language are reported"
