@@ -190,6 +190,22 @@ def _levels(  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _chain_row(row, k, low, high, total, flags, regions):  # type: ignore[no-untyped-def]
+    """What the elements around the block are called and say that they are."""
+    row[k] = low
+    row[k + 1] = high
+    row[k + 2] = total
+    row[k + 3] = 1 if flags & FLAG_MAIN else 0
+    row[k + 4] = 1 if flags & FLAG_SIDE else 0
+    row[k + 5] = 1 if flags & FLAG_BODY else 0
+    row[k + 6] = 1 if flags & FLAG_PANEL else 0
+    k += 7
+    for region in range(REGIONS):
+        row[k + region] = (regions >> region) & 1
+    return k + REGIONS
+
+
+@inlined
 def _title_row(row, k, title_depth, depth, long, page_long, distance):  # type: ignore[no-untyped-def]
     """How far the block is from the title: in the tree, from where they meet, and in the text."""
     row[k] = title_depth
@@ -233,6 +249,36 @@ def _neighbours(row, k, b, b_element, b_words, density, word_score, total):  # t
     return k
 
 
+@inlined
+def _weigh(counts, b_atoms, b_element, e_above, b_words):  # type: ignore[no-untyped-def]
+    """Fill `b_words`: words of each block, formulas among them; return those of the long blocks
+    that are seen, and of those that are not."""
+    seen = 0.0
+    unseen = 0.0
+    for b in range(len(b_words)):
+        t = np.float64(counts[b, w.WORDS]) + 5.0 * b_atoms[b]
+        b_words[b] = t
+        if t >= LONG_WORDS:
+            if e_above[b_element[b]] & _HIDDEN:
+                unseen += t
+            else:
+                seen += t
+    return seen, unseen
+
+
+@inlined
+def _add_to_parents(e_parent, words, chars, link, long, blocks, marks):  # type: ignore[no-untyped-def]
+    """Sums over elements, from those over the blocks right under each."""
+    for e in range(len(e_parent) - 1, 0, -1):
+        p = e_parent[e]
+        words[p] += words[e]
+        chars[p] += chars[e]
+        link[p] += link[e]
+        long[p] += long[e]
+        blocks[p] += blocks[e]
+        marks[p] += marks[e]
+
+
 @numba.njit(cache=True, nogil=True)
 def _features(
     b_element, b_chars, b_link, b_links, b_tags, b_bold, b_atoms, b_flags,
@@ -258,17 +304,8 @@ def _features(
     chain_regions, chain_flags, low, high, total, article, article_order, articles = inherited(
         e_parent, e_tag, e_flags, class_score, regions
     )
+    seen, unseen = _weigh(counts, b_atoms, b_element, e_above, b_words)
     # Text that scripts unfold counts for the page's shape only where most of the text is such.
-    seen = 0.0
-    unseen = 0.0
-    for b in range(n):
-        t = np.float64(counts[b, w.WORDS]) + 5.0 * b_atoms[b]
-        b_words[b] = t
-        if t >= LONG_WORDS:
-            if e_above[b_element[b]] & _HIDDEN:
-                unseen += t
-            else:
-                seen += t
     ignored = _HIDDEN if seen >= unseen else 0
     for b in range(n):
         e = b_element[b]
@@ -290,16 +327,22 @@ def _features(
             list_words += t
         if chain_regions[e] & 1:
             comment_words += t
-    for e in range(m - 1, 0, -1):
-        p = e_parent[e]
-        words[p] += words[e]
-        chars[p] += chars[e]
-        link[p] += link[e]
-        long[p] += long[e]
-        blocks[p] += blocks[e]
-        marks[p] += marks[e]
+    _add_to_parents(e_parent, words, chars, link, long, blocks, marks)
     page_long = max(long[0], 1.0)
     page_words = max(words[0], 1.0)
+    of_page = np.empty(15, np.float32)
+    of_page[0] = _log(page_words)
+    of_page[1] = _log(page_long)
+    of_page[2] = _log(n)
+    of_page[3] = link[0] / max(chars[0], 1.0)
+    of_page[4] = min(articles, 20)
+    of_page[5] = comment_words / page_words
+    of_page[6:10] = facts[:4]
+    of_page[10] = page_links / max(n, 1)
+    of_page[11] = _log(paragraphs)
+    of_page[12] = list_words / page_words
+    of_page[13] = unseen / max(seen + unseen, 1.0)
+    of_page[14] = facts[4]
     place, steps, d = dominant(e_parent, long, page_long)
     siblings, sibling_sizes, sibling_words, order = siblings_of(e_parent, e_sig, words)
     card = cards_of(e_parent, e_tag, siblings, sibling_sizes)
@@ -356,17 +399,7 @@ def _features(
             row, k, e, e_parent, words, chars, link, long, blocks, marks, class_score,
             siblings, sibling_sizes, sibling_words, page_long,
         )  # fmt: skip
-        row[k] = low[e]
-        row[k + 1] = high[e]
-        row[k + 2] = total[e]
-        row[k + 3] = 1 if chain_flags[e] & FLAG_MAIN else 0
-        row[k + 4] = 1 if chain_flags[e] & FLAG_SIDE else 0
-        row[k + 5] = 1 if chain_flags[e] & FLAG_BODY else 0
-        row[k + 6] = 1 if chain_flags[e] & FLAG_PANEL else 0
-        k += 7
-        for region in range(REGIONS):
-            row[k] = (chain_regions[e] >> region) & 1
-            k += 1
+        k = _chain_row(row, k, low[e], high[e], total[e], chain_flags[e], chain_regions[e])
         row[k] = word_score[b]
         row[k + 1] = heading_score
         row[k + 2] = min(b - heading, 60) if heading >= 0 else 61
@@ -423,22 +456,9 @@ def _features(
             row[k : k + 8] = -1
         k += 8
         k = _neighbours(row, k, b, b_element, b_words, density, word_score, total)
-        row[k] = _log(page_words)
-        row[k + 1] = _log(page_long)
-        row[k + 2] = _log(n)
-        row[k + 3] = link[0] / max(chars[0], 1.0)
-        row[k + 4] = min(articles, 20)
-        row[k + 5] = comment_words / page_words
-        row[k + 6] = facts[0]
-        row[k + 7] = facts[1]
-        row[k + 8] = facts[2]
-        row[k + 9] = facts[3]
-        row[k + 10] = page_links / n
-        row[k + 11] = _log(paragraphs)
-        row[k + 12] = list_words / page_words
-        row[k + 13] = unseen / max(seen + unseen, 1.0)
-        row[k + 14] = facts[4]
-        k += 15
+        for column in range(len(of_page)):
+            row[k + column] = of_page[column]
+        k += len(of_page)
         before += b_words[b]
         if is_heading:
             heading = b
