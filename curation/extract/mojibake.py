@@ -86,8 +86,9 @@ def repaired(text: str) -> str:
 
 def _repaired(text: str) -> str:
     looked_at = [found.group() for found in itertools.islice(_RUN.finditer(text), _LOOKED_AT)]
-    # One short run may be meant; several, or one of three bytes, are not.
-    runs = [run for run in looked_at if "\xa0" not in run]
+    # One short run may be meant; several, or one of three bytes, are not, unless they are letters
+    # throughout ("ääšš").
+    runs = [run for run in looked_at if "\xa0" not in run and not run.isalpha()]
     if len(runs) < 2 and max(map(len, runs), default=0) < 3:
         return text
     # Of very many, nearly all must be UTF-8: else they are there by chance, as in the bytes of a

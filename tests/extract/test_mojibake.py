@@ -59,6 +59,11 @@ def test_no_break_spaces_behind_letters_stay(text: str) -> None:
     assert mended(text.encode()) == text.encode()
 
 
+def test_words_stay() -> None:
+    for words in ("eškkuž tuõttääššlaž", "DÉŒ ŽÄŽE ÅŒ", "«LIBERTÉ» et 25\xa0€"):
+        assert repaired(words) == words
+
+
 def test_plain_text_is_mended() -> None:
     content = twice(SOUND, _WINDOWS).encode()
     plain = Page("", None, "", 0, content, "text", None, "text/plain", None, None)
