@@ -23,7 +23,8 @@ class InputError(CurationError):
 
 
 class StoreError(CurationError):
-    """A request to a file system away from this machine failed for good, or too often."""
+    """A request to a file system away from this machine failed for good, or too often; or a disk
+    is full."""
 
 
 class WorkerError(CurationError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
@@ -17,7 +18,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 from fsspec.implementations.local import LocalFileSystem
 
 from curation import stores
-from curation.errors import ConfigError, InputError
+from curation.errors import ConfigError, InputError, StoreError
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -26,6 +27,10 @@ _LOG = logging.getLogger(__name__)
 
 #: Scratch folder inside a stage folder: unfinished files and what only the stage itself reads.
 SCRATCH = ".work"
+
+
+#: Ends the name of a file in it that is being written; a killed process leaves such files.
+_PART = ".part"
 
 
 @dataclass(frozen=True)
@@ -251,23 +256,31 @@ class Folder:
         """
         target = self.path(name)
         if not self.is_local:
-            with tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool:
+            temporary = tempfile.gettempdir()
+            with _room_for(temporary), tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool:
                 sink = HashingSink(cast(BinaryIO, spool))
                 yield sink
                 stores.write(self.fs, target, self.url_of(name), spool, sink.tell())
             return
-        os.makedirs(os.path.dirname(target), exist_ok=True)
         scratch = self.path(SCRATCH)
-        os.makedirs(scratch, exist_ok=True)
-        temporary = f"{scratch}/{uuid.uuid4().hex}.part"
-        try:
-            with open(temporary, "wb") as file:
-                yield HashingSink(cast(BinaryIO, file))
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+        temporary = f"{scratch}/{uuid.uuid4().hex}{_PART}"
+        with _room_for(target):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.makedirs(scratch, exist_ok=True)
+            try:
+                with open(temporary, "wb") as file:
+                    yield HashingSink(cast(BinaryIO, file))
+                os.replace(temporary, target)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary)
+                raise
+
+    def remove_parts(self) -> None:
+        """Remove what killed processes had begun to write, which may be much."""
+        if self.is_local:
+            scratch = self / SCRATCH
+            scratch.each(scratch.remove, scratch.names(_PART))
 
     def write_bytes(self, name: str, data: bytes) -> FileRecord:
         with self.create(name) as sink:
@@ -286,6 +299,19 @@ class Folder:
             return
         with contextlib.suppress(FileNotFoundError):
             self.fs.rm(self.path(name), recursive=True)
+
+
+@contextlib.contextmanager
+def _room_for(place: str) -> Iterator[None]:
+    """Raises StoreError, with the place, where a disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StoreError(
+            f"{place}: {error.strerror}; make room, and the same command goes on from here"
+        ) from error
 
 
 def canonical_json(value: Any) -> str:

@@ -200,6 +200,6 @@ def _run_bundle(work: TaskList, bundle: list[int], gathered: bool) -> None:
 
 
 def _innermost(error: BaseException) -> str:
-    while error.__cause__ is not None and not isinstance(error, WorkerError):
+    while error.__cause__ is not None and not isinstance(error, CurationError):
         error = error.__cause__
     return str(error).split(" [while running")[0]

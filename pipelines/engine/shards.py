@@ -92,10 +92,12 @@ class TableWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None:
+        if kind is not None:
+            self._stack.__exit__(kind, error, trace)
+            return
+        with self._stack:  # where the last rows can't be written, nothing is left either
             self._flush()
             self._writer.close()
-        self._stack.__exit__(kind, error, trace)
 
     @property
     def record(self) -> FileRecord:

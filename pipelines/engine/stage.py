@@ -100,6 +100,7 @@ class StageRun:
         """
         refuse_foreign(self.folder)
         set_aside_readers(self.folder, self.others)
+        self.folder.remove_parts()
         note_manifests(self.folder)
         self.folder.remove(MANIFEST)
         self.folder.remove(WAITING)

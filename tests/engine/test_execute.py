@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from curation.errors import ConfigError, WorkerError
+from curation.errors import ConfigError, StoreError, WorkerError
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
-from pipelines.engine.local import bundles
+from pipelines.engine.local import _innermost, bundles
 from pipelines.engine.tasks import Task
 from tests.engine.toys import Die, Fail, WriteName
 
@@ -107,3 +107,10 @@ def test_processes_are_a_number() -> None:
     assert parse_beam_args(["--direct_num_workers=3"], None).workers == 3
     with pytest.raises(ConfigError, match=r"--direct_num_workers: .*'x'"):
         parse_beam_args(["--direct_num_workers=x"], None)
+
+
+def test_an_error_outside_a_step_is_told_as_it_is() -> None:
+    try:
+        raise StoreError("out/a: No space left on device") from OSError(28, "No space left")
+    except StoreError as error:
+        assert _innermost(error) == "out/a: No space left on device"

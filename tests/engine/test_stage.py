@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import BaseModel
 
-from curation.errors import ConfigError, InputError
+from curation.errors import ConfigError, InputError, StoreError
 from curation.schema import DOCUMENTS
 from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
+from pipelines.engine.files import Folder, HashingSink
 from pipelines.engine.own import remove_stage
-from pipelines.engine.shards import read_batches
+from pipelines.engine.shards import TableWriter, read_batches
 from pipelines.engine.sources import content_fingerprints
 from pipelines.engine.stage import StageRun, set_aside_readers, stage_inputs
 from pipelines.engine.tasks import Task
@@ -281,3 +281,31 @@ def test_a_loose_file_is_hashed_once_as_long_as_it_stays(
     rows = pa.Table.from_pylist([{"id": "1", "text": "t"}], schema=DOCUMENTS)
     pq.write_table(rows, file)
     assert stage_inputs([str(file)])[0].fingerprint != first[0].fingerprint
+
+
+@pytest.mark.parametrize("rows", [1, 5000])
+def test_a_full_disk_is_told_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    folder = Folder(str(tmp_path))
+    batch = pa.RecordBatch.from_pylist([{"n": n} for n in range(rows)])
+
+    def full(self: HashingSink, data: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with (
+        pytest.raises(StoreError, match=r"documents/a\.parquet: No space left.*make room"),
+        TableWriter(folder, "documents/a.parquet", batch.schema) as writer,
+    ):
+        monkeypatch.setattr(HashingSink, "write", full)
+        writer.write(batch)
+    assert folder.tree() == {}
+
+
+def test_what_killed_processes_had_begun_to_write_goes_first(tmp_path: Path) -> None:
+    part = tmp_path / ".work" / "1.part"
+    part.parent.mkdir()
+    part.write_bytes(b"half")
+    with Executor(parse_beam_args([], 0)) as executor:
+        stage(tmp_path, executor).begin()
+    assert not part.exists()
