@@ -146,10 +146,10 @@ def decide(
     """The fate of blocks, given their probabilities [n] and what they stand in.
 
     A page with a sure body of text, an article, is held to one high threshold; where nothing is as
-    certain, that of the most agreement with what may be content is sought (`best_cut`). Where an article stands outside the comments, these need to be surer still;
-    on other pages they are the page. Items of a list, cells of a row and paragraphs of one parent
-    mostly share their fate, so that one odd among them doesn't stay or go alone. Something is
-    always kept.
+    certain, that of the most agreement with what may be content is sought (`best_cut`). Where an
+    article stands outside the comments, these need to be surer still; on other pages they are the
+    page. Items of a list, cells of a row and paragraphs of one parent mostly share their fate, so
+    that one odd among them doesn't stay or go alone. Something is always kept.
     """
     n = len(probabilities)
     if n == 0:
@@ -170,7 +170,7 @@ def decide(
     return Fate(
         *_decide(
             score, weight, alike, where.comments, where.remarks, where.hidden, numbers, comments,
-            decision.article_threshold, decision.likely_probability, decision.least_threshold,
+            decision.article_threshold, decision.likely_probability, decision.few_characters,
             decision.recall_weight, decision.sure_probability, decision.sure_share,
             decision.article_characters, decision.comment_threshold, decision.alike_share,
         )
@@ -239,12 +239,13 @@ def _shared(score, weight, alike, share):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def best_cut(score, weight, least, recall_weight):  # type: ignore[no-untyped-def]
-    """The threshold, `least` or more, whose blocks agree best with what may be the content.
+def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
+    """The threshold whose blocks agree best with what may be the content.
 
     Blocks are right or wrong together: what is content is taken to be all of a score over some u,
     and u, which nobody knows, to be as likely anywhere from 0 to 1, so that each block is content
-    with the probability that is its score. The cut has the highest expected F (Jansche 2007,
+    with the probability that is its score; but content of size c is c / (c + `few`) times as
+    likely, since a title alone is hardly ever all that a page says. The cut has the highest expected F (Jansche 2007,
     "A maximum expected utility framework for binary sequence labeling") in which recall counts
     `recall_weight` times precision; `weight` [n] is the blocks' size. O(n + CUTS^2).
     """
@@ -254,26 +255,24 @@ def best_cut(score, weight, least, recall_weight):  # type: ignore[no-untyped-de
     for cut in range(CUTS - 1, -1, -1):
         above[cut] += above[cut + 1]
     most = -1.0
-    best = least
+    best = 0.0
     for cut in range(CUTS):
-        threshold = (cut + 0.5) / CUTS
-        if threshold < least:
-            continue
         kept = above[cut + 1]
         expected = 0.0
         for other in range(CUTS):
             content = above[other + 1]
-            if kept + content > 0.0:
-                expected += min(kept, content) / (kept + recall_weight * content)
+            if content > 0.0:
+                likely = content / (content + few)
+                expected += likely * min(kept, content) / (kept + recall_weight * content)
         if expected > most:
-            most, best = expected, threshold
+            most, best = expected, (cut + 0.5) / CUTS
     return best
 
 
 @numba.njit(cache=True, nogil=True)
 def _decide(  # type: ignore[no-untyped-def]
     score, weight, alike, in_comments, remarks, hidden, numbers, comments,
-    article_threshold, likely_probability, least_threshold, recall_weight, sure_probability,
+    article_threshold, likely_probability, few_characters, recall_weight, sure_probability,
     sure_share, article_characters, comment_threshold, alike_share,
 ):  # fmt: skip
     """The parts of a Fate."""
@@ -312,7 +311,7 @@ def _decide(  # type: ignore[no-untyped-def]
             outside += weight[b]
     score = _shared(score, weight, alike, alike_share)
     if not article:
-        needed = best_cut(score, weight, least_threshold, recall_weight)
+        needed = best_cut(score, weight, few_characters, recall_weight)
     threshold = np.full(n, needed)
     best = 0.0
     some = False

@@ -20,7 +20,9 @@ class Decision(Settings):
     recall_weight: float = Field(
         gt=0, description="of recall against precision in the threshold of any other page"
     )
-    least_threshold: float = Field(ge=0, le=1, description="below which that never is")
+    few_characters: float = Field(
+        ge=0, description="of content on such a page that are half as likely as many are"
+    )
     likely_probability: float = Field(
         ge=0, le=1, description="probability from which a block may well be content"
     )

@@ -46,30 +46,45 @@ def test_an_article_is_held_to_its_threshold_and_other_pages_to_their_own() -> N
     assert kept(f"<p>{LONG}</p><div>{LONG}</div>", [0.3, 0.2]) == [True, True]
 
 
-def expected_f(score: Floats, weight: Floats, cut: float, recall_weight: float) -> float:
+def expected_f(
+    score: Floats, weight: Floats, cut: float, few: float, recall_weight: float
+) -> float:
     """Sum over what may be content."""
     kept = weight[score >= cut].sum()
     sizes = [weight[score >= (other + 0.5) / CUTS].sum() for other in range(CUTS)]
-    shared = [(min(kept, size), kept + recall_weight * size) for size in sizes]
-    return float(sum(both / whole for both, whole in shared if whole > 0))
+    return float(
+        sum(
+            size / (size + few) * min(kept, size) / (kept + recall_weight * size)
+            for size in sizes
+            if size > 0
+        )
+    )
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 100), st.integers(1, 500)), min_size=1, max_size=30),
-    st.sampled_from([0.1, 0.25]),
+    st.sampled_from([0.0, 50.0, 700.0]),
     st.sampled_from([0.5, 1.0, 1.5]),
 )
 def test_the_cut_is_that_of_the_highest_expected_f(
-    blocks: list[tuple[int, int]], least: float, recall_weight: float
+    blocks: list[tuple[int, int]], few: float, recall_weight: float
 ) -> None:
     score = np.array([one / 100 for one, _ in blocks])
     weight = np.array([float(one) for _, one in blocks])
-    best = best_cut(score, weight, least, recall_weight)
-    cuts = [(cut + 0.5) / CUTS for cut in range(CUTS) if (cut + 0.5) / CUTS >= least]
+    best = best_cut(score, weight, few, recall_weight)
+    cuts = [(cut + 0.5) / CUTS for cut in range(CUTS)]
     assert best in cuts
-    assert expected_f(score, weight, best, recall_weight) == pytest.approx(
-        max(expected_f(score, weight, cut, recall_weight) for cut in cuts)
+    assert expected_f(score, weight, best, few, recall_weight) == pytest.approx(
+        max(expected_f(score, weight, cut, few, recall_weight) for cut in cuts)
     )
+
+
+def test_a_title_is_not_taken_for_the_page() -> None:
+    """Rather all answers of a thread, unlikely as each is, than their heading alone."""
+    answers = "".join(f"<p>{n} is what I would say to it</p>" for n in range(20))
+    probabilities = [0.5] + [0.1] * 20
+    assert all(kept(f"<h1>Which one?</h1>{answers}", probabilities))
+    assert kept("<h1>Which one?</h1><p>7 is it</p>", [0.5, 0.1]) == [True, False]
 
 
 def test_like_blocks_under_one_parent_share_their_fate() -> None:
@@ -88,7 +103,7 @@ def test_blocks_in_like_elements_elsewhere_count_for_less() -> None:
 
 
 def test_something_is_kept_and_nothing_of_nothing() -> None:
-    assert kept("<p>some</p><p>short</p>", [0.1, 0.02]) == [True, False]
+    assert kept("<p>some</p><p>short</p>", [0.1, 0.0]) == [True, False]
     assert kept("", []) == []
 
 
@@ -124,6 +139,6 @@ def test_headings_may_be_links_and_other_links_need_more() -> None:
     entries = "".join(
         f"<{{0}}><a href=x>Title {i} of an entry</a></{{0}}><p>{LONG}</p>" for i in range(2)
     )
-    probabilities = [below, 0.7, below, 0.7]
+    probabilities = [below, 0.2, below, 0.2]
     assert kept(entries.format("h2"), probabilities) == [True] * 4
     assert kept(entries.format("div"), probabilities) == [False, True, False, True]
