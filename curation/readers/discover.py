@@ -24,6 +24,7 @@ _SUFFIX = re.compile(
 )
 _HIDDEN = "of a name that begins with . or _"
 _UNKNOWN = "of unknown suffix"
+_FOLDER = "matched by a pattern but folders"
 _NO_FILE = "neither file nor folder"
 _OWN = "written by the run itself"
 _EXAMPLES = 3  # names of each kind that are told
@@ -80,8 +81,8 @@ def discover(
     """Files of all patterns, sorted by name, each path once.
 
     A pattern is a file, a folder (searched recursively for known suffixes, hidden ones left out)
-    or a glob (`*`, `?`, `[...]`, `**`), local or as a URL of fsspec. What is there by the name of
-    the pattern wins over what it matches. Links are followed. Files of the same name from
+    or a glob of files (`*`, `?`, `[...]`, `**`), local or as a URL of fsspec. What is there by the
+    name of the pattern wins over what it matches. Links are followed. Files of the same name from
     different folders get so many of their parent folders before their names that these differ.
 
     `own` are files and folders that the run writes, which are no input. These, and what else lies
@@ -142,7 +143,7 @@ def _match(pattern: str, own: _Own, over: PassedOver) -> list[InputFile]:
     files = []
     for path, info in sorted(listed.found.items()):
         full, name = _full(system, path), path[len(listed.base) :].lstrip("/")
-        reason = _OWN if own.holds(full) else listed.searched and _not_read(name, info)
+        reason = _OWN if own.holds(full) else _not_read(name, info, listed.searched)
         if reason:
             left.add(reason, name)
         else:
@@ -171,7 +172,7 @@ def _named(system: Any, path: str, url: str, own: _Own, left: PassedOver) -> _Li
     if info is None:
         return _Listed("", {})
     if info["type"] != "directory":
-        return _Listed(path.rpartition("/")[0], {path: info}, info["type"] != "file")
+        return _Listed(path.rpartition("/")[0], {path: info})
     base = path.rstrip("/")
 
     def enter(folder: str) -> bool:
@@ -190,13 +191,13 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith((".", "_")) for part in name.split("/"))
 
 
-def _not_read(name: str, info: dict[str, Any]) -> str:
-    """Why a file of a folder is passed over; empty if it is not."""
+def _not_read(name: str, info: dict[str, Any], searched: bool) -> str:
+    """Why what was found, maybe by searching a folder, is passed over; empty if it is not."""
     if info["type"] != "file":
-        return _NO_FILE
-    if _is_hidden(name):
+        return _FOLDER if info["type"] == "directory" else _NO_FILE
+    if searched and _is_hidden(name):
         return _HIDDEN
-    return "" if _SUFFIX.search(name) else _UNKNOWN
+    return "" if not searched or _SUFFIX.search(name) else _UNKNOWN
 
 
 def _distinct(files: list[InputFile]) -> list[InputFile]:

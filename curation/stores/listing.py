@@ -81,11 +81,11 @@ def _local_listing(path: str) -> list[dict[str, Any]]:
 
 
 def glob(system: Any, pattern: str, url: str) -> dict[str, dict[str, Any]]:
-    """Files that a pattern of `*`, `?`, `[...]` and `**` matches, by path.
+    """What a pattern of `*`, `?`, `[...]` and `**` matches, by path: files, and what is none.
 
-    Lists only the folders that the pattern leads to. fsspec's `glob` leaves out what can't be
-    listed just then, so that input files would be missed without a word.
-    Raises StoreError, on local disks OSError.
+    Folders that `**` leads to are not among it, but what is in them. Only the folders that the
+    pattern leads to are listed. fsspec's `glob` leaves out what can't be listed just then, so that
+    input files would be missed without a word. Raises StoreError, on local disks OSError.
     """
     parts = pattern.split("/")
     first = next(i for i, part in enumerate(parts) if _MAGIC.search(part))
@@ -100,21 +100,20 @@ def _matching(system: Any, base: str, rest: list[str], url: str) -> dict[str, di
         if len(rest) > 1:
             return _matching(system, path, rest[1:], url)
         found = info(system, path, url)
-        return {found["name"]: found} if found is not None and found["type"] == "file" else {}
+        return {found["name"]: found} if found is not None else {}
     if "**" in rest[0]:
         matches = re.compile(glob_translate("/".join(rest))).match
         below = tree(system, folder, url).items()
-        files = {p: i for p, i in below if i["type"] == "file"}
-        return {p: i for p, i in files.items() if matches(p[len(base) :].lstrip("/"))}
+        return {p: i for p, i in below if matches(p[len(base) :].lstrip("/"))}
     entries = [
         e
         for e in listing(system, folder, url)
         if fnmatch.fnmatchcase(e["name"].rsplit("/", 1)[-1], rest[0])
     ]
     if len(rest) == 1:
-        return {e["name"]: e for e in entries if e["type"] == "file"}
-    files = {}
+        return {e["name"]: e for e in entries}
+    matched: dict[str, dict[str, Any]] = {}
     folders = [e["name"] for e in entries if e["type"] == "directory"]
     for part in each(lambda path: _matching(system, path, rest[1:], url), folders):
-        files |= part
-    return files
+        matched |= part
+    return matched

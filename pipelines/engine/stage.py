@@ -262,7 +262,8 @@ def _loose_shards(path: str) -> list[Shard]:
         for match in [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True)):
             found += _parquet_inside(match) or [match]
     elif glob.has_magic(probe.path()):
-        found = sorted(stores.glob(probe.fs, probe.path(), path))
+        matched = stores.glob(probe.fs, probe.path(), path)
+        found = sorted(name for name, info in matched.items() if info["type"] == "file")
     elif probe.exists():
         names = (n for n in probe.tree() if n.endswith(".parquet") and "/." not in f"/{n}")
         found = [probe.path(n) for n in names] or [probe.path()]

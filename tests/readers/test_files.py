@@ -134,6 +134,11 @@ def test_what_is_passed_over_is_named(tmp_path: Path) -> None:
         "1 neither file nor folder (g.html), 2 of a name that begins with . or _ (.git, _f.html), "
         "4 of unknown suffix (b.md, c, e.md, ...)"
     )
+    over = PassedOver()
+    discover([f"{tmp_path}/*.*"], (), over)
+    assert str(over) == (
+        "1 matched by a pattern but folders (.git), 1 neither file nor folder (g.html)"
+    )
     with pytest.raises(InputError, match=r"matches, only 1 of unknown suffix \(d.md\)"):
         names_of(tmp_path / "x")
 
