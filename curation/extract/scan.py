@@ -234,6 +234,52 @@ def _drawing(src, av_start, av_end, text, atoms, now):  # type: ignore[no-untype
     return not alone  # katex-html without its source is all there is
 
 
+@borrowing
+def _title(src, n, i, stop, facts):  # type: ignore[no-untyped-def]
+    """Keep the title at i, whose end tag is at `stop`; return where it ends, -1 if nowhere.
+
+    The first one ends at the next tag where it is not closed.
+    """
+    if stop < 0:
+        if facts[TITLE] != 0:
+            return -1
+        stop = i
+        while stop < n and src[stop] != 60:
+            stop += 1
+    _note(facts, TITLE, i, stop)
+    return stop
+
+
+@borrowing
+def _root(av_start, av_end, tag, first_token, elements, facts, now):  # type: ignore[no-untyped-def]
+    """What <html> and <body> say: the page's language, and the names of a body before all else."""
+    if tag == _HTML and av_start[AT_LANGUAGE] >= 0:
+        _note(facts, LANGUAGE, av_start[AT_LANGUAGE], av_end[AT_LANGUAGE])
+    first = elements[_TOKENS, 1] == 0 and now[ELEMENTS] == 1
+    if tag == _BODY and now[TOKENS] > first_token and first:
+        elements[_TOKENS, 1] = now[TOKENS]
+    else:
+        now[TOKENS] = first_token
+
+
+@inlined
+def _inline(src, n, at, i, tag, mark, av_start, av_end, text, atoms, now):  # type: ignore[no-untyped-def]
+    """An inline element begins, its tag in src[at:i]. Whether it ends the block, as lines do."""
+    if tag == _BR:
+        return line_break(text, now)
+    if tag == _IMG:
+        _image(src, av_start, av_end, mark, text, atoms, now)
+    elif tag == _CODE and now[PRE_TOP] >= 0:
+        if av_start[_AT_CLASS] >= 0:
+            class_of_code(atoms, now, av_start[_AT_CLASS], av_end[_AT_CLASS])
+    else:
+        keep_apart(src, at, i, text, now)
+        if tag == _SUP:
+            exponent(src, n, i, text, now)
+        inline_start(text, atoms, now, tag, av_start[_AT_HREF] >= 0)
+    return False
+
+
 @inlined
 def _open(  # type: ignore[no-untyped-def]
     src, av_start, av_end, tag, above, elements, signatures, classes,
@@ -327,25 +373,16 @@ def _scan(src, words, n, max_depth, max_nodes, noscript_bytes, keep_hidden):  # 
 
         # ------------------------------------------------- elements whose content is no markup
         if LAST_BLOCK < tag <= LAST_SKIPPED:
-            if not opening:
+            if not opening or (self_closing and tag != _SCRIPT and tag != _TITLE):
                 continue
-            stop = -1
-            if not self_closing or tag == _SCRIPT or tag == _TITLE:
-                stop = end_of(src, words, n, i, name_start, name_end, no_end, tag)
-            if stop < 0 and tag == _TITLE and facts[TITLE] == 0:  # an unclosed title ends at a tag
-                stop = i
-                while stop < n and src[stop] != 60:
-                    stop += 1
-            if stop < 0:
-                continue
+            stop = end_of(src, words, n, i, name_start, name_end, no_end, tag)
             if tag == _TITLE:
-                _note(facts, TITLE, i, stop)
-            elif tag == _SCRIPT and not _script(
-                src, av_start, av_end, i, stop, text, atoms, facts, now
-            ):
-                status = STATUS_TOO_MANY
-                break
-            i = stop
+                stop = _title(src, n, i, stop, facts)
+            elif tag == _SCRIPT and stop >= 0:
+                if not _script(src, av_start, av_end, i, stop, text, atoms, facts, now):
+                    status = STATUS_TOO_MANY
+                    break
+            i = max(i, stop)
             continue
 
         if tag == _NOSCRIPT and now[SKIP_DEPTH] == 0:
@@ -410,34 +447,18 @@ def _scan(src, words, n, max_depth, max_nodes, noscript_bytes, keep_hidden):  # 
                 if tag != _BR:
                     continue
             if tag == _HTML or tag == _BODY:
-                if tag == _HTML and av_start[AT_LANGUAGE] >= 0:
-                    _note(facts, LANGUAGE, av_start[AT_LANGUAGE], av_end[AT_LANGUAGE])
-                first = elements[_TOKENS, 1] == 0 and now[ELEMENTS] == 1
-                if tag == _BODY and now[TOKENS] > first_token and first:
-                    elements[_TOKENS, 1] = now[TOKENS]
-                else:
-                    now[TOKENS] = first_token
+                _root(av_start, av_end, tag, first_token, elements, facts, now)
                 continue
 
         # ------------------------------------------------- inline
         flush = False
         if not is_block:
             now[TOKENS] = first_token
-            if not opening:
+            if opening:
+                flush = _inline(src, n, at, i, tag, mark, av_start, av_end, text, atoms, now)
+            else:
                 inline_end(text, atoms, now, tag)
                 now[ENDED] = i
-            elif tag == _BR:
-                flush = line_break(text, now)
-            elif tag == _IMG:
-                _image(src, av_start, av_end, mark, text, atoms, now)
-            elif tag == _CODE and now[PRE_TOP] >= 0:
-                if av_start[_AT_CLASS] >= 0:
-                    class_of_code(atoms, now, av_start[_AT_CLASS], av_end[_AT_CLASS])
-            else:
-                keep_apart(src, at, i, text, now)
-                if tag == _SUP:
-                    exponent(src, n, i, text, now)
-                inline_start(text, atoms, now, tag, av_start[_AT_HREF] >= 0)
             if not flush:
                 continue
         elif now[PRE_TOP] >= 0 and not ends_code(stack_tag, open_count, now, tag, not opening):
