@@ -26,7 +26,7 @@ from curation.readers import InputFile, PassedOver, discover
 from curation.recipe import STAGES, Recipe, check_order
 from curation.schema import DOMAINS
 from pipelines.engine.execute import Executor
-from pipelines.engine.files import SCRATCH, Folder, fingerprint
+from pipelines.engine.files import SCRATCH, Folder, fingerprint, room_for
 from pipelines.engine.own import (
     MANIFEST,
     inner_stages,
@@ -381,9 +381,10 @@ def locked(folder: Folder) -> Iterator[None]:
                 break
             # A run that ended removed this file after it was opened here: it locks nothing now.
             stack.close()
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        with room_for(path):
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
         try:
             yield
         finally:

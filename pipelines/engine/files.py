@@ -257,14 +257,14 @@ class Folder:
         target = self.path(name)
         if not self.is_local:
             temporary = tempfile.gettempdir()
-            with _room_for(temporary), tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool:
+            with room_for(temporary), tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool:
                 sink = HashingSink(cast(BinaryIO, spool))
                 yield sink
                 stores.write(self.fs, target, self.url_of(name), spool, sink.tell())
             return
         scratch = self.path(SCRATCH)
         temporary = f"{scratch}/{uuid.uuid4().hex}{_PART}"
-        with _room_for(target):
+        with room_for(target):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.makedirs(scratch, exist_ok=True)
             try:
@@ -302,7 +302,7 @@ class Folder:
 
 
 @contextlib.contextmanager
-def _room_for(place: str) -> Iterator[None]:
+def room_for(place: str) -> Iterator[None]:
     """Raises StoreError, with the place, where a disk is full."""
     try:
         yield
