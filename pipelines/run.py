@@ -383,8 +383,7 @@ def locked(folder: Folder) -> Iterator[None]:
             stack.close()
         with room_for(path):
             file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+            os.write(file.fileno(), str(os.getpid()).encode())  # past the buffer: closing can't fail
         try:
             yield
         finally:
