@@ -383,7 +383,7 @@ def locked(folder: Folder) -> Iterator[None]:
             stack.close()
         with room_for(path):
             file.truncate(0)
-            os.write(file.fileno(), str(os.getpid()).encode())  # past the buffer: closing can't fail
+            os.write(file.fileno(), str(os.getpid()).encode())  # past the buffer: fails here only
         try:
             yield
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from contextlib import AbstractContextManager
@@ -19,6 +20,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+_LOGGERS = ("curation", "pipelines")
+#: Seconds between two lines about one step.
+_PAUSE = 2.0
 
 Mode = Literal["auto", "bar", "plain", "json", "quiet"]
 
@@ -39,11 +44,39 @@ class Quiet(AbstractContextManager["Quiet"]):
         pass
 
 
+class _Warnings(logging.Handler):
+    """Brings what the toolkit warns of to the display, in its form."""
+
+    def __init__(self, display: Quiet) -> None:
+        super().__init__(logging.WARNING)
+        self._display = display
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._display.message(record.getMessage())
+
+    def attach(self) -> None:
+        for name in _LOGGERS:
+            logging.getLogger(name).addHandler(self)
+
+    def detach(self) -> None:
+        for name in _LOGGERS:
+            logging.getLogger(name).removeHandler(self)
+
+
 class Lines(Quiet):
-    """One line per stage on stderr, as text or as JSON, for logs and machines."""
+    """One line per stage on stderr, for logs; as JSON, for machines, also of steps under way."""
 
     def __init__(self, as_json: bool) -> None:
         self._json = as_json
+        self._step, self._told = ("", ""), 0.0  # the last step told of, and when
+        self._warnings = _Warnings(self)
+
+    def __enter__(self) -> Lines:
+        self._warnings.attach()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._warnings.detach()
 
     def stage(self, stage: str, state: str, **facts: Any) -> None:
         if self._json:
@@ -54,6 +87,16 @@ class Lines(Quiet):
                 f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in facts.items()
             )
             print(f"{stage}: {state}{': ' + tail if tail else ''}", file=sys.stderr, flush=True)
+
+    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+        now = time.time()
+        same = (stage, step) == self._step
+        if not self._json or (same and now < self._told + _PAUSE and done < total):
+            return
+        self._step, self._told = (stage, step), now
+        event = {"event": "step", "stage": stage, "step": step, "time": now}
+        facts = {"done": done, "total": total, "documents": read, "kept": kept}
+        print(json.dumps(event | facts), file=sys.stderr, flush=True)
 
     def message(self, text: str) -> None:
         if self._json:
@@ -87,13 +130,16 @@ class Bars(Quiet):
             console=Console(stderr=True),
         )
         self._rows: dict[str, Any] = {}
+        self._warnings = _Warnings(self)
 
     def __enter__(self) -> Bars:
+        self._warnings.attach()
         self._progress.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
+        self._warnings.detach()
 
     def _row(self, stage: str) -> Any:
         if stage not in self._rows:

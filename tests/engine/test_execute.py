@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from curation.errors import ConfigError, StoreError, WorkerError
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.local import _innermost, bundles
+from pipelines.engine.progress import open_display
 from pipelines.engine.tasks import Task
 from tests.engine.toys import Die, Fail, WriteName
 
@@ -114,3 +116,21 @@ def test_an_error_outside_a_step_is_told_as_it_is() -> None:
         raise StoreError("out/a: No space left on device") from OSError(28, "No space left")
     except StoreError as error:
         assert _innermost(error) == "out/a: No space left on device"
+
+
+def test_json_lines_tell_of_steps_and_warnings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_in(tmp_path)
+    (tmp_path / "stage" / "shards").mkdir()
+    (tmp_path / "stage" / "shards" / "a.json").write_bytes(b"")
+    with open_display("json") as display, Executor(parse_beam_args([], 0), display) as executor:
+        executor.run("stage", WriteName(), folder, TASKS)
+        for _ in range(1000):  # told of every two seconds, not every time
+            display.step("stage", "other", 1, 2, 10, 5)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["event"] for line in lines] == ["message", *["step"] * (len(lines) - 1)]
+    assert "a.json: damaged" in lines[0]["text"]
+    done = {(x["step"], x["done"], x["total"], x["documents"], x["kept"]) for x in lines[1:]}
+    assert {("shards", 4, 4, 8, 4), ("other", 1, 2, 10, 5)} <= done
+    assert len(lines) < 10
