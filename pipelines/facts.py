@@ -13,9 +13,10 @@ from pydantic import BaseModel
 
 import curation
 from curation import resources, stores
-from curation.classify import ClassifySettings, onnx, words
+from curation.classify import Classifier, ClassifySettings
 from curation.errors import ConfigError, InputError
 from curation.extract.engines import engine_packages
+from curation.extract.model import load as load_extraction_model
 from curation.extract.settings import ExtractSettings
 from curation.language import LanguageIdentifier, LanguageSettings
 from curation.models import model_checksums, sha256_of
@@ -53,6 +54,8 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
     for settings in sections:
         if isinstance(settings, ExtractSettings):
             packages += engine_packages(settings.engine)
+            for model in settings.models().values():
+                load_extraction_model(model)
         if isinstance(settings, TokenizeSettings):
             packages += format_packages(settings.formats)
         if isinstance(settings, EncodeSettings):
@@ -61,11 +64,9 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
             models |= model_checksums(settings)
         if isinstance(settings, LanguageSettings):
             LanguageIdentifier(settings).load()  # what does not fit together is told before the run
-        if isinstance(settings, ClassifySettings) and settings.fasttext is not None:
-            words.load(settings.fasttext)
-        if isinstance(settings, ClassifySettings) and settings.onnx is not None:
-            onnx.load(settings.onnx)
-            packages += ["onnxruntime", "tokenizers"]
+        if isinstance(settings, ClassifySettings):
+            Classifier(settings).load()
+            packages += ["onnxruntime", "tokenizers"] if settings.onnx is not None else []
         for named in named_files(stage, settings):
             lists |= _checksums(named.path)
     versions = {name: importlib.metadata.version(name) for name in sorted(set(packages))}

@@ -22,7 +22,13 @@ from pipelines.engine.files import Folder
 Kind = Literal["file", "folder", "file or folder"]
 
 #: Keys of `filter.signals` that name a folder with one file per language.
-_FOLDERS = ("stop_words", "dirty_words", "allowed_words", "reference", "perplexity")
+_FOLDERS = {
+    "stop_words": ".txt",
+    "dirty_words": ".txt",
+    "allowed_words": ".txt",
+    "reference": ".npz",
+    "perplexity": ".npz",
+}
 
 
 class NamedFile(NamedTuple):
@@ -31,6 +37,7 @@ class NamedFile(NamedTuple):
     key: str
     path: str
     kind: Kind
+    suffix: str = ""  # of the files by language in a folder
 
 
 def check_named_files(stage: str, settings: BaseModel) -> None:
@@ -53,10 +60,10 @@ def named_files(stage: str, settings: BaseModel) -> Iterator[NamedFile]:
         if names is not None:
             yield NamedFile(f"{stage}.canonical.tracking_parameters", names, "file")
     if isinstance(settings, FilterSettings):
-        for key in _FOLDERS:
+        for key, suffix in _FOLDERS.items():
             folder = getattr(settings.signals, key)
             if folder is not None:
-                yield NamedFile(f"{stage}.signals.{key}", folder, "folder")
+                yield NamedFile(f"{stage}.signals.{key}", folder, "folder", suffix)
         lists = settings.blocklists
         for reason, path in lists.lists.items():
             yield NamedFile(f"{stage}.blocklists.lists.{reason}", path, "file or folder")
@@ -75,6 +82,8 @@ def _check(named: NamedFile) -> None:
         raise ConfigError(f"{named.key}: {error}") from None
     if not _exists(path, named.kind):
         raise ConfigError(f"{named.key}: {named.path}: no such {named.kind}")
+    if named.suffix and not any(Path(path).glob(f"*{named.suffix}")):
+        raise ConfigError(f"{named.key}: {named.path}: holds no <language>{named.suffix}")
 
 
 def _exists(path: str, kind: Kind) -> bool:

@@ -352,6 +352,19 @@ def _stages_of_run(work: Plan) -> list[str]:
     return [s for s in STAGES if s in work.stages or s in work.recipe.stages]
 
 
+def make_run_folder(folder: Folder) -> None:
+    """Make a local run folder unless it is there. Raises ConfigError where that can't be done."""
+    try:
+        os.makedirs(folder.path(), exist_ok=True)
+    except OSError as error:
+        raise _not_writable(folder, error) from None
+
+
+def _not_writable(folder: Folder, error: OSError) -> ConfigError:
+    reason = "a file, no folder" if os.path.isfile(folder.path()) else error.strerror
+    return ConfigError(f"{folder.shown}: can't be written as a run folder: {reason}")
+
+
 @contextlib.contextmanager
 def locked(folder: Folder) -> Iterator[None]:
     """One run at a time in a local run folder; the lock goes with the process that holds it."""
@@ -361,14 +374,11 @@ def locked(folder: Folder) -> Iterator[None]:
     path = folder.path(_LOCK)
     with contextlib.ExitStack() as stack:
         while True:
+            make_run_folder(folder)
             try:
-                os.makedirs(folder.path(), exist_ok=True)
                 file = stack.enter_context(open(path, "a+"))
             except OSError as error:
-                reason = "a file, no folder" if os.path.isfile(folder.path()) else error.strerror
-                raise ConfigError(
-                    f"{folder.shown}: can't be written as a run folder: {reason}"
-                ) from None
+                raise _not_writable(folder, error) from None
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

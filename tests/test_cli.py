@@ -104,6 +104,21 @@ def test_examples_of_documents_are_of_the_sample(
             ["train", "tokenizer", "--base", "no.tiktoken", "--corpus", "file", "--output", "o"],
             *(2, "--base: no.tiktoken: cannot read the vocabulary"),
         ),
+        (["train", "ranking", "--input", "file", "--output", "file"], 2, "--output file: a file"),
+        (["run", "sample", "--", "--runner=FlinkRunner", "--flink_master"], 2, "expected one arg"),
+        *(
+            (
+                ["run", "sample", "--set", f"{key}.path=file", "--set", f"{key}.sha256=null"],
+                2,
+                "file: ",
+            )
+            for key in ("extract.model", "classify.quality", "classify.domain", "classify.topic")
+        ),
+        (
+            ["run", "sample", "--set", "filter.signals.perplexity=."],
+            2,
+            ".: holds no <language>.npz",
+        ),
         (["worker-pool", "--port", "99999"], 2, "expected the number of a port"),
         (["frobnicate"], 2, "frobnicate"),
         ([], 2, "COMMAND"),

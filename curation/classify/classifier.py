@@ -81,6 +81,19 @@ class Classifier:
             domain_scores={n: _float32(domains[:, j]) for j, n in enumerate(domain_model.labels)},
         )
 
+    def load(self) -> None:
+        """Load the models now. Raises ConfigError when one is absent, or not what it should be."""
+        settings = self.settings
+        _load(settings.quality, "quality")
+        _load(settings.domain, "classes")
+        _load(settings.topic, "classes")
+        if settings.fasttext is not None:
+            words.load(settings.fasttext)
+        if settings.onnx is not None:
+            onnx.load(settings.onnx)
+        if settings.ranking is not None:
+            ranking.load(settings.ranking)
+
     def check_topics(self, topics: Iterable[str], key: str) -> None:
         """Raise ConfigError, naming the recipe's key, for a topic that the model doesn't know."""
         known = sorted(_load(self.settings.topic, "classes").labels)

@@ -150,6 +150,17 @@ def _files(patterns: Sequence[str]) -> list[str]:
     return found
 
 
+def _output(options: argparse.Namespace) -> Path:
+    """The folder of model and card, made before hours of training."""
+    output = Path(options.output)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "a file, no folder" if output.is_file() else error.strerror
+        raise ConfigError(f"--output {output}: {reason}") from None
+    return output
+
+
 def _command_line() -> str:
     return shlex.join(["curate", *sys.argv[1:]])
 
@@ -167,7 +178,7 @@ def _labelled(options: argparse.Namespace) -> int:
     from curation.train.settings import CorrectorTraining, LanguageTraining, LinearTraining
 
     about = About(options.version, options.licence, options.source, _command_line())
-    inputs, output = _files(options.input), Path(options.output)
+    inputs, output = _files(options.input), _output(options)
     pairs = options.task in ("quality", "citable") and options.positive and options.negative
     if not inputs and not pairs:
         raise ConfigError("no examples: name files with --input")
@@ -210,7 +221,7 @@ def _tokenizer(options: argparse.Namespace) -> int:
     settings = _settings("tokenizer", TokenizerTraining, assignments)
     facts = CardFacts(options.version, options.licence, options.source, _command_line())
     card = train_tokenizer(
-        _files(options.corpus), options.output, settings, options.base, options.name, facts
+        _files(options.corpus), _output(options), settings, options.base, options.name, facts
     )
     print(yaml.safe_dump({k: v for k, v in card.items() if k != "data"}, sort_keys=False), end="")
     return 0
@@ -226,9 +237,7 @@ def _reference(options: argparse.Namespace) -> int:
 
     settings = _settings("reference", ReferenceTraining, options.assignments)
     about = About(options.version, options.licence, options.source, _command_line())
-    output = Path(options.output)
-    output.mkdir(parents=True, exist_ok=True)
-    files = _files(options.input)
+    files, output = _files(options.input), _output(options)
     report = train_reference_files(files, options.language, output, about, settings)
     print(report)
     print(calibration_table(report.metrics["calibration"]))
@@ -241,7 +250,7 @@ def _ranking(options: argparse.Namespace) -> int:
 
     settings = _settings("ranking", RankingTraining, options.assignments)
     about = About(options.version, options.licence, options.source, _command_line())
-    print(train_ranking(_files(options.input), Path(options.output), about, settings))
+    print(train_ranking(_files(options.input), _output(options), about, settings))
     return 0
 
 
@@ -251,8 +260,7 @@ def _perplexity(options: argparse.Namespace) -> int:
 
     settings = _settings("perplexity", PerplexityTraining, options.assignments)
     about = About(options.version, options.licence, options.source, _command_line())
-    output = Path(options.output)
-    output.mkdir(parents=True, exist_ok=True)
+    output = _output(options)
     inputs, calibrate = _files(options.input), _files(options.calibrate)
     print(train_perplexity_files(inputs, options.language, output, about, settings, calibrate))
     return 0

@@ -26,7 +26,7 @@ from pipelines.engine.own import MANIFEST, remove_stage
 from pipelines.engine.progress import open_display
 from pipelines.engine.runs import read_batches_of
 from pipelines.engine.shards import TableWriter, read_batches
-from pipelines.run import load_run, plan, run_plan
+from pipelines.run import load_run, make_run_folder, plan, run_plan
 
 _STAGES: dict[str, type[UrlDedupSettings] | type[DocumentDedupSettings]] = {
     "dedup-urls": UrlDedupSettings,
@@ -59,6 +59,8 @@ def withdraw(options: argparse.Namespace) -> int:
     """Find the duplicates of what is withdrawn, and deduplicate them among themselves."""
     runs = [load_run(path) for path in options.run]
     output = Folder(options.output) if options.output else Folder(options.run[0]) / "withdrawn"
+    if output.is_local:
+        make_run_folder(output)
     gone = _withdrawn(options, runs)
     report: dict[str, Any] = {"withdrawn": len(gone.ids), "given_back": {}, "still_removed": {}}
     output.remove(_WAITING)

@@ -70,7 +70,7 @@ def parse_beam_args(
             "`-- --runner=FlinkRunner --flink_master=...`"
         )
     if not options.is_local:
-        check_runner(runner)
+        check_runner(runner, rest)
     return options
 
 

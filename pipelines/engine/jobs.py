@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,10 +32,15 @@ _QUICK = "--experiments=disable_logging_submission_environment"
 _OURS = "curation.errors."
 
 
-def check_runner(name: str) -> None:
-    """Raise ConfigError unless Beam knows a runner of this name and has what it takes here."""
+def check_runner(name: str, arguments: Sequence[str]) -> None:
+    """Raise ConfigError unless Beam knows a runner of this name, and its options are whole."""
     try:
-        beam.runners.create_runner(name)
+        with contextlib.redirect_stderr(io.StringIO()) as said:  # argparse prints its usage
+            beam.runners.create_runner(name)
+            PipelineOptions(arguments).view_as(FlinkRunnerOptions)
+    except SystemExit:
+        message = said.getvalue().strip().rpartition("error: ")[2]
+        raise ConfigError(f"--runner={name}: {message}") from None
     except (ValueError, ImportError, AttributeError) as error:
         raise ConfigError(f"--runner={name}: {error}") from None
 
