@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 from pathlib import Path
@@ -15,7 +16,7 @@ from curation.errors import ConfigError
 from curation.recipe import load
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
-from pipelines.report.collect import collect
+from pipelines.report.collect import _problems, collect
 from pipelines.report.render import render
 from pipelines.run import load_run, locked, plan, run_plan
 
@@ -161,3 +162,17 @@ def test_a_damaged_recipe_of_a_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"recipe.yaml: damaged"):
         collect(str(output))
     assert stages(run_of(output, crawl)) == ["extract", "dedup-urls"]
+
+
+def test_the_report_tells_of_every_record_and_escapes_what_pages_hold(tmp_path: Path) -> None:
+    crawl = tmp_path / "crawl.jsonl"
+    page = {"text": "<script>alert(1)</script>", "title": "<script>", "url": "http://a/<script>"}
+    crawl.write_text(f"{json.dumps(page)}\n{json.dumps(page | {'text': 'Words. ' * 9})}\nbroken\n")
+    facts = run_of(tmp_path / "out", crawl, "extract.min_characters=40")
+    assert facts["problems"] == []
+    shown = render(facts)
+    assert "3 records read: 0 are no documents, 1 could not be read" in shown
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "<script" not in shown
+    facts["funnel"][0]["counters"]["records"] += 1
+    assert _problems(facts["funnel"]) == ["extract: records do not add up to documents"]

@@ -91,6 +91,11 @@ def _problems(funnel: Sequence[dict[str, Any]]) -> list[str]:
     for entry in funnel:
         if entry["documents"] + entry["documents_removed"] != entry["documents_in"]:
             problems.append(f"{entry['stage']}: kept and removed do not add up to the input")
+        counters = entry["counters"]
+        skipped = sum(n for name, n in counters.items() if name.startswith("skipped."))
+        documents = counters.get("records", 0) - skipped - counters.get("set_aside", 0)
+        if "records" in counters and documents != entry["documents_in"]:
+            problems.append(f"{entry['stage']}: records do not add up to documents")
         removed = sum(r["documents"] for r in entry["removed"].values())
         if removed != entry["documents_removed"]:
             problems.append(f"{entry['stage']}: reasons do not add up to the removed documents")

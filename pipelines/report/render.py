@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipelines.engine.files import SCRATCH, Folder
-from pipelines.report.values import value_text
+from pipelines.report.values import records_text, value_text
 from pipelines.run import REPORT_DATA, REPORT_PAGE, dumps
 
 _STYLE = """
@@ -49,6 +49,7 @@ def render(facts: dict[str, Any]) -> str:
             for s in facts["stale"]
         ),
         "<h2>Funnel</h2>",
+        *_records(facts["funnel"][0]["counters"]),
         _funnel(facts["funnel"]),
     ]
     for title, key in (("Languages", "languages"), ("Domains", "domains"), ("Topics", "topics")):
@@ -62,6 +63,10 @@ def render(facts: dict[str, Any]) -> str:
         parts += ["<h2>Notes</h2>", *(_notes(e) for e in notes)]
     parts += ["<h2>Seconds</h2>", _seconds(facts["funnel"])]
     return "\n".join(parts) + "\n"
+
+
+def _records(counters: dict[str, int]) -> list[str]:
+    return [f"<p>{_e(records_text(counters))}</p>"] if counters.get("records") else []
 
 
 def _funnel(funnel: Sequence[dict[str, Any]]) -> str:

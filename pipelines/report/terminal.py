@@ -7,10 +7,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from pipelines.report.values import records_text
+
 _REASONS = 6
-#: Counters of records set aside, and of those mended, for a reason; how many reasons are shown.
-_ASIDE, _MENDED, _SHOWN = "set_aside.", "mended.", 3
-_NO_TEXT_HINT = "; name the column that holds the text: --set readers.text_columns=[NAME]"
 
 
 def print_funnel(facts: dict[str, Any], console: Console) -> None:
@@ -40,7 +39,7 @@ def print_funnel(facts: dict[str, Any], console: Console) -> None:
             console.print(f"[yellow]{entry['stage']}:[/] {line}", highlight=False)
     first = facts["funnel"][0]["counters"]
     if first.get("records"):
-        console.print(_records(first), highlight=False)
+        console.print(records_text(first), highlight=False)
     if facts["stale"]:
         names = ", ".join(facts["stale"])
         console.print(f"[yellow]of an earlier run, not in this recipe:[/] {names}", highlight=False)
@@ -54,30 +53,3 @@ def _reasons(entry: dict[str, Any]) -> str:
     if len(ranked) > _REASONS:
         shown.append(f"+{len(ranked) - _REASONS} more")
     return ", ".join(shown)
-
-
-def _records(counters: dict[str, int]) -> str:
-    skipped = sum(v for k, v in counters.items() if k.startswith("skipped."))
-    aside = counters.get("set_aside", 0)
-    why = _ranked(counters, _ASIDE)
-    hint = _NO_TEXT_HINT if why and why[0][0].endswith(".no_text") else ""
-    mended = _ranked(counters, _MENDED)
-    broken = sum(count for _, count in mended)
-    also = f"; {broken:,} are broken and were read as far as they go{_told(mended)}"
-    return (
-        f"{counters['records']:,} records read: {skipped:,} are no documents, "
-        f"{aside:,} could not be read and were set aside{_told(why)}{hint}"
-        f"{also if broken else ''}"
-    )
-
-
-def _ranked(counters: dict[str, int], prefix: str) -> list[tuple[str, int]]:
-    counts = {k.removeprefix(prefix): v for k, v in counters.items() if k.startswith(prefix)}
-    return sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))
-
-
-def _told(ranked: list[tuple[str, int]]) -> str:
-    shown = [f"{reason} {count:,}" for reason, count in ranked[:_SHOWN]]
-    if len(ranked) > _SHOWN:
-        shown.append(f"+{len(ranked) - _SHOWN} more")
-    return f" ({', '.join(shown)})" if shown else ""

@@ -1,4 +1,4 @@
-"""Value and threshold of a removal, for people."""
+"""Values, thresholds and counts of a report, for people."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 
 #: Stage `dedup-urls` compares dates, which it writes as seconds since 1970.
 _DATED = "url."
+#: Counters of records set aside, and of those mended, for a reason; how many reasons are shown.
+_ASIDE, _MENDED, _SHOWN = "set_aside.", "mended.", 3
+_NO_TEXT_HINT = "; name the column that holds the text: --set readers.text_columns=[NAME]"
 
 
 def value_text(reason: str, value: float | None) -> str:
@@ -15,3 +18,31 @@ def value_text(reason: str, value: float | None) -> str:
     if reason.startswith(_DATED):
         return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%S")
     return f"{value:.6g}"
+
+
+def records_text(counters: dict[str, int]) -> str:
+    """What became of the input's records."""
+    skipped = sum(v for k, v in counters.items() if k.startswith("skipped."))
+    aside = counters.get("set_aside", 0)
+    why = _ranked(counters, _ASIDE)
+    hint = _NO_TEXT_HINT if why and why[0][0].endswith(".no_text") else ""
+    mended = _ranked(counters, _MENDED)
+    broken = sum(count for _, count in mended)
+    also = f"; {broken:,} are broken and were read as far as they go{_told(mended)}"
+    return (
+        f"{counters['records']:,} records read: {skipped:,} are no documents, "
+        f"{aside:,} could not be read and were set aside{_told(why)}{hint}"
+        f"{also if broken else ''}"
+    )
+
+
+def _ranked(counters: dict[str, int], prefix: str) -> list[tuple[str, int]]:
+    counts = {k.removeprefix(prefix): v for k, v in counters.items() if k.startswith(prefix)}
+    return sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))
+
+
+def _told(ranked: list[tuple[str, int]]) -> str:
+    shown = [f"{reason} {count:,}" for reason, count in ranked[:_SHOWN]]
+    if len(ranked) > _SHOWN:
+        shown.append(f"+{len(ranked) - _SHOWN} more")
+    return f" ({', '.join(shown)})" if shown else ""
