@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 
 import numba
 import numpy as np
@@ -29,9 +30,9 @@ _RUN = regex.compile(
 )
 _LOOKED_AT, _SOUND = 100, 0.8  # the first runs, and the share of them that must be UTF-8
 _HINTS = ("Ã", "â€", "Â", "Ð", "Ñ", "Å", "Ä", "å", "æ", "ã", "Î", "Ï", "Ø", "Ù", "×")
-_CONTROL = regex.compile(r"[\x80-\x9f]")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 # What a control stands for where it is no part of a run: HTML reads numeric references so, too.
-_CONTROLS = str.maketrans({b: s for s, b in _WINDOWS.items() if s and b < 0xA0 and b != 0x85})
+_CONTROLS = {chr(b): s for s, b in _WINDOWS.items() if s and b < 0xA0 and b != 0x85}
 _HIGH = np.uint64(0x8080808080808080)
 _SPACED_BYTES = np.zeros(256, np.bool_)
 _SPACED_BYTES[[letter.encode()[1] for letter in _SPACED]] = True
@@ -76,12 +77,29 @@ def repaired(text: str) -> str:
     """
     if text.isascii():
         return text
-    if controls := len(_CONTROL.findall(text)):
+    # Nothing else is looked at: the markup of a page is mostly ASCII, and no run crosses it.
+    signs = "\n".join(_BEYOND_ASCII.findall(text))
+    fixed = _with_controls(signs)
+    if fixed == signs:
+        return text
+    parts = iter(fixed.split("\n"))
+    return _BEYOND_ASCII.sub(lambda _: next(parts), text)
+
+
+def _with_controls(text: str) -> str:
+    if controls := _count(text):
         fixed = _repaired(text)
         # Where they are left they are signs of windows-1252, and runs are there by chance.
-        by_chance = 2 * len(_CONTROL.findall(fixed)) > controls
-        return (text if by_chance else fixed).translate(_CONTROLS)
+        text = text if 2 * _count(fixed) > controls else fixed
+        for control, sign in _CONTROLS.items():
+            text = text.replace(control, sign)
+        return text
     return _repaired(text) if any(hint in text for hint in _HINTS) else text
+
+
+def _count(text: str) -> int:
+    """Number of C1 controls."""
+    return sum(map(text.count, _C1))
 
 
 def _repaired(text: str) -> str:
