@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from curation.extract.markup import FNV_PRIME, FNV_START, find, first_keys, slot_of
+from curation.text.words import code_point
 
 # Columns of the counts that `count_words` returns.
 (
@@ -154,28 +155,7 @@ def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[n
                 point = np.int64(32)
                 size = 0
             else:
-                c = np.int64(text[i])
-                if c < 128:
-                    point = c
-                    size = 1
-                elif c < 0xE0:
-                    point = ((c & 31) << 6) | np.int64(text[i + 1] & 63)
-                    size = 2
-                elif c < 0xF0:
-                    point = (
-                        ((c & 15) << 12)
-                        | (np.int64(text[i + 1] & 63) << 6)
-                        | np.int64(text[i + 2] & 63)
-                    )
-                    size = 3
-                else:
-                    point = (
-                        ((c & 7) << 18)
-                        | (np.int64(text[i + 1] & 63) << 12)
-                        | (np.int64(text[i + 2] & 63) << 6)
-                        | np.int64(text[i + 3] & 63)
-                    )
-                    size = 4
+                point, size = code_point(text, i)
                 kind = kind_of(point)
                 h = (h ^ np.uint64(point)) * FNV_PRIME
             in_word = kind <= _DIGIT
@@ -281,24 +261,9 @@ def title_words(text, start, end):  # type: ignore[no-untyped-def]
             point = np.int64(32)
             size = 1
         else:
-            c = np.int64(text[i])
-            if c < 128:
-                point = c
-                size = 1
-            elif c < 0xE0:
-                point = ((c & 31) << 6) | np.int64(text[i + 1] & 63)
-                size = 2
-            elif c < 0xF0:
-                point = (
-                    ((c & 15) << 12)
-                    | (np.int64(text[i + 1] & 63) << 6)
-                    | np.int64(text[i + 2] & 63)
-                )
-                size = 3
-            else:
-                point = np.int64(0x1F600)
-                size = 4
-        kind = kind_of(point)
+            point, size = code_point(text, i)
+        # In titles all beyond the first plane are signs: so the model has learned them.
+        kind = kind_of(point) if size < 4 else _SYMBOL
         if kind <= _DIGIT:
             if length == 0:
                 word_digit = kind == _DIGIT
