@@ -276,7 +276,7 @@ def _in_brackets(text, now):  # type: ignore[no-untyped-def]
 def end_reading(text, now):  # type: ignore[no-untyped-def]
     """The reading of a character ends, with a bracket where one was set before it."""
     if now[READING]:
-        if _in_brackets(text, now):  # nothing stands in it
+        if now[LENGTH] == now[READING]:  # nothing stands in it
             now[LENGTH] -= 3
         else:
             now[LENGTH] = put(text, now[LENGTH], _RIGHT)
@@ -404,7 +404,7 @@ def inline_start(text, atoms, now, tag, has_address):  # type: ignore[no-untyped
         end_reading(text, now)
         if now[PRE_TOP] < 0 and now[LENGTH] > now[START] and not _in_brackets(text, now):
             now[LENGTH] = put(text, now[LENGTH], _LEFT)
-            now[READING] = 1
+            now[READING] = now[LENGTH]
             now[SPACE_DUE] = 0
 
 

@@ -83,6 +83,7 @@ def test_mathjax_as_the_class_of_a_container_hides_nothing() -> None:
         ("<span>Senior engineer</span><span>Brückner</span>", "Senior engineer Brückner"),
         ("<span>HOST</span><span>00:41</span><span>Nine</span>", "HOST 00:41 Nine"),
         ("<b>Mac</b><i>OS</i>, i<b>Phone</b>, <b>O</b><b>nce</b>", "MacOS, iPhone, Once"),
+        ("<ruby>傍<rt>(</rt></ruby>", "傍（(）"),
         ("Title <a href=#t>¶</a>", "Title"),
         ("note <a href=#n>↩\ufe0e</a> and <a href=#m>#1</a>", "note and #1"),
         ('fine <img class="emoji" alt="❤️" src=x>.', "fine ❤️."),
