@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.extract import extract
@@ -103,6 +103,7 @@ def test_small_things_inside_of_text(html: str, text: str) -> None:
      "<code class=a>", "</code>", "¶", "#", "2", "x", "Ab", " ", "（", "(", "<br>",
      '<img class=emoji alt="✓">']
 ), max_size=40))  # fmt: skip
+@settings(deadline=None)  # the first example loads the kernels
 def test_they_leave_every_block_in_order(pieces: list[str]) -> None:
     page = scan("".join(pieces).encode(), 512, 1000, 2000)
     edges = np.stack([page.b_start, page.b_end], 1).ravel()
