@@ -3,48 +3,85 @@
 A run of characters is mended when its windows-1252 bytes are valid UTF-8. By chance such runs are
 rare: they need a letter like "Ã" or "â" followed by signs that no spelling puts there.
 
-Bytes 80 to 9F may have been read as the C1 controls of ISO-8859-1 ("â\x80\x99"), and windows-1252
+Bytes 80 to 9F may have been read as the C1 controls of ISO-8859-1 ("â\\x80\\x99"), and windows-1252
 has controls for five of them. No text keeps these, nor no-break spaces, so a page is mended before
 it is scanned.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
-import re
-
 import numba
 import numpy as np
-import regex
 
-_WINDOWS = {bytes([b]).decode("cp1252", "ignore"): b for b in range(128, 256)}
-_C1 = {chr(b): b for b in range(0x80, 0xA0)}
-_BYTE = {sign: b for sign, b in (_WINDOWS | _C1).items() if sign}
-_LEADS = "".join(c for c, b in _BYTE.items() if 0xC2 <= b <= 0xF4)
-# A no-break space stands behind many a word: it is a tail only where no word ends.
-_TAILS = "".join(c for c, b in _BYTE.items() if 0x80 <= b <= 0xBF and c != "\xa0")
-_SPACED = "ÂÃÅÎÐ"
-_RUN = regex.compile(
-    f"(?:[{regex.escape(_LEADS)}][{regex.escape(_TAILS)}]{{1,3}}|[{_SPACED}]\xa0)+"
-)
-_LOOKED_AT, _SOUND = 100, 0.8  # the first runs, and the share of them that must be UTF-8
-_HINTS = ("Ã", "â€", "Â", "Ð", "Ñ", "Å", "Ä", "å", "æ", "ã", "Î", "Ï", "Ø", "Ù", "×")
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-# What a control stands for where it is no part of a run: HTML reads numeric references so, too.
-_CONTROLS = {chr(b): s for s, b in _WINDOWS.items() if s and b < 0xA0 and b != 0x85}
 _HIGH = np.uint64(0x8080808080808080)
-_SPACED_BYTES = np.zeros(256, np.bool_)
-_SPACED_BYTES[[letter.encode()[1] for letter in _SPACED]] = True
+_SPACE = 0xA0  # the no-break space: behind many a word, so a tail only where no word ends
+_HINTS = [h.encode() for h in ("Ã", "â€", *"ÂÐÑÅÄåæãÎÏØÙ×")]
+_LOOKED_AT, _SOUND = 100, 0.8  # the first runs, and the share of them that must be UTF-8
+
+
+def _byte_of() -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """The byte that windows-1252 or ISO-8859-1 has for a code point; 0 for none."""
+    table = np.zeros(0x2123, np.uint8)
+    table[0x80:0x100] = np.arange(0x80, 0x100)
+    for byte in range(0x80, 0xA0):
+        for sign in bytes([byte]).decode("cp1252", "ignore"):
+            table[ord(sign)] = byte
+    return table
+
+
+def _signs() -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    """UTF-8 [32, 3] of what windows-1252 has for the bytes 80 to 9F, filled up with 0. HTML reads
+    numeric references so, too. 85, a line end, and those that it lacks stay."""
+    table = np.zeros((32, 3), np.uint8)
+    for byte in range(0x80, 0xA0):
+        sign = bytes([byte]).decode("cp1252", "ignore")
+        if not sign or byte == 0x85:
+            sign = chr(byte)
+        table[byte - 0x80, : len(sign.encode())] = list(sign.encode())
+    return table
+
+
+_BYTE_OF, _SIGNS = _byte_of(), _signs()
+_LETTER = np.array([chr(b).isalpha() for b in range(256)])
+_LETTER[0x80:0xA0] = [bytes([b]).decode("cp1252", "ignore").isalpha() for b in range(0x80, 0xA0)]
+_SPACED = np.zeros(256, np.bool_)
+_SPACED[list("ÂÃÅÎÐ".encode("latin-1"))] = True
 
 
 def mended(source: bytes) -> bytes:
-    """A page (UTF-8), `repaired` where the scan would lose what is needed for it."""
+    """A page (UTF-8), mended as by `repaired` where the scan would lose what is needed for it."""
     words = np.frombuffer(source, np.uint64, len(source) // 8)
     if not _would_lose(np.frombuffer(source, np.uint8), words):
         return source
-    text = source.decode("utf-8", "surrogateescape")
-    return repaired(text).encode("utf-8", "surrogateescape")
+    return _repaired(source)
+
+
+def repaired(text: str) -> str:
+    """The text with double-encoded runs mended; other text comes back as it is.
+
+    C1 controls that are none of their bytes become the signs that windows-1252 has in their places.
+    """
+    if text.isascii():
+        return text
+    source = text.encode("utf-8", "surrogatepass")
+    made = _repaired(source)
+    return text if made is source else made.decode("utf-8", "surrogatepass")
+
+
+def _repaired(source: bytes) -> bytes:
+    src = np.frombuffer(source, np.uint8)
+    controls = _controls(src)
+    if not controls and not any(hint in source for hint in _HINTS):
+        return source
+    mend, left = _is_certain(src)
+    # Where controls are left they are signs of windows-1252, and runs are there by chance.
+    if controls and 2 * left > controls:
+        mend = False
+    if not controls and not mend:
+        return source
+    out = np.empty(len(src) + controls, np.uint8)
+    made = out[: _write(src, mend, out)].tobytes()
+    return source if made == source else made
 
 
 @numba.njit(cache=True, nogil=True)
@@ -63,67 +100,167 @@ def _would_lose(source, words):  # type: ignore[no-untyped-def]
                 break
         if source[i] == 0xC2 and source[i + 1] < 0xA0:
             return True
-        if source[i] == 0xC3 and _SPACED_BYTES[source[i + 1]] and i + 3 < len(source):
+        if source[i] == 0xC3 and _SPACED[source[i + 1] + 0x40] and i + 3 < len(source):
             if source[i + 2] == 0xC2 and source[i + 3] == 0xA0:
                 return True
         i += 1
     return False
 
 
-def repaired(text: str) -> str:
-    """The text with double-encoded runs mended; other text comes back as it is.
-
-    C1 controls that are none of their bytes become the signs that windows-1252 has in their places.
-    """
-    if text.isascii():
-        return text
-    # Nothing else is looked at: the markup of a page is mostly ASCII, and no run crosses it.
-    signs = "\n".join(_BEYOND_ASCII.findall(text))
-    fixed = _with_controls(signs)
-    if fixed == signs:
-        return text
-    parts = iter(fixed.split("\n"))
-    return _BEYOND_ASCII.sub(lambda _: next(parts), text)
-
-
-def _with_controls(text: str) -> str:
-    if controls := _count(text):
-        fixed = _repaired(text)
-        # Where they are left they are signs of windows-1252, and runs are there by chance.
-        text = text if 2 * _count(fixed) > controls else fixed
-        for control, sign in _CONTROLS.items():
-            text = text.replace(control, sign)
-        return text
-    return _repaired(text) if any(hint in text for hint in _HINTS) else text
-
-
-def _count(text: str) -> int:
+@numba.njit(cache=True, nogil=True)
+def _controls(src):  # type: ignore[no-untyped-def]
     """Number of C1 controls."""
-    return sum(map(text.count, _C1))
+    n = 0
+    for i in range(len(src) - 1):
+        n += src[i] == 0xC2 and 0x80 <= src[i + 1] < 0xA0
+    return n
 
 
-def _repaired(text: str) -> str:
-    looked_at = [found.group() for found in itertools.islice(_RUN.finditer(text), _LOOKED_AT)]
-    # One short run may be meant; several, or one of three bytes, are not, unless they are letters
-    # throughout ("ääšš").
-    runs = [run for run in looked_at if "\xa0" not in run and not run.isalpha()]
-    if len(runs) < 2 and max(map(len, runs), default=0) < 3:
-        return text
-    # Of very many, nearly all must be UTF-8: else they are there by chance, as in the bytes of a
-    # picture that are read as text.
-    sound = sum(_decoded(run) != run for run in runs)
-    if len(looked_at) == _LOOKED_AT and sound < _SOUND * len(runs):
-        return text
-    return _RUN.sub(_mended, text)
+@numba.njit(inline="always")
+def _read(src, i):  # type: ignore[no-untyped-def]
+    """(byte, size): of windows-1252 for the character at i, 0 where it has none."""
+    b = src[i]
+    if b < 0xC2 or b > 0xE2 or i + 1 >= len(src) or src[i + 1] & 0xC0 != 0x80:
+        return np.uint8(0), 1
+    if b < 0xE0:
+        c = (b & 0x1F) << 6 | (src[i + 1] & 0x3F)
+        return _BYTE_OF[c], 2
+    if i + 2 >= len(src) or src[i + 2] & 0xC0 != 0x80:
+        return np.uint8(0), 1
+    c = (b & 0x0F) << 12 | (src[i + 1] & 0x3F) << 6 | (src[i + 2] & 0x3F)
+    return _BYTE_OF[c] if 0x800 <= c < len(_BYTE_OF) else np.uint8(0), 3
 
 
-def _mended(found: regex.Match[str]) -> str:
-    return _decoded(found.group())
+@numba.njit(cache=True, nogil=True)
+def _run(src, i, run):  # type: ignore[no-untyped-def]
+    """Read the longest run at i into `run`: (its end, its bytes, whether it tells something).
+
+    It is made of letters such as "Ã", each with one to three signs behind it. It tells nothing with
+    no-break spaces, or if its signs are letters, too ("ääšš").
+    """
+    n = 0
+    spaced = False
+    letters = True
+    while i < len(src):
+        lead, size = _read(src, i)
+        if lead < 0xC2 or lead > 0xF4:
+            break
+        k = i + size
+        tails = 0
+        while k < len(src) and tails < 3:
+            tail, size = _read(src, k)
+            if tail < 0x80 or tail > 0xBF or (tail == _SPACE and (tails or not _SPACED[lead])):
+                break
+            tails += 1
+            run[n + tails] = tail
+            letters = letters and _LETTER[tail] and not (src[k] == 0xC2 and src[k + 1] < _SPACE)
+            k += size
+            if tail == _SPACE:
+                spaced = True
+                break
+        if tails == 0:
+            break
+        run[n] = lead
+        letters = letters and _LETTER[lead]
+        n += 1 + tails
+        i = k
+    return i, n, not (spaced or letters)
 
 
-@functools.lru_cache(1 << 13)  # a text has the same few runs many times
-def _decoded(run: str) -> str:
-    try:
-        return bytes(map(_BYTE.__getitem__, run)).decode("utf-8")
-    except UnicodeDecodeError:
-        return run
+@numba.njit(cache=True, nogil=True)
+def _is_utf8(run, n):  # type: ignore[no-untyped-def]
+    """Whether run[:n] is UTF-8: no overlong forms, no surrogates, nothing over U+10FFFF."""
+    i = 0
+    while i < n:
+        b = run[i]
+        size = 2 if b < 0xE0 else 3 if b < 0xF0 else 4
+        if b < 0xC2 or b > 0xF4 or i + size > n:
+            return False
+        for k in range(1, size):
+            if run[i + k] & 0xC0 != 0x80:
+                return False
+        second = run[i + 1]
+        if (b == 0xE0 and second < 0xA0) or (b == 0xED and second > 0x9F):
+            return False
+        if (b == 0xF0 and second < 0x90) or (b == 0xF4 and second > 0x8F):
+            return False
+        i += size
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_certain(src):  # type: ignore[no-untyped-def]
+    """Whether the runs of a text are to be mended, and the C1 controls that would be left."""
+    run = np.empty(len(src) + 4, np.uint8)
+    seen = 0  # runs
+    told = 0  # of the first ones, those that tell something
+    longest = 0
+    sound = 0
+    left = 0
+    i = 0
+    while i < len(src):
+        if src[i] < 0x80:
+            i += 1
+            continue
+        end, n, tells = _run(src, i, run)
+        if n == 0:
+            left += src[i] == 0xC2 and i + 1 < len(src) and 0x80 <= src[i + 1] < 0xA0
+            i += 1
+            continue
+        valid = _is_utf8(run, n)
+        left += _controls(run[:n] if valid else src[i:end])
+        seen += 1
+        if seen <= _LOOKED_AT and tells:
+            told += 1
+            longest = max(longest, n)
+            sound += valid
+        i = end
+    # One short run may be meant; several, or one of three bytes, are not. Of very many, nearly all
+    # must be UTF-8: else they are there by chance, as in the bytes of a picture read as text.
+    if told < 2 and longest < 3:
+        return False, 0
+    return seen < _LOOKED_AT or sound >= _SOUND * told, left
+
+
+@numba.njit(cache=True, nogil=True)
+def _write(src, mend, out):  # type: ignore[no-untyped-def]
+    """Write the text to `out`, its runs mended or not; return its size."""
+    run = np.empty(len(src) + 4, np.uint8)
+    size = 0
+    i = 0
+    while i < len(src):
+        if src[i] < 0x80:
+            out[size] = src[i]
+            size += 1
+            i += 1
+            continue
+        if mend:
+            end, n, _ = _run(src, i, run)
+            if n:
+                if _is_utf8(run, n):
+                    size = _copy(run, 0, n, out, size)
+                else:
+                    size = _copy(src, i, end, out, size)
+                i = end
+                continue
+        step = 2 if src[i] == 0xC2 else 1
+        size = _copy(src, i, min(i + step, len(src)), out, size)
+        i += step
+    return size
+
+
+@numba.njit(cache=True, nogil=True)
+def _copy(src, i, end, out, size):  # type: ignore[no-untyped-def]
+    """Append src[i:end] to out[:size] with signs for its C1 controls; return the size."""
+    while i < end:
+        if src[i] == 0xC2 and i + 1 < end and 0x80 <= src[i + 1] < 0xA0:
+            for k in range(3):
+                if _SIGNS[src[i + 1] - 0x80, k]:
+                    out[size] = _SIGNS[src[i + 1] - 0x80, k]
+                    size += 1
+            i += 2
+        else:
+            out[size] = src[i]
+            size += 1
+            i += 1
+    return size

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from curation.extract import default_settings, extract
 from curation.extract.attempt import extract_page
@@ -68,3 +73,46 @@ def test_plain_text_is_mended() -> None:
     content = twice(SOUND, _WINDOWS).encode()
     plain = Page("", None, "", 0, content, "text", None, "text/plain", None, None)
     assert extract_page(default_settings(), plain).text == SOUND  # type: ignore[union-attr]
+
+
+def plain(text: str) -> str:
+    """`repaired`, by substitution of what a regular expression finds."""
+    windows = {b: bytes([b]).decode("cp1252", "ignore") for b in range(0x80, 0x100)}
+    byte = {chr(b): b for b in range(0x80, 0xA0)} | {s: b for b, s in windows.items() if s}
+    leads = "".join(c for c, b in byte.items() if 0xC2 <= b <= 0xF4)
+    tails = "".join(c for c, b in byte.items() if 0x80 <= b < 0xC0 and c != "\xa0")
+    unit = f"[{regex.escape(leads)}][{regex.escape(tails)}]{{1,3}}|[ÂÃÅÎÐ]\xa0"
+    pattern = regex.compile(f"(?:{unit})+")
+
+    def decoded(run: str) -> str:
+        try:
+            return bytes(map(byte.__getitem__, run)).decode("utf-8")
+        except UnicodeDecodeError:
+            return run
+
+    def mended_runs() -> str:
+        runs = [found.group() for found in itertools.islice(pattern.finditer(text), 100)]
+        told = [run for run in runs if "\xa0" not in run and not run.isalpha()]
+        if len(told) < 2 and max(map(len, told), default=0) < 3:
+            return text
+        if len(runs) == 100 and sum(decoded(r) != r for r in told) < 0.8 * len(told):
+            return text
+        return pattern.sub(lambda found: decoded(found.group()), text)
+
+    controls = len(regex.findall(r"[\x80-\x9f]", text))
+    if not controls and not any(c in text for c in ("â€", *"ÃÂÐÑÅÄåæãÎÏØÙ×")):
+        return text
+    fixed = mended_runs()
+    if controls and 2 * len(regex.findall(r"[\x80-\x9f]", fixed)) > controls:
+        fixed = text
+    signs = {b: s for b, s in windows.items() if s and b < 0xA0 and b != 0x85}
+    return fixed.translate(signs)
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    st.text("ÃâÂÐÑÅ€™œ\x80\x99\x9d\xa0é©è äšž’数ab \n\x85\x81Ž😀·×", max_size=16),
+    st.sampled_from([1, 1, 2, 40]),
+)
+def test_kernels_mend_what_the_plain_reading_mends(text: str, times: int) -> None:
+    assert repaired(text * times) == plain(text * times)
