@@ -15,7 +15,6 @@ import numpy as np
 
 _HIGH = np.uint64(0x8080808080808080)
 _SPACE = 0xA0  # the no-break space: behind many a word, so a tail only where no word ends
-_HINTS = [h.encode() for h in ("Ã", "â€", *"ÂÐÑÅÄåæãÎÏØÙ×")]
 _LOOKED_AT, _SOUND = 100, 0.8  # the first runs, and the share of them that must be UTF-8
 
 
@@ -44,6 +43,9 @@ def _signs() -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
 _BYTE_OF, _SIGNS = _byte_of(), _signs()
 _LETTER = np.array([chr(b).isalpha() for b in range(256)])
 _LETTER[0x80:0xA0] = [bytes([b]).decode("cp1252", "ignore").isalpha() for b in range(0x80, 0xA0)]
+_HINTS = np.zeros(256, np.bool_)  # of runs: their letters by the second byte, also "â€"
+_HINTS[[c.encode()[1] for c in "ÃÂÐÑÅÄåæãÎÏØÙ×"]] = True
+_EURO = tuple("â€".encode())
 _SPACED = np.zeros(256, np.bool_)
 _SPACED[list("ÂÃÅÎÐ".encode("latin-1"))] = True
 
@@ -71,7 +73,7 @@ def repaired(text: str) -> str:
 def _repaired(source: bytes) -> bytes:
     src = np.frombuffer(source, np.uint8)
     controls = _controls(src)
-    if not controls and not any(hint in source for hint in _HINTS):
+    if not controls and not _has_hints(src):
         return source
     mend, left = _is_certain(src)
     # Where controls are left they are signs of windows-1252, and runs are there by chance.
@@ -114,6 +116,19 @@ def _controls(src):  # type: ignore[no-untyped-def]
     for i in range(len(src) - 1):
         n += src[i] == 0xC2 and 0x80 <= src[i + 1] < 0xA0
     return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _has_hints(src):  # type: ignore[no-untyped-def]
+    for i in range(len(src) - 1):
+        if src[i] != 0xC3:
+            continue
+        if _HINTS[src[i + 1]]:
+            return True
+        if src[i + 1] == _EURO[1] and i + 4 < len(src) and src[i + 2] == _EURO[2]:
+            if src[i + 3] == _EURO[3] and src[i + 4] == _EURO[4]:
+                return True
+    return False
 
 
 @numba.njit(inline="always")
