@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
@@ -25,6 +24,7 @@ from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import count_tokens
 from pipelines.engine.files import Folder
 from pipelines.engine.own import MANIFEST
+from pipelines.engine.shards import open_parquet
 from pipelines.run import RECIPE_FILE, load_run, run_recipe
 
 T = TypeVar("T")
@@ -183,7 +183,7 @@ def _signals(
     for source in sources:
         if not source.rows:
             continue
-        with place.open(source.name) as file, pq.ParquetFile(file) as parquet:
+        with open_parquet(place, source.name) as parquet:
             names = parquet.schema_arrow.names
             held = {f.name for f in parquet.schema_arrow.field("signals").type}
             absent = [name for name in needed if name not in held]
@@ -232,7 +232,7 @@ def _spread(items: Sequence[T], most: int) -> list[T]:
 
 def _some_texts(place: Folder, source: Source, number: int, most: int) -> pa.Array:
     """Texts at even distances in one row group of a file; `number` decides in which."""
-    with place.open(source.name) as file, pq.ParquetFile(file) as parquet:
+    with open_parquet(place, source.name) as parquet:
         group = parquet.read_row_group(number % parquet.num_row_groups, columns=["text"])
     texts = group.column("text").combine_chunks()
     return texts.take(pa.array(_spread(range(len(texts)), most)))
@@ -271,7 +271,7 @@ def _texts(
         mine = [n for n in wanted if source.first <= n < source.first + source.rows]
         if not mine:
             continue
-        with place.open(source.name) as file, pq.ParquetFile(file) as parquet:
+        with open_parquet(place, source.name) as parquet:
             begin = source.first
             for group in range(parquet.num_row_groups):
                 end = begin + parquet.metadata.row_group(group).num_rows

@@ -23,6 +23,19 @@ _GROUP_ROWS = 4096
 _GROUP_BYTES = 16 << 20
 
 
+@contextlib.contextmanager
+def open_parquet(folder: Folder, name: str) -> Iterator[pq.ParquetFile]:
+    """One Parquet file, open. Raises FileNotFoundError, OSError and ArrowInvalid.
+
+    Arrow opens local files by itself: through a Python object its threads might still hold the
+    interpreter's lock when the interpreter ends, which now and then aborts a process that is done.
+    """
+    local = folder.is_local
+    with contextlib.ExitStack() as stack:
+        file = pa.OSFile(folder.path(name)) if local else folder.open(name)
+        yield stack.enter_context(pq.ParquetFile(stack.enter_context(file)))
+
+
 def read_batches(
     folder: Folder, name: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -32,7 +45,7 @@ def read_batches(
     """
     row = 0
     try:
-        with folder.open(name) as file, pq.ParquetFile(file) as parquet:
+        with open_parquet(folder, name) as parquet:
             for batch in parquet.iter_batches(
                 BATCH_ROWS, columns=None if columns is None else list(columns), use_threads=False
             ):

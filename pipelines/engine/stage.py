@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from curation import stores
 from curation.errors import ConfigError, InputError
@@ -28,7 +27,7 @@ from pipelines.engine.own import (
     refuse_foreign,
     remove_own,
 )
-from pipelines.engine.shards import add_counts
+from pipelines.engine.shards import add_counts, open_parquet
 from pipelines.engine.tasks import Step, Task
 
 
@@ -279,8 +278,8 @@ def _loose_shards(path: str) -> list[Shard]:
                 f"{file}: this stage reads Parquet documents; `curate extract` makes them"
             )
         try:
-            with folder.open(name) as handle:
-                metadata = pq.ParquetFile(handle).metadata
+            with open_parquet(folder, name) as parquet:
+                metadata = parquet.metadata
         except Exception as error:
             raise InputError(f"{file}: {error}") from error
         _check_columns(file, metadata.schema.to_arrow_schema())
