@@ -44,6 +44,8 @@ _UNTIL_FOUND_HASH = np.uint64(fnv(b"until-found"))
 _MATHJAX = np.frombuffer(b"mathjax", np.uint8)
 _DOT, _SHARP = np.uint64(ord(".")), np.uint64(ord("#"))
 _TOKENS_PER_ELEMENT = 32
+# First parts of names that tell what an element has, not what it is: `has-comments`, `no-sidebar`.
+_HAS, _NO, _WITH, _WITHOUT = (np.uint64(fnv(w)) for w in (b"has", b"no", b"with", b"without"))
 
 
 @inlined
@@ -67,8 +69,8 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
     """Hash the names in a class or id and their parts into `tokens`; return count and mark.
 
     A name counts whole (after `prefix`, runs of digits as one 0) and in parts split at anything but
-    letters and digits and before capitals that follow small letters. The mark is the first found
-    in MARKS.
+    letters and digits and before capitals that follow small letters, unless they tell what the
+    element has. The mark is the first found in MARKS.
     """
     mark = np.int64(-1)
     k = i
@@ -84,7 +86,8 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
         exact = FNV_START
         part = FNV_START
         part_length = 0
-        parts = 0
+        first = count
+        has = False
         previous = np.uint8(0)
         for m in range(start, k):
             c = src[m]
@@ -99,17 +102,18 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
             upper = 65 <= c <= 90
             after_small = 97 <= previous <= 122 or 48 <= previous <= 57
             if part_length and (not word or (upper and after_small)):
-                if part_length > 1 and count < limit:
+                if count == first and not has:
+                    has = part == _HAS or part == _NO or part == _WITH or part == _WITHOUT
+                if part_length > 1 and not has and count < limit:
                     tokens[count] = part
                     count += 1
-                    parts += 1
                 part = FNV_START
                 part_length = 0
             if word and not (digit and 48 <= previous <= 57 and part_length):
                 part = (part ^ np.uint64(low)) * FNV_PRIME
                 part_length += 1
             previous = c
-        if part_length > 1 and count < limit:
+        if part_length > 1 and not has and count < limit:
             tokens[count] = part
             count += 1
         if count < limit:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.extract import extract
+from curation.extract import Extractor, default_settings, extract
 from curation.extract.markup import ANCESTOR
 from curation.extract.scan import scan
 
@@ -125,3 +125,12 @@ def test_they_leave_every_block_in_order(pieces: list[str]) -> None:
 )
 def test_a_page_without_title_has_that_of_its_card_or_heading(head: str, title: str) -> None:
     assert extract(f"{head}<p>Text of the page.").title == title
+
+
+def test_names_that_tell_what_an_element_has_are_not_taken_for_its_kind() -> None:
+    text = "The ferry to the islands did not sail on Tuesday, because the wind had turned. " * 4
+    without = Extractor(default_settings().model_copy(update={"comments": False}))
+    for name, stays in (("has-comments", True), ("no_comments", True), ("comments", False)):
+        body = f"<p>{text}</p><p>{text[::-1]}</p>" * 3
+        page = f"<title>T</title><main><p>{text[9:]}</p><div class='{name}'>{body}</div></main>"
+        assert (text[::-1].strip() in without.extract(page).text) == stays, name
