@@ -69,7 +69,8 @@ def read_examples(
             value = label if label is not None else next((row[n] for n in names if n in row), None)
             if value is None:
                 raise InputError(
-                    f"{place}: no label {label_column!r} (--set label_column=NAME reads another)"
+                    f"{place}: no label {' or '.join(map(repr, names))} "
+                    "(--set label_column=NAME reads another)"
                 )
             texts.append(text)
             labels.append(value)

@@ -250,7 +250,7 @@ def test_command_line(
 def test_command_line_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = ["--output", str(tmp_path / "out")]
     assert main(["train", "domain", *output]) == 2
-    assert main(["train", "domain", "--input", str(tmp_path / "none*.jsonl"), *output]) == 1
+    assert main(["train", "domain", "--input", str(tmp_path / "none*.jsonl"), *output]) == 2
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 2 and "--input" in errors[0] and "no such file" in errors[1]
 
