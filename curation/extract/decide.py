@@ -245,9 +245,10 @@ def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
     Blocks are right or wrong together: what is content is taken to be all of a score over some u,
     and u, which nobody knows, to be as likely anywhere from 0 to 1, so that each block is content
     with the probability that is its score; but content of size c is c / (c + `few`) times as
-    likely, since a title alone is hardly ever all that a page says. The cut has the highest expected F (Jansche 2007,
-    "A maximum expected utility framework for binary sequence labeling") in which recall counts
-    `recall_weight` times precision; `weight` [n] is the blocks' size. O(n + CUTS^2).
+    likely, since a title alone is hardly ever all that a page says. The cut has the highest
+    expected F (Jansche 2007, "A maximum expected utility framework for binary sequence labeling")
+    in which recall counts `recall_weight` times precision; `weight` [n] is the blocks' size.
+    O(n + CUTS^2).
     """
     above = np.zeros(CUTS + 1, np.float64)  # weight of the blocks over each cut
     for b in range(len(score)):

@@ -13,6 +13,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from curation.text.words import code_point
+
 _HIGH = np.uint64(0x8080808080808080)
 _SPACE = 0xA0  # the no-break space: behind many a word, so a tail only where no word ends
 _LOOKED_AT, _SOUND = 100, 0.8  # the first runs, and the share of them that must be UTF-8
@@ -86,6 +88,12 @@ def _repaired(source: bytes) -> bytes:
     return source if made == source else made
 
 
+@numba.njit(inline="always")
+def _is_control(src, i):  # type: ignore[no-untyped-def]
+    """Whether a C1 control stands at byte i, which is not the last."""
+    return (src[i] == 0xC2) & (src[i + 1] < 0xA0)  # no branch: loops over it are vectorised
+
+
 @numba.njit(cache=True, nogil=True)
 def _would_lose(source, words):  # type: ignore[no-untyped-def]
     """Whether UTF-8, of which `words` are the first eights, has C1 controls, or `_SPACED` before a
@@ -100,7 +108,7 @@ def _would_lose(source, words):  # type: ignore[no-untyped-def]
             i = k << 3
             if i >= len(source) - 1:
                 break
-        if source[i] == 0xC2 and source[i + 1] < 0xA0:
+        if _is_control(source, i):
             return True
         if source[i] == 0xC3 and _SPACED[source[i + 1] + 0x40] and i + 3 < len(source):
             if source[i + 2] == 0xC2 and source[i + 3] == 0xA0:
@@ -114,7 +122,7 @@ def _controls(src):  # type: ignore[no-untyped-def]
     """Number of C1 controls."""
     n = 0
     for i in range(len(src) - 1):
-        n += src[i] == 0xC2 and 0x80 <= src[i + 1] < 0xA0
+        n += _is_control(src, i)
     return n
 
 
@@ -134,16 +142,8 @@ def _has_hints(src):  # type: ignore[no-untyped-def]
 @numba.njit(inline="always")
 def _read(src, i):  # type: ignore[no-untyped-def]
     """(byte, size): of windows-1252 for the character at i, 0 where it has none."""
-    b = src[i]
-    if b < 0xC2 or b > 0xE2 or i + 1 >= len(src) or src[i + 1] & 0xC0 != 0x80:
-        return np.uint8(0), 1
-    if b < 0xE0:
-        c = (b & 0x1F) << 6 | (src[i + 1] & 0x3F)
-        return _BYTE_OF[c], 2
-    if i + 2 >= len(src) or src[i + 2] & 0xC0 != 0x80:
-        return np.uint8(0), 1
-    c = (b & 0x0F) << 12 | (src[i + 1] & 0x3F) << 6 | (src[i + 2] & 0x3F)
-    return _BYTE_OF[c] if 0x800 <= c < len(_BYTE_OF) else np.uint8(0), 3
+    c, size = code_point(src, i)
+    return _BYTE_OF[c] if c < len(_BYTE_OF) else np.uint8(0), size
 
 
 @numba.njit(cache=True, nogil=True)
@@ -168,7 +168,7 @@ def _run(src, i, run):  # type: ignore[no-untyped-def]
                 break
             tails += 1
             run[n + tails] = tail
-            letters = letters and _LETTER[tail] and not (src[k] == 0xC2 and src[k + 1] < _SPACE)
+            letters = letters and _LETTER[tail] and not _is_control(src, k)
             k += size
             if tail == _SPACE:
                 spaced = True
@@ -219,8 +219,8 @@ def _is_certain(src):  # type: ignore[no-untyped-def]
             continue
         end, n, tells = _run(src, i, run)
         if n == 0:
-            left += src[i] == 0xC2 and i + 1 < len(src) and 0x80 <= src[i + 1] < 0xA0
-            i += 1
+            left += _is_control(src, i)
+            i += code_point(src, i)[1]
             continue
         valid = _is_utf8(run, n)
         left += _controls(run[:n] if valid else src[i:end])
@@ -258,9 +258,9 @@ def _write(src, mend, out):  # type: ignore[no-untyped-def]
                     size = _copy(src, i, end, out, size)
                 i = end
                 continue
-        step = 2 if src[i] == 0xC2 else 1
-        size = _copy(src, i, min(i + step, len(src)), out, size)
-        i += step
+        end = i + code_point(src, i)[1]
+        size = _copy(src, i, end, out, size)
+        i = end
     return size
 
 
@@ -268,7 +268,7 @@ def _write(src, mend, out):  # type: ignore[no-untyped-def]
 def _copy(src, i, end, out, size):  # type: ignore[no-untyped-def]
     """Append src[i:end] to out[:size] with signs for its C1 controls; return the size."""
     while i < end:
-        if src[i] == 0xC2 and i + 1 < end and 0x80 <= src[i + 1] < 0xA0:
+        if i + 1 < end and _is_control(src, i):
             for k in range(3):
                 if _SIGNS[src[i + 1] - 0x80, k]:
                     out[size] = _SIGNS[src[i + 1] - 0x80, k]
