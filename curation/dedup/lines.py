@@ -24,9 +24,9 @@ from curation.dedup.settings import LineDedupSettings
 from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs, sort_with
 from curation.hashing import mix64, unmix64, xxh64
 from curation.schema import Verdicts
-from curation.text.characters import SINGLE, SPELLING, properties
+from curation.text.characters import properties
 from curation.text.lines import characters
-from curation.text.words import code_point
+from curation.text.words import code_point, is_dense
 
 #: Hash of the lines that are neither counted nor removed: blank ones and too short ones.
 IGNORED = np.uint64(0)
@@ -302,7 +302,7 @@ def _dense_letters(data, text_offsets, properties):  # type: ignore[no-untyped-d
         i = text_offsets[d]
         while i < text_offsets[d + 1]:
             c, size = code_point(data, i)
-            letters[d] += properties[c] & (SINGLE | SPELLING) == SINGLE
+            letters[d] += is_dense(properties[c])
             i += size
     return letters
 

@@ -19,6 +19,7 @@ from curation.text.lines import (
     characters,
     count_sentences,
     ends_in_colon_mark,
+    last_character,
     strip_left,
     strip_right,
 )
@@ -135,9 +136,7 @@ def _ends_well(data, start, end, properties, any_script):  # type: ignore[no-unt
         return False
     if ends_in_colon_mark(data, start, end, properties):
         return True
-    last = end - 1
-    while last > start and data[last] & 0xC0 == 0x80:
-        last -= 1
+    last = last_character(data, start, end)
     return properties[code_point(data, last)[0]] & (_TERMINAL | _CLOSE) != 0
 
 

@@ -15,13 +15,14 @@ import numpy as np
 from curation.filters.scratch import begin, move_token, number_tokens
 from curation.filters.settings import CopySettings
 from curation.filters.tables import intern
+from curation.hashing import xxh64
 from curation.text import characters as ch
 from curation.text.lines import strip_left, strip_right
-from curation.text.words import PRIME, SEED, code_point, finish
+from curation.text.words import code_point, is_dense
 
 REASON = "copies.passage"
 
-_SINGLE, _SPELLING, _SPACE = ch.SINGLE, ch.SPELLING, ch.SPACE
+_SPACE = ch.SPACE
 
 
 class Copies(NamedTuple):
@@ -41,24 +42,15 @@ def copies(settings: CopySettings | None) -> Copies:
 
 
 @numba.njit(cache=True, nogil=True)
-def _hash(data, start, end):  # type: ignore[no-untyped-def]
-    h = SEED
-    for i in range(start, end):
-        h = (h ^ np.uint64(data[i])) * PRIME
-    return finish(h)
-
-
-@numba.njit(cache=True, nogil=True)
 def _characters(data, start, end, properties, rule):  # type: ignore[no-untyped-def]
     """Characters but white space; a letter of Han, kana or bopomofo counts as several."""
     n = 0
     i = start
     while i < end:
         c, size = code_point(data, i)
-        held = properties[c]
-        if held & (_SINGLE | _SPELLING) == _SINGLE:
+        if is_dense(properties[c]):
             n += rule.characters_per_letter
-        elif not held & _SPACE:
+        elif not properties[c] & _SPACE:
             n += 1
         i += size
     return n
@@ -85,7 +77,7 @@ def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[n
         b = strip_right(data, a, ends[k], properties)
         if a == b:
             continue
-        h = _hash(data, a, b)
+        h = xxh64(data, a, b, np.uint64(0))
         kind = intern(h, table.keys, table.ids, table.stamps, stamp, mask, kinds)
         if kind == kinds:
             firsts[kind] = n

@@ -49,13 +49,20 @@ def strip_left(data, start, end, properties):  # type: ignore[no-untyped-def]
     return start
 
 
+@numba.njit(inline="always")
+def last_character(data, begin, end):  # type: ignore[no-untyped-def]
+    """Offset of the last character of data[begin:end], which is not empty."""
+    last = end - 1
+    while last > begin and data[last] & 0xC0 == 0x80:
+        last -= 1
+    return last
+
+
 @numba.njit(cache=True, nogil=True)
 def strip_right(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Offset after the last character that is no white space, or `start`."""
     while end > start:
-        last = end - 1
-        while last > start and data[last] & 0xC0 == 0x80:
-            last -= 1
+        last = last_character(data, start, end)
         if not properties[code_point(data, last)[0]] & _SPACE:
             break
         end = last
@@ -129,15 +136,6 @@ def paragraphs(data, begin, end, properties, starts, ends):  # type: ignore[no-u
     starts[n] = start
     ends[n] = end
     return n + 1
-
-
-@numba.njit(inline="always")
-def last_character(data, begin, end):  # type: ignore[no-untyped-def]
-    """Offset of the last character of data[begin:end], which is not empty."""
-    last = end - 1
-    while last > begin and data[last] & 0xC0 == 0x80:
-        last -= 1
-    return last
 
 
 @numba.njit(cache=True, nogil=True)

@@ -74,6 +74,13 @@ def code_point(data, i):  # type: ignore[no-untyped-def]
     )
 
 
+@numba.njit(inline="always")
+def is_dense(held):  # type: ignore[no-untyped-def]
+    """Whether a character's properties are those of Han, kana and bopomofo, of which a letter is as
+    much text as several of other scripts."""
+    return held & (_SINGLE | _SPELLING) == _SINGLE
+
+
 @numba.njit(cache=True, nogil=True)
 def token_end(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Byte after the token that begins at `start`, a visible character."""
