@@ -142,16 +142,21 @@ def test_errors_are_one_line(
     assert error.count("\n") == 1
 
 
+def refused(assignment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a run says to a value that stops it before anything is written."""
+    page, out = tmp_path / "page.html", tmp_path / "out"
+    page.write_text("<p>text")
+    arguments = ["run", "llama3", "--input", str(page), "--output", str(out)]
+    assert main([*arguments, "--set", assignment]) == 2
+    assert not out.exists()
+    return capsys.readouterr().err
+
+
 def test_a_missing_model_stops_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assign = "identify-language.model.path=nowhere/lid.bin"
-    page = tmp_path / "page.html"
-    page.write_text("<p>text")
-    out = tmp_path / "out"
-    assert main(["run", "llama3", "--input", str(page), "--output", str(out), "--set", assign]) == 2
-    assert "nowhere/lid.bin: no such model file" in capsys.readouterr().err
-    assert not out.exists()
+    error = refused("identify-language.model.path=nowhere/lid.bin", tmp_path, capsys)
+    assert "nowhere/lid.bin: no such model file" in error
 
 
 @pytest.mark.parametrize(
@@ -173,17 +178,11 @@ def test_a_missing_model_stops_before_anything_runs(
 def test_a_missing_list_stops_before_anything_runs(
     assignment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = tmp_path / "page.html"
-    page.write_text("<p>text")
-    out = tmp_path / "out"
-    arguments = ["run", "llama3", "--input", str(page), "--output", str(out)]
-    assert main([*arguments, "--set", assignment]) == 2
-    error = capsys.readouterr().err
+    error = refused(assignment, tmp_path, capsys)
     key, _, path = assignment.partition("=")
     assert key in error
     assert path.strip("[]") in error
     assert error.count("\n") == 1
-    assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -199,15 +198,9 @@ def test_a_missing_list_stops_before_anything_runs(
 def test_a_language_that_no_document_can_have_stops_the_run(
     assignment: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = tmp_path / "page.html"
-    page.write_text("<p>text")
-    out = tmp_path / "out"
-    arguments = ["run", "llama3", "--input", str(page), "--output", str(out)]
-    assert main([*arguments, "--set", assignment]) == 2
-    error = capsys.readouterr().err
+    error = refused(assignment, tmp_path, capsys)
     key = assignment.partition("=")[0].removesuffix(".xx.gopher.word_count.min")
     assert f"{key}: the model has no language 'xx'" in error
-    assert not out.exists()
 
 
 def test_a_domain_that_no_document_can_have_stops_the_run(
