@@ -7,7 +7,7 @@ import hashlib
 import importlib.metadata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -91,7 +91,7 @@ def _checksums(name: str) -> dict[str, str]:
     if "://" in name:
         try:
             with stores.open_url(name) as content:
-                return {name: _sha256(content)}
+                return {name: hashlib.file_digest(cast(Any, content), "sha256").hexdigest()}
         except Exception as error:  # every file system has its own exceptions
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise ConfigError(f"{name}: the list can't be read: {reason}") from None
@@ -102,10 +102,3 @@ def _checksums(name: str) -> dict[str, str]:
         return {name: sha256_of(path)}
     files = sorted(p for p in path.rglob("*") if p.is_file())
     return {f"{name.rstrip('/')}/{f.relative_to(path).as_posix()}": sha256_of(f) for f in files}
-
-
-def _sha256(content: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    while chunk := content.read(1 << 20):
-        digest.update(chunk)
-    return digest.hexdigest()

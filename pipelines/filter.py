@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from curation.filters import load_filter
 from curation.filters.hosts import HOSTS, most_personal
 from curation.filters.settings import FilterSettings
 from curation.schema import with_column
 from pipelines.engine.files import Folder
-from pipelines.engine.shards import read_batches
+from pipelines.engine.shards import characters, read_batches
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, run_transform
 
@@ -29,14 +28,14 @@ class FilterDocuments:
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         result = load_filter(self.settings).apply(batch)
-        before, after = (pc.sum(pc.utf8_length(t)) for t in (batch.column("text"), result.texts))
+        cut = characters(batch.column("text")) - characters(result.texts)
         batch = with_column(batch, "text", result.texts)
         batch = with_column(batch, "signals", result.signals)
         extra = {f"personal_data.{kind}": n for kind, n in result.pii_counts.items()}
         for language, documents in result.languages_without_settings.items():
             extra[f"language_without_own_rules.{language}"] = documents
         extra["edits"] = result.edits.num_rows
-        extra["characters_cut"] = (before.as_py() or 0) - (after.as_py() or 0)
+        extra["characters_cut"] = cut
         return Outcome(batch, result.verdicts, result.edits, extra, {_HOSTS: result.pii_hosts})
 
 

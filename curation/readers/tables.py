@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -269,6 +269,11 @@ def _set_aside_event(
     )
 
 
+def _event_of(file: pq.ParquetFile) -> Callable[..., Page | Damage]:
+    """What makes an event of a row of this file."""
+    return _set_aside_event if _is_set_aside(file) else row_event
+
+
 def _open_parquet(raw: RawFile) -> pq.ParquetFile:
     return pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
 
@@ -290,8 +295,7 @@ def read_parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
             f"{raw.name}: has none of the columns {', '.join(wanted)} (text_columns and "
             f"html_columns of the readers' settings), but {', '.join(names)}"
         )
-    first, columns = 0, _columns(file, settings)
-    to_event = _set_aside_event if _is_set_aside(file) else row_event
+    first, columns, to_event = 0, _columns(file, settings), _event_of(file)
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         row = first
@@ -316,7 +320,6 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
             table = file.read_row_group(group, _columns(file, settings)).slice(row - first, 1)
             (batch,) = table.combine_chunks().to_batches()
             values, mended = _rows(batch, settings)[0]
-            to_event = _set_aside_event if _is_set_aside(file) else row_event
-            return to_event(values, row, settings, "parquet", mended)
+            return _event_of(file)(values, row, settings, "parquet", mended)
         first += rows
     return None

@@ -182,15 +182,9 @@ class Folder:
 
     def folders(self) -> list[str]:
         """Names of the folders directly inside, sorted, hidden ones left out."""
-        if self.is_local:
-            try:
-                with os.scandir(self.path()) as entries:
-                    names = [e.name for e in entries if e.is_dir()]
-            except FileNotFoundError:
-                return []
-        else:
-            found = stores.listing(self.fs, self.path(), self.url)
-            names = [e["name"].rstrip("/").rsplit("/", 1)[-1] for e in found if e["type"] != "file"]
+        found = stores.listing(self.fs, self.path(), self.url)
+        inside = (e["name"].rstrip("/") for e in found if e["type"] == "directory")
+        names = (name.rpartition("/")[2] for name in inside)
         return sorted(name for name in names if not name.startswith("."))
 
     def tree(self) -> dict[str, int]:

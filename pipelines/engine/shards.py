@@ -132,11 +132,11 @@ class Tally:
 
     def add_in(self, batch: pa.RecordBatch) -> None:
         self._numbers["documents_in"] += batch.num_rows
-        self._numbers["characters_in"] += _characters(batch)
+        self._numbers["characters_in"] += characters(batch.column("text"))
 
     def add_kept(self, batch: pa.RecordBatch) -> None:
         self._numbers["documents"] += batch.num_rows
-        self._numbers["characters"] += _characters(batch)
+        self._numbers["characters"] += characters(batch.column("text"))
         for column, groups in self._groups.items():
             if batch.schema.get_field_index(column) >= 0 and batch.num_rows:
                 _add_groups(groups, batch.column(column), batch)
@@ -162,8 +162,9 @@ class Tally:
         return result
 
 
-def _characters(batch: pa.RecordBatch) -> int:
-    return pc.sum(pc.utf8_length(batch.column("text"))).as_py() or 0
+def characters(texts: pa.Array) -> int:
+    """Of all the texts together."""
+    return pc.sum(pc.utf8_length(texts)).as_py() or 0
 
 
 def _tokens(batch: pa.RecordBatch) -> int:

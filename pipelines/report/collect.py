@@ -11,6 +11,7 @@ from pipelines.engine.files import Folder
 from pipelines.engine.own import MANIFEST, TIMINGS
 from pipelines.engine.shards import read_batches
 from pipelines.engine.tasks import FRAMEWORK
+from pipelines.report.values import skipped
 from pipelines.run import load_run, stage_before, stale_stages
 
 #: Removed documents shown per reason, and how much of their text.
@@ -92,8 +93,7 @@ def _problems(funnel: Sequence[dict[str, Any]]) -> list[str]:
         if entry["documents"] + entry["documents_removed"] != entry["documents_in"]:
             problems.append(f"{entry['stage']}: kept and removed do not add up to the input")
         counters = entry["counters"]
-        skipped = sum(n for name, n in counters.items() if name.startswith("skipped."))
-        documents = counters.get("records", 0) - skipped - counters.get("set_aside", 0)
+        documents = counters.get("records", 0) - skipped(counters) - counters.get("set_aside", 0)
         if "records" in counters and documents != entry["documents_in"]:
             problems.append(f"{entry['stage']}: records do not add up to documents")
         removed = sum(r["documents"] for r in entry["removed"].values())

@@ -20,9 +20,13 @@ def value_text(reason: str, value: float | None) -> str:
     return f"{value:.6g}"
 
 
+def skipped(counters: dict[str, int]) -> int:
+    """Records of the input that are no documents."""
+    return sum(n for name, n in counters.items() if name.startswith("skipped."))
+
+
 def records_text(counters: dict[str, int]) -> str:
     """What became of the input's records."""
-    skipped = sum(v for k, v in counters.items() if k.startswith("skipped."))
     aside = counters.get("set_aside", 0)
     why = _ranked(counters, _ASIDE)
     hint = _NO_TEXT_HINT if why and why[0][0].endswith(".no_text") else ""
@@ -30,7 +34,7 @@ def records_text(counters: dict[str, int]) -> str:
     broken = sum(count for _, count in mended)
     also = f"; {broken:,} are broken and were read as far as they go{_told(mended)}"
     return (
-        f"{counters['records']:,} records read: {skipped:,} are no documents, "
+        f"{counters['records']:,} records read: {skipped(counters):,} are no documents, "
         f"{aside:,} could not be read and were set aside{_told(why)}{hint}"
         f"{also if broken else ''}"
     )
