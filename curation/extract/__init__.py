@@ -6,11 +6,10 @@ import functools
 from dataclasses import dataclass
 
 from curation.config import built_in_settings
-from curation.extract.clean import clean, normal
+from curation.extract.clean import clean
 from curation.extract.engines import text_engine
 from curation.extract.extraction import Extraction as Extraction
 from curation.extract.limits import PageTooLargeError as PageTooLargeError
-from curation.extract.mojibake import repaired
 from curation.extract.own import run
 from curation.extract.page import declared_language, deepest, title_of
 from curation.extract.settings import ExtractSettings as ExtractSettings
@@ -48,8 +47,9 @@ class Extractor:
         else:
             source, encoding = utf8_html(html, charset)
         found = run(source, self.settings)
-        main, title = normal(repaired(found.text)), clean(repaired(found.title))
-        return Extraction(main, title, found.language, encoding, found.code_languages)
+        return Extraction(
+            found.text, found.title, found.language, encoding, found.code_languages
+        )
 
 
 @functools.cache

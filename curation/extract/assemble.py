@@ -14,7 +14,9 @@ import numpy.typing as npt
 from curation.extract import scanned as s
 from curation.extract.code import language_of
 from curation.extract.formulas import tex
+from curation.extract.joints import joined, joints_of
 from curation.extract.listings import Listings
+from curation.extract.settled import is_settled
 from curation.extract.tables import Tables
 
 _LANGUAGE_LEVELS = 4  # elements around code whose class may name its language
@@ -26,6 +28,7 @@ class Assembly:
 
     text: str
     code_languages: tuple[str, ...]
+    settled: bool = False  # it needs neither `mojibake.repaired` nor `clean.normal`
 
 
 def assemble(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Assembly:
@@ -36,10 +39,11 @@ def assemble(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
     empty line before and behind it.
     """
     chosen = np.flatnonzero(kept)
-    joints = Joints.of(page, tables, chosen)
-    blob = page.text.tobytes()
+    joints = joints_of(page, tables, chosen)
     if not len(page.a_at) and not (page.b_flags[chosen] & s.PRE).any():
-        return Assembly(_plain(blob, page, chosen, joints), ())
+        text = joined(page, chosen, joints)
+        return Assembly(str(text.tobytes(), "utf-8", "replace"), (), is_settled(text))
+    blob = page.text.tobytes()
     blocks = chosen.tolist()
     starts, ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
     flags = page.b_flags[chosen].tolist()
@@ -82,45 +86,6 @@ def assemble(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
         out.append(text)
         previous = i
     return Assembly("".join(out), tuple(languages))
-
-
-@dataclass(frozen=True)
-class Joints:
-    """How kept blocks [k] in tables join the last."""
-
-    beside: npt.NDArray[np.bool_]  # another cell of the same row as the one before
-    empty: npt.NDArray[np.int32]  # cells without text before it, in tables of data
-
-    @classmethod
-    def of(cls, page: s.Page, tables: Tables, chosen: npt.NDArray[np.int64]) -> Joints:
-        elements = page.b_element[chosen]
-        # Longer cells are lines of their own.
-        rows = np.where(tables.short[chosen], tables.row[elements], -1)
-        cells, columns = tables.cell[elements], tables.column[elements]
-        same = np.zeros(len(chosen), np.bool_)
-        same[1:] = (rows[1:] >= 0) & (rows[1:] == rows[:-1])
-        beside = same.copy()
-        beside[1:] &= cells[1:] != cells[:-1]
-        before = np.zeros(len(chosen), np.int32)  # where the first empty cell may stand
-        before[1:] = np.where(same[1:], columns[:-1] + 1, 0)
-        data = (tables.data[chosen] >= 0) & (page.b_flags[chosen] & s.PRE == 0)  # no line numbers
-        empty = np.maximum(np.where(data, columns - before, 0), 0)
-        return cls(beside, empty.astype(np.int32))
-
-
-def _plain(blob: bytes, page: s.Page, chosen: npt.NDArray[np.int64], joints: Joints) -> str:
-    """The same where there is neither code nor formulas, without a look at each block."""
-    if not len(chosen):
-        return ""
-    starts, ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
-    parts = [b"\n"] * (2 * len(chosen))
-    parts[1::2] = [blob[a:b] for a, b in zip(starts, ends, strict=True)]
-    for i in np.flatnonzero(joints.beside).tolist():
-        parts[2 * i] = b" | "
-    for i in np.flatnonzero(joints.empty).tolist():
-        parts[2 * i] += b"| " * int(joints.empty[i])
-    parts[0] = parts[0][1:]
-    return b"".join(parts).decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ _DEBRIS = regex.compile(
     r"|(?<![^\s\u200b\ufeff])[\u200c\u200d]+"
     r"|(?m:^(?:[^\S\n]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2800\u3164\ufeff])+$)"
 )
+_FILLERS = " \u2800\u3164"  # those that count as visible
 # A form feed or vertical tab ends a line, too, unless it stands beside the end of one.
 _LINE_ENDS = regex.compile(r"\r\n?|\u2028|\u2029|\x85|(?<![\n\r\x0b\x0c])[\x0b\x0c]++(?![\n\r])")
 _BLANK_LINES = regex.compile(r"\n{3,}")
@@ -60,6 +61,8 @@ def _longest_run(points):  # type: ignore[no-untyped-def]
 def clean(text: str) -> str:
     """NFC, plain line ends, no control or zero-width debris, at most one blank line in a row."""
     text = normal(text)
+    if text.isprintable() and text.strip(_FILLERS):  # a line, as titles are
+        return text.rstrip()
     text = _LINE_ENDS.sub("\n", text)
     text = _DEBRIS.sub("", text)
     text = "\n".join(map(str.rstrip, text.split("\n")))

@@ -7,6 +7,7 @@ it (neighbours, the last heading, the dominant container, the page as a whole).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numba
@@ -132,8 +133,15 @@ def page_facts(source: bytes, page: Page) -> npt.NDArray[np.float32]:
     return np.array([kind, forum, product, article, questions], np.float32)
 
 
-@numba.njit(cache=True, nogil=True)
+# Of the counts that most pages have.
+_LOGS = np.array([math.log1p(count) for count in range(1 << 10)], np.float32)
+
+
+@inlined
 def _log(x):  # type: ignore[no-untyped-def]
+    count = np.int64(x)
+    if count == x and 0 <= count < len(_LOGS):
+        return _LOGS[count]
     return np.float32(np.log1p(np.float64(x)))
 
 

@@ -103,13 +103,15 @@ def run_of_text(src, n, i, text, points, now):  # type: ignore[no-untyped-def]
                     o += 1
                 space = False
             after_break = False
-            first = i
-            while BYTES[c] & PLAIN:  # the padding isn't
+            while True:  # the padding isn't plain
+                if BYTES[c] & PLAIN:
+                    chars += 1
+                elif c != 32 or not BYTES[src[i + 1]] & PLAIN:
+                    break
                 text[o] = c
                 o += 1
                 i += 1
                 c = src[i]
-            chars += i - first
             continue
         second = np.int64(0)  # a reference may stand for two characters
         if c >= 128:

@@ -48,6 +48,21 @@ def hash_lower(src, i, j):  # type: ignore[no-untyped-def]
     return h
 
 
+@borrowing
+def hash_span(words, i, j):  # type: ignore[no-untyped-def]
+    """Hash of src[i:j], eight bytes at a time."""
+    h = FNV_START ^ np.uint64(j - i)
+    shift = np.uint64(8 * (i & 7))
+    for k in range(i, j, 8):
+        at = k >> 3
+        word = (words[at] >> shift) | ((words[at + 1] << np.uint64(1)) << (np.uint64(63) - shift))
+        if j - k < 8:
+            word &= (np.uint64(1) << np.uint64(8 * (j - k))) - np.uint64(1)
+        h = (h ^ word) * FNV_PRIME
+        h ^= h >> np.uint64(32)
+    return h
+
+
 # Bytes are looked for eight at a time: `words` is the page as 64-bit words. Subtracting one from
 # each byte borrows into the high bit of those that are zero (H. Warren, Hacker's Delight, 6-1).
 _ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
@@ -114,15 +129,20 @@ def end_of(src, words, n, at, name_start, name_end, no_end, tag):  # type: ignor
     return stop
 
 
+@inlined
+def stands_at(src, i, j, word):  # type: ignore[no-untyped-def]
+    """Whether src[i:j] begins with the lower-case `word`, in any case."""
+    m = 0
+    while m < len(word) and LOWER[src[i + m]] == word[m]:
+        m += 1
+    return m == len(word) and i + m <= j
+
+
 @borrowing
 def contains(src, i, j, word):  # type: ignore[no-untyped-def]
     """Whether src[i:j] has the lower-case `word`, in any case."""
-    size = len(word)
-    for k in range(i, j - size + 1):
-        m = 0
-        while m < size and LOWER[src[k + m]] == word[m]:
-            m += 1
-        if m == size:
+    for k in range(i, j - len(word) + 1):
+        if stands_at(src, k, j, word):
             return True
     return False
 

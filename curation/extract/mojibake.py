@@ -45,9 +45,12 @@ def _signs() -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
 _BYTE_OF, _SIGNS = _byte_of(), _signs()
 _LETTER = np.array([chr(b).isalpha() for b in range(256)])
 _LETTER[0x80:0xA0] = [bytes([b]).decode("cp1252", "ignore").isalpha() for b in range(0x80, 0xA0)]
+_HINT_LETTERS = "ÃÂÐÑÅÄåæãÎÏØÙ×"
 _HINTS = np.zeros(256, np.bool_)  # of runs: their letters by the second byte, also "â€"
-_HINTS[[c.encode()[1] for c in "ÃÂÐÑÅÄåæãÎÏØÙ×"]] = True
+_HINTS[[c.encode()[1] for c in _HINT_LETTERS]] = True
 _EURO = tuple("â€".encode())
+#: Text without these is never mended, nor is text without C1 controls.
+FIRST_LETTERS = _HINT_LETTERS + "â"
 _SPACED = np.zeros(256, np.bool_)
 _SPACED[list("ÂÃÅÎÐ".encode("latin-1"))] = True
 

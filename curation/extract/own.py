@@ -12,6 +12,7 @@ import regex
 
 from curation.extract import scanned as s
 from curation.extract.assemble import assemble
+from curation.extract.clean import clean, normal
 from curation.extract.crowd import stand_ins
 from curation.extract.decide import Fate, Places, decide, places
 from curation.extract.features import features
@@ -20,7 +21,7 @@ from curation.extract.limits import PageTooLargeError
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
 from curation.extract.model import Model, load
-from curation.extract.mojibake import mended
+from curation.extract.mojibake import mended, repaired
 from curation.extract.references import unescaped
 from curation.extract.scan import scan
 from curation.extract.settings import ExtractSettings
@@ -106,10 +107,12 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
         if len(text) < settings.stated_share * len(body):
             text, stated = body, True
     title = _fact(source, page, s.TITLE) or _fact(source, page, s.OG_TITLE) or _headline(page)
-    if not _has_code(page):
+    if ("&" in text or "&" in title) and not _has_code(page):
         text, title = unescaped(text, title)
+    if not made.settled or text is not made.text:
+        text = normal(repaired(text))
     language = _fact(source, page, s.LANGUAGE).lower()
-    return Result(text, title, language[:20], made.code_languages, stated)
+    return Result(text, clean(repaired(title)), language[:20], made.code_languages, stated)
 
 
 def _has_code(page: s.Page) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from curation.compiled import borrowing, inlined
-from curation.extract.lexing import contains, has_name, hash_lower
+from curation.extract.lexing import has_name, hash_lower, hash_span, stands_at
 from curation.extract.markup import (
     ANCESTOR,
     ATTRIBUTE,
@@ -48,20 +48,58 @@ _TOKENS_PER_ELEMENT = 32
 _HAS, _NO, _WITH, _WITHOUT = (np.uint64(fnv(w)) for w in (b"has", b"no", b"with", b"without"))
 
 
+# What a class says is kept for the elements behind that have the same: by the last bits of its
+# hash the hash itself, how many names it has and its mark (rows of `known`), and the names.
+KNOWN, KNOWN_ROWS = 1 << 8, 2
+KNOWN_TOKENS = KNOWN * _TOKENS_PER_ELEMENT
+_SIZE, _MARK = range(KNOWN_ROWS)
+
+
 @inlined
-def names(src, av_start, av_end, with_id, tokens, count):  # type: ignore[no-untyped-def]
-    """Hash the names of class and id into `tokens` from `count` on; return count and mark."""
+def class_hash(words, av_start, av_end):  # type: ignore[no-untyped-def]
+    """Hash of the class of an element, 0 where it has none."""
+    if av_start[_AT_CLASS] < 0 or av_end[_AT_CLASS] == av_start[_AT_CLASS]:
+        return np.uint64(0)
+    return hash_span(words, av_start[_AT_CLASS], av_end[_AT_CLASS])
+
+
+@inlined
+def names(  # type: ignore[no-untyped-def]
+    src, av_start, av_end, hashed, with_id, tokens, count, known_hashes, known, known_tokens
+):
+    """Hash the names of class (of hash `hashed`) and id into `tokens` from `count` on.
+
+    Return count and mark.
+    """
     mark = np.int64(-1)
     limit = min(len(tokens), count + _TOKENS_PER_ELEMENT)
-    if av_start[_AT_CLASS] >= 0:
-        count, mark = _class_tokens(
-            src, av_start[_AT_CLASS], av_end[_AT_CLASS], _DOT, tokens, count, limit
-        )
+    if hashed != 0:
+        slot = np.int64(hashed & np.uint64(KNOWN - 1))
+        first = slot * _TOKENS_PER_ELEMENT
+        if known_hashes[slot] != hashed:
+            end, known[_MARK, slot] = _class_tokens(
+                src, av_start[_AT_CLASS], av_end[_AT_CLASS], _DOT, known_tokens, first,
+                first + _TOKENS_PER_ELEMENT,
+            )  # fmt: skip
+            known[_SIZE, slot] = end - first
+            known_hashes[slot] = hashed
+        for k in range(min(known[_SIZE, slot], limit - count)):
+            tokens[count + k] = known_tokens[first + k]
+        count += min(known[_SIZE, slot], limit - count)
+        mark = np.int64(known[_MARK, slot])
     if with_id and av_start[_AT_ID] >= 0:
         count, _ = _class_tokens(
             src, av_start[_AT_ID], av_end[_AT_ID], _SHARP, tokens, count, limit
         )
     return count, mark
+
+
+_DIGIT, _WORD, _CAPITAL, _SMALL = 1, 2, 4, 8  # digits are small letters, too
+_IN_NAMES = np.zeros(256, np.uint8)
+_IN_NAMES[48:58] = _DIGIT | _WORD | _SMALL
+_IN_NAMES[65:91] = _WORD | _CAPITAL
+_IN_NAMES[97:123] = _WORD | _SMALL
+_IN_NAMES[128:] = _WORD
 
 
 @borrowing
@@ -88,20 +126,17 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
         part_length = 0
         first = count
         has = False
-        previous = np.uint8(0)
+        before = np.uint8(0)
         for m in range(start, k):
-            c = src[m]
-            low = LOWER[c]
+            low = LOWER[src[m]]
             exact = (exact ^ np.uint64(low)) * FNV_PRIME
-            digit = 48 <= c <= 57
-            if digit:
+            bits = _IN_NAMES[src[m]]
+            again = bits & before & _DIGIT != 0
+            if bits & _DIGIT:
                 low = np.uint8(48)
-            if not (digit and 48 <= previous <= 57):
+            if not again:
                 whole = (whole ^ np.uint64(low)) * FNV_PRIME
-            word = digit or BYTES[c] & LETTER or c >= 128
-            upper = 65 <= c <= 90
-            after_small = 97 <= previous <= 122 or 48 <= previous <= 57
-            if part_length and (not word or (upper and after_small)):
+            if part_length and (not bits & _WORD or (bits & _CAPITAL and before & _SMALL)):
                 if count == first and not has:
                     has = part == _HAS or part == _NO or part == _WITH or part == _WITHOUT
                 if part_length > 1 and not has and count < limit:
@@ -109,10 +144,10 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
                     count += 1
                 part = FNV_START
                 part_length = 0
-            if word and not (digit and 48 <= previous <= 57 and part_length):
+            if bits & _WORD and not (again and part_length):
                 part = (part ^ np.uint64(low)) * FNV_PRIME
                 part_length += 1
-            previous = c
+            before = bits
         if part_length > 1 and not has and count < limit:
             tokens[count] = part
             count += 1
@@ -126,26 +161,37 @@ def _class_tokens(src, i, j, prefix, tokens, count, limit):  # type: ignore[no-u
 
 @borrowing
 def _style(src, i, j):  # type: ignore[no-untyped-def]
-    """1: `display:none`, `visibility:hidden` or far off the page; 2: `white-space:pre`; 0: neither."""
+    """STYLE_HIDDEN, STYLE_WAITS, STYLE_PRE or 0."""
     word = FNV_START  # of the current declaration, white space left out
+    placed = False
+    found = 0
     for k in range(i, j + 1):
         c = src[k] if k < j else np.uint8(59)
         if c == 59:  # ;
-            if word == _DISPLAY_NONE or word == _DISPLAY_NONE_IMPORTANT or word == _INVISIBLE:
-                return 1
+            if word == _DISPLAY_NONE or word == _DISPLAY_NONE_IMPORTANT:
+                return STYLE_HIDDEN
             if word == _FAR_LEFT or word == _FURTHER_LEFT:
-                return 1
-            if word == _WHITE_SPACE_PRE:
-                return 2
+                return STYLE_HIDDEN
+            if word == _INVISIBLE:
+                found = STYLE_HIDDEN
+            elif word == _WHITE_SPACE_PRE and found == 0:
+                found = STYLE_PRE
+            placed = placed or word == _DISPLAY_BLOCK or word == _DISPLAY_INLINE
             word = FNV_START
         elif not BYTES[c] & SPACE:
             word = (word ^ np.uint64(LOWER[c])) * FNV_PRIME
-    return 0
+    return STYLE_WAITS if found == STYLE_HIDDEN and placed else found
 
+
+STYLE_HIDDEN = 1  # `display:none`, `visibility:hidden` or far off the page
+STYLE_WAITS = 2  # invisible, but laid out as it shall be shown
+STYLE_PRE = 3  # `white-space:pre`
 
 _DISPLAY_NONE = np.uint64(fnv(b"display:none"))
 _DISPLAY_NONE_IMPORTANT = np.uint64(fnv(b"display:none!important"))
 _INVISIBLE = np.uint64(fnv(b"visibility:hidden"))
+_DISPLAY_BLOCK = np.uint64(fnv(b"display:block"))
+_DISPLAY_INLINE = np.uint64(fnv(b"display:inline"))
 _FAR_LEFT, _FURTHER_LEFT = np.uint64(fnv(b"left:-9999px")), np.uint64(fnv(b"left:-10000px"))
 _WHITE_SPACE_PRE = np.uint64(fnv(b"white-space:pre"))
 
@@ -167,8 +213,9 @@ def visibility(src, av_start, av_end, tag, mark, is_block, in_code, keep_hidden)
         hidden = hidden or value == _TRUE_HASH
     if av_start[_AT_STYLE] >= 0:
         style = _style(src, av_start[_AT_STYLE], av_end[_AT_STYLE])
-        hidden = hidden or style == 1
-        keeps_space = style == 2 and is_block
+        # Scripts that draw formulas keep texts in <span> out of sight until they are done.
+        hidden = hidden or style == STYLE_HIDDEN or (style == STYLE_WAITS and is_block)
+        keeps_space = style == STYLE_PRE and is_block
     if keep_hidden or tag == _MAIN or tag == _ARTICLE:
         hidden = False
     if hidden and is_block and not in_code:
@@ -215,22 +262,13 @@ def kinds(src, av_start, av_end):  # type: ignore[no-untyped-def]
     return bits
 
 
-@inlined
-def signature(src, av_start, av_end, tag):  # type: ignore[no-untyped-def]
-    """Hash of tag and class."""
-    out = (FNV_START ^ np.uint64(tag)) * FNV_PRIME
-    first = av_start[_AT_CLASS]
-    last = av_end[_AT_CLASS] if first >= 0 else first
-    for k in range(first, last):
-        out = (out ^ np.uint64(src[k])) * FNV_PRIME
-    return out
-
-
 _FORMULA_SOURCES = tuple(
     np.frombuffer(word, np.uint8)
     for word in (b"latex", b"codecogs", b"mimetex", b"mathtex", b"math/render", b"cht=tx")
 )
 _S0, _S1, _S2, _S3, _S4, _S5 = _FORMULA_SOURCES
+_BEGINS = np.zeros(256, np.bool_)  # one of them, as does its capital
+_BEGINS[[letter for word in _FORMULA_SOURCES for letter in (word[0], word[0] - 32)]] = True
 
 
 @borrowing
@@ -241,11 +279,14 @@ def formula_image(src, alt_start, alt_end, src_start, src_end):  # type: ignore[
             return True
     if alt_end - alt_start > 2 and src[alt_start] == 36 and src[alt_end - 1] == 36:
         return True
-    return (
-        contains(src, src_start, src_end, _S0)
-        or contains(src, src_start, src_end, _S1)
-        or contains(src, src_start, src_end, _S2)
-        or contains(src, src_start, src_end, _S3)
-        or contains(src, src_start, src_end, _S4)
-        or contains(src, src_start, src_end, _S5)
-    )
+    for k in range(src_start, src_end):
+        if _BEGINS[src[k]] and (
+            stands_at(src, k, src_end, _S0)
+            or stands_at(src, k, src_end, _S1)
+            or stands_at(src, k, src_end, _S2)
+            or stands_at(src, k, src_end, _S3)
+            or stands_at(src, k, src_end, _S4)
+            or stands_at(src, k, src_end, _S5)
+        ):
+            return True
+    return False

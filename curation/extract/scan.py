@@ -81,6 +81,7 @@ from curation.extract.lexing import (
 from curation.extract.markup import (
     ANCESTOR_OF_TAG,
     ATTRIBUTE,
+    FNV_PRIME,
     LAST_BLOCK,
     LAST_SKIPPED,
     LOWER,
@@ -99,7 +100,16 @@ from curation.extract.nesting import (
     line_of_code,
     push,
 )
-from curation.extract.said import formula_image, kinds, names, signature, visibility
+from curation.extract.said import (
+    KNOWN,
+    KNOWN_ROWS,
+    KNOWN_TOKENS,
+    class_hash,
+    formula_image,
+    kinds,
+    names,
+    visibility,
+)
 from curation.extract.scanned import (
     ASCIIMATH,
     DATA_MATHML,
@@ -282,7 +292,7 @@ def _inline(src, n, at, i, tag, mark, av_start, av_end, text, atoms, now):  # ty
 
 @inlined
 def _open(  # type: ignore[no-untyped-def]
-    src, av_start, av_end, tag, above, elements, signatures, classes,
+    src, av_start, av_end, tag, hashed, above, elements, signatures, classes,
     stack_tag, stack_element, open_count, now,
 ):  # fmt: skip
     """Add a block element. False when there are too many."""
@@ -296,7 +306,7 @@ def _open(  # type: ignore[no-untyped-def]
     elements[_ABOVE, e] = elements[_ABOVE, parent] | ANCESTOR_OF_TAG[tag] | above
     elements[_KINDS, e] = kinds(src, av_start, av_end)
     elements[_TOKENS, e + 1] = now[TOKENS]
-    signatures[e] = signature(src, av_start, av_end, tag)
+    signatures[e] = (hashed ^ np.uint64(tag)) * FNV_PRIME
     if av_start[_AT_CLASS] >= 0:
         classes[e, 0] = av_start[_AT_CLASS]
         classes[e, 1] = av_end[_AT_CLASS]
@@ -327,6 +337,9 @@ def _scan(src, words, n, max_depth, max_nodes, noscript_bytes, keep_hidden):  # 
     open_count = np.zeros(OTHER + 1, np.int64)
     av_start = np.zeros(ATTRIBUTES, np.int64)
     av_end = np.zeros(ATTRIBUTES, np.int64)
+    known_hashes = np.zeros(KNOWN, np.uint64)
+    known = np.empty((KNOWN_ROWS, KNOWN), np.int32)
+    known_tokens = np.empty(KNOWN_TOKENS, np.uint64)
     points = np.zeros(2, np.int64)
     never = np.zeros(NEVER, np.uint8)
     no_end = np.zeros(OTHER + 1, np.uint8)
@@ -427,10 +440,15 @@ def _scan(src, words, n, max_depth, max_nodes, noscript_bytes, keep_hidden):  # 
             is_block = False
         first_token = now[TOKENS]
         mark = np.int64(-1)
+        hashed = np.uint64(0)
         keeps_space = False
         above = 0
         if opening:
-            now[TOKENS], mark = names(src, av_start, av_end, is_block, tokens, first_token)
+            hashed = class_hash(words, av_start, av_end)
+            now[TOKENS], mark = names(
+                src, av_start, av_end, hashed, is_block, tokens, first_token,
+                known_hashes, known, known_tokens,
+            )  # fmt: skip
             hidden, rendered, keeps_space, above = visibility(
                 src, av_start, av_end, tag, mark, is_block, now[PRE_TOP] >= 0, keep_hidden
             )
@@ -489,7 +507,7 @@ def _scan(src, words, n, max_depth, max_nodes, noscript_bytes, keep_hidden):  # 
             now[TOKENS] = first_token
             continue
         opened = _open(
-            src, av_start, av_end, tag, above, elements, signatures, classes,
+            src, av_start, av_end, tag, hashed, above, elements, signatures, classes,
             stack_tag, stack_element, open_count, now,
         )  # fmt: skip
         if not opened:

@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from curation.extract.markup import FNV_PRIME, FNV_START, find, first_keys, slot_of
+from curation.hashing import xxh64
 from curation.text.words import code_point
 
 # Columns of the counts that `count_words` returns.
@@ -103,6 +104,19 @@ def kind_of(point):  # type: ignore[no-untyped-def]
     return _CASELESS
 
 
+_ASCII_KINDS = np.array([kind_of.py_func(point) for point in range(128)] + [_SPACE] * 128, np.uint8)
+
+
+@numba.njit(inline="always")
+def _next(text, i):  # type: ignore[no-untyped-def]
+    """Code point at byte i, its length in bytes, and its kind."""
+    byte = text[i]
+    if byte < 128:
+        return np.int64(byte), 1, np.int64(_ASCII_KINDS[byte])
+    point, size = code_point(text, i)
+    return point, size, kind_of(point)
+
+
 @numba.njit(cache=True, nogil=True)
 def _folded(point, kind):  # type: ignore[no-untyped-def]
     """Small letter of a capital, for the scripts where `kind_of` tells them apart."""
@@ -131,7 +145,7 @@ def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[n
         i = np.int64(starts[b])
         end = np.int64(ends[b])
         scored = end - i < SCORED_BYTES
-        h = FNV_START
+        whole[b] = xxh64(text, i, end, np.uint64(0))
         word = FNV_START
         word_length = 0
         word_digit = False
@@ -155,9 +169,7 @@ def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[n
                 point = np.int64(32)
                 size = 0
             else:
-                point, size = code_point(text, i)
-                kind = kind_of(point)
-                h = (h ^ np.uint64(point)) * FNV_PRIME
+                point, size, kind = _next(text, i)
             in_word = kind <= _DIGIT
             if in_word:
                 if word_length == 0:
@@ -223,7 +235,6 @@ def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[n
         counts[b, LOWER_STARTS] = lower_starts
         counts[b, TITLE_SHARED] = shared
         counts[b, SHORT_WORDS] = short
-        whole[b] = h
         hash_starts[b + 1] = written
     return counts, whole, hashes[:written], hash_starts
 

@@ -49,6 +49,15 @@ def test_hidden_blocks_are_marked_and_hidden_phrases_passed_over(attribute: str)
     assert [bool(above & ANCESTOR["hidden"]) for _, above in found] == [False, True, False]
 
 
+@pytest.mark.parametrize(
+    "style", ["display:block;visibility:hidden", "visibility: hidden; display: inline"]
+)
+def test_text_that_waits_for_its_formulas_is_read(style: str) -> None:
+    html = f'<p>Seen</p><span style="{style}"><span><p>Where $x=1$</p></span></span>'
+    assert texts(html) == ["Seen", "Where $x=1$"]
+    assert texts('<p>A<b style="display:inline;display:none;visibility:hidden">b</b></p>') == ["A"]
+
+
 def test_a_page_inside_noscript_is_read_and_a_request_for_scripts_is_not() -> None:
     post = "<div class=post><p>" + "A post that is read without scripts. " * 80 + "</p></div>"
     found = blocks(f"<noscript>{post}</noscript><p>After</p>")
