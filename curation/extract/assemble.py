@@ -14,9 +14,8 @@ import numpy.typing as npt
 from curation.extract import scanned as s
 from curation.extract.code import language_of
 from curation.extract.formulas import tex
-from curation.extract.joints import joined, joints_of
+from curation.extract.layout import laid_out
 from curation.extract.listings import Listings
-from curation.extract.settled import is_settled
 from curation.extract.tables import Tables
 
 _LANGUAGE_LEVELS = 4  # elements around code whose class may name its language
@@ -38,16 +37,15 @@ def assemble(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
     them (in tables of data also around empty ones, so that columns stay what they are), code has an
     empty line before and behind it.
     """
-    chosen = np.flatnonzero(kept)
-    joints = joints_of(page, tables, chosen)
-    if not len(page.a_at) and not (page.b_flags[chosen] & s.PRE).any():
-        text = joined(page, chosen, joints)
-        return Assembly(str(text.tobytes(), "utf-8", "replace"), (), is_settled(text))
+    layout = laid_out(page, tables, kept)
+    if layout.plain:
+        return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), layout.settled)
+    chosen = layout.chosen
     blob = page.text.tobytes()
     blocks = chosen.tolist()
     starts, ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
     flags = page.b_flags[chosen].tolist()
-    beside, empty = joints.beside.tolist(), joints.empty.tolist()
+    beside, empty = layout.beside.tolist(), layout.empty.tolist()
     atoms = Atoms.of(page)
     first_atoms = np.searchsorted(atoms.at, page.b_start[chosen]).tolist()
     last_atoms = np.searchsorted(atoms.at, page.b_end[chosen], side="right").tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numba
@@ -36,6 +37,8 @@ def attached(probabilities, special, b_element, e_parent):  # type: ignore[no-un
     """
     n = len(probabilities)
     out = probabilities.copy()
+    if not special.any():
+        return out
     after = np.full(n + 1, -1, np.int32)  # the next ordinary block from here on
     for b in range(n - 1, -1, -1):
         after[b] = after[b + 1] if special[b] else b
@@ -92,7 +95,7 @@ def places(
     remark_words: int,
 ) -> Places:
     """Where the blocks of a page stand; row `rows` [n] of `measured` has the features of each."""
-    remark = np.float32(np.log1p(float(remark_words)))  # as `b_words` counts
+    remark = np.float32(math.log1p(remark_words))  # as `b_words` counts
     return Places(*_places(page.b_element, page.e_above, measured, rows, remark))
 
 
@@ -115,14 +118,19 @@ def _places(b_element, e_above, measured, rows, remark):  # type: ignore[no-unty
     return comments, remarks, hidden, gutter
 
 
-def line_numbers(page: s.Page, gutter: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which blocks in a gutter [n] are nothing but numbers."""
+@numba.njit(cache=True, nogil=True)
+def _line_numbers(text, b_start, b_end, gutter):  # type: ignore[no-untyped-def]
+    """Which blocks [n] in a gutter are nothing but numbers."""
     out = np.zeros(len(gutter), np.bool_)
-    if not gutter.any():
-        return out
-    for block in np.flatnonzero(gutter):
-        text = page.text[page.b_start[block] : page.b_end[block]].tobytes()
-        out[block] = b"".join(text.split()).isdigit()
+    for b in range(len(gutter)):
+        if gutter[b]:
+            numbers = False
+            others = False
+            for k in range(b_start[b], b_end[b]):
+                digit = 48 <= text[k] <= 57
+                numbers = numbers or digit
+                others = others or (not digit and text[k] > 32)
+            out[b] = numbers and not others
     return out
 
 
@@ -151,25 +159,18 @@ def decide(
     page. Items of a list, cells of a row and paragraphs of one parent mostly share their fate, so
     that one odd among them doesn't stay or go alone. Something is always kept.
     """
-    n = len(probabilities)
-    if n == 0:
-        return Fate(np.zeros(0, np.bool_), probabilities, probabilities, False)
-    score, linked, weight, special = _first_look(
-        probabilities, page.b_chars, page.b_link_chars, page.b_links, page.b_atoms, page.b_flags,
-        page.e_above[page.b_element], decision.link_threshold, decision.menu_threshold,
+    score, weight = _scores(
+        probabilities, page.b_element, page.b_chars, page.b_link_chars, page.b_links, page.b_atoms,
+        page.b_flags, page.e_parent, page.e_tag, page.e_above, page.e_signature,
+        tables.data, tables.table, decision.link_threshold, decision.menu_threshold,
         decision.link_share, decision.menu_links, decision.formula_characters,
+        decision.kin_share, decision.table_share,
     )  # fmt: skip
-    # The posts of a thread and the entries of a list are each in an element of its own.
-    kinds = kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS_OF_KIN)
-    score = _shared(score, weight, group(kinds)[0], decision.kin_share)
-    if special.any():
-        score = attached(score, special, page.b_element, page.e_parent)
-    score = whole_tables(score, page, tables, linked, decision.table_share)
-    numbers = line_numbers(page, where.gutter)
-    alike = _alike(page.b_element, page.e_parent, page.e_signature)
     return Fate(
         *_decide(
-            score, weight, alike, where.comments, where.remarks, where.hidden, numbers, comments,
+            score, weight, page.text, page.b_start, page.b_end,
+            page.b_element, page.e_parent, page.e_signature,
+            where.comments, where.remarks, where.hidden, where.gutter, comments,
             decision.article_threshold, decision.likely_probability, decision.few_characters,
             decision.recall_weight, decision.sure_probability, decision.sure_share,
             decision.article_characters, decision.comment_threshold, decision.alike_share,
@@ -178,20 +179,29 @@ def decide(
 
 
 @numba.njit(cache=True, nogil=True)
+def _scores(  # type: ignore[no-untyped-def]
+    probabilities, b_element, b_chars, b_link_chars, b_links, b_atoms, b_flags,
+    e_parent, e_tag, e_above, e_signature, data, table,
+    link_threshold, menu_threshold, link_share, menu_links, formula_characters,
+    kin_share, table_share,
+):  # fmt: skip
+    """What the decision goes by: score and weight of each block."""
+    score, linked, weight, special = _first_look(
+        probabilities, b_element, b_chars, b_link_chars, b_links, b_atoms, b_flags, e_above,
+        link_threshold, menu_threshold, link_share, menu_links, formula_characters,
+    )  # fmt: skip
+    # The posts of a thread and the entries of a list are each in an element of its own.
+    kinds = kinds_of(b_element, e_parent, e_signature, _LEVELS_OF_KIN)
+    score = _shared(score, weight, group(kinds)[0], kin_share)
+    score = attached(score, special, b_element, e_parent)
+    return whole_tables(score, data, table, linked, table_share, b_element, e_tag), weight
+
+
+@numba.njit(cache=True, nogil=True)
 def _first_look(  # type: ignore[no-untyped-def]
-    probabilities,
-    b_chars,
-    b_link_chars,
-    b_links,
-    b_atoms,
-    b_flags,
-    b_above,
-    link_threshold,
-    menu_threshold,
-    link_share,
-    menu_links,
-    formula_characters,
-):
+    probabilities, b_element, b_chars, b_link_chars, b_links, b_atoms, b_flags, e_above,
+    link_threshold, menu_threshold, link_share, menu_links, formula_characters,
+):  # fmt: skip
     """Score, whether it is links, weight, and whether it is code or a formula, of each block."""
     n = len(probabilities)
     score = np.empty(n, np.float64)
@@ -199,7 +209,7 @@ def _first_look(  # type: ignore[no-untyped-def]
     weight = np.empty(n, np.float64)
     special = np.empty(n, np.bool_)
     for b in range(n):
-        heading = b_above[b] & _HEADING != 0  # these may link to themselves
+        heading = e_above[b_element[b]] & _HEADING != 0  # these may link to themselves
         linked[b] = b_link_chars[b] > link_share * b_chars[b] and not heading
         least = menu_threshold if b_links[b] >= menu_links else link_threshold
         unlikely = linked[b] and probabilities[b] < least
@@ -272,13 +282,15 @@ def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _decide(  # type: ignore[no-untyped-def]
-    score, weight, alike, in_comments, remarks, hidden, numbers, comments,
+    score, weight, text, b_start, b_end, b_element, e_parent, e_signature,
+    in_comments, remarks, hidden, gutter, comments,
     article_threshold, likely_probability, few_characters, recall_weight, sure_probability,
     sure_share, article_characters, comment_threshold, alike_share,
 ):  # fmt: skip
     """The parts of a Fate."""
     n = len(score)
     score = score.copy()
+    numbers = _line_numbers(text, b_start, b_end, gutter)
     # Remarks on questions and answers are part of the page; without comments none of them is.
     for b in range(n):
         if not comments:
@@ -310,7 +322,7 @@ def _decide(  # type: ignore[no-untyped-def]
     for b in range(n):
         if score[b] >= needed and not in_comments[b]:
             outside += weight[b]
-    score = _shared(score, weight, alike, alike_share)
+    score = _shared(score, weight, _alike(b_element, e_parent, e_signature), alike_share)
     if not article:
         needed = best_cut(score, weight, few_characters, recall_weight)
     threshold = np.full(n, needed)

@@ -43,6 +43,7 @@ from curation.extract.scanned import (
     OG_TYPE,
     PRE,
     QUESTIONS,
+    TITLE,
     Page,
 )
 
@@ -474,6 +475,31 @@ def _features(
     return k
 
 
+@numba.njit(cache=True, nogil=True)
+def _measured(  # type: ignore[no-untyped-def]
+    title, text, b_start, b_end, e_tokens, tokens,
+    name_keys, name_weights, name_bits, word_keys, word_weights,
+    b_element, b_chars, b_link, b_links, b_tags, b_bold, b_atoms, b_flags,
+    e_parent, e_tag, e_depth, e_above, e_flags, e_sig, facts, judged,
+):  # fmt: skip
+    """The features of the blocks that are `judged` [n], of all where that is empty."""
+    counts, text_hash, hashes, starts, title_size = _text_counts(title, text, b_start, b_end)
+    word_score = w.word_scores(hashes, starts, word_keys, word_weights)
+    class_score, regions = class_scores(e_tokens, tokens, name_keys, name_weights, name_bits)
+    if len(judged) == 0:
+        judged = np.ones(len(b_element), np.bool_)
+    out = np.empty((judged.sum(), COUNT), np.float32)
+    _features(
+        b_element, b_chars, b_link, b_links, b_tags, b_bold, b_atoms, b_flags,
+        e_parent, e_tag, e_depth, e_above, e_flags, e_sig,
+        counts, text_hash, word_score, class_score, regions, title_size, facts, judged, out,
+    )  # fmt: skip
+    return out
+
+
+_ALL = np.zeros(0, np.bool_)
+
+
 def features(
     source: bytes, page: Page, lexicons: Lexicons, judged: npt.NDArray[np.bool_] | None = None
 ) -> npt.NDArray[np.float32]:
@@ -481,17 +507,13 @@ def features(
 
     Where `judged` [n] is given, only the blocks that it names get a row.
     """
-    if judged is None:
-        judged = np.ones(len(page.b_start), np.bool_)
-    counts, text_hash, hashes, starts, title_size = text_counts(source, page)
-    word_score = w.word_scores(hashes, starts, *lexicons.words)
-    score, regions = class_scores(page.e_tokens, page.tokens, *lexicons.names)
-    out = np.empty((int(judged.sum()), COUNT), np.float32)
-    _features(
+    out: npt.NDArray[np.float32] = _measured(
+        _title(source, page), page.text, page.b_start, page.b_end, page.e_tokens, page.tokens,
+        *lexicons.names, *lexicons.words,
         page.b_element, page.b_chars, page.b_link_chars, page.b_links, page.b_tags,
         page.b_bold_chars, page.b_atoms, page.b_flags,
         page.e_parent, page.e_tag, page.e_depth, page.e_above, page.e_flags, page.e_signature,
-        counts, text_hash, word_score, score, regions, title_size, page_facts(source, page), judged, out,
+        page_facts(source, page), _ALL if judged is None else judged,
     )  # fmt: skip
     return out
 
@@ -508,11 +530,21 @@ class TextCounts(NamedTuple):
 
 def text_counts(source: bytes, page: Page) -> TextCounts:
     """Count the words of a page's blocks."""
-    title = np.frombuffer(source[page.facts[0] : page.facts[1]] + bytes(8), np.uint8)
+    return TextCounts(*_text_counts(_title(source, page), page.text, page.b_start, page.b_end))
+
+
+def _title(source: bytes, page: Page) -> npt.NDArray[np.uint8]:
+    """Bytes of the page's title, padded."""
+    return np.frombuffer(source[page.facts[TITLE] : page.facts[TITLE + 1]] + bytes(8), np.uint8)
+
+
+@numba.njit(cache=True, nogil=True)
+def _text_counts(title, text, b_start, b_end):  # type: ignore[no-untyped-def]
+    """The parts of TextCounts."""
     in_title = w.title_words(title, 0, len(title) - 8)
-    table = title_table(in_title)
-    counts, text_hash, hashes, starts = w.count_words(page.text, page.b_start, page.b_end, *table)
-    return TextCounts(counts, text_hash, hashes, starts, len(in_title))
+    keys, values = title_table(in_title)
+    counts, text_hash, hashes, starts = w.count_words(text, b_start, b_end, keys, values)
+    return counts, text_hash, hashes, starts, len(in_title)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -28,7 +28,6 @@ from curation.extract.settings import ExtractSettings
 from curation.extract.tables import Tables, tables_of
 from curation.text.surrogates import well_formed
 
-_SPACE = regex.compile(r"\s+")
 _TAGS = regex.compile(r"<[^<>]*>")
 _TITLE_BYTES = 2000  # of a title or a language, at most
 
@@ -83,7 +82,9 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
         judged = stands == rows
         rows = (np.cumsum(judged) - 1)[stands]
     measured = features(source, page, model.lexicons, judged)
-    probability = probabilities(model.forest, measured)[rows]
+    probability = probabilities(model.forest, measured)
+    if judged is not None:
+        probability = probability[rows]
     where = places(page, measured, rows, settings.decision.remark_words)
     tables = tables_of(page, settings.tables)
     fate = decide(probability, page, tables, where, settings.decision, settings.comments)
@@ -98,8 +99,9 @@ def run(source: bytes, settings: ExtractSettings) -> Result:
 def result(judged: Judged, settings: ExtractSettings) -> Result:
     """Main content, title and declared language of a judged page. Raises PageTooLargeError."""
     source, page, kept = judged.source, judged.page, judged.fate.kept
-    if (length := int(page.b_chars[kept].sum())) > settings.max_characters:
-        raise PageTooLargeError("extract.too_long", length, settings.max_characters)
+    limit = settings.max_characters
+    if len(page.text) > limit and (length := int(page.b_chars[kept].sum())) > limit:
+        raise PageTooLargeError("extract.too_long", length, limit)
     made = (markdown if settings.markdown else assemble)(source, page, judged.tables, kept)
     text, stated = made.text, False
     if page.facts[s.LINKED_DATA]:
@@ -123,7 +125,7 @@ def _has_code(page: s.Page) -> bool:
 def _fact(source: bytes, page: s.Page, slot: int) -> str:
     start, end = page.facts[slot], page.facts[slot + 1]
     raw = source[start : min(end, start + _TITLE_BYTES)].decode("utf-8", "replace")
-    return _SPACE.sub(" ", html.unescape(raw)).strip()
+    return " ".join(html.unescape(raw).split())
 
 
 def _headline(page: s.Page) -> str:
@@ -135,7 +137,7 @@ def _headline(page: s.Page) -> str:
     if len(blocks) != 1:
         return ""
     text = page.text[page.b_start[blocks[0]] : page.b_end[blocks[0]]][:_TITLE_BYTES]
-    return _SPACE.sub(" ", text.tobytes().decode("utf-8", "ignore"))
+    return " ".join(text.tobytes().decode("utf-8", "ignore").split())
 
 
 def stated_body(source: bytes, page: s.Page) -> str:

@@ -99,8 +99,47 @@ def _data_rows(row, cell, table, b_element, short, least_rows, regular_share):  
 
 
 @numba.njit(cache=True, nogil=True)
-def _raise_rows(rows, table, linked, share, probabilities, captions, b_element):  # type: ignore[no-untyped-def]
-    n = len(rows)
+def _tables(  # type: ignore[no-untyped-def]
+    e_parent, e_tag, b_element, b_start, b_end, cell_bytes, least_rows, regular_share
+):
+    """The parts of Tables."""
+    row, cell, table, column = _rows_and_cells(e_parent, e_tag)
+    n = len(b_element)
+    short = np.empty(n, np.bool_)
+    some = False
+    for b in range(n):
+        short[b] = b_end[b] - b_start[b] < cell_bytes
+        some = some or table[b_element[b]] >= 0
+    if some:
+        data = _data_rows(row, cell, table, b_element, short, least_rows, regular_share)
+    else:
+        data = np.full(n, -1, np.int32)
+    return row, cell, table, column, short, data
+
+
+def tables_of(page: Page, settings: DataTables) -> Tables:
+    """The tables of a page."""
+    return Tables(
+        *_tables(
+            page.e_parent, page.e_tag, page.b_element, page.b_start, page.b_end,
+            settings.cell_bytes, settings.least_rows, settings.regular_share,
+        )
+    )  # fmt: skip
+
+
+@numba.njit(cache=True, nogil=True)
+def whole_tables(probabilities, data, table, linked, share, b_element, e_tag):  # type: ignore[no-untyped-def]
+    """Probabilities [n] where a table of data is judged by more than its cells.
+
+    A number or a name in a cell says little about itself. The cells of a row share the highest
+    probability among them, and those that are no links (`linked` [n]) get at least `share` of that
+    of the two blocks before the table. A caption gets the highest of the table. `data` and `table`
+    are those of Tables.
+    """
+    n = len(data)
+    out = probabilities.copy()
+    if n == 0 or data.max() < 0:
+        return out
     m = len(table)
     best = np.zeros(m, np.float64)  # of a row
     context = np.full(m, -1.0)  # of a table: the text before it
@@ -108,59 +147,24 @@ def _raise_rows(rows, table, linked, share, probabilities, captions, b_element):
     one = 0.0
     other = 0.0
     for b in range(n):
-        if rows[b] < 0:
+        if data[b] < 0:
             other = one
             one = probabilities[b]
             continue
-        t = table[rows[b]]
+        t = table[data[b]]
         if context[t] < 0:
             context[t] = share * max(one, other)
-        if probabilities[b] > best[rows[b]]:
-            best[rows[b]] = probabilities[b]
-    out = probabilities.copy()
+        if probabilities[b] > best[data[b]]:
+            best[data[b]] = probabilities[b]
     for b in range(n):
-        if rows[b] >= 0:
-            out[b] = best[rows[b]]
+        if data[b] >= 0:
+            out[b] = best[data[b]]
             if not linked[b]:
-                out[b] = max(out[b], context[table[rows[b]]])
-            t = table[rows[b]]
+                out[b] = max(out[b], context[table[data[b]]])
+            t = table[data[b]]
             top[t] = max(top[t], out[b])
     for b in range(n):
-        if captions[b] and rows[b] < 0 and table[b_element[b]] >= 0:
-            out[b] = max(out[b], top[table[b_element[b]]])
-    return out
-
-
-def tables_of(page: Page, settings: DataTables) -> Tables:
-    """The tables of a page."""
-    row, cell, table, column = _rows_and_cells(page.e_parent, page.e_tag)
-    short = page.b_end - page.b_start < settings.cell_bytes
-    if table.max() < 0:
-        data = np.full(len(page.b_start), -1, np.int32)
-    else:
-        data = _data_rows(
-            row, cell, table, page.b_element, short, settings.least_rows, settings.regular_share
-        )
-    return Tables(row, cell, table, column, short, data)
-
-
-def whole_tables(
-    probabilities: npt.NDArray[np.float64],
-    page: Page,
-    tables: Tables,
-    linked: npt.NDArray[np.bool_],
-    share: float,
-) -> npt.NDArray[np.float64]:
-    """Probabilities [n] where a table of data is judged by more than its cells.
-
-    A number or a name in a cell says little about itself. The cells of a row share the highest
-    probability among them, and those that are no links (`linked` [n]) get at least `share` of that
-    of the two blocks before the table. A caption gets the highest of the table.
-    """
-    if tables.data.max(initial=-1) < 0:
-        return probabilities
-    captions = page.e_tag[page.b_element] == _CAPTION
-    out: npt.NDArray[np.float64] = _raise_rows(
-        tables.data, tables.table, linked, share, probabilities, captions, page.b_element
-    )
+        e = b_element[b]
+        if e_tag[e] == _CAPTION and data[b] < 0 and table[e] >= 0:
+            out[b] = max(out[b], top[table[e]])
     return out
