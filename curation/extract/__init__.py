@@ -47,9 +47,7 @@ class Extractor:
         else:
             source, encoding = utf8_html(html, charset)
         found = run(source, self.settings)
-        return Extraction(
-            found.text, found.title, found.language, encoding, found.code_languages
-        )
+        return Extraction(found.text, found.title, found.language, encoding, found.code_languages)
 
 
 @functools.cache

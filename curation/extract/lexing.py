@@ -141,10 +141,10 @@ def stands_at(src, i, j, word):  # type: ignore[no-untyped-def]
 @borrowing
 def contains(src, i, j, word):  # type: ignore[no-untyped-def]
     """Whether src[i:j] has the lower-case `word`, in any case."""
-    for k in range(i, j - len(word) + 1):
-        if stands_at(src, k, j, word):
-            return True
-    return False
+    last = j - len(word)
+    while i <= last and not stands_at(src, i, j, word):
+        i += 1
+    return i <= last
 
 
 @borrowing

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.extract import Extractor, default_settings, extract
+from curation.extract.lexing import hash_span
 from curation.extract.markup import ANCESTOR
 from curation.extract.scan import scan
 
@@ -143,3 +146,58 @@ def test_names_that_tell_what_an_element_has_are_not_taken_for_its_kind() -> Non
         body = f"<p>{text}</p><p>{text[::-1]}</p>" * 3
         page = f"<title>T</title><main><p>{text[9:]}</p><div class='{name}'>{body}</div></main>"
         assert (text[::-1].strip() in without.extract(page).text) == stays, name
+
+
+def names_of(html: str) -> list[list[int]]:
+    page = scan(html.encode(), 512, 10_000, 2000)
+    starts = page.e_tokens.tolist()
+    return [page.tokens[a:b].tolist() for a, b in itertools.pairwise(starts)][1:]
+
+
+@given(
+    st.lists(
+        st.text(alphabet="abA1- \t_é", max_size=70)
+        | st.sampled_from(["post", "has-post x", "a" * 61]),
+        max_size=12,
+    )
+)
+@settings(deadline=None)
+def test_a_class_says_the_same_wherever_it_stands(classes: list[str]) -> None:
+    alone = [names_of(f'<div class="{one}">x</div>')[0] for one in classes]
+    page = "".join(f'<div class="{one}"><p class="{one}">x</div>' for one in classes)
+    assert names_of(page) == [names for one in alone for names in (one, one)]
+
+
+def test_more_classes_than_are_kept() -> None:
+    classes = [f"name{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(600)] * 2
+    found = names_of("".join(f'<div class="{one}">x</div>' for one in classes))
+    assert found[:600] == found[600:]
+    assert len({tuple(names) for names in found}) == 600
+
+
+@given(st.binary(min_size=1, max_size=40), st.integers(0, 9), st.integers(0, 9))
+@settings(deadline=None)
+def test_the_hash_of_a_span_is_that_of_its_bytes(span: bytes, one: int, other: int) -> None:
+    def hashed(before: int, span: bytes, after: int) -> int:
+        page = b"x" * before + span + b"y" * after
+        words = np.frombuffer(page + bytes(16 + -len(page) % 8), np.uint64)
+        return int(hash_span(words, before, before + len(span)))
+
+    assert hashed(one, span, other) == hashed(other, span, one)
+    assert hashed(one, span, 1) != hashed(one, span + b"y", 0)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://x.org/cgi/MimeTeX.cgi?x", True),
+        ("https://x.org/render?cht=tx", True),
+        ("https://l.x.org/latexmath/render", True),
+        ("https://x.org/math/render", True),
+        ("https://x.org/photo-of-late", False),
+        ("cht=t", False),
+    ],
+)
+def test_addresses_of_formulas(address: str, shown: bool) -> None:
+    page = scan(f'<p>so <img src="{address}">x</p>'.encode(), 512, 10_000, 2000)
+    assert bool(page.b_atoms.sum()) == shown

@@ -21,7 +21,13 @@ def shared(
     linked = page.b_link_chars > 0
     tables = tables_of(page, settings)
     found = whole_tables(
-        np.array(probabilities), tables.data, tables.table, linked, share, page.b_element, page.e_tag
+        np.array(probabilities),
+        tables.data,
+        tables.table,
+        linked,
+        share,
+        page.b_element,
+        page.e_tag,
     )
     return [round(float(value), 6) for value in found]
 
