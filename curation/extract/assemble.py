@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import scanned as s
-from curation.extract.code import language_of
+from curation.extract.code import StatedLanguages
 from curation.extract.formulas import tex
 from curation.extract.layout import laid_out
 from curation.extract.listings import Listings
 from curation.extract.tables import Tables
-
-_LANGUAGE_LEVELS = 4  # elements around code whose class may name its language
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ def assemble(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
     out: list[str] = []
     languages: list[str] = []
     previous = -1
-    listings = Listings(source, page, tables, chosen)
+    listings, stated = Listings(source, page, tables, chosen), StatedLanguages(source, page)
     for i, (start, end, block) in enumerate(zip(starts, ends, blocks, strict=True)):
         if first_atoms[i] == last_atoms[i]:
             text = blob[start:end].decode("utf-8", "replace")
@@ -64,7 +60,7 @@ def assemble(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
             text = listings.text(i, text)
             if not text:
                 continue
-            language = stated_language(source, page, block)
+            language = stated.of(block)
             if language and language not in languages:
                 languages.append(language)
         elif not text or text.isspace():
@@ -133,26 +129,3 @@ def with_formulas(
             at = place
     parts.append(blob[at:end].decode("utf-8", "replace"))
     return "".join(parts)
-
-
-def stated_language(source: bytes, page: s.Page, block: int) -> str:
-    """Programming language of a listing by the classes of <code> in it and around it, or ""."""
-    first, last = np.searchsorted(page.a_at, [page.b_start[block], page.b_end[block]])
-    for atom in range(first, last):
-        start, end = page.a_start[atom], page.a_end[atom]
-        if page.a_kind[atom] == s.CODE_CLASS and (name := _language(source[start:end])):
-            return name
-    element = int(page.b_element[block])
-    for _ in range(_LANGUAGE_LEVELS):
-        if element <= 0:
-            break
-        start, end = page.e_class[element].tolist()
-        if end > start and (name := _language(source[start:end])):
-            return name
-        element = int(page.e_parent[element])
-    return ""
-
-
-@functools.lru_cache(1 << 10)  # the pieces of a listing have one class
-def _language(classes: bytes) -> str:
-    return language_of(html.unescape(classes.decode("utf-8", "replace")))

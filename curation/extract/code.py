@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import html
+
+import numba
+import numpy as np
 import regex
 
+from curation.extract import scanned as s
+
+_LEVELS = 4  # elements around code whose class may name its language
 _LANGUAGE = regex.compile(
     r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush|sourceCode|code|hljs)[-:\s]+"
     r"([A-Za-z][\w+#.-]{0,20})",
@@ -22,3 +30,59 @@ def language_of(classes: str) -> str:
         if name not in _NO_LANGUAGE:
             return name
     return ""
+
+
+@functools.lru_cache(1 << 10)  # the pieces of a listing have one class
+def _language(classes: bytes) -> str:
+    return language_of(html.unescape(classes.decode("utf-8", "replace")))
+
+
+class StatedLanguages:
+    """What the listings of one page say that they are written in."""
+
+    def __init__(self, source: bytes, page: s.Page) -> None:
+        self._source, self._page = source, page
+        # Most listings have no class, and a page may have a hundred thousand.
+        self._classed = _classed(
+            page.b_start, page.b_end, page.b_element, page.e_parent, page.e_class,
+            page.a_at, page.a_kind,
+        ).tolist()  # fmt: skip
+
+    def of(self, block: int) -> str:
+        """Language of a listing by the classes of <code> in it and around it, or ""."""
+        if not self._classed[block]:
+            return ""
+        page = self._page
+        first, last = np.searchsorted(page.a_at, [page.b_start[block], page.b_end[block]])
+        for atom in range(first, last):
+            if page.a_kind[atom] == s.CODE_CLASS:
+                if name := _language(self._source[page.a_start[atom] : page.a_end[atom]]):
+                    return name
+        element = int(page.b_element[block])
+        for _ in range(_LEVELS):
+            if element <= 0:
+                break
+            start, end = page.e_class[element].tolist()
+            if end > start and (name := _language(self._source[start:end])):
+                return name
+            element = int(page.e_parent[element])
+        return ""
+
+
+@numba.njit(cache=True, nogil=True)
+def _classed(b_start, b_end, b_element, e_parent, e_class, a_at, a_kind):  # type: ignore[no-untyped-def]
+    """Whether each block [n] has a class in it, or on an element near around it."""
+    out = np.zeros(len(b_start), np.bool_)
+    atom = 0
+    for b in range(len(b_start)):
+        while atom < len(a_at) and a_at[atom] < b_end[b]:
+            if a_kind[atom] == s.CODE_CLASS and a_at[atom] >= b_start[b]:
+                out[b] = True
+            atom += 1
+        element = b_element[b]
+        for _ in range(_LEVELS):
+            if element <= 0:
+                break
+            out[b] = out[b] or e_class[element, 1] > e_class[element, 0]
+            element = e_parent[element]
+    return out

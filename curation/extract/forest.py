@@ -5,6 +5,10 @@ scikit-learn's histogram method and kept as flat arrays. They are not walked: fo
 (C. Lucchese et al., SIGIR 2015), every node that a row goes right at strikes out the leaves to its
 left, and the first leaf left is the row's. That has no branches to guess, and many rows go through
 a node at once.
+
+A forest has several bags of trees, each learned from other rows and features; their mean owes less
+to chance than each of them (L. Breiman, Bagging Predictors, 1996). Most rows are clear to the first
+bag already, and the others are not asked about these.
 """
 
 from __future__ import annotations
@@ -39,13 +43,15 @@ class Branches(NamedTuple):
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees laid end to end. A node's children stand side by side: `left` and `left + 1`."""
+    """Trees laid end to end, as many of each bag. A node's children stand side by side: `left` and
+    `left + 1`."""
 
     roots: npt.NDArray[np.int32]  # [trees]
     feature: npt.NDArray[np.int16]  # [nodes], -1: a leaf
     threshold: npt.NDArray[np.float32]  # [nodes]; a leaf's value
     left: npt.NDArray[np.int32]  # [nodes]
-    base: float  # log odds before the first tree
+    bases: npt.NDArray[np.float64]  # [bags] log odds before the first tree of each
+    sure: float  # log odds, of either sign, from which the first bag decides alone
 
     @functools.cached_property
     def branches(self) -> Branches:
@@ -82,10 +88,10 @@ class Forest:
 
 
 @numba.njit(cache=True, nogil=True)
-def _turn(rows, first, count, columns):  # type: ignore[no-untyped-def]
-    for r in range(count):
+def _turn(rows, chosen, columns):  # type: ignore[no-untyped-def]
+    for r in range(len(chosen)):
         for f in range(len(columns)):
-            columns[f, r] = rows[first + r, f]
+            columns[f, r] = rows[chosen[r], f]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -101,27 +107,40 @@ def _strike_out(columns, feature, threshold, left_out, start, end, alive):  # ty
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_leaves(alive, values, tree, out, first, count):  # type: ignore[no-untyped-def]
-    for r in range(count):
+def _add_leaves(alive, values, tree, out, chosen):  # type: ignore[no-untyped-def]
+    for r in range(len(chosen)):
         lowest = alive[r] & (~alive[r] + np.uint32(1))
-        out[first + r] += values[tree, _BIT[np.uint32(lowest * _DE_BRUIJN) >> np.uint32(27)]]
+        out[chosen[r]] += values[tree, _BIT[np.uint32(lowest * _DE_BRUIJN) >> np.uint32(27)]]
 
 
 @numba.njit(cache=True, nogil=True)
-def _sum_trees(starts, feature, threshold, left_out, values, base, rows):  # type: ignore[no-untyped-def]
-    n, width = rows.shape
-    out = np.full(n, base, np.float64)
-    columns = np.zeros((width, _ROWS), np.float32)
+def _add_trees(branches, first, last, rows, chosen, out):  # type: ignore[no-untyped-def]
+    """Add the leaves of trees first to last - 1 to `out` for the rows that are chosen."""
+    starts, feature, threshold, left_out, values = branches
+    columns = np.zeros((rows.shape[1], _ROWS), np.float32)
     alive = np.empty(_ROWS, np.uint32)
-    for first in range(0, n, _ROWS):
-        count = min(_ROWS, n - first)
-        _turn(rows, first, count, columns)
-        for t in range(len(values)):
+    for at in range(0, len(chosen), _ROWS):
+        some = chosen[at : at + _ROWS]
+        _turn(rows, some, columns)
+        for t in range(first, last):
             _strike_out(columns, feature, threshold, left_out, starts[t], starts[t + 1], alive)
-            _add_leaves(alive, values, t, out, first, count)
+            _add_leaves(alive, values, t, out, some)
+
+
+@numba.njit(cache=True, nogil=True)
+def _judged(starts, feature, threshold, left_out, values, bases, sure, rows):  # type: ignore[no-untyped-def]
+    branches = (starts, feature, threshold, left_out, values)
+    bags, trees = len(bases), len(values)
+    out = np.full(len(rows), bases[0])
+    _add_trees(branches, 0, trees // bags, rows, np.arange(len(rows)), out)
+    if bags > 1:
+        unsure = np.flatnonzero(np.abs(out) < sure)
+        out[unsure] += bases[1:].sum()
+        _add_trees(branches, trees // bags, trees, rows, unsure, out)
+        out[unsure] /= bags
     return 1.0 / (1.0 + np.exp(-out))
 
 
 def probabilities(forest: Forest, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Probability of each row [n, features]; NaN goes left."""
-    return _sum_trees(*forest.branches, forest.base, rows)
+    return _judged(*forest.branches, forest.bases, forest.sure, rows)

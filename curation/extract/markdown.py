@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import scanned as s
-from curation.extract.assemble import Assembly, Atoms, stated_language, with_formulas
+from curation.extract.assemble import Assembly, Atoms, with_formulas
+from curation.extract.code import StatedLanguages
 from curation.extract.escaping import cell as in_cell
 from curation.extract.escaping import fence, heading, inline_code, paragraph, prose
 from curation.extract.formulas import tex
@@ -36,7 +37,7 @@ def markdown(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
     chosen = np.flatnonzero(kept)
     outline = Outline(page)
     starts = {grid.first: grid for grid in grids(page, tables, chosen)}
-    listings = Listings(source, page, tables, chosen)
+    listings, stated = Listings(source, page, tables, chosen), StatedLanguages(source, page)
     words = _Words(source, page, chosen)
     elements = page.b_element[chosen].tolist()
     listed = (page.b_flags[chosen] & s.PRE != 0).tolist()
@@ -48,7 +49,7 @@ def markdown(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
         if listed[i]:
             i, code = _listing(i, listed, listings, words)
             if code:
-                language = stated_language(source, page, int(chosen[i - 1]))
+                language = stated.of(int(chosen[i - 1]))
                 if language:
                     languages[language] = None
                 ticks = fence(code)

@@ -53,7 +53,7 @@ class Model:
 
     def save(self, path: Path) -> None:
         """Write the model; the same model gives the same bytes."""
-        head = {"features": VERSION, "columns": COUNT, "base": self.forest.base}
+        head = {"features": VERSION, "columns": COUNT, "sure": self.forest.sure}
         arrays = {
             "head": np.frombuffer(json.dumps(head, sort_keys=True).encode(), np.uint8),
             "class_keys": self.classes.keys,
@@ -62,6 +62,7 @@ class Model:
             "word_weights": self.words.values.astype(np.float16),
             "region_keys": self.regions.keys,
             "region_bits": self.regions.values.astype(np.int32),
+            "bases": self.forest.bases,
             "roots": self.forest.roots,
             "feature": self.forest.feature,
             "threshold": self.forest.threshold,
@@ -108,7 +109,9 @@ def read_model(path: Path, name: str) -> Model:
             f"{name}: trained on features of version {head.get('features')}, not {VERSION}; "
             "train it anew with `python -m curation.train.extract`"
         )
-    forest = Forest(part["roots"], part["feature"], part["threshold"], part["left"], head["base"])
+    forest = Forest(
+        part["roots"], part["feature"], part["threshold"], part["left"], part["bases"], head["sure"]
+    )
     return Model(
         Lexicon(part["class_keys"], part["class_weights"].astype(np.float32)),
         Lexicon(part["word_keys"], part["word_weights"].astype(np.float32)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,11 +38,25 @@ def signs() -> npt.NDArray[np.int64]:
 
 
 def fit(examples: Sequence[Example], settings: ExtractTraining) -> Forest:
-    """Boosted trees over the measured blocks."""
+    """Boosted trees over the measured blocks. Each bag draws blocks and features of its own."""
+    bags = [_boosted(examples, settings, settings.seed + bag) for bag in range(settings.bags)]
+    ends = itertools.accumulate(len(bag.feature) for bag in bags)
+    laid = [(bag, end - len(bag.feature)) for bag, end in zip(bags, ends, strict=True)]
+    return Forest(
+        np.concatenate([bag.roots + start for bag, start in laid]),
+        np.concatenate([bag.feature for bag in bags]),
+        np.concatenate([bag.threshold for bag in bags]),
+        np.concatenate([bag.left + start for bag, start in laid]),
+        np.concatenate([bag.bases for bag in bags]),
+        settings.sure,
+    )
+
+
+def _boosted(examples: Sequence[Example], settings: ExtractTraining, seed: int) -> Forest:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
-    rng = np.random.default_rng(settings.seed)
+    rng = np.random.default_rng(seed)
     rows, labels, weights = [], [], []
     for example in examples:
         assert example.measured is not None
@@ -63,7 +78,7 @@ def fit(examples: Sequence[Example], settings: ExtractTraining) -> Forest:
         l2_regularization=settings.l2,
         max_bins=settings.bins,
         early_stopping=False,
-        random_state=settings.seed,
+        random_state=seed,
         monotonic_cst=signs(),
     )
     with threadpool_limits(1):  # sums in one order, whatever the machine
@@ -108,5 +123,6 @@ def forest_of(model: Any) -> Forest:
         np.array(feature, np.int16),
         np.array(threshold, np.float32),
         np.array(left, np.int32),
-        float(model._baseline_prediction[0, 0]),
+        np.array([float(model._baseline_prediction[0, 0])]),
+        0.0,
     )

@@ -41,6 +41,7 @@ NO_FOREST = Forest(
     np.zeros(0, np.int16),
     np.zeros(0, np.float32),
     np.zeros(0, np.int32),
+    np.zeros(1),
     0.0,
 )
 
