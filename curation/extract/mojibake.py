@@ -208,7 +208,7 @@ def _is_utf8(run, n):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _is_certain(src):  # type: ignore[no-untyped-def]
-    """Whether the runs of a text are to be mended, and the C1 controls that would be left."""
+    """Whether the runs of a text are to be mended, and the C1 controls that would then be left."""
     run = np.empty(len(src) + 4, np.uint8)
     seen = 0  # runs
     told = 0  # of the first ones, those that tell something
@@ -232,12 +232,15 @@ def _is_certain(src):  # type: ignore[no-untyped-def]
             told += 1
             longest = max(longest, n)
             sound += valid
+        # Of very many, nearly all must be UTF-8: else they are there by chance, as in the bytes of a
+        # picture read as text.
+        if seen == _LOOKED_AT and sound < _SOUND * told:
+            return False, 0
         i = end
-    # One short run may be meant; several, or one of three bytes, are not. Of very many, nearly all
-    # must be UTF-8: else they are there by chance, as in the bytes of a picture read as text.
+    # One short run may be meant; several, or one of three bytes, are not.
     if told < 2 and longest < 3:
         return False, 0
-    return seen < _LOOKED_AT or sound >= _SOUND * told, left
+    return True, left
 
 
 @numba.njit(cache=True, nogil=True)
