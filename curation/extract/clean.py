@@ -28,7 +28,8 @@ _BLANK_LINES = regex.compile(r"\n{3,}")
 _MARKS = 30
 _MARK_RUN = regex.compile(rf"([^\p{{ccc=0}}]{{{_MARKS}}})(?=[^\p{{ccc=0}}])")
 _JOINER = "\u034f"
-_IS_MARK = np.frombuffer(
+#: Of code points below 0x20000, which combine with the letter before.
+IS_MARK = np.frombuffer(
     bytes(bool(unicodedata.combining(chr(point))) for point in range(0x20000)), np.uint8
 )
 
@@ -50,7 +51,7 @@ def _longest_run(points):  # type: ignore[no-untyped-def]
     longest = 0
     run = 0
     for point in points:
-        if point >= 0x300 and point < len(_IS_MARK) and _IS_MARK[point]:
+        if point >= 0x300 and point < len(IS_MARK) and IS_MARK[point]:
             run += 1
             longest = max(longest, run)
         else:

@@ -133,11 +133,10 @@ def _judged(starts, feature, threshold, left_out, values, bases, sure, rows):  #
     bags, trees = len(bases), len(values)
     out = np.full(len(rows), bases[0])
     _add_trees(branches, 0, trees // bags, rows, np.arange(len(rows)), out)
-    if bags > 1:
-        unsure = np.flatnonzero(np.abs(out) < sure)
-        out[unsure] += bases[1:].sum()
-        _add_trees(branches, trees // bags, trees, rows, unsure, out)
-        out[unsure] /= bags
+    unsure = np.flatnonzero(np.abs(out) < sure)
+    out[unsure] += bases[1:].sum()
+    _add_trees(branches, trees // bags, trees, rows, unsure, out)
+    out[unsure] /= bags
     return 1.0 / (1.0 + np.exp(-out))
 
 

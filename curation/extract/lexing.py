@@ -48,21 +48,6 @@ def hash_lower(src, i, j):  # type: ignore[no-untyped-def]
     return h
 
 
-@borrowing
-def hash_span(words, i, j):  # type: ignore[no-untyped-def]
-    """Hash of src[i:j], eight bytes at a time."""
-    h = FNV_START ^ np.uint64(j - i)
-    shift = np.uint64(8 * (i & 7))
-    for k in range(i, j, 8):
-        at = k >> 3
-        word = (words[at] >> shift) | ((words[at + 1] << np.uint64(1)) << (np.uint64(63) - shift))
-        if j - k < 8:
-            word &= (np.uint64(1) << np.uint64(8 * (j - k))) - np.uint64(1)
-        h = (h ^ word) * FNV_PRIME
-        h ^= h >> np.uint64(32)
-    return h
-
-
 # Bytes are looked for eight at a time: `words` is the page as 64-bit words. Subtracting one from
 # each byte borrows into the high bit of those that are zero (H. Warren, Hacker's Delight, 6-1).
 _ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from curation.compiled import borrowing, inlined
-from curation.extract.lexing import has_name, hash_lower, hash_span, stands_at
+from curation.extract.lexing import has_name, hash_lower, stands_at
 from curation.extract.markup import (
     ANCESTOR,
     ATTRIBUTE,
@@ -30,6 +30,7 @@ from curation.extract.markup import (
     find,
     fnv,
 )
+from curation.hashing import xxh64
 
 _MAIN, _ARTICLE, _BODY, _HTML = TAG["main"], TAG["article"], TAG["body"], TAG["html"]
 _PRE, _CODE, _TABLE, _TD = TAG["pre"], TAG["code"], TAG["table"], TAG["td"]
@@ -56,11 +57,11 @@ _SIZE, _MARK = range(KNOWN_ROWS)
 
 
 @inlined
-def class_hash(words, av_start, av_end):  # type: ignore[no-untyped-def]
+def class_hash(src, av_start, av_end):  # type: ignore[no-untyped-def]
     """Hash of the class of an element, 0 where it has none."""
     if av_start[_AT_CLASS] < 0 or av_end[_AT_CLASS] == av_start[_AT_CLASS]:
         return np.uint64(0)
-    return hash_span(words, av_start[_AT_CLASS], av_end[_AT_CLASS])
+    return xxh64(src, av_start[_AT_CLASS], av_end[_AT_CLASS], np.uint64(0))
 
 
 @inlined
@@ -83,9 +84,10 @@ def names(  # type: ignore[no-untyped-def]
             )  # fmt: skip
             known[_SIZE, slot] = end - first
             known_hashes[slot] = hashed
-        for k in range(min(known[_SIZE, slot], limit - count)):
+        size = min(known[_SIZE, slot], limit - count)
+        for k in range(size):
             tokens[count + k] = known_tokens[first + k]
-        count += min(known[_SIZE, slot], limit - count)
+        count += size
         mark = np.int64(known[_MARK, slot])
     if with_id and av_start[_AT_ID] >= 0:
         count, _ = _class_tokens(

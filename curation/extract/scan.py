@@ -444,7 +444,7 @@ def _scan(src, words, n, max_depth, max_nodes, noscript_bytes, keep_hidden):  # 
         keeps_space = False
         above = 0
         if opening:
-            hashed = class_hash(words, av_start, av_end)
+            hashed = class_hash(src, av_start, av_end)
             now[TOKENS], mark = names(
                 src, av_start, av_end, hashed, is_block, tokens, first_token,
                 known_hashes, known, known_tokens,

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.extract.clean import IS_MARK
 from curation.extract.mojibake import FIRST_LETTERS
 from curation.text.words import code_point
 
@@ -23,13 +24,12 @@ _SETTLED = ((0x3001, 0x3029), (0x3041, 0x3096), (0x309D, 0x30FF), (0x3400, 0x9FF
 
 def _unsettled() -> npt.NDArray[np.bool_]:
     """Which code points have another normal form, take part in one, or begin a double encoding."""
-    table = np.zeros(_TABLE, np.bool_)
+    table = IS_MARK[:_TABLE].astype(np.bool_)
     table[_JAMO] = True
     table[0x80:0xA0] = True
     table[[ord(letter) for letter in FIRST_LETTERS]] = True
     for point in range(0xC0, _TABLE):
         sign = chr(point)
-        table[point] |= bool(unicodedata.combining(sign))
         table[point] |= not unicodedata.is_normalized("NFC", sign)
         parts = unicodedata.decomposition(sign).split()
         if len(parts) == 2 and parts[0][0] != "<" and (second := int(parts[1], 16)) < _TABLE:

@@ -242,20 +242,20 @@ def _errors(encoding: str) -> str:
     return "replace" if encoding.startswith("utf") else _FILLED
 
 
-def _pieces(content: bytes, start: int, encoding: str, errors: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder(encoding)(errors)
+def _pieces(content: bytes, start: int, encoding: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)(_errors(encoding))
     for at in range(start, len(content), PIECE):
         yield decoder.decode(content[at : at + PIECE], at + PIECE >= len(content))
 
 
 def _converted(content: bytes, start: int, encoding: str) -> bytes:
-    pieces = _pieces(content, start, encoding, _errors(encoding))
+    pieces = _pieces(content, start, encoding)
     return b"".join(piece.encode("utf-8", "replace") for piece in pieces)
 
 
 def _mostly_utf8(content: bytes) -> bool:
     characters = broken = 0
-    for piece in _pieces(content, 0, "utf-8", "replace"):
+    for piece in _pieces(content, 0, "utf-8"):
         characters += len(piece)
         broken += piece.count("\ufffd")
     return _counts_as_utf8(content, characters, broken)
