@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from curation.extract import scanned as s
 from curation.extract.containers import group, kinds_of
+from curation.extract.copies import copies
 from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR, FNV_PRIME
 from curation.extract.settings import Decision
@@ -141,6 +142,7 @@ class Fate(NamedTuple):
     score: npt.NDArray[np.float64]  # [n] probability to be content, as the decision saw it
     threshold: npt.NDArray[np.float64]  # [n] score that the block needed
     article: bool  # held to the threshold of articles
+    copied: npt.NDArray[np.bool_]  # [n] reached their thresholds, but stand earlier on the page
 
 
 def decide(
@@ -157,7 +159,8 @@ def decide(
     certain, that of the most agreement with what may be content is sought (`best_cut`). Where an
     article stands outside the comments, these need to be surer still; on other pages they are the
     page. Items of a list, cells of a row and paragraphs of one parent mostly share their fate, so
-    that one odd among them doesn't stay or go alone. Something is always kept.
+    that one odd among them doesn't stay or go alone. What the page holds twice is kept once.
+    Something is always kept.
     """
     score, weight = _scores(
         probabilities, page.b_element, page.b_chars, page.b_link_chars, page.b_links, page.b_atoms,
@@ -166,16 +169,16 @@ def decide(
         decision.link_share, decision.menu_links, decision.formula_characters,
         decision.kin_share, decision.table_share,
     )  # fmt: skip
-    return Fate(
-        *_decide(
-            score, weight, page.text, page.b_start, page.b_end,
-            page.b_element, page.e_parent, page.e_signature,
-            where.comments, where.remarks, where.hidden, where.gutter, comments,
-            decision.article_threshold, decision.likely_probability, decision.few_characters,
-            decision.recall_weight, decision.sure_probability, decision.sure_share,
-            decision.article_characters, decision.comment_threshold, decision.alike_share,
-        )
+    kept, score, threshold, article = _decide(
+        score, weight, page.text, page.b_start, page.b_end,
+        page.b_element, page.e_parent, page.e_signature,
+        where.comments, where.remarks, where.hidden, where.gutter, comments,
+        decision.article_threshold, decision.likely_probability, decision.few_characters,
+        decision.recall_weight, decision.sure_probability, decision.sure_share,
+        decision.article_characters, decision.comment_threshold, decision.alike_share,
     )  # fmt: skip
+    copied = copies(kept, page, where.comments, decision.copy_characters)
+    return Fate(kept & ~copied, score, threshold, article, copied)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -287,7 +290,7 @@ def _decide(  # type: ignore[no-untyped-def]
     article_threshold, likely_probability, few_characters, recall_weight, sure_probability,
     sure_share, article_characters, comment_threshold, alike_share,
 ):  # fmt: skip
-    """The parts of a Fate."""
+    """The parts of a Fate but the last, before what is copied goes."""
     n = len(score)
     score = score.copy()
     numbers = _line_numbers(text, b_start, b_end, gutter)

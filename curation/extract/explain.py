@@ -102,6 +102,8 @@ def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
         if score < threshold:
             return "nothing reached its threshold, and this has the highest score of the page"
         return f"score {score:.2f} reaches {threshold:.2f}"
+    if fate.copied[block]:
+        return "the page says the same above"
     if judged.where.hidden[block] and score == 0:
         return "hidden, and nothing says that a reader can unfold it"
     if judged.where.gutter[block] and score == 0:

@@ -64,6 +64,11 @@ class Decision(Settings):
     comment_threshold: float = Field(
         ge=0, le=1, description="probability that readers' comments below an article need"
     )
+    copy_characters: int = Field(
+        ge=0,
+        description="characters of two blocks or more that are dropped because they stand earlier "
+        "on the page in the same order",
+    )
     remark_words: int = Field(
         ge=0,
         description="comments on questions and answers with more words than these are content; "
