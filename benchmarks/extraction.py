@@ -418,7 +418,9 @@ def main() -> None:
         names = [model_name(fold, options.all_sets) for fold in range(training.folds)]
         folds = [read_model(options.models / name, name) for name in names]
     if CODE_SET in sets and not options.no_quality and not importlib.util.find_spec("selectolax"):
-        parser.error(f"{CODE_SET} is scored by the listings that lexbor finds: pip install selectolax")
+        parser.error(
+            f"{CODE_SET} is scored by the listings that lexbor finds: pip install selectolax"
+        )
     with sets_in(options.data) as data:
         if not options.no_quality:
             settings = default_settings()

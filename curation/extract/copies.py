@@ -47,7 +47,7 @@ def _sources(chosen, apart, text, b_start, b_end, b_element, e_parent):  # type:
 
 @numba.njit(cache=True, nogil=True)
 def _copies(  # type: ignore[no-untyped-def]
-    kept, in_comments, least, text, b_start, b_end, b_chars, b_element, b_atoms, b_flags,
+    kept, in_comments, least, least_near, text, b_start, b_end, b_chars, b_element, b_atoms, b_flags,
     e_parent, e_above,
 ):  # fmt: skip
     n = len(kept)
@@ -63,27 +63,35 @@ def _copies(  # type: ignore[no-untyped-def]
     while start < len(chosen):
         end = start + 1
         if source[start] >= 0:
+            parent = max(e_parent[b_element[chosen[start]]], 0)
+            other = max(e_parent[b_element[chosen[source[start]]]], 0)
+            needed = least_near if e_parent[parent] == e_parent[other] else least
             size = b_chars[chosen[start]]
             while end < len(chosen) and source[end] == source[end - 1] + 1 and source[end] < start:
                 size += b_chars[chosen[end]]
                 end += 1
-            if end - start >= _BLOCKS and size >= least:
+            if end - start >= _BLOCKS and size >= needed:
                 out[chosen[start:end]] = True
         start = end
     return out
 
 
 def copies(
-    kept: npt.NDArray[np.bool_], page: s.Page, in_comments: npt.NDArray[np.bool_], least: int
+    kept: npt.NDArray[np.bool_],
+    page: s.Page,
+    in_comments: npt.NDArray[np.bool_],
+    least: int,
+    least_near: int,
 ) -> npt.NDArray[np.bool_]:
     """Which of the kept blocks [n] are copies: runs of two or more, with `least` characters or more
     in all, that stand earlier on the page in the same order under other parents.
 
-    Readers see one of them, since style sheets hide the other. Comments, quotations, cells and code
-    are never copies. O(n + bytes of the kept blocks).
+    Readers see one of them, since style sheets hide the other. Where both have one grandparent,
+    `least_near` characters are asked for: refrains stand so, too. Comments, quotations, cells and
+    code are never copies. O(n + bytes of the kept blocks).
     """
     out: npt.NDArray[np.bool_] = _copies(
-        kept, in_comments, least, page.text, page.b_start, page.b_end, page.b_chars,
+        kept, in_comments, least, least_near, page.text, page.b_start, page.b_end, page.b_chars,
         page.b_element, page.b_atoms, page.b_flags, page.e_parent, page.e_above,
     )  # fmt: skip
     return out

@@ -177,7 +177,8 @@ def decide(
         decision.recall_weight, decision.sure_probability, decision.sure_share,
         decision.article_characters, decision.comment_threshold, decision.alike_share,
     )  # fmt: skip
-    copied = copies(kept, page, where.comments, decision.copy_characters)
+    least, near = decision.copy_characters, decision.near_copy_characters
+    copied = copies(kept, page, where.comments, least, near)
     return Fate(kept & ~copied, score, threshold, article, copied)
 
 

@@ -69,6 +69,9 @@ class Decision(Settings):
         description="characters of two blocks or more that are dropped because they stand earlier "
         "on the page in the same order",
     )
+    near_copy_characters: int = Field(
+        ge=0, description="the same where both stand under one grandparent, as refrains do"
+    )
     remark_words: int = Field(
         ge=0,
         description="comments on questions and answers with more words than these are content; "
