@@ -40,6 +40,19 @@ def test_comments_left_out_and_last_resorts_are_named() -> None:
     assert short[0].kept and short[0].reason.startswith("nothing reached its threshold")
 
 
+def test_a_passage_for_telephones_is_kept_once_and_says_why() -> None:
+    passage = "".join(
+        f"<p>Paragraph {number} of a story about the river, told at some length, with its mills, its "
+        "bridges and the people who lived by it for three hundred years.</p>"
+        for number in range(1, 7)
+    )
+    html = "<h1>The river</h1>" + 2 * f"<section><article>{passage}</article></section>"
+    blocks = explain(html.encode(), default_settings()).blocks
+    copied = [block for block in blocks if block.reason == "the page says the same above"]
+    assert len(copied) == 6 and not any(block.kept for block in copied)
+    assert extract(html.encode()).text.count("Paragraph 3 of a story") == 1
+
+
 def test_formulas_stand_in_their_blocks() -> None:
     blocks = explain(_FORMULA.read_bytes(), default_settings()).blocks
     assert "The $x^{2}$ term." in {block.text for block in blocks}
