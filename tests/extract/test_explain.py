@@ -42,7 +42,7 @@ def test_comments_left_out_and_last_resorts_are_named() -> None:
 
 def test_a_passage_for_telephones_is_kept_once_and_says_why() -> None:
     passage = "".join(
-        f"<p>Paragraph {number} of a story about the river, told at some length, with its mills, its "
+        f"<p>Paragraph {number} of a story about the river, told at length, with its mills, its "
         "bridges and the people who lived by it for three hundred years.</p>"
         for number in range(1, 7)
     )
