@@ -12,8 +12,9 @@ it they are left out for the engine `curation`. With `--all-sets` every set is s
 models that `python -m curation.train.extract --all-sets` wrote to measure the method.
 
 Speed is CPU time of one thread on the same pages, engines interleaved page by page; the bare parse
-is lexbor through selectolax. What is not installed is left out: pip install 'curation[engines]'
-selectolax, and --no-deps readability-lxml (it asks for an old chardet) with lxml_html_clean, cssselect.
+is lexbor through selectolax, which the scores of mathcode-llmwebkit need, too. Engines that are not
+installed are left out: pip install 'curation[engines]' selectolax, and --no-deps readability-lxml (it
+asks for an old chardet) with lxml_html_clean, cssselect.
 
 All engines on all 2,835 pages of the development half take about 10 minutes of CPU time; `--every 10`
 gives a first look in one.
