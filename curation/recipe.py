@@ -33,9 +33,9 @@ STAGES = (
     "dedup-urls",
     "identify-language",
     "dedup-documents",
+    "classify",
     "dedup-lines",
     "filter",
-    "classify",
     "mix",
     "tokenize",
 )

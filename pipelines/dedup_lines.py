@@ -12,23 +12,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.dedup.audit import AUDIT, audit_lines, summary
 from curation.dedup.keys import language_scopes, string_keys
 from curation.dedup.lines import (
-    FrequentLines,
     LineCounts,
+    LineTotals,
     add_known,
     assign_buckets,
     count_lines,
     frequent_lines,
+    host_keys,
     in_buckets,
     line_hashes,
     merge_counts,
     out_of_buckets,
     remove_lines,
+    total_lines,
     verdicts,
 )
 from curation.dedup.settings import LineDedupSettings
-from curation.dedup.sorting import run_starts, sort_pairs
+from curation.dedup.sorting import run_starts
 from curation.schema import with_column
 from pipelines.engine.duplicates import (
     OverRanges,
@@ -46,7 +49,6 @@ from pipelines.engine.exchange import (
     read_columns,
     read_range,
     row_of,
-    shard_of,
     write_columns,
     write_run,
 )
@@ -57,9 +59,8 @@ from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import Outcome, TransformShards, column_names, shard_tasks
 
-#: Most frequent removed lines that the report shows.
-_SHOWN_LINES = 50
-_SHOWN_CHARACTERS = 200
+#: Folder of the audit: every frequent line of each shard, and what became of it.
+_AUDIT = "audit"
 
 
 @dataclass(frozen=True)
@@ -126,13 +127,17 @@ class CountLines:
         parts: list[LineCounts] = []
         placed: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
         row = 0
-        for batch in read_batches(shard.folder, shard.file, _columns(self.settings, "id", "text")):
+        columns = _columns(self.settings, "id", "url", "text")
+        for batch in read_batches(shard.folder, shard.file, columns):
             lines = line_hashes(batch.column("text"), self.settings, self.buckets.scopes(batch))
             placed.append(self.buckets.of(batch))
             of_lines = np.repeat(placed[-1], np.diff(lines.doc_offsets))
             lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
             numbers = document_numbers(index, batch.num_rows, row)
-            parts.append(count_lines(lines, numbers, self.settings))
+            hosts = None
+            if self.settings.rule == "pattern":
+                hosts = host_keys(batch.column("url"), numbers)
+            parts.append(count_lines(lines, numbers, self.settings, hosts))
             row += batch.num_rows
             progress(batch.num_rows, batch.num_rows)
         counts = merge_counts(parts)
@@ -142,7 +147,9 @@ class CountLines:
         columns = {
             "key": out_of_buckets(counts.hashes, buckets),
             "bucket": buckets,
+            "host": counts.hosts,
             "count": counts.counts,
+            "edges": counts.edges,
             "first": counts.first,
             "bytes": counts.bytes,
         }
@@ -168,62 +175,45 @@ class FindFrequent(OverRanges):
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload
         batch = read_key_range(folder, "lines", self.shards, low, high)
-        counts, keys, buckets = merge_counts([]), _NO_KEYS, np.zeros(0, np.int64)
+        totals, keys, buckets = total_lines(merge_counts([])), _NO_KEYS, np.zeros(0, np.int64)
         if batch is not None:
             column = {n: batch.column(n).to_numpy() for n in batch.schema.names}
             own = in_buckets(column["key"], column["bucket"])
             counts = merge_counts([LineCounts(own, *(column[n] for n in _COUNTS))])
+            totals = total_lines(counts)
             _, rows = np.unique(own, return_index=True)
             keys, buckets = column["key"][rows], column["bucket"][rows]
         files = {}
         if self.settings.index.write:
             name = index_file(task.name)
-            files[name] = write_columns(folder, name, _greatest(keys, counts.counts))
+            files[name] = write_columns(folder, name, _greatest(keys, totals.counts))
         for known in self.indexed:
-            counts = self._with_known(counts, keys, buckets, known, low, high)
-        frequent = frequent_lines(counts, self.settings)
-        found = np.isin(counts.hashes, frequent.hashes)
-        table = {
-            "key": frequent.hashes,
-            "first": frequent.first,
-            "count": counts.counts[found],
-            "bytes": counts.bytes[found],
-            "here": np.zeros(0, np.uint64) if batch is None else _here(batch, own, frequent.hashes),
-        }
+            totals = self._with_known(totals, keys, buckets, known, low, high)
+        frequent = frequent_lines(totals, self.settings)
         name = scratch("frequent", task.name)
-        files[name] = write_run(folder, name, "key", table)
-        return Result(files, {"lines": len(counts.hashes), "frequent": len(frequent.hashes)})
+        files[name] = write_run(folder, name, "hashes", frequent._asdict())
+        return Result(files, {"lines": len(totals.hashes), "frequent": len(frequent.hashes)})
 
     def _with_known(
         self,
-        counts: LineCounts,
+        totals: LineTotals,
         keys: UInt64,
         buckets: npt.NDArray[np.int64],
         known: Indexed,
         low: int,
         high: int,
-    ) -> LineCounts:
+    ) -> LineTotals:
         for batch in read_range(known.folder, [known.file], "key", low, high):
             there = batch.column("key").to_numpy()
             places = np.minimum(np.searchsorted(there, keys), len(there) - 1)
             both = np.flatnonzero(there[places] == keys)
             often = batch.column("count").to_numpy()[places[both]]
-            counts = add_known(counts, in_buckets(keys[both], buckets[both]), often)
-        return counts
+            totals = add_known(totals, in_buckets(keys[both], buckets[both]), often)
+        return totals
 
 
 _NO_KEYS = np.zeros(0, np.uint64)
-_COUNTS = ("count", "first", "bytes")
-
-
-def _here(batch: pa.RecordBatch, own: UInt64, hashes: UInt64) -> UInt64:
-    """A document of this run that has each line, whoever had it before."""
-    first = np.full(len(hashes), np.iinfo(np.uint64).max, np.uint64)
-    places = np.minimum(np.searchsorted(hashes, own), max(0, len(hashes) - 1))
-    if len(hashes):
-        both = hashes[places] == own
-        np.minimum.at(first, places[both], batch.column("first").to_numpy()[both])
-    return first
+_COUNTS = ("host", "count", "edges", "first", "bytes")
 
 
 def _greatest(keys: UInt64, counts: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -242,14 +232,13 @@ class CutLines:
     buckets: Buckets
     ranges: tuple[str, ...]
     indexes: dict[str, int]
-    frequent: FrequentLines | None = None
+    frequent: LineTotals | None = None
     index: int = 0
 
     def open(self, shard: str, folder: Folder) -> CutLines:
-        table = _read_frequent(folder, self.ranges)
-        hashes, order = sort_pairs(table["key"], np.arange(len(table["key"]), dtype=np.uint64))
-        frequent = FrequentLines(hashes, table["first"][order.astype(np.int64)])
-        return replace(self, frequent=frequent, index=self.indexes[shard])
+        return replace(
+            self, frequent=_read_frequent(folder, self.ranges), index=self.indexes[shard]
+        )
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         assert self.frequent is not None
@@ -274,71 +263,32 @@ class CutLines:
             "lines_cut": len(removal.cut_rows),
             "characters_cut": int(removal.characters_removed.sum()),
         }
+        audit = audit_lines(batch.column("text"), removal, self.frequent)
         batch = with_column(batch, "text", removal.texts)
-        return Outcome(batch, verdicts(removal, self.settings), edits, extra)
+        return Outcome(batch, verdicts(removal, self.settings), edits, extra, {_AUDIT: audit})
 
 
-def _read_frequent(folder: Folder, ranges: Sequence[str]) -> dict[str, Any]:
-    """All frequent lines with their counts, range after range."""
+def _read_frequent(folder: Folder, ranges: Sequence[str]) -> LineTotals:
+    """All frequent lines, by ascending hash."""
     batches = [read_columns(folder, scratch("frequent", name)) for name in ranges]
     table = pa.Table.from_batches(batches)
-    return {n: table[n].to_numpy() for n in table.column_names}
-
-
-def _most_frequent(run: StageRun, ranges: Sequence[str], buckets: Buckets) -> list[dict[str, Any]]:
-    """The lines that occurred most, how much text they held, and one spelling of each."""
-    table = _read_frequent(run.folder, ranges)
-    order = np.lexsort([table["key"], -table["count"]])[:_SHOWN_LINES]
-    spellings: dict[int, str] = {}
-    for shard in np.unique(shard_of(table["here"][order])).tolist():
-        mine = order[shard_of(table["here"][order]) == shard]
-        rows = dict(zip(row_of(table["here"][mine]).tolist(), range(len(mine)), strict=False))
-        wanted = set(table["key"][mine].tolist())
-        spellings |= _spellings(run, run.inputs[shard], set(rows), wanted, buckets)
-    return [
-        {
-            "line": spellings.get(int(table["key"][i]), ""),
-            "occurrences": int(table["count"][i]),
-            "bytes": int(table["bytes"][i]),
-        }
-        for i in order
-    ]
-
-
-def _spellings(
-    run: StageRun, shard: Shard, rows: set[int], wanted: set[int], buckets: Buckets
-) -> dict[int, str]:
-    """The text of lines given by hash, from the given rows of a shard."""
-    found: dict[int, str] = {}
-    first = 0
-    for batch in read_batches(shard.folder, shard.file, _columns(run.settings, "id", "text")):
-        mine = sorted(r - first for r in rows if first <= r < first + batch.num_rows)
-        first += batch.num_rows
-        if not mine:
-            continue
-        some = batch.take(pa.array(mine))
-        lines = line_hashes(some.column("text"), run.settings, buckets.scopes(some))
-        of_lines = np.repeat(np.arange(len(mine)), np.diff(lines.doc_offsets))
-        hashes = in_buckets(lines.hashes, buckets.of(some)[of_lines])
-        for i in np.flatnonzero(np.isin(hashes, np.array(sorted(wanted), np.uint64))).tolist():
-            start, end = lines.spans[i]
-            text = some.column("text")[int(of_lines[i])].as_py().encode()[start:end].decode()
-            found.setdefault(int(hashes[i]), text.strip()[:_SHOWN_CHARACTERS])
-    return found
+    totals = LineTotals(*(table[n].to_numpy() for n in LineTotals._fields))
+    return totals.take(np.argsort(totals.hashes, kind="stable"))
 
 
 def check_indexes(settings: LineDedupSettings) -> list[Indexed]:
     """The files of the indexes that the settings name. Raises ConfigError where one can't serve."""
     indexed: list[Indexed] = []
     for priority, path in enumerate(settings.index.against):
-        shared = ["normalization", "per_language", "count_per_document", "min_line_characters"]
+        shared = ["rule", "normalization", "per_language", "min_line_characters"]
+        shared += ["count_per_document"] if settings.rule == "published" else ["paths"]
         check_settings(path, "dedup-lines", settings, shared)
         indexed += index_files(path, "dedup-lines", priority)
     return indexed
 
 
 def run(run: StageRun) -> dict[str, Any]:
-    """Cut the lines that occur more than `max_occurrences` times in their bucket."""
+    """Cut lines that occur too often in their bucket of documents, and audit what was cut."""
     settings: LineDedupSettings = run.settings
     indexed = check_indexes(settings)
     inputs = [(s.name, s.fingerprint) for s in run.inputs]
@@ -362,11 +312,13 @@ def run(run: StageRun) -> dict[str, Any]:
 
     ranges = tuple(t.name for t in find_tasks)
     cut = CutLines(settings, buckets, ranges, {s: i for i, s in enumerate(shards)})
-    apply = TransformShards(run.stage, run.settings_key, cut, writes_edits=True)
+    beside = {_AUDIT: AUDIT}
+    apply = TransformShards(run.stage, run.settings_key, cut, writes_edits=True, beside=beside)
     same = {s: f"{output_fingerprint(found)} {totals[1]}" for s in shards}
     tasks = shard_tasks(run.inputs, same)
     run.run(apply, tasks)
-    notes = {"most frequent lines removed": _most_frequent(run, ranges, buckets)}
+    audited = run.folder / _AUDIT
+    notes = summary(b for name in audited.names(".parquet") for b in read_batches(audited, name))
     return run.finish(tasks, inputs, {"notes": notes}, also=_only_index(found))
 
 

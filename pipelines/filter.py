@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,17 @@ class FilterDocuments:
         extra = {f"personal_data.{kind}": n for kind, n in result.pii_counts.items()}
         for language, documents in result.languages_without_settings.items():
             extra[f"language_without_own_rules.{language}"] = documents
+        paths, kept = result.paths, result.verdicts.kept
+        batch = with_column(batch, "path", paths)
+        for path, documents in Counter(paths.to_pylist()).items():
+            extra[f"path.{path}.documents"] = documents
+        for path, documents in Counter(paths.filter(kept).to_pylist()).items():
+            extra[f"path.{path}.kept"] = documents
+        if result.overruled is not None:
+            batch = with_column(batch, "overruled", result.overruled)
+            for rule, documents in Counter(result.overruled.filter(kept).to_pylist()).items():
+                if rule is not None:
+                    extra[f"overruled.{rule}"] = documents
         extra["edits"] = result.edits.num_rows
         extra["characters_cut"] = cut
         return Outcome(batch, result.verdicts, result.edits, extra, {_HOSTS: result.pii_hosts})

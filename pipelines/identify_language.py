@@ -31,7 +31,7 @@ class IdentifyLanguage:
         batch = with_column(batch, "language_score", scores)
         if self.settings.by_line:
             batch = with_column(batch, "languages", identifier.by_line(batch.column("text")))
-        return Outcome(batch, decide(labels, scores, self.settings))
+        return Outcome(batch, decide(labels, scores, self.settings, batch.column("text")))
 
 
 def run(run: StageRun) -> dict[str, Any]:

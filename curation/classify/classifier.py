@@ -112,6 +112,13 @@ class Classifier:
         return ranking.load(self.settings.ranking).rank(quality, languages)
 
 
+def quality_of(texts: Texts, model: ModelFile) -> npt.NDArray[np.float64]:
+    """Return the quality of every text by one model, as `Classifier` gives it: float64 [texts]."""
+    held = _load(model, "quality")
+    graded = held.outputs(measure(texts, held.max_bytes))
+    return sigmoid(graded[:, 1]).round(DECIMALS)
+
+
 def decide_domains(
     probabilities: npt.NDArray[np.float64],
     labels: tuple[str, ...],

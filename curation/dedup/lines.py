@@ -1,9 +1,11 @@
-"""Line deduplication: lines that stand too often in a bucket of documents are cut out.
+"""Line deduplication: cut lines that occur in too many documents of a bucket.
 
 Lines are what line feeds separate. Each is hashed once normalised (CCNet, Wenzek et al. 2019);
-those seen more than `max_occurrences` times in a bucket of documents go, as in Llama 3
-(arXiv 2407.21783, 3.1.1). Documents are spread over buckets by a hash of their id. Language and
-bucket are mixed into the hashes of lines: one table holds all buckets.
+those seen more than `max_occurrences` times in a bucket of documents are frequent, as in Llama 3
+(arXiv 2407.21783, 3.1.1). Under the rule `published` every frequent line is cut. Under `pattern` a
+line counts once per document, code and formulas do not count at all, and where a frequent line
+lies decides whether it is cut (`curation.dedup.patterns`). Documents are spread over buckets by a
+hash of their id. Language and bucket are mixed into the hashes of lines: one table has all buckets.
 """
 
 from __future__ import annotations
@@ -15,17 +17,21 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.arrow import TextBuffers, Texts, from_buffers, text_buffers
+from curation.dedup import patterns
 from curation.dedup.characters import character_table
-from curation.dedup.keys import within
+from curation.dedup.keys import SEEDS, within
 from curation.dedup.normalize import scratch_bytes, write_normalized
 from curation.dedup.settings import LineDedupSettings
 from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs, sort_with
-from curation.hashing import mix64, unmix64, xxh64
+from curation.hashing import hash_spans, mix64, unmix64, xxh64
+from curation.paths import PROSE_PATH, document_paths
 from curation.schema import Verdicts
-from curation.text.characters import properties
+from curation.text.characters import ALPHA, SPACE, properties
 from curation.text.lines import characters
+from curation.text.structure import CODE, FORMULA, structure
 from curation.text.words import code_point, is_dense
 
 #: Hash of the lines that are neither counted nor removed: blank ones and too short ones.
@@ -35,6 +41,12 @@ IGNORED = np.uint64(0)
 NOBODY = np.uint64(2**64 - 1)
 
 _LINE_FEED = np.uint8(0x0A)
+
+#: A line is of words where it has this many letters (a letter of Han or kana counting as three,
+#: as it does for lengths), and three for each other visible character.
+_FEWEST_LETTERS = 10
+_LETTERS_PER_OTHER = 3
+_DENSE = 3
 
 
 class LineHashes(NamedTuple):
@@ -46,17 +58,29 @@ class LineHashes(NamedTuple):
 
 
 class LineCounts(NamedTuple):
-    hashes: Ids  # [unique lines], ascending
-    counts: npt.NDArray[np.int64]  # [unique lines]
-    first: Ids  # [unique lines], smallest doc64 of the documents that have the line
-    bytes: npt.NDArray[np.int64]  # [unique lines], UTF-8 bytes of all its occurrences
+    """Counts of lines by host; rows are sorted by (hash, host), each pair once."""
+
+    hashes: Ids  # [rows]
+    hosts: Ids  # [rows], keys of hosts; 0 where hosts are not told apart
+    counts: npt.NDArray[np.int64]  # [rows], documents (or appearances) with the line
+    edges: npt.NDArray[np.int64]  # [rows], documents that have it near their beginning or end
+    first: Ids  # [rows], smallest doc64 of the documents that have the line
+    bytes: npt.NDArray[np.int64]  # [rows], UTF-8 bytes of all its occurrences
 
 
-class FrequentLines(NamedTuple):
-    """The lines to remove."""
+class LineTotals(NamedTuple):
+    """Counts of lines over all hosts. With NOBODY as `first`, an earlier run has the line."""
 
     hashes: Ids  # [lines], ascending
-    first: Ids  # [lines], the document that keeps the line where `keep_first` is set, or NOBODY
+    counts: npt.NDArray[np.int64]  # [lines]
+    hosts: npt.NDArray[np.int64]  # [lines], how many hosts have the line
+    edges: npt.NDArray[np.int64]  # [lines]
+    first: Ids  # [lines]
+    bytes: npt.NDArray[np.int64]  # [lines]
+
+    def take(self, rows: npt.NDArray[np.generic]) -> LineTotals:
+        """Return the lines of these rows, by index or mask."""
+        return LineTotals(*(column[rows] for column in self))
 
 
 class LineRemoval(NamedTuple):
@@ -73,6 +97,9 @@ class LineRemoval(NamedTuple):
     cut_texts: pa.Array  # [cuts], large_string, the bytes that went, with their line feed
     characters_removed: npt.NDArray[np.int64]  # [documents], code points, line feeds included
     characters_left: npt.NDArray[np.int64]  # [documents]
+    lines: LineHashes  # of the texts as they were
+    places: npt.NDArray[np.int64]  # [lines], row of each line in the frequent lines, -1 for none
+    verdicts: npt.NDArray[np.uint8]  # [lines], index into patterns.VERDICTS
 
 
 def line_hashes(texts: Texts, settings: LineDedupSettings, scopes: Ids | None = None) -> LineHashes:
@@ -103,22 +130,51 @@ def _line_hashes(
     buffers: TextBuffers, settings: LineDedupSettings, scopes: Ids | None
 ) -> LineHashes:
     rules = settings.normalization
-    table = character_table(rules)
+    folded = character_table(rules)
+    plain = folded
+    pattern = settings.rule == "pattern"
+    if pattern:  # digits are folded in lines of words only
+        plain = character_table(rules.model_copy(update={"digits": "keep"}))
     doc_offsets, spans = _find_lines(buffers.data, buffers.offsets)
     hashes = _hash_lines(
         buffers.data,
         buffers.offsets,
         doc_offsets,
         spans,
-        *table[:5],
+        (folded, plain),
+        properties(),
         rules.whitespace == "collapse",
         settings.min_line_characters,
-        np.empty(scratch_bytes(buffers, table.growth), np.uint8),
+        np.empty(scratch_bytes(buffers, max(folded.growth, plain.growth)), np.uint8),
     )
+    if pattern:
+        hashes[_exempt(buffers, settings, doc_offsets)] = IGNORED
     if scopes is not None:
         scoped = within(hashes, np.repeat(scopes, np.diff(doc_offsets)))
         hashes = np.where(hashes == IGNORED, IGNORED, np.maximum(scoped, np.uint64(1)))
     return LineHashes(hashes, doc_offsets, spans)
+
+
+def _exempt(
+    buffers: TextBuffers, settings: LineDedupSettings, doc_offsets: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Lines of code and formulas, and all lines of documents on their paths -> bool [lines]."""
+    found = structure(from_buffers(buffers.offsets, buffers.data))
+    other = document_paths(found, settings.paths) != PROSE_PATH
+    return np.repeat(other, np.diff(doc_offsets)) | (found.kinds == CODE) | (found.kinds == FORMULA)
+
+
+def host_keys(urls: pa.Array, doc64: Ids) -> Ids:
+    """Key of the host of each URL -> uint64 [n]; a URL without a host is a host of its own."""
+    found = pc.extract_regex(
+        urls.cast(pa.string()),
+        r"^[A-Za-z][A-Za-z0-9+.\-]*://(?:[^/?#@]*@)?(?:[wW]{3}\.)?(?P<host>[^/?#:]+)",
+    )
+    hosts = pc.utf8_lower(pc.struct_field(found, "host"))
+    buffers = text_buffers(hosts.fill_null(""))
+    keys = hash_spans(buffers.data, buffers.offsets[:-1], buffers.offsets[1:], SEEDS[0])
+    unknown = pc.is_null(hosts).to_numpy(zero_copy_only=False)
+    return np.where(unknown, mix64(doc64.astype(np.uint64)), keys)
 
 
 def assign_buckets(id_hashes: Ids, documents: int, bucket_documents: int) -> npt.NDArray[np.int64]:
@@ -131,79 +187,112 @@ def assign_buckets(id_hashes: Ids, documents: int, bucket_documents: int) -> npt
     return (mix64(id_hashes) % np.uint64(buckets)).astype(np.int64)
 
 
-def count_lines(lines: LineHashes, doc64: Ids, settings: LineDedupSettings) -> LineCounts:
-    """How often each line occurs, IGNORED ones left out.
+def count_lines(
+    lines: LineHashes, doc64: Ids, settings: LineDedupSettings, hosts: Ids | None = None
+) -> LineCounts:
+    """Count each line by host; IGNORED lines are left out.
 
     Args:
         doc64: [documents] identifiers of the documents of `lines`.
+        hosts: [documents] keys of their hosts; None: one host.
     """
-    documents = np.repeat(doc64.astype(np.uint64), np.diff(lines.doc_offsets))
-    counted = lines.hashes != IGNORED
-    sizes = (lines.spans[:, 1] - lines.spans[:, 0])[counted].astype(np.uint64)
-    hashes, owners, sizes = sort_with(lines.hashes[counted], documents[counted], sizes)
-    starts = run_starts(hashes)
-    if not len(starts):
+    of_line = np.repeat(np.arange(len(doc64)), np.diff(lines.doc_offsets))
+    counted = np.flatnonzero(lines.hashes != IGNORED)
+    hashes, owners, rows = sort_with(
+        lines.hashes[counted], doc64.astype(np.uint64)[of_line[counted]], counted.astype(np.uint64)
+    )
+    if not len(hashes):
         return merge_counts([])
-    counts = run_lengths(starts, len(hashes))
-    if settings.count_per_document:
-        new = np.ones(len(hashes), np.int64)
-        new[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
-        counts = np.add.reduceat(new, starts)
-    held = np.add.reduceat(sizes.astype(np.int64), starts)
-    return LineCounts(hashes[starts], counts, owners[starts], held)
+    sizes = lines.spans[:, 1] - lines.spans[:, 0]
+    edge = patterns.at_edge(lines.hashes, lines.spans, lines.doc_offsets, settings.pattern.zone())
+    new = np.ones(len(hashes), bool)
+    new[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
+    starts = np.flatnonzero(new)
+    places = rows.astype(np.int64)
+    appearances = np.add.reduceat(np.ones(len(hashes), np.int64), starts)
+    once = settings.rule == "pattern" or settings.count_per_document
+    by_document = LineCounts(
+        hashes[starts],
+        np.zeros(len(starts), np.uint64) if hosts is None else hosts[of_line[places[starts]]],
+        np.ones(len(starts), np.int64) if once else appearances,
+        np.maximum.reduceat(edge[places].astype(np.int64), starts),
+        owners[starts],
+        np.add.reduceat(sizes[places], starts),
+    )
+    return merge_counts([by_document])
 
 
 def merge_counts(parts: Sequence[LineCounts]) -> LineCounts:
-    """Sum of counts of disjoint sets of documents, in whatever order."""
-    if not parts:
-        none = np.zeros(0, np.uint64)
-        return LineCounts(none, np.zeros(0, np.int64), none, np.zeros(0, np.int64))
-    places = np.arange(sum(len(part.hashes) for part in parts), dtype=np.uint64)
-    hashes, rows = sort_pairs(np.concatenate([part.hashes for part in parts]), places)
-    starts = run_starts(hashes)
-    if not len(starts):
-        return merge_counts([])
-    counts = np.concatenate([part.counts for part in parts])[rows]
-    first = np.concatenate([part.first for part in parts])[rows]
-    held = np.concatenate([part.bytes for part in parts])[rows]
+    """Return the sum of counts of disjoint sets of documents, in whatever order."""
+    none, nothing = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    if not sum(len(part.hashes) for part in parts):
+        return LineCounts(none, none, nothing, nothing, none, nothing)
+    joined = LineCounts(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    hashes, hosts, order = sort_with(
+        joined.hashes, joined.hosts, np.arange(len(joined.hashes), dtype=np.uint64)
+    )
+    rows = order.astype(np.int64)
+    new = np.ones(len(hashes), bool)
+    new[1:] = (hashes[1:] != hashes[:-1]) | (hosts[1:] != hosts[:-1])
+    starts = np.flatnonzero(new)
     return LineCounts(
         hashes[starts],
-        np.add.reduceat(counts, starts),
-        np.minimum.reduceat(first, starts),
-        np.add.reduceat(held, starts),
+        hosts[starts],
+        np.add.reduceat(joined.counts[rows], starts),
+        np.add.reduceat(joined.edges[rows], starts),
+        np.minimum.reduceat(joined.first[rows], starts),
+        np.add.reduceat(joined.bytes[rows], starts),
     )
 
 
-def add_known(counts: LineCounts, hashes: Ids, known: npt.NDArray[np.int64]) -> LineCounts:
-    """Counts with those of an earlier run added to the lines that are in both.
+def total_lines(counts: LineCounts) -> LineTotals:
+    """Return counts over all hosts."""
+    starts = run_starts(counts.hashes)
+    if not len(starts):
+        nothing = np.zeros(0, np.int64)
+        return LineTotals(counts.hashes, nothing, nothing, nothing, counts.first, nothing)
+    return LineTotals(
+        counts.hashes[starts],
+        np.add.reduceat(counts.counts, starts),
+        run_lengths(starts, len(counts.hashes)),
+        np.add.reduceat(counts.edges, starts),
+        np.minimum.reduceat(counts.first, starts),
+        np.add.reduceat(counts.bytes, starts),
+    )
+
+
+def add_known(totals: LineTotals, hashes: Ids, known: npt.NDArray[np.int64]) -> LineTotals:
+    """Return the totals with the counts of an earlier run added to the lines that are in both.
 
     Args:
         hashes, known: [lines of the earlier run], each line once, in any order.
     """
-    places = np.searchsorted(counts.hashes, hashes)
-    found = np.flatnonzero(places < len(counts.hashes))
-    found = found[counts.hashes[places[found]] == hashes[found]]
-    total, first = counts.counts.copy(), counts.first.copy()
-    total[places[found]] += known[found]
+    places = np.searchsorted(totals.hashes, hashes)
+    found = np.flatnonzero(places < len(totals.hashes))
+    found = found[totals.hashes[places[found]] == hashes[found]]
+    counts, first = totals.counts.copy(), totals.first.copy()
+    counts[places[found]] += known[found]
     first[places[found]] = NOBODY
-    return counts._replace(counts=total, first=first)
+    return totals._replace(counts=counts, first=first)
 
 
-def frequent_lines(counts: LineCounts, settings: LineDedupSettings) -> FrequentLines:
-    """The lines seen more than `max_occurrences` times."""
-    frequent = counts.counts > settings.max_occurrences
-    return FrequentLines(counts.hashes[frequent], counts.first[frequent])
+def frequent_lines(totals: LineTotals, settings: LineDedupSettings) -> LineTotals:
+    """Return the lines seen more than `max_occurrences` times, on `min_hosts` hosts or more."""
+    frequent = totals.counts > settings.max_occurrences
+    if settings.rule == "pattern":
+        frequent &= totals.hosts >= settings.min_hosts
+    return totals.take(frequent)
 
 
 def remove_lines(
     texts: Texts,
     doc64: Ids,
-    frequent: FrequentLines,
+    frequent: LineTotals,
     settings: LineDedupSettings,
     scopes: Ids | None = None,
     buckets: npt.NDArray[np.int64] | None = None,
 ) -> LineRemoval:
-    """Cut the frequent lines out of documents.
+    """Cut frequent lines out of documents, under `pattern` those whose place allows it.
 
     Args:
         texts, doc64: [documents].
@@ -216,7 +305,15 @@ def remove_lines(
     if buckets is not None:
         of_lines = np.repeat(buckets, np.diff(lines.doc_offsets))
         lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
-    lost = _is_frequent(lines, doc64, frequent, settings.keep_first)
+    places = _places(lines, frequent)
+    spared = _spared(lines, doc64, frequent, places) if settings.keep_first else None
+    if settings.rule == "pattern":
+        found = patterns.decide(buffers, lines, places, frequent, settings.pattern)
+    else:
+        found = np.where(places >= 0, patterns.FREQUENT, patterns.NONE).astype(np.uint8)
+    if spared is not None:
+        found[spared] = patterns.FIRST
+    lost = patterns.CUTS[found]
     out, out_offsets, cuts, cut_rows, removed, left = _cut_lines(
         buffers.data, buffers.offsets, lines.doc_offsets, lines.spans, lost
     )
@@ -228,6 +325,9 @@ def remove_lines(
         from_buffers(cut_offsets, cut_data),
         removed,
         left,
+        lines,
+        places,
+        found,
     )
 
 
@@ -245,23 +345,26 @@ def verdicts(removal: LineRemoval, settings: LineDedupSettings) -> Verdicts:
     )
 
 
-def _is_frequent(
-    lines: LineHashes, doc64: Ids, frequent: FrequentLines, keep_first: bool
-) -> npt.NDArray[np.bool_]:
-    lost = np.zeros(len(lines.hashes), bool)
+def _places(lines: LineHashes, frequent: LineTotals) -> npt.NDArray[np.int64]:
+    """Row of every line in the frequent lines -> int64 [lines], -1 where it is none of them."""
     if not len(frequent.hashes):
-        return lost
+        return np.full(len(lines.hashes), -1, np.int64)
     places = np.searchsorted(frequent.hashes, lines.hashes)
     places[places == len(frequent.hashes)] = 0
-    lost = (frequent.hashes[places] == lines.hashes) & (lines.hashes != IGNORED)
-    if not keep_first:
-        return lost
+    found = (frequent.hashes[places] == lines.hashes) & (lines.hashes != IGNORED)
+    return np.where(found, places, -1)
+
+
+def _spared(
+    lines: LineHashes, doc64: Ids, frequent: LineTotals, places: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Index of the first occurrence of each frequent line in the first document that has it."""
+    if not len(frequent.hashes):
+        return np.zeros(0, np.int64)
     owners = np.repeat(doc64.astype(np.uint64), np.diff(lines.doc_offsets))
-    spared = np.flatnonzero(lost & (frequent.first[places] == owners))
-    # One document keeps the line, and there only its first occurrence stays.
-    hashes, positions = sort_pairs(lines.hashes[spared], spared.astype(np.uint64))
-    lost[positions[run_starts(hashes)].astype(np.int64)] = False
-    return lost
+    own = np.flatnonzero((places >= 0) & (frequent.first[places] == owners))
+    hashes, positions = sort_pairs(lines.hashes[own], own.astype(np.uint64))
+    return positions[run_starts(hashes)].astype(np.int64)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -308,35 +411,43 @@ def _dense_letters(data, text_offsets, properties):  # type: ignore[no-untyped-d
 
 
 @numba.njit(cache=True, nogil=True)
+def _mostly_words(data, start, end, properties):  # type: ignore[no-untyped-def]
+    """Whether three quarters of the visible characters are letters, and there are several."""
+    letters = 0
+    others = 0
+    i = start
+    while i < end:
+        c, size = code_point(data, i)
+        held = properties[c]
+        if held & ALPHA:
+            letters += _DENSE if is_dense(held) else 1
+        elif not held & SPACE:
+            others += 1
+        i += size
+    return letters >= _FEWEST_LETTERS and letters >= _LETTERS_PER_OTHER * others
+
+
+@numba.njit(cache=True, nogil=True)
 def _hash_lines(  # type: ignore[no-untyped-def]
-    data,
-    text_offsets,
-    doc_offsets,
-    spans,
-    kind,
-    ascii_map,
-    entry,
-    offsets,
-    replacements,
-    collapse,
-    min_characters,
-    scratch,
+    data, text_offsets, doc_offsets, spans, tables, properties, collapse, min_characters, scratch
 ):
+    folded, plain = tables
     hashes = np.zeros(len(spans), np.uint64)
     for d in range(len(text_offsets) - 1):
         base = text_offsets[d]
         for line in range(doc_offsets[d], doc_offsets[d + 1]):
             start = base + spans[line, 0]
             end = base + spans[line, 1]
+            table = folded if _mostly_words(data, start, end, properties) else plain
             size = write_normalized(
                 data,
                 start,
                 end,
-                kind,
-                ascii_map,
-                entry,
-                offsets,
-                replacements,
+                table.kind,
+                table.ascii,
+                table.entry,
+                table.offsets,
+                table.data,
                 collapse,
                 scratch,
             )

@@ -10,6 +10,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from curation import resources
 from curation.config import Settings, built_in_settings, read_yaml
+from curation.dedup.patterns import Limits, Zone
+from curation.paths import PathSettings
 
 NORMALIZATIONS = "builtin:configs/lists/normalizations.yaml"
 
@@ -225,13 +227,78 @@ class DocumentDedupSettings(Settings):
     index: IndexSettings
 
 
+class ZoneSettings(Settings):
+    """How many lines count as near an edge: a number, or a share of all lines if that is more."""
+
+    lines: int = Field(ge=1)
+    share: float = Field(ge=0, le=0.5)
+
+
+class PatternSettings(Settings):
+    """Where a frequent line is cut under the rule `pattern`; see curation.dedup.patterns."""
+
+    top: ZoneSettings = Field(description="lines near the beginning of a document")
+    bottom: ZoneSettings = Field(description="lines near the end")
+    edge_share: float = Field(
+        ge=0,
+        le=1,
+        description="a line is boilerplate at an edge if it lies near an edge in this "
+        "share of its documents or more",
+    )
+    site_share: float = Field(
+        ge=0,
+        le=1,
+        description="a short line right above kept text is its heading, unless it lies "
+        "near an edge in this share of its documents or more, and on few hosts",
+    )
+    heading_hosts: int = Field(
+        ge=1, description="hosts from which on such a line is a heading all the same"
+    )
+    heading_characters: int = Field(
+        ge=1,
+        description="characters of the longest heading; letters of Han and kana count thrice",
+    )
+    sentence_characters: int = Field(
+        ge=1, description="characters of the shortest sentence that is cut inside kept text"
+    )
+    sentence_documents: int = Field(
+        ge=1, description="documents that have such a sentence, at least"
+    )
+
+    def zone(self) -> Zone:
+        """Return the zones near the edges as kernels take them."""
+        return Zone(self.top.lines, self.bottom.lines, self.top.share, self.bottom.share)
+
+    def limits(self) -> Limits:
+        """Return the other settings as kernels take them."""
+        return Limits(*(getattr(self, name) for name in Limits._fields))
+
+
 class LineDedupSettings(Settings):
+    rule: Literal["pattern", "published"] = Field(
+        description="pattern: a line counts once per document and is cut where it is boilerplate "
+        "(curation.dedup.patterns); code and formulas stay. published: every line seen more than "
+        "`max_occurrences` times is cut, as the Llama 3 report describes it"
+    )
     normalization: Normalization
-    max_occurrences: int = Field(ge=1, description="Lines seen more often than this are removed")
+    max_occurrences: int = Field(
+        ge=1,
+        description="Lines seen more often than this are frequent: in documents under `pattern`, "
+        "in appearances under `published`",
+    )
+    min_hosts: int = Field(
+        ge=1,
+        description="Hosts on which a frequent line must occur. Documents without URL are "
+        "a host each. Only under `pattern`",
+    )
+    pattern: PatternSettings
+    paths: PathSettings = Field(
+        description="documents that are code or mathematics as a whole lose no line under `pattern`"
+    )
     bucket_documents: int = Field(ge=1, description="Documents whose lines are counted together")
     per_language: bool = Field(description="Count the lines of each language apart")
     count_per_document: bool = Field(
-        description="Count a line once per document, however often it stands there"
+        description="Under `published`, count a line once per document. `pattern` always does"
     )
     keep_first: bool = Field(
         description="Keep the line in the first document that has it; otherwise all copies go"

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from curation.classify.classifier import quality_of
 from curation.errors import ConfigError
 from curation.filters import blocklists, pii
-from curation.filters.content import content_signals
+from curation.filters.content import look_at
 from curation.filters.edits import Edited, edit
 from curation.filters.hosts import count_hosts
-from curation.filters.rules import RuleBook
+from curation.filters.rules import Judgement, RuleBook
 from curation.filters.settings import FilterSettings as FilterSettings
 from curation.filters.signals import Meter
 from curation.filters.signals import measure as measure
+from curation.paths import PATHS
 from curation.schema import EDITS, Verdicts
 
 #: What documents without a language are counted as.
@@ -39,7 +41,9 @@ class FilterResult:
     edits: pa.RecordBatch  # schema.EDITS
     pii_counts: dict[str, int]  # personal data found in kept documents, by kind
     pii_hosts: pa.RecordBatch  # hosts.HOSTS: of all documents, kept or not
-    languages_without_settings: dict[str, int] = field(default_factory=dict)  # documents
+    languages_without_settings: dict[str, int]  # documents
+    paths: pa.Array  # string: prose, code or mathematics
+    overruled: pa.Array | None  # string: the rule that quality overruled; None: no rule can be
 
 
 class Filter:
@@ -57,14 +61,22 @@ class Filter:
         self._blocked = blocklists.load(settings.blocklists)
 
     def apply(self, batch: pa.RecordBatch) -> FilterResult:
-        """Filter documents with columns `id`, `url`, `text` and, if known, `language`."""
-        languages = batch.column("language") if "language" in batch.schema.names else None
+        """Filter documents with columns `id`, `url`, `text` and, if known, `language`, `quality`."""
+        settings = self._settings
+        names = batch.schema.names
+        languages = batch.column("language") if "language" in names else None
         verdicts = _blocked_verdicts(self._blocked.check(batch.column("url")))
-        edited = self._edit(batch.column("text"))
-        signals = self._meter.measure(edited.texts, languages)
-        verdicts = verdicts.otherwise(self._rules.decide(signals, languages))
-        texts, counts = pii.redact(edited.texts, self._settings.pii)
-        verdicts = verdicts.otherwise(pii.decide(counts, self._settings.pii))
+        found = look_at(batch.column("text"), settings.paths) if settings.paths else None
+        edited = edit(batch.column("text"), self._meter, settings.edits, found)
+        if found is None or len(edited.rows):
+            found = look_at(edited.texts, settings.paths)
+        signals = self._meter.measured(edited.texts, found, languages, paths=settings.paths)
+        quality = batch.column("quality") if "quality" in names else None
+        judged, signals = self._judge(signals, languages, quality, edited.texts)
+        overruled = pc.if_else(verdicts.kept, judged.overruled, None)
+        verdicts = verdicts.otherwise(judged.verdicts)
+        texts, counts = pii.redact(edited.texts, settings.pii)
+        verdicts = verdicts.otherwise(pii.decide(counts, settings.pii))
         kept = verdicts.kept.to_numpy(zero_copy_only=False)
         labels = Counter([] if languages is None else languages.to_pylist())
         return FilterResult(
@@ -72,20 +84,40 @@ class Filter:
             signals,
             verdicts,
             _edits(batch.column("id"), edited),
-            {kind: int(found[kept].sum()) for kind, found in counts.items()},
+            {kind: int(items[kept].sum()) for kind, items in counts.items()},
             count_hosts(batch.column("url"), np.sum([*counts.values()], axis=0)),
             {n or NO_LANGUAGE: labels[n] for n in self._rules.without_settings(labels)},
+            pa.array(np.array(PATHS, object)[found.paths], pa.string()),
+            overruled if settings.overrule is not None else None,
         )
 
-    def _edit(self, texts: pa.Array) -> Edited:
-        """Cut lines, but not out of documents that look like an exempt kind."""
-        skip: npt.NDArray[np.bool_] | None = None
-        if self._settings.exemptions:
-            found = content_signals(texts)
-            skip = np.zeros(len(texts), bool)
-            for kind in self._settings.exemptions.values():
-                skip |= found[kind.signal] >= kind.min
-        return edit(texts, self._meter, self._settings.edits, skip)
+    def _judge(
+        self,
+        signals: pa.StructArray,
+        languages: pa.Array | None,
+        quality: pa.Array | None,
+        texts: pa.Array,
+    ) -> tuple[Judgement, pa.StructArray]:
+        """Apply the rules; score the documents that fail one where no column has their quality."""
+        if quality is not None:
+            signals = _with_quality(signals, quality.cast(pa.float64()))
+        judged = self._rules.judge(signals, languages)
+        if self._settings.overrule is None or quality is not None:
+            return judged, signals
+        failed = np.flatnonzero(~judged.verdicts.kept.to_numpy(zero_copy_only=False))
+        if not len(failed):
+            return judged, signals
+        scores = np.full(len(texts), np.nan)
+        scores[failed] = quality_of(texts.take(pa.array(failed)), self._settings.overrule.model)
+        signals = _with_quality(signals, pa.array(scores))
+        return self._rules.judge(signals, languages), signals
+
+
+def _with_quality(signals: pa.StructArray, quality: pa.Array) -> pa.StructArray:
+    at = signals.type.get_field_index("quality")
+    columns = signals.flatten()
+    columns[at] = pc.fill_null(quality, np.nan)
+    return pa.StructArray.from_arrays(columns, fields=list(signals.type))
 
 
 def _blocked_verdicts(reasons: pa.Array) -> Verdicts:

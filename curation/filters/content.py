@@ -1,158 +1,265 @@
-"""A cheap test of whether a text is program code or mathematics, which fail rules for prose."""
+"""Measurements of code and formulas, and the prose that is left when both are taken out.
+
+Rules for prose judge a page without the listings and formulas on it, and code and mathematics have
+rules of their own. Where a document's share of code or its marks of mathematics reach the settings
+of `paths`, all of it is code or mathematics.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import regex
 
-from curation.arrow import Texts
+from curation.arrow import Texts, from_buffers
 from curation.filters.names import CONTENT
-from curation.filters.scratch import allocate
+from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, PathSettings, document_paths
 from curation.text import characters as ch
-from curation.text.ascii import ALNUM as _ALNUM
-from curation.text.ascii import byte_set
 from curation.text.buffers import read_only
-from curation.text.lines import characters, feed_lines, strip_left, strip_right
+from curation.text.characters import properties
+from curation.text.structure import BLANK, CODE, FORMULA, Structure, structure
 from curation.text.words import code_point
 
-_MATH = ch.MATH
-_SEMICOLON, _OPEN, _CLOSE, _PAREN, _COLON = 0x3B, 0x7B, 0x7D, 0x29, 0x3A
-_COMMA, _EQUALS, _PAREN_OPEN = 0x2C, 0x3D, 0x28
-_BACKSLASH, _DOLLAR, _CARET, _UNDERSCORE, _BRACKET = 0x5C, 0x24, 0x5E, 0x5F, 0x5B
-_HASH, _SLASH, _STAR = 0x23, 0x2F, 0x2A
-_CODE_MARKS = byte_set("([=_")
-_MATH_MARKS = byte_set("^$=\\")
-_MATH_MARKS[[0xE2, 0xF0]] = True  # lead bytes of mathematical symbols
-#: What stands before and behind the `^` of a power, letters and digits aside.
-_BASES = byte_set(")]}|'")
-_POWERS = byte_set("{([-+*\\")
-#: Blocks of arrows, which lead to other pages more often than to conclusions.
-_ARROWS = ((0x2190, 0x2200), (0x27F0, 0x2800), (0x2900, 0x2980), (0x2B00, 0x2C00))
-#: Marks that a text needs to be mathematics at all.
-_FEWEST = 2
-#: Code marks that a line needs to count as code; each is a bracket pair, operator or indentation.
-_MARKS = 2
+_LINE_FEED, _BACKSLASH, _DOLLAR = 0x0A, 0x5C, 0x24
+_OPEN, _CLOSE = 0x7B, 0x7D
+_ALPHA, _NUMBER, _SPACE = ch.ALPHA, ch.NUMBER, ch.SPACE
+
+#: Alphanumeric runs of this many characters are data (hashes, base64), not names.
+_DATA_RUN = 40
+#: Bytes after which a formula that does not end counts as broken.
+_LONGEST_FORMULA = 4000
+#: How much of a source file is searched for the marks of generated files and licences.
+_HEAD = 2000
+
+_GENERATED = regex.compile(
+    r"(?i)(?:auto(?:matically)?[ -]?generated|generated (?:by|from)|do not (?:edit|modify)|@generated)"
+)
+_LICENCE = regex.compile(r"(?i)licen[sc]e|copyright|all rights reserved|spdx-")
+_COMMENT = regex.compile(r"[ \t]*(?:#|//|/\*|\*|--|;|%|<!--|\"\"\"|'''|rem\b|$)", regex.I)
 
 
-@numba.njit(cache=True, nogil=True)
-def _looks_like_code(data, raw, start, end):  # type: ignore[no-untyped-def]
-    """Whether the stripped line data[start:end], whose indentation begins at `raw`, is code.
+class Content(NamedTuple):
+    """Structure of a batch, and what follows from it."""
 
-    It ends as statements end, or shows two of: indentation, a call or index directly behind a
-    name, an assignment, a name with an inner underscore, an arrow or a comment sign.
+    structure: Structure
+    paths: npt.NDArray[np.uint8]  # [texts], index into curation.paths.PATHS
+    signals: npt.NDArray[np.float64]  # [texts, len(CONTENT)]
+
+
+def look_at(texts: Texts, settings: PathSettings | None) -> Content:
+    """Find code and formulas in every text and measure them; without `settings` all is prose.
+
+    What concerns code alone is NaN off the path of code, and what concerns formulas off that of
+    mathematics.
     """
-    last = data[end - 1]
-    if last in (_SEMICOLON, _OPEN, _CLOSE):
-        return True
-    before = data[end - 2] if end - start > 1 else np.uint8(0)
-    if last == _COLON and before == _PAREN:
-        return True
-    marks = np.int64(start - raw >= 2 or (start > raw and data[raw] == 9))
-    first = data[start]
-    second = data[start + 1] if start + 1 < end else np.uint8(0)
-    if first == _SLASH and second in (_SLASH, _STAR):
-        return True
-    marks += first == _HASH and second != _HASH
-    call = 0
-    assigned = 0
-    joined = 0
-    for i in range(start + 1, end - 1):
-        b = data[i]
-        if not _CODE_MARKS[b]:
-            continue
-        name = data[i - 1] | 32
-        named = 97 <= name <= 122 or 48 <= data[i - 1] <= 57
-        if b in (_PAREN_OPEN, _BRACKET) and named:
-            call = 1
-        elif b == _EQUALS:
-            assigned = 1
-        elif b == _UNDERSCORE and named:
-            joined = 1
-    return marks + call + assigned + joined >= _MARKS
-
-
-@numba.njit(inline="always")
-def _equation(data, begin, i):  # type: ignore[no-untyped-def]
-    """Whether a digit or a closing bracket stands before the `=` at i, a space aside."""
-    k = i - 1
-    if k > begin and data[k] == 32:
-        k -= 1
-    return k >= begin and (48 <= data[k] <= 57 or data[k] == _PAREN)
-
-
-@numba.njit(inline="always")
-def _power(data, begin, end, i):  # type: ignore[no-untyped-def]
-    """Whether the `^` at i stands between a base and an exponent, and is no face (`^^`)."""
-    if i == begin or i + 1 >= end:
-        return False
-    a = data[i - 1]
-    b = data[i + 1]
-    return (_ALNUM[a] or _BASES[a] or a >= 0x80) and (_ALNUM[b] or _POWERS[b] or b >= 0x80)
-
-
-@numba.njit(inline="always")
-def _symbol(c, properties):  # type: ignore[no-untyped-def]
-    """Whether a code point outside ASCII is a mathematical symbol other than an arrow."""
-    if not properties[c] & _MATH:
-        return False
-    for first, end in _ARROWS:  # noqa: SIM110
-        if first <= c < end:
-            return False
-    return True
-
-
-@numba.njit(cache=True, nogil=True)
-def measure_content(data, begin, end, properties, n_lines, lines, text_chars, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:2]: share of non-blank lines that look like code, and mathematical marks per
-    character (TeX commands, `$` but of prices, `^` of powers, `=` behind a number, mathematical
-    symbols outside ASCII but arrows; a single mark is none). NaN in a blank text."""
-    filled = 0
-    code = 0
-    for k in range(n_lines):
-        a = strip_left(data, lines.starts[k], lines.ends[k], properties)
-        if a == lines.ends[k]:
-            continue
-        b = strip_right(data, a, lines.ends[k], properties)
-        filled += 1
-        code += _looks_like_code(data, lines.starts[k], a, b)
-    marks = 0
-    for i in range(begin, end):
-        b = data[i]
-        if not _MATH_MARKS[b]:
-            continue
-        if b < 0x80:
-            if b == _CARET:
-                marks += _power(data, begin, end, i)
-            elif b == _DOLLAR:  # a price goes on with a digit
-                marks += not (i + 1 < end and 48 <= data[i + 1] <= 57)
-            elif b == _EQUALS:
-                marks += _equation(data, begin, i)
-            elif b == _BACKSLASH and i + 1 < end:
-                letter = data[i + 1] | 32
-                marks += 97 <= letter <= 122
-        elif b == 0xE2 or b == 0xF0:
-            marks += _symbol(code_point(data, i)[0], properties)
-    if marks < _FEWEST:
-        marks = 0
-    out[0] = code / filled if filled else np.nan
-    out[1] = marks / text_chars if text_chars else np.nan
-
-
-@numba.njit(cache=True, nogil=True)
-def _measure_batch(data, offsets, properties, lines, out):  # type: ignore[no-untyped-def]
-    for d in range(len(offsets) - 1):
-        begin = offsets[d]
-        end = offsets[d + 1]
-        n_lines = feed_lines(data, begin, end, lines.starts, lines.ends)
-        chars = characters(data, begin, end)
-        measure_content(data, begin, end, properties, n_lines, lines, chars, out[d])
-
-
-def content_signals(texts: Texts) -> dict[str, npt.NDArray[np.float64]]:
-    """`names.CONTENT` of every text, where nothing else is to be measured: float64 [n] each."""
+    found = structure(texts)
     offsets, data = read_only(texts)
-    out = np.empty((len(offsets) - 1, len(CONTENT)), np.float64)
-    most = int(np.diff(offsets).max(initial=0))
-    _measure_batch(data, offsets, ch.properties(), allocate(most).lines, out)
-    return {name: out[:, k].copy() for k, name in enumerate(CONTENT)}
+    rows = len(offsets) - 1
+    paths = np.full(rows, PROSE_PATH, np.uint8)
+    if settings is not None:
+        paths = document_paths(found, settings)
+    out = np.full((rows, len(CONTENT)), np.nan)
+    out[:, 0] = found.code_share
+    out[:, 1] = found.math_ratio
+    _measure(data, offsets, found, paths, properties(), out)
+    for row in np.flatnonzero(paths == CODE_PATH):
+        text = data[offsets[row] : offsets[row + 1]].tobytes().decode()
+        out[row, _GENERATED_AT] = len(_GENERATED.findall(text[:_HEAD]))
+        out[row, _LICENCE_AT] = licence_share(text)
+    return Content(found, paths, out)
+
+
+_GENERATED_AT, _LICENCE_AT = CONTENT.index("code_generated"), CONTENT.index("code_licence_ratio")
+
+
+def content_signals(
+    texts: Texts, settings: PathSettings | None = None
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Return `names.CONTENT` of every text, where nothing else is to be measured."""
+    found = look_at(texts, settings).signals
+    return {name: found[:, k].copy() for k, name in enumerate(CONTENT)}
+
+
+def licence_share(source: str) -> float:
+    """Return the share of a source file in the comment at its head, if that states a licence."""
+    end = 0
+    for line in source.splitlines(keepends=True):
+        if not _COMMENT.match(line):
+            break
+        end += len(line)
+    return end / len(source) if _LICENCE.search(source, 0, end) else 0.0
+
+
+def has_blocks(found: Content) -> npt.NDArray[np.bool_]:
+    """Whether each document is prose with lines of code or formulas in it -> bool [texts]."""
+    kinds = found.structure.kinds
+    lines = np.concatenate([[0], np.cumsum((kinds == CODE) | (kinds == FORMULA))])
+    offsets = found.structure.doc_offsets
+    return (found.paths == PROSE_PATH) & (lines[offsets[1:]] > lines[offsets[:-1]])
+
+
+def prose_of(texts: Texts, found: Content, rows: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return the texts, those of `rows` without their lines of code and formulas: large_string."""
+    offsets, data = read_only(texts)
+    if not rows.any():
+        return from_buffers(offsets - offsets[0], data[offsets[0] : offsets[-1]])
+    return from_buffers(*_prose(data, offsets, found.structure, rows))
+
+
+@numba.njit(cache=True, nogil=True)
+def _prose(data, offsets, found, rows):  # type: ignore[no-untyped-def]
+    out = np.empty(offsets[-1] - offsets[0], np.uint8)
+    new_offsets = np.zeros(len(offsets), np.int64)
+    n = 0
+    for d in range(len(offsets) - 1):
+        if not rows[d]:
+            for i in range(offsets[d], offsets[d + 1]):
+                out[n] = data[i]
+                n += 1
+        else:
+            for k in range(found.doc_offsets[d], found.doc_offsets[d + 1]):
+                if found.kinds[k] == CODE or found.kinds[k] == FORMULA:
+                    continue
+                # with its line feed, which the last line lacks
+                for i in range(found.starts[k], min(found.ends[k] + 1, offsets[d + 1])):
+                    out[n] = data[i]
+                    n += 1
+        new_offsets[d + 1] = n
+    return new_offsets, out[:n]
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure_code(data, found, first, past, properties, row):  # type: ignore[no-untyped-def]
+    """Fill row[2:6]: letters, mean and longest line, data, over lines of code."""
+    lines = 0
+    visible = letters = dump = total = longest = 0
+    for k in range(first, past):
+        if found.kinds[k] != CODE and found.kinds[k] != FORMULA:
+            continue
+        lines += 1
+        size = run = digits = 0
+        i = found.starts[k]
+        while i < found.ends[k]:
+            c, step = code_point(data, i)
+            held = properties[c]
+            size += 1
+            visible += not held & _SPACE
+            letters += held & _ALPHA > 0
+            if held & (_ALPHA | _NUMBER):
+                run += 1
+                digits += held & _NUMBER > 0
+            else:
+                dump += run if run >= _DATA_RUN else digits
+                run = digits = 0
+            i += step
+        dump += run if run >= _DATA_RUN else digits
+        total += size
+        longest = max(longest, size)
+    if lines and visible:
+        row[2] = letters / visible
+        row[3] = total / lines
+        row[4] = longest
+        row[5] = dump / visible
+
+
+@numba.njit(cache=True, nogil=True)
+def _word_after(data, i, end, word):  # type: ignore[no-untyped-def]
+    """Whether data[i:] begins with the letters of `word`, and no letter follows."""
+    if i + len(word) > end:
+        return False
+    for k in range(len(word)):
+        if data[i + k] != word[k]:
+            return False
+    after = i + len(word)
+    return after == end or not 97 <= (data[after] | 32) <= 122
+
+
+_BEGIN, _END, _LEFT, _RIGHT = (np.frombuffer(w, np.uint8) for w in (b"begin", b"end", b"left", b"right"))
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
+    """Fill row[8]: share of formulas whose delimiters, braces or environments do not match."""
+    formulas = broken = 0
+    opened = 0  # 0: outside; else the closing byte: `$`, `)` or `]`
+    since = begin
+    braces = pairs = inner = outer = 0
+    i = begin
+    while i < end:
+        b = data[i]
+        blank = b == _LINE_FEED and i + 1 < end and data[i + 1] == _LINE_FEED
+        if opened and (blank or i - since > _LONGEST_FORMULA):
+            formulas += 1
+            broken += 1
+            opened = 0
+        closed = False
+        if b == _BACKSLASH and i + 1 < end:
+            c = data[i + 1]
+            i += 1
+            if not opened and c in (0x28, 0x5B):
+                opened, since = c + (1 if c == 0x28 else 2), i
+                braces = pairs = inner = 0
+            elif opened in (0x29, 0x5D) and c == opened:
+                closed = True
+            elif 97 <= c <= 122:
+                step = int(_word_after(data, i, end, _BEGIN)) - int(_word_after(data, i, end, _END))
+                if opened:
+                    inner += step
+                    pairs += int(_word_after(data, i, end, _LEFT))
+                    pairs -= int(_word_after(data, i, end, _RIGHT))
+                else:
+                    outer += step
+        elif b == _DOLLAR:
+            if i + 1 < end and data[i + 1] == _DOLLAR:
+                i += 1
+            if opened == _DOLLAR:
+                closed = True
+            elif not opened:
+                opened, since = _DOLLAR, i
+                braces = pairs = inner = 0
+        elif opened:
+            braces += int(b == _OPEN) - int(b == _CLOSE)
+        if closed:
+            formulas += 1
+            broken += braces != 0 or pairs != 0 or inner != 0
+            opened = 0
+        i += 1
+    formulas += (opened != 0) + abs(outer)
+    broken += (opened != 0) + abs(outer)
+    row[8] = broken / formulas if formulas else 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-untyped-def]
+    """Fill row[9]: share of digits among letters and digits."""
+    letters = digits = 0
+    i = begin
+    while i < end:
+        c, step = code_point(data, i)
+        letters += properties[c] & _ALPHA > 0
+        digits += properties[c] & _NUMBER > 0
+        i += step
+    if letters + digits:
+        row[9] = digits / (letters + digits)
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure(data, offsets, found, paths, properties, out):  # type: ignore[no-untyped-def]
+    for d in range(len(offsets) - 1):
+        first, past = found.doc_offsets[d], found.doc_offsets[d + 1]
+        filled = False
+        for k in range(first, past):
+            filled = filled or found.kinds[k] != BLANK
+        if not filled:
+            out[d, 0] = np.nan
+            out[d, 1] = np.nan
+            continue
+        if paths[d] == CODE_PATH:
+            _measure_code(data, found, first, past, properties, out[d])
+        if paths[d] == MATH_PATH:
+            _measure_formulas(data, offsets[d], offsets[d + 1], out[d])
+            _measure_numbers(data, offsets[d], offsets[d + 1], properties, out[d])

@@ -17,11 +17,14 @@ import pyarrow as pa
 
 from curation.arrow import Texts, from_buffers
 from curation.filters import c4, copies, dialects, line_ngrams, refinedweb, scratch
+from curation.filters.content import Content
 from curation.filters.settings import EditSettings
 from curation.filters.signals import Meter, load_tokens
+from curation.paths import PROSE_PATH
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.lines import BREAKING, all_lines, last_character, strip_left, strip_right
+from curation.text.structure import CODE, FORMULA
 from curation.text.words import code_point
 
 #: Reasons by code: C4's lines, RefinedWeb's, repeated n-grams, citation marks, copies.
@@ -49,17 +52,19 @@ def edit(
     texts: Texts,
     meter: Meter,
     settings: EditSettings,
-    exempt: npt.NDArray[np.bool_] | None = None,
+    found: Content | None = None,
 ) -> Edited:
-    """Cut what the settings say out of every text; `exempt` documents stay as they are."""
+    """Cut what the settings say out of every text.
+
+    Of `found`, lines of code and formulas stay, and documents that are code or mathematics as a
+    whole. None: everything is prose.
+    """
     offsets, data = read_only(texts)
-    rows = len(offsets) - 1
     most = int(np.diff(offsets).max(initial=0))
-    skip = np.zeros(rows, bool) if exempt is None else exempt
     cuts = _find_cuts(
         data,
         offsets,
-        skip,
+        _stays(found, len(offsets) - 1),
         meter.kit,
         (settings.c4, settings.refinedweb, settings.llama3),
         copies.copies(settings.copies),
@@ -88,6 +93,27 @@ def edit(
     )
 
 
+class _Stays(NamedTuple):
+    """What is not cut: documents, and lines that lie at `starts[doc_offsets[d]:doc_offsets[d + 1]]`."""
+
+    documents: npt.NDArray[np.bool_]
+    doc_offsets: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+
+def _stays(found: Content | None, rows: int) -> _Stays:
+    nothing = np.zeros(0, np.int64)
+    if found is None:
+        return _Stays(np.zeros(rows, bool), np.zeros(rows + 1, np.int64), nothing, nothing)
+    held = found.structure
+    lines = (held.kinds == CODE) | (held.kinds == FORMULA)
+    before = np.concatenate([[0], np.cumsum(lines)]).astype(np.int64)
+    return _Stays(
+        found.paths != PROSE_PATH, before[held.doc_offsets], held.starts[lines], held.ends[lines]
+    )
+
+
 @numba.njit(cache=True, nogil=True)
 def _judge(data, a, b, end, k, wanted, kit, buffer, coverage):  # type: ignore[no-untyped-def]
     """Code of the reason to cut the stripped line data[a:b], the k-th of a text that stops at
@@ -112,7 +138,7 @@ def _judge(data, a, b, end, k, wanted, kit, buffer, coverage):  # type: ignore[n
 
 @numba.njit(cache=True, nogil=True)
 def _find_cuts(  # type: ignore[no-untyped-def]
-    data, offsets, skip, kit, wanted, rule, space, copied, buffer, coverage, counts
+    data, offsets, stays, kit, wanted, rule, space, copied, buffer, coverage, counts
 ):
     """Cuts [n, 4], in order: document, first byte and end byte in `data`, reason code."""
     room = len(offsets)
@@ -124,8 +150,9 @@ def _find_cuts(  # type: ignore[no-untyped-def]
     n = 0
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
-        if skip[d] or begin == end:
+        if stays.documents[d] or begin == end:
             continue
+        block = stays.doc_offsets[d]  # the next line of code or formulas
         # all breaks of Unicode, as the signals of C4 and RefinedWeb read them
         lines = all_lines(data, begin, end, kit.properties, starts, ends)
         any_copied = rule.wanted and copies.find_copies(
@@ -149,13 +176,18 @@ def _find_cuts(  # type: ignore[no-untyped-def]
                 blank = True
                 k += 1
                 continue
-            if any_copied and copied[k]:
+            while block < stays.doc_offsets[d + 1] and stays.ends[block] < b:
+                block += 1
+            protected = block < stays.doc_offsets[d + 1] and stays.starts[block] <= a
+            if protected:
+                code = -1
+            elif any_copied and copied[k]:
                 code = _COPY
             else:
                 code = _judge(data, a, b, end, k, wanted, kit, buffer, coverage)
             if code < 0:
                 blank = False
-                if wanted[0] and kit.c4_limits.citations:
+                if wanted[0] and kit.c4_limits.citations and not protected:
                     n = _cut_citations(data, d, a, b, cuts, n)
                 k += 1
                 continue

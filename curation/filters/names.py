@@ -35,7 +35,22 @@ LLAMA3 = ("line_ngram_coverage",)
 DIRTY = ("dirty_word_count", "dirty_word_ratio")
 REFERENCE = ("kl_divergence", "outlier_token_ratio")
 PERPLEXITY = ("perplexity", "perplexity_percentile")
-CONTENT = ("code_line_ratio", "math_ratio")
+#: What code and mathematics are told by, and their own measurements (curation.filters.content).
+CONTENT = (
+    "code_share",
+    "math_ratio",
+    "code_alpha_ratio",
+    "code_mean_line_length",
+    "code_max_line_length",
+    "code_data_ratio",
+    "code_generated",
+    "code_licence_ratio",
+    "math_broken_formulas",
+    "math_number_ratio",
+)
+
+#: Not measured here: the model's score, where rules can be overruled by it.
+QUALITY = "quality"
 
 NAMES: tuple[str, ...] = (
     *(f"gopher_{name}" for name in GOPHER),
@@ -48,6 +63,7 @@ NAMES: tuple[str, ...] = (
     *REFERENCE,
     *PERPLEXITY,
     *CONTENT,
+    QUALITY,
 )
 
 

@@ -1,11 +1,21 @@
-"""How far a document's words lie from those of a reference corpus.
+"""How far a document lies from its language: divergences over tokens, calibrated by length.
 
-A reference is the unigram distribution of a language over its most frequent lower-case words, each
-held as the upper 32 bits of its hash, and the probability of meeting any other word. That last one
-is the Good-Turing estimate (words seen once / words) where the vocabulary is complete, plus the
-mass of the words cut off. The Kullback-Leibler divergence (document || reference) is taken over
-these words and one class for all others, so it is finite. The Llama 3 report names this measurement
-without numbers.
+A reference gives every word a probability, the product of the probabilities of its tokens in the
+128K vocabulary. Tokens that its corpus lacks share the Good-Turing estimate of unseen mass,
+divided by token length. Three Kullback-Leibler divergences (document || reference) follow:
+
+* words: cross entropy minus the entropy of the document's words. No word costs more than the bound,
+  a cost that 2 % of the running words of other texts exceed;
+* outliers: words beyond the bound against all others. A word counts once however often it occurs,
+  since names repeat and gibberish does not. Its share grows with the divergence and stands for it;
+* pairs: how much less adjacent words fit each other than in the language, by classes of words.
+
+Each falls or rises with length. The reference therefore has, by length, the median of each in texts
+that it was not counted on and their spread, the distance from median to 95th percentile. Excesses
+are in spreads above the median, at least 0. By the chain rule the divergence of adjacent words is
+that of the words plus that of the pairs given the words; `kl_divergence` is this sum of excesses,
+of words or outliers, whichever is larger, and of pairs. The Llama 3 report names the measurement
+without numbers; reading and calibration are ours.
 """
 
 from __future__ import annotations
@@ -13,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -21,172 +31,390 @@ import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as, save_arrays
 from curation.arrow import Texts
-from curation.errors import InputError
 from curation.filters.names import REFERENCE
-from curation.filters.scratch import DIGITS, allocate, classify, load_segments, number_tokens
-from curation.filters.tables import Table, build, lookup
+from curation.filters.scratch import allocate, classify, load_segments, number_tokens
 from curation.text import characters as ch
 from curation.text.buffers import read_only
-from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_WORD, describe, words
+from curation.text.words import (
+    HAS_ALPHA,
+    HAS_NUMBER,
+    IS_SINGLE,
+    IS_WORD,
+    PRIME,
+    SEED,
+    code_point,
+    finish,
+)
+from curation.tokenize.bpe import WORK, merge_piece
+from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
+from curation.tokenize.vocabulary import Tables, find_bytes
 
+VOCABULARY = "curation-128k"
+#: Steps per nat of costs (-log p) and of log ratios of pairs.
+SCALE, PAIR_SCALE = 10, 16
+#: Classes of words; class 0 is for words that neither the list of words nor an ending knows.
+CLASSES = 128
+#: Lengths in words at which a reference is calibrated, interpolated by their logarithm.
+LENGTHS = (50, 100, 200, 400, 800, 1600, 3200)
+#: Divergences that the signal is made of.
+PARTS = ("words", "outliers", "pairs")
+#: Bytes from which tokens count as equally long.
+LONGEST_TOKEN = 16
+
+_FEWEST = LENGTHS[0]
+_LOG_LENGTHS = np.log(np.array(LENGTHS))
+_LONGEST = 96  # bytes of a word that are tokenized
+_ROOM = _LONGEST + 8  # the last character may end behind
+_ENDING = 3  # characters
+_ENDING_SEED = np.uint64(0x452821E638D01377)
 _HALF = np.uint64(32)
-_SCALE = 1 << 20
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_CACHE_BITS = 16
+_CACHE_SLOTS = 1 << _CACHE_BITS
+_CACHE_MASK = np.uint64(_CACHE_SLOTS - 1)
+_TAG, _CLASS_AT = np.uint64(24), np.uint64(16)  # bits of a value, and of its cost
+_VALUE, _COST = np.uint64((1 << 24) - 1), np.uint64((1 << 16) - 1)
+_BLANK, _ZERO = 0x20, 0x30
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Word distribution of one language."""
+    """Distribution of one language; costs are -log p in steps of 1 / SCALE nat."""
 
     language: str
-    words: npt.NDArray[np.uint32]  # [k] upper halves of hashes, ascending
-    log_probabilities: npt.NDArray[np.float32]  # [k] natural logarithms
-    log_unknown: float  # of all other words together
-    tokens: int  # words it was trained on
+    tokens: npt.NDArray[np.uint32]  # [k] ids that the corpus has, ascending
+    costs: npt.NDArray[np.uint8]  # [k]
+    unseen: npt.NDArray[np.uint8]  # [LONGEST_TOKEN + 1] costs of all other tokens, by bytes
+    words: npt.NDArray[np.uint32]  # [w] upper halves of hashes of words and endings, ascending
+    classes: npt.NDArray[np.uint8]  # [w]
+    pairs: npt.NDArray[np.int8]  # [CLASSES, CLASSES] log ratio to chance in 1 / PAIR_SCALE nat
+    bound: int  # cost beyond which a word is an outlier
+    curve: npt.NDArray[np.float32]  # [LENGTHS, PARTS, 2] median and spread
+    trained: int  # words that it was counted on
 
     def save(self, path: Path) -> None:
         """Write an .npz file; the same reference gives the same bytes."""
+        held = np.zeros(int(self.tokens[-1]) + 1 if len(self.tokens) else 0, bool)
+        held[self.tokens] = True
         arrays: dict[str, npt.NDArray[Any]] = {
+            "tokens": np.packbits(held),
+            "costs": self.costs,
+            "unseen": self.unseen,
             "words": self.words,
-            "log_probabilities": self.log_probabilities.astype(np.float16),
-            "header": np.array([self.log_unknown, self.tokens], np.float64),
+            "classes": self.classes,
+            "pairs": self.pairs,
+            "curve": self.curve,
+            "header": np.array([self.bound, self.trained], np.int64),
         }
         save_arrays(path, arrays)
 
 
 def load_reference(path: str | Path, language: str) -> Reference:
-    """Read an .npz file; raises ConfigError if it is absent or holds something else."""
+    """Read an .npz file; raises ConfigError if it is absent or something else."""
     with read_as(path, "a reference distribution"):
         held = read_arrays(path)
-        header = held["header"]
+        bound, trained = held["header"].tolist()
         return Reference(
             language,
+            np.flatnonzero(np.unpackbits(held["tokens"])).astype(np.uint32),
+            held["costs"].astype(np.uint8),
+            held["unseen"].astype(np.uint8),
             held["words"].astype(np.uint32),
-            held["log_probabilities"].astype(np.float32),
-            float(header[0]),
-            int(header[1]),
+            held["classes"].astype(np.uint8),
+            held["pairs"].astype(np.int8).reshape(CLASSES, CLASSES),
+            int(bound),
+            held["curve"].astype(np.float32).reshape(len(LENGTHS), len(PARTS), 2),
+            int(trained),
         )
 
 
-@numba.njit(cache=True, nogil=True)
-def _hash_words(data, starts, ends, properties, lower):  # type: ignore[no-untyped-def]
-    out = np.empty(len(starts), np.uint64)
-    for i in range(len(starts)):
-        _, flags, _, low = describe(data, starts[i], ends[i], properties, lower)
-        out[i] = DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else low
-    return out
+class References(NamedTuple):
+    """All references in the form kernels take, with a cache of recent words.
 
-
-class WordCounts:
-    """Words of a corpus, counted batch by batch."""
-
-    def __init__(self) -> None:
-        self._keys = np.zeros(0, np.uint32)
-        self._counts = np.zeros(0, np.int64)
-
-    def add(self, texts: Texts) -> None:
-        """Count the words of a batch."""
-        spans = words(texts)
-        _, data = read_only(texts)
-        hashes = _hash_words(data, spans.starts, spans.ends, ch.properties(), ch.lower_case())
-        fresh, counts = np.unique((hashes >> _HALF).astype(np.uint32), return_counts=True)
-        keys, places = np.unique(np.concatenate([self._keys, fresh]), return_inverse=True)
-        total = np.zeros(len(keys), np.int64)
-        np.add.at(total, places, np.concatenate([self._counts, counts]))
-        self._keys, self._counts = keys, total
-
-    def reference(self, language: str, vocabulary: int, min_count: int) -> Reference:
-        """The `vocabulary` most frequent words that occur `min_count` times, as a distribution.
-
-        Raises InputError where there are none.
-        """
-        keys, counts = self._keys, self._counts
-        order = np.lexsort((keys, -counts))
-        kept = np.sort(order[: min(vocabulary, int((counts >= min_count).sum()))])
-        if not len(kept):
-            raise InputError(f"reference for {language}: no word occurs {min_count} times")
-        total = int(counts.sum())
-        # mass of the words not kept, which holds all those seen once: the Good-Turing estimate
-        unknown = max(total - int(counts[kept].sum()), 1)
-        known = counts[kept] / (counts[kept].sum() + unknown)
-        return Reference(
-            language,
-            keys[kept],
-            np.log(known).astype(np.float32),
-            float(np.log(unknown / (counts[kept].sum() + unknown))),
-            total,
-        )
-
-
-def reference_table(references: Sequence[Reference]) -> tuple[Table, npt.NDArray[np.float64]]:
-    """One table for all references, keyed by word and number of the reference.
-
-    Values are -log p in units of 2^-20, plus one; also the log p of other words, float64 [n].
+    A cache slot is one number, so that threads may share it: 40 bits of the word's key, 8 of its
+    class, 16 of its cost. It only saves work.
     """
-    keys = [np.zeros(0, np.uint64)]
-    values = [np.zeros(0, np.int64)]
-    for number, reference in enumerate(references):
-        keys.append((reference.words.astype(np.uint64) << _HALF) | np.uint64(number + 1))
-        values.append(
-            1 + np.round(-reference.log_probabilities.astype(np.float64) * _SCALE).astype(np.int64)
-        )
-    table = build(np.concatenate(keys), np.concatenate(values))
-    return table, np.array([r.log_unknown for r in references], np.float64)
+
+    vocabulary: Tables
+    costs: npt.NDArray[np.uint8]  # [references, tokens]
+    words: npt.NDArray[np.uint32]  # of all references end to end
+    classes: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]  # [references + 1] into `words`
+    pairs: npt.NDArray[np.int8]  # [references, CLASSES, CLASSES]
+    bounds: npt.NDArray[np.int64]  # [references]
+    curves: npt.NDArray[np.float64]  # [references, LENGTHS, PARTS, 2]
+    cache: npt.NDArray[np.uint64]
+
+
+class Room(NamedTuple):
+    """Scratch memory for the tokens of a word."""
+
+    letters: npt.NDArray[np.uint8]
+    work: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]
+
+
+def room() -> Room:
+    """Allocate scratch memory for one thread."""
+    return Room(np.empty(_ROOM, np.uint8), np.empty(WORK, np.int64), np.empty(_ROOM, np.int64))
+
+
+def vocabulary() -> Tokenizer:
+    """Return the tokenizer whose vocabulary the references are over."""
+    return load_tokenizer(VOCABULARY)
+
+
+def token_lengths(tokens: Sequence[bytes]) -> npt.NDArray[np.int64]:
+    """Return the bytes of every token, at most LONGEST_TOKEN."""
+    return np.minimum(np.array([len(token) for token in tokens], np.int64), LONGEST_TOKEN)
+
+
+def reference_tables(references: Sequence[Reference]) -> References:
+    """Lay the references out for kernels; without any, the vocabulary is not loaded."""
+    n = len(references)
+    if n:
+        tokenizer = vocabulary()
+        tables, lengths = tokenizer.token_tables, token_lengths(tokenizer.tokens)
+    else:
+        tables, lengths = _no_vocabulary(), np.zeros(0, np.int64)
+    costs = np.empty((n, len(lengths)), np.uint8)
+    for row, held in zip(costs, references, strict=True):
+        row[:] = held.unseen[lengths]
+        row[held.tokens] = held.costs
+    return References(
+        tables,
+        costs,
+        np.concatenate([np.zeros(0, np.uint32), *(r.words for r in references)]),
+        np.concatenate([np.zeros(0, np.uint8), *(r.classes for r in references)]),
+        np.cumsum([0, *(len(r.words) for r in references)]).astype(np.int64),
+        np.array([r.pairs for r in references], np.int8).reshape(n, CLASSES, CLASSES),
+        np.array([r.bound for r in references], np.int64),
+        np.array([r.curve for r in references], np.float64).reshape(n, len(LENGTHS), len(PARTS), 2),
+        np.zeros(_CACHE_SLOTS, np.uint64),
+    )
+
+
+def _no_vocabulary() -> Tables:
+    none = np.zeros(0, np.int32)
+    bits = np.zeros(0, np.uint64)
+    return Tables(np.zeros(0, np.uint8), np.zeros(1, np.int64), none, bits, bits, none, none)
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_reference(kinds, scratch, number, keys, values, unknown, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:2]: divergence in nats, share of words outside the reference, of the words in
-    `kinds` classes.
+def _write_point(c, out, n):  # type: ignore[no-untyped-def]
+    """Write a code point as UTF-8 at out[n]; return the byte after it."""
+    if c < 0x80:
+        out[n] = c
+        return n + 1
+    if c < 0x800:
+        out[n] = 0xC0 | (c >> 6)
+        out[n + 1] = 0x80 | (c & 0x3F)
+        return n + 2
+    if c < 0x10000:
+        out[n] = 0xE0 | (c >> 12)
+        out[n + 1] = 0x80 | ((c >> 6) & 0x3F)
+        out[n + 2] = 0x80 | (c & 0x3F)
+        return n + 3
+    out[n] = 0xF0 | (c >> 18)
+    out[n + 1] = 0x80 | ((c >> 12) & 0x3F)
+    out[n + 2] = 0x80 | ((c >> 6) & 0x3F)
+    out[n + 3] = 0x80 | (c & 0x3F)
+    return n + 4
 
-    NaN without words or without a reference (negative `number`).
+
+@numba.njit(cache=True, nogil=True)
+def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: ignore[no-untyped-def]
+    """Write the token ids of a word to `room.ids` and return (how many, hash of its ending).
+
+    The word is in lower case after a space, as in running text; one of a script without spaces has
+    no space, and all numbers are "0". The ending is the last three characters of a longer word,
+    0 where there is none.
+    """
+    letters = room.letters
+    n = 0
+    ending = np.uint64(0)
+    if flags & HAS_NUMBER and not flags & HAS_ALPHA:
+        letters[0] = _ZERO
+        n = 1
+    else:
+        if not flags & IS_SINGLE:
+            letters[0] = _BLANK
+            n = 1
+        first = second = third = fourth = np.int64(0)
+        i = start
+        while i < end and n < _LONGEST:
+            c, size = code_point(data, i)
+            c = np.int64(lower[c])
+            n = _write_point(c, letters, n)
+            first, second, third, fourth = second, third, fourth, c
+            i += size
+        if first and not flags & IS_SINGLE:
+            ending = _ENDING_SEED
+            ending = (ending ^ np.uint64(second)) * PRIME
+            ending = (ending ^ np.uint64(third)) * PRIME
+            ending = finish((ending ^ np.uint64(fourth)) * PRIME)
+    v = vocabulary
+    whole = find_bytes(letters, 0, n, v.blob, v.offsets, v.slots)
+    if whole >= 0:
+        room.ids[0] = whole
+        return 1, ending
+    count = merge_piece(
+        letters, 0, n, v.pairs, v.pair_bits, v.byte_ids, v.byte_pairs, room.work, room.ids, 0
+    )
+    return count, ending
+
+
+@numba.njit(cache=True, nogil=True)
+def _class_of(h, words, classes, start, end):  # type: ignore[no-untyped-def]
+    """Class of the word or ending with this hash, -1 where it is not in words[start:end]."""
+    key = np.uint32(h >> _HALF)
+    last = end
+    while start < end:
+        middle = (start + end) >> 1
+        if words[middle] < key:
+            start = middle + 1
+        else:
+            end = middle
+    if start < last and words[start] == key:
+        return np.int64(classes[start])
+    return np.int64(-1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure_word(data, start, end, flags, h, number, lower, references, room):  # type: ignore[no-untyped-def]
+    """Cost and class of a word, class << 16 | cost; the cost is 1 at least."""
+    count, ending = word_tokens(data, start, end, flags, lower, references.vocabulary, room)
+    cost = np.int64(0)
+    for k in range(count):
+        cost += references.costs[number, room.ids[k]]
+    cost = min(max(cost, 1), 0xFFFF)
+    a, b = references.starts[number], references.starts[number + 1]
+    kind = _class_of(h, references.words, references.classes, a, b)
+    if kind < 0 and ending:
+        kind = _class_of(ending, references.words, references.classes, a, b)
+    return np.uint64(max(kind, 0)) << _CLASS_AT | np.uint64(cost)
+
+
+@numba.njit(inline="always")
+def _excess(value, at, share, curve, part):  # type: ignore[no-untyped-def]
+    """Spreads by which a value exceeds the median of its length, at least 0; `share` is the place
+    between two lengths of the curve."""
+    low = curve[at, part]
+    high = curve[at + 1, part]
+    median = low[0] + share * (high[0] - low[0])
+    spread = low[1] + share * (high[1] - low[1])
+    return max((value - median) / spread, 0.0)
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_parts(data, kinds, n, scratch, number, lower, references, room, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:3] with the uncalibrated PARTS of the document's `kinds` classes and `n` tokens;
+    return the number of words. Divergences are in nats, outliers a share of the words."""
+    tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
+    bound = references.bounds[number]
+    cache = references.cache
+    total = 0
+    outliers = 0
+    cross = np.int64(0)
+    own = 0.0
+    for c in range(kinds):
+        i = classes.firsts[c]
+        if not tokens.flags[i] & IS_WORD:
+            classes.marks[c] = -1
+            continue
+        h = classes.hashes[c]
+        key = (h ^ np.uint64(number + 1)) * _SPREAD
+        key ^= key >> _HALF
+        slot = key & _CACHE_MASK
+        held = cache[slot]
+        if held and held >> _TAG == key >> _TAG:
+            value = held & _VALUE
+        else:
+            value = _measure_word(
+                data, tokens.starts[i], tokens.ends[i], tokens.flags[i], h, number, lower,
+                references, room,
+            )  # fmt: skip
+            cache[slot] = key >> _TAG << _TAG | value
+        count = classes.counts[c]
+        cost = np.int64(value & _COST)
+        classes.marks[c] = np.int64(value >> _CLASS_AT)
+        total += count
+        cross += count * min(cost, bound)
+        if cost > bound:
+            outliers += 1
+        if count > 1:
+            own += count * np.log(count)
+    if total == 0:
+        out[:3] = np.nan
+        return 0
+    out[0] = cross / (SCALE * total) + own / total - np.log(total)
+    out[1] = outliers / total
+    table = references.pairs[number]
+    fit = np.int64(0)
+    before = -1
+    for i in range(n):
+        here = classes.marks[distinct.classes[tokens.ids[i]]]
+        if here < 0:
+            continue
+        if before >= 0:
+            fit += table[before, here]
+        before = here
+    out[2] = -fit / (PAIR_SCALE * max(total - 1, 1))
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_reference(data, kinds, n, scratch, number, lower, references, room, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:2]: calibrated divergence, share of words far outside the reference.
+
+    NaN with fewer than LENGTHS[0] words, or without a reference (negative `number`).
     """
     out[:2] = np.nan
     if number < 0:
         return
-    tokens, classes = scratch.tokens, scratch.classes
-    total = 0
-    for c in range(kinds):
-        if tokens.flags[classes.firsts[c]] & IS_WORD:
-            total += classes.counts[c]
-    if total == 0:
+    parts = np.empty(3, np.float64)
+    total = measure_parts(data, kinds, n, scratch, number, lower, references, room, parts)
+    if total < _FEWEST:
         return
-    divergence = 0.0
-    outside = 0
-    for c in range(kinds):
-        if not tokens.flags[classes.firsts[c]] & IS_WORD:
-            continue
-        key = (classes.hashes[c] >> _HALF << _HALF) | np.uint64(number + 1)
-        value = lookup(keys, values, key)
-        if value:
-            count = classes.counts[c]
-            divergence += count * (np.log(count / total) + (value - 1) / _SCALE)
-        else:
-            outside += classes.counts[c]
-    if outside:
-        divergence += outside * (np.log(outside / total) - unknown[number])
-    out[0] = divergence / total
-    out[1] = outside / total
+    length = np.log(total)
+    at = 0
+    while at < len(_LOG_LENGTHS) - 2 and length >= _LOG_LENGTHS[at + 1]:
+        at += 1
+    width = _LOG_LENGTHS[at + 1] - _LOG_LENGTHS[at]
+    share = min((length - _LOG_LENGTHS[at]) / width, 1.0)
+    curve = references.curves[number]
+    strange = max(
+        _excess(parts[0], at, share, curve, 0), _excess(parts[1], at, share, curve, 1)
+    )
+    out[0] = strange + _excess(parts[2], at, share, curve, 2)
+    out[1] = parts[1]
 
 
 @numba.njit(cache=True, nogil=True)
-def _measure_batch(data, offsets, properties, lower, space, number, table, unknown, out):  # type: ignore[no-untyped-def]
+def _measure_batch(data, offsets, properties, lower, space, number, references, room, parts, out):  # type: ignore[no-untyped-def]
     tokens = space.tokens
     for d in range(len(offsets) - 1):
         n = load_segments(data, offsets[d], offsets[d + 1], properties, lower, tokens)
         kinds = number_tokens(n, tokens, space.distinct, space.interner)
         kinds = classify(kinds, tokens, space.distinct, space.classes, space.interner)
-        measure_reference(kinds, space, number, table.keys, table.values, unknown, out[d])
+        if parts:
+            measure_parts(data, kinds, n, space, number, lower, references, room, out[d])
+        else:
+            measure_reference(data, kinds, n, space, number, lower, references, room, out[d])
 
 
 def measure_references(
-    texts: Texts, references: Sequence[Reference], number: int = 0
+    texts: Texts, references: References, number: int = 0, parts: bool = False
 ) -> npt.NDArray[np.float64]:
-    """`names.REFERENCE` of every text against one of the references alone: float64 [n, 2]."""
+    """Return `names.REFERENCE` of every text against one of the references: float64 [n, 2].
+
+    With `parts`, the three divergences before the calibration (PARTS): float64 [n, 3].
+    """
     offsets, data = read_only(texts)
-    out = np.empty((len(offsets) - 1, len(REFERENCE)), np.float64)
-    table, unknown = reference_table(references)
-    most = int(np.diff(offsets).max(initial=0))
+    out = np.empty((len(offsets) - 1, len(PARTS) if parts else len(REFERENCE)), np.float64)
+    space = allocate(int(np.diff(offsets).max(initial=0)))
     _measure_batch(
-        data, offsets, ch.properties(), ch.lower_case(), allocate(most), number, table, unknown, out
-    )
+        data, offsets, ch.properties(), ch.lower_case(), space, number, references, room(), parts,
+        out,
+    )  # fmt: skip
     return out

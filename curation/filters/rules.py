@@ -44,6 +44,13 @@ def overlay(rules: Rules, changes: Rules) -> Rules:
     return out
 
 
+class Judgement(NamedTuple):
+    """What rules decided on each document of a batch."""
+
+    verdicts: Verdicts
+    overruled: pa.Array  # string: first rule that the document failed and its quality overruled
+
+
 class RuleBook:
     """The rules of every language."""
 
@@ -54,6 +61,7 @@ class RuleBook:
             for language, changes in settings.by_language.items()
         }
         self._exempt = settings.exemptions
+        self._overrule = settings.overrule
         self._unlabelled = settings.signals.unlabelled_language
         self._meant_for = {*settings.default_languages, *settings.by_language}
         self.signals = self._signals()
@@ -63,6 +71,7 @@ class RuleBook:
         rules = [*self._default, *(r for rules in self._by_language.values() for r in rules)]
         read = {r.rule.signal for r in rules}
         read |= {name for e in self._exempt.values() for name in (e.signal, *e.unless)}
+        read |= {"quality"} if self._overrule is not None else set()
         return [name for name in NAMES if name in read]
 
     def of(self, language: str | None) -> list[NamedRule]:
@@ -76,7 +85,11 @@ class RuleBook:
         return sorted(foreign, key=str)
 
     def decide(self, signals: pa.StructArray, languages: pa.Array | None) -> Verdicts:
-        """The first rule that each document fails, in the recipe's order.
+        """Return the verdicts of `judge`."""
+        return self.judge(signals, languages).verdicts
+
+    def judge(self, signals: pa.StructArray, languages: pa.Array | None) -> Judgement:
+        """Find the first rule that each document fails, in the recipe's order.
 
         `signals` has the fields that `self.signals` names. A signal that is NaN could not be
         measured and fails no rule.
@@ -87,6 +100,7 @@ class RuleBook:
         found = np.full(rows, np.nan)
         limits = np.full(rows, np.nan)
         exempt = _exempt_rows(self._exempt, values, rows)
+        passed = np.full(rows, _NO_RULE, np.int64)
         catalogue: dict[str, int] = {}
         for members, mine in self._groups(languages, rows):
             for rule in members:
@@ -96,17 +110,28 @@ class RuleBook:
                     if rule.family in passed_over or rule.reason in passed_over:
                         fails &= ~of_kind
                 fails &= self._in_scope(rule.rule, languages, rows)
-                reasons[fails] = catalogue.setdefault(rule.reason, len(catalogue))
+                number = catalogue.setdefault(rule.reason, len(catalogue))
+                if self._can_be_overruled(rule):
+                    good = fails & (values["quality"] >= self._overrule.quality)  # type: ignore[union-attr]
+                    passed[good & (passed == _NO_RULE)] = number
+                    fails &= ~good
+                reasons[fails] = number
                 found[fails] = values[rule.rule.signal][fails]
                 limits[fails] = limit[fails]
         kept = reasons == _NO_RULE
         names = np.array([*catalogue, ""], object)
-        return Verdicts(
+        verdicts = Verdicts(
             pa.array(names[reasons], pa.string(), mask=kept),
             pa.array(found, pa.float64(), mask=kept),
             pa.array(limits, pa.float64(), mask=kept),
             pa.nulls(rows, pa.string()),
         )
+        overruled = kept & (passed != _NO_RULE)
+        return Judgement(verdicts, pa.array(names[passed], pa.string(), mask=~overruled))
+
+    def _can_be_overruled(self, rule: NamedRule) -> bool:
+        held = self._overrule
+        return held is not None and (rule.family in held.rules or rule.reason in held.rules)
 
     def _in_scope(self, rule: Rule, languages: pa.Array | None, rows: int) -> npt.NDArray[np.bool_]:
         """Where the rule's `languages` and `except_languages` let it judge."""

@@ -10,6 +10,8 @@ from pydantic import Field, model_validator
 
 from curation.config import Settings, merge, nearest, read_yaml
 from curation.filters.names import CONTENT, NAMES, NEEDS, with_signals
+from curation.models import ModelFile
+from curation.paths import PathSettings
 from curation.resources import root
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -149,6 +151,18 @@ class Exemption(Settings):
     rules: tuple[str, ...] = Field(description="families (`gopher`) or rules (`gopher.stop_words`)")
 
 
+class OverruleSettings(Settings):
+    """Good pages that fail a rule all the same stay; the rule is recorded in column `overruled`."""
+
+    quality: Share = Field(description="quality from which a document overrules a rule")
+    rules: tuple[str, ...] = Field(
+        description="families (`gopher`) or rules (`gopher.stop_words`) that can be overruled"
+    )
+    model: ModelFile = Field(
+        description="scores the documents that fail a rule where there is no column `quality`"
+    )
+
+
 class CopySettings(Settings):
     """Copies of passages within a document, all but the first of which are cut."""
 
@@ -234,7 +248,14 @@ class FilterSettings(Settings):
         description="languages for which `rules` are meant as they stand; others without an entry "
         "in by_language are reported"
     )
+    paths: PathSettings | None = Field(
+        description="from when a document is code or mathematics; what is neither is judged "
+        "without the lines of code and formulas in it. null: all is prose"
+    )
     exempt: dict[str, Exemption | None] = Field(description="null: no such kind")
+    overrule: OverruleSettings | None = Field(
+        description="quality that overrules a rule; null: none does"
+    )
     pii: PiiSettings
     blocklists: BlockListSettings
 
@@ -266,6 +287,12 @@ class FilterSettings(Settings):
                 if name not in NAMES:
                     hint = nearest(name, NAMES)
                     raise ValueError(f"exempt.{kind}.unless: unknown signal {name!r}{hint}")
+        return self
+
+    @model_validator(mode="after")
+    def _known_overruled(self) -> FilterSettings:
+        for name in self.overrule.rules if self.overrule is not None else ():
+            _check_rule("overrule.rules", name, [self.rules, *self.by_language.values()])
         return self
 
     @model_validator(mode="after")
@@ -306,6 +333,10 @@ class FilterSettings(Settings):
                     for key in ("languages", "except_languages") if rule is not None else ():
                         for language in getattr(rule, key) or ():
                             yield f"{where}.{family}.{name}.{key}", language
+
+    def models(self) -> dict[str, ModelFile]:
+        """Return the models these settings name."""
+        return {} if self.overrule is None else {"filter_quality": self.overrule.model}
 
     @property
     def exemptions(self) -> dict[str, Exemption]:

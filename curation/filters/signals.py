@@ -38,6 +38,7 @@ from curation.filters.names import NAMES as NAMES
 from curation.filters.phrases import Phrases
 from curation.filters.settings import SignalSettings
 from curation.filters.tables import Table
+from curation.paths import PathSettings
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.lines import all_lines, characters, feed_lines
@@ -55,10 +56,16 @@ _REFERENCE = _DIRTY + len(names.DIRTY)
 _PERPLEXITY = _REFERENCE + len(names.REFERENCE)
 _CONTENT = _PERPLEXITY + len(names.PERPLEXITY)
 
+_QUALITY = _CONTENT + len(names.CONTENT)
+
 _DATATROVE = dialects.DATATROVE
 _DOLMA = dialects.DOLMA
 _DCLM = dialects.DCLM
 _NEMO = dialects.NEMO
+
+
+#: Signals that are of the whole text, listings and formulas included.
+_OF_WHOLE = ("gopher_word_count", "c4_characters")
 
 
 class Kit(NamedTuple):
@@ -77,8 +84,7 @@ class Kit(NamedTuple):
     line_ngrams: line_ngrams.LineNgrams
     stop_words: Table
     dirty_words: Table
-    reference: Table
-    reference_unknown: npt.NDArray[np.float64]
+    references: reference.References
     models: perplexity.ModelTable
 
 
@@ -103,7 +109,7 @@ def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, give
 @numba.njit(cache=True, nogil=True)
 def _measure(  # type: ignore[no-untyped-def]
     data, offsets, kit, numbers, given, given_starts, given_ends, space, buffer, coverage, counts,
-    symbols, out,
+    symbols, room, out,
 ):  # fmt: skip
     """Fill out[documents, signals].
 
@@ -152,16 +158,13 @@ def _measure(  # type: ignore[no-untyped-def]
             if total:
                 row[_DIRTY + 1] = covered / total
         reference.measure_reference(
-            classes, space, numbers[d, 2], kit.reference.keys, kit.reference.values,
-            kit.reference_unknown, row[_REFERENCE:_PERPLEXITY],
+            data, classes, n, space, numbers[d, 2], kit.lower, kit.references, room,
+            row[_REFERENCE:_PERPLEXITY],
         )  # fmt: skip
         perplexity.measure_perplexity(
             data, begin, end, kit.properties, kit.lower, numbers[d, 3], kit.models, symbols,
             row[_PERPLEXITY:_CONTENT],
         )  # fmt: skip
-        content.measure_content(
-            data, begin, end, kit.properties, feeds, space.feeds, chars, row[_CONTENT:]
-        )
         line_ngrams.measure_line_ngrams(
             n, breaks, space, kit.line_ngrams, coverage, counts, row[_LLAMA3:_DIRTY]
         )
@@ -217,7 +220,6 @@ class Meter:
             {held.language: i for i, held in enumerate(references)},
             {held.language: i for i, held in enumerate(models)},
         )
-        table, unknown = reference.reference_table(references)
         rule = settings.line_ngrams
         limits = settings.c4
         self._kit = Kit(
@@ -253,8 +255,7 @@ class Meter:
                     for i, (language, path) in enumerate(dirty.items())
                 }
             ),
-            table,
-            unknown,
+            reference.reference_tables(references),
             perplexity.model_table(models),
         )
 
@@ -280,13 +281,47 @@ class Meter:
         return np.ascontiguousarray(table[encoded.indices.to_numpy(zero_copy_only=False)])
 
     def measure(
-        self, texts: Texts, languages: pa.Array | None = None, tokens: Spans | None = None
+        self,
+        texts: Texts,
+        languages: pa.Array | None = None,
+        tokens: Spans | None = None,
+        paths: PathSettings | None = None,
     ) -> pa.StructArray:
         """Signals of every text as a struct of float64 fields (NAMES).
 
-        `tokens` replaces our segmentation, with byte spans into the batch's data buffer (of
-        `curation.arrow.text_buffers`): for comparison with tools that split words differently.
+        With `paths`, signals of prose are measured without the lines of code and formulas, but for
+        the counts of words and characters, which are of the whole text. `tokens` replaces our
+        segmentation, with byte spans into the batch's data buffer (of `curation.arrow.text_buffers`):
+        for comparison with tools that split words differently, and without `paths`.
         """
+        return self.measured(texts, content.look_at(texts, paths), languages, tokens, paths)
+
+    def measured(
+        self,
+        texts: Texts,
+        found: content.Content,
+        languages: pa.Array | None = None,
+        tokens: Spans | None = None,
+        paths: PathSettings | None = None,
+    ) -> pa.StructArray:
+        """Do as `measure`, with the structure of the texts known."""
+        mixed = content.has_blocks(found) if paths is not None else np.zeros(len(texts), bool)
+        out = self._table(content.prose_of(texts, found, mixed), languages, tokens)
+        if mixed.any():
+            rows = pa.array(np.flatnonzero(mixed))
+            some = None if languages is None else languages.take(rows)
+            whole = self._table(pa.array(texts, pa.large_string()).take(rows), some, None)
+            for name in _OF_WHOLE:
+                out[mixed, NAMES.index(name)] = whole[:, NAMES.index(name)]
+        out[:, _CONTENT:_QUALITY] = found.signals
+        out[:, _QUALITY] = np.nan
+        columns = np.ascontiguousarray(out.T)
+        return pa.StructArray.from_arrays([pa.array(column) for column in columns], list(NAMES))
+
+    def _table(
+        self, texts: Texts, languages: pa.Array | None, tokens: Spans | None
+    ) -> npt.NDArray[np.float64]:
+        """Signals but those of content -> float64 [texts, signals]."""
         offsets, data = read_only(texts)
         rows = len(offsets) - 1
         out = np.empty((rows, len(NAMES)), np.float64)
@@ -309,10 +344,10 @@ class Meter:
             np.empty(most + 2, np.float64),
             np.empty(most + 2, np.int64),
             perplexity.scratch_symbols(most),
+            reference.room(),
             out,
         )
-        columns = np.ascontiguousarray(out.T)
-        return pa.StructArray.from_arrays([pa.array(column) for column in columns], list(NAMES))
+        return out
 
 
 def c4_limits(settings: SignalSettings) -> c4.C4Limits:

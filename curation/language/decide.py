@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from curation.arrow import Texts
 from curation.language.settings import LanguageSettings
+from curation.paths import PROSE_PATH, document_paths
 from curation.schema import Verdicts
+from curation.text.structure import structure
 
 NOT_SELECTED = "language.not_selected"
 LOW_SCORE = "language.low_score"
@@ -15,10 +18,17 @@ LOW_SCORE = "language.low_score"
 DEFAULT = "default"
 
 
-def decide(labels: pa.Array, scores: pa.Array, settings: LanguageSettings) -> Verdicts:
+def decide(
+    labels: pa.Array,
+    scores: pa.Array,
+    settings: LanguageSettings,
+    texts: Texts | None = None,
+) -> Verdicts:
     """Remove other languages than the selected, and scores below the language's threshold.
 
     A low score is looked at first, so that `not_selected` means a language known with confidence.
+    Of `texts`, those that are code or mathematics by `settings.paths` need no score: identifiers
+    and formulas are of no language.
     """
     encoded = labels.dictionary_encode()
     names = encoded.dictionary.to_pylist()
@@ -28,6 +38,10 @@ def decide(labels: pa.Array, scores: pa.Array, settings: LanguageSettings) -> Ve
     # compared as they are written: a score of 0.65 passes a threshold of 0.65
     values = scores.to_numpy(zero_copy_only=False)
     low = values < thresholds.astype(np.float32)
+    if settings.paths is not None and texts is not None and low.any():
+        rows = np.flatnonzero(low)
+        some = pa.array(texts, pa.large_string()).take(pa.array(rows))
+        low[rows] = document_paths(structure(some), settings.paths) == PROSE_PATH
     verdicts = Verdicts(
         pa.array(np.full(len(low), LOW_SCORE, object), pa.string(), mask=~low),
         pa.array(values.astype(np.float64), mask=~low),

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from curation.config import Settings, built_in_settings
 from curation.models import ModelFile
+from curation.paths import PathSettings
 
 Score = Annotated[float, Field(ge=0, le=1)]
 
@@ -32,6 +33,11 @@ class LanguageSettings(Settings):
     thresholds: dict[str, Score] = Field(
         description="score below which a document is removed, by language; `default` holds for "
         "languages that have none, and without it those are kept"
+    )
+
+    paths: PathSettings | None = Field(
+        description="documents that are code or mathematics stay whatever their score; null: they "
+        "are judged as all others"
     )
 
     def __hash__(self) -> int:

@@ -20,7 +20,7 @@ from curation.resources import resolve
 from curation.tokenize import bpe, hf
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.specials import BOS, EOS, PAD, SPECIAL_TOKENS, special_tokens
-from curation.tokenize.vocabulary import format_ranks, parse_ranks, tables
+from curation.tokenize.vocabulary import Tables, format_ranks, parse_ranks, tables
 
 if TYPE_CHECKING:
     import tiktoken
@@ -58,6 +58,11 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokenizer, (self.name, self.tokens, self.pattern, tuple(self.special_tokens))
+
+    @property
+    def token_tables(self) -> Tables:
+        """The vocabulary's look-up tables, for kernels that tokenize single words."""
+        return self._tables
 
     @property
     def vocab_size(self) -> int:

@@ -1,76 +1,109 @@
 """Train the built-in reference distributions.
 
-  python models/reference/train.py --corpus CORPUS [--texts dev.jsonl.gz ...]
+  python models/reference/train.py --multilingual train.jsonl.xz --words opensubtitles-50k.tar.xz
+      [--texts domain/dev.jsonl.gz pages.parquet ...]
 
-CORPUS holds `<language>.jsonl.gz` as models/tokenizer/make_corpus.py writes them (Debian's
-translated documentation, and labelled texts given to it); `--texts` adds labelled web texts, of
-which mathematics, code and low grades are left out. Languages with fewer bytes than `--least` get
-no reference.
+`--multilingual` and `--words` are the files that shared/data describes; `--texts` adds web pages
+and other documents, of which mathematics and code are left out and `language` or `lang` names the
+language. Languages with fewer characters of text than `--least` get no reference.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
+import lzma
+import tarfile
 import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from curation.language import identify
 from curation.train import About
 from curation.train.by_language import CARD
-from curation.train.reference import train_reference_files
+from curation.train.inputs import rows
+from curation.train.reference import default_reference, train_reference_files
 
-GOOD = 3  # grade from which a web page counts as prose to compare with
 ABOUT = About(
-    version="1",
-    licence="Apache-2.0",
-    source="Counts of words, no text: Debian's translated documentation (as for the tokenizer), "
-    "graded web pages, WCXB articles (CC BY 4.0), OpenStax textbooks (CC BY 4.0), XQuAD (CC BY-SA "
-    "4.0), Leipzig sentences (CC BY). Documentation weighs heavily: compare documents of one "
-    "language with each other rather than with a fixed threshold.",
-    command="python models/reference/train.py --corpus CORPUS "
-    "--texts domain/dev.jsonl.gz quality/dev.jsonl.gz",
+    version="2",
+    licence="CC-BY-SA-4.0",
+    source="Counts, no text: sentences and documentation in 57 languages from public repositories "
+    "(CC0, CC BY, CC BY-SA, MIT, MPL; shared/data/multilingual/SOURCES.tsv), word frequencies of "
+    "OpenSubtitles 2018 by hermitdave/FrequencyWords (CC BY-SA 4.0), WCXB articles (CC BY 4.0), "
+    "OpenStax textbooks (CC BY 4.0), XQuAD (CC BY-SA 4.0), Leipzig sentences (CC BY), and main "
+    "texts of web pages of the extractor's sets that may train models.",
+    command="python models/reference/train.py --multilingual multilingual/train.jsonl.xz "
+    "--words words/opensubtitles-50k.tar.xz --texts domain/dev.jsonl.gz pages.parquet",
 )
+#: Word lists whose name is not the language's code; both lists of Chinese are one.
+LISTS = {"zh_cn": "zh", "zh_tw": "zh", "pt_br": None, "ze_en": None, "ze_zh": None}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--multilingual", type=Path, required=True)
+    parser.add_argument("--words", type=Path, required=True)
     parser.add_argument("--texts", type=Path, nargs="*", default=[])
-    parser.add_argument("--least", type=int, default=1_000_000, help="bytes of text of a language")
+    parser.add_argument("--least", type=int, default=150_000, help="characters of a language")
+    parser.add_argument("--languages", nargs="*", help="train these only")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
-    for old in [options.output / CARD, *options.output.glob("*.npz")]:
-        old.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        good = [prose(path, Path(folder) / str(i)) for i, path in enumerate(options.texts)]
-        for path in sorted(options.corpus.glob("*.jsonl.gz")):
-            language = path.name.split(".")[0]
-            with gzip.open(path, "rt", encoding="utf-8") as file:
-                size = sum(len(json.loads(line)["text"].encode()) for line in file)
-            if size >= options.least or language == "en":  # translations have no English
-                print(train_reference_files([path, *good], language, options.output, ABOUT))
+    if not options.languages:
+        for old in [options.output / CARD, *options.output.glob("*.npz")]:
+            old.unlink(missing_ok=True)
+    texts: dict[str, list[str]] = defaultdict(list)
+    for path in [*options.texts, options.multilingual]:
+        for row in records(path):
+            if is_prose(row):
+                texts[row.get("language") or row.get("lang") or ""].append(row["text"])
+    with tempfile.TemporaryDirectory() as held:
+        folder = Path(held)
+        lists = word_lists(options.words, folder)
+        for language, own in sorted(texts.items()):
+            if sum(map(len, own)) < options.least or (
+                options.languages and language not in options.languages
+            ):
+                continue
+            path = folder / f"{language}.jsonl"
+            with path.open("w", encoding="utf-8") as file:
+                for text in own:
+                    file.write(json.dumps({"text": text, "lang": language}) + "\n")
+            settings = default_reference().model_copy(
+                update={"word_list": str(lists[language]) if language in lists else None}
+            )
+            print(train_reference_files([path], language, options.output, ABOUT, settings))
 
 
-def prose(path: Path, folder: Path) -> Path:
-    """The rows of a file that are prose of some quality, with their language, as a plain file."""
-    folder.mkdir()
-    with gzip.open(path, "rt", encoding="utf-8") as source:
-        rows = [json.loads(line) for line in source]
-    rows = [
-        r
-        for r in rows
-        if r.get("label") not in ("math", "code")
-        and r.get("domain") not in ("math_reasoning", "code")
-        and r.get("quality", GOOD) >= GOOD
-    ]
-    labels, _ = identify([r["text"] for r in rows])
-    target = folder / path.name.removesuffix(".gz")
-    with target.open("w", encoding="utf-8") as file:
-        for row, label in zip(rows, labels, strict=True):
-            file.write(json.dumps({"text": row["text"], "lang": row.get("lang", label)}) + "\n")
-    return target
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a JSONL (also .gz, .xz) or Parquet file."""
+    if path.suffix != ".xz":
+        yield from (row for _, row in rows(path))
+        return
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def is_prose(row: dict[str, Any]) -> bool:
+    """Whether a row's labels, where it has any, leave it among prose."""
+    return row.get("label") not in ("math", "code") and bool(row.get("text"))
+
+
+def word_lists(archive: Path, folder: Path) -> dict[str, Path]:
+    """Unpack the lists; return the file of each language."""
+    found: dict[str, Path] = {}
+    with tarfile.open(archive) as held:
+        for member in held:
+            name = Path(member.name).name.removesuffix("_50k.txt")
+            language = LISTS.get(name, name)
+            file = held.extractfile(member)
+            if not member.name.endswith("_50k.txt") or language is None or file is None:
+                continue
+            path = folder / f"{language}.txt"
+            with path.open("ab") as out:
+                out.write(file.read())
+            found[language] = path
+    return found
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Parts of benchmarks/yield.py: pages and labels, runs, tables, intact structure, bits per byte."""

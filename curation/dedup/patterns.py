@@ -1,0 +1,239 @@
+"""Where a frequent line lies in its document, and whether it is cut there.
+
+A line that many documents share is boilerplate in one place and structure in another: `Share this
+page` below an article, `Ingredients` above a list. So a frequent line is cut only
+
+* at the edge of a document: in the run of frequent lines with which it begins or ends, if the line
+  lies at the edge of most documents that have it (`edge`);
+* inside, if it is a long sentence that very many documents share (`sentence`), or a line between
+  two that are cut (`between`).
+
+A short line right above text that stays is its heading, and stays unless it is the name of a site:
+at the edge of nearly all its documents and on few hosts. List items that follow kept items stay.
+Pattern-aware line deduplication is discussed in the literature after Llama 3's remark that its own
+rule, which cuts every frequent line, also removes good text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.arrow import TextBuffers
+from curation.text import characters as ch
+from curation.text.characters import properties
+from curation.text.lines import last_character, strip_left, strip_right
+from curation.text.words import code_point, is_dense
+
+if TYPE_CHECKING:
+    from curation.dedup.lines import LineHashes, LineTotals
+    from curation.dedup.settings import PatternSettings
+
+#: What becomes of a line: not frequent; cut; kept.
+NONE, FREQUENT, EDGE, SENTENCE, BETWEEN, HEADING, ITEM, INSIDE, FIRST = range(9)
+VERDICTS = (
+    "",
+    "cut: frequent",
+    "cut: edge",
+    "cut: sentence",
+    "cut: between",
+    "kept: heading",
+    "kept: item",
+    "kept: inside",
+    "kept: first",
+)
+#: Which verdicts cut.
+CUTS = np.array([name.startswith("cut") for name in VERDICTS])
+
+_TERMINAL, _CLOSE, _SPACE = ch.TERMINAL, ch.CLOSE, ch.SPACE
+_ITEM_MARKS = (0x2D, 0x2A, 0x2B, 0x2022, 0x25CF, 0x25AA, 0x2013, 0x2014, 0xB7, 0x30FB, 0x25CB)
+
+
+class Zone(NamedTuple):
+    """The lines near the beginning and the end of a document: a number or a share, if more."""
+
+    top: int
+    bottom: int
+    top_share: float
+    bottom_share: float
+
+
+class Limits(NamedTuple):
+    """`PatternSettings` as the kernel takes them."""
+
+    edge_share: float
+    site_share: float
+    heading_hosts: int
+    heading_characters: int
+    sentence_characters: int
+    sentence_documents: int
+
+
+class Table(NamedTuple):
+    """What is known of the frequent lines."""
+
+    documents: npt.NDArray[np.int64]
+    hosts: npt.NDArray[np.int64]
+    edges: npt.NDArray[np.int64]
+
+
+def at_edge(
+    hashes: npt.NDArray[np.uint64],
+    spans: npt.NDArray[np.int64],
+    doc_offsets: npt.NDArray[np.int64],
+    zone: Zone,
+) -> npt.NDArray[np.bool_]:
+    """Whether each line lies near the beginning or the end of its document -> bool [lines].
+
+    Empty lines do not count.
+    """
+    return _at_edge(hashes, spans, doc_offsets, zone)
+
+
+def decide(
+    buffers: TextBuffers,
+    lines: LineHashes,
+    places: npt.NDArray[np.int64],
+    frequent: LineTotals,
+    settings: PatternSettings,
+) -> npt.NDArray[np.uint8]:
+    """What becomes of every line -> uint8 [lines], an index into `VERDICTS`.
+
+    Args:
+        places: [lines], row of each line in `frequent`, -1 for lines that are not frequent.
+    """
+    return _decide(
+        buffers.data,
+        buffers.offsets,
+        lines.doc_offsets,
+        lines.spans,
+        places,
+        Table(frequent.counts, frequent.hosts, frequent.edges),
+        settings.limits(),
+        properties(),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _at_edge(hashes, spans, doc_offsets, zone):  # type: ignore[no-untyped-def]
+    out = np.zeros(len(hashes), np.bool_)
+    for d in range(len(doc_offsets) - 1):
+        filled = 0
+        for line in range(doc_offsets[d], doc_offsets[d + 1]):
+            filled += spans[line, 1] > spans[line, 0]
+        top = min(max(zone.top, int(zone.top_share * filled)), filled // 2)
+        bottom = min(max(zone.bottom, int(zone.bottom_share * filled)), filled // 2)
+        seen = 0
+        for line in range(doc_offsets[d], doc_offsets[d + 1]):
+            if spans[line, 1] > spans[line, 0]:
+                out[line] = seen < top or seen >= filled - bottom or filled == 1
+                seen += 1
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_item(data, start, end):  # type: ignore[no-untyped-def]
+    """Whether a line begins with a bullet, or a number with a stop or bracket."""
+    if start == end:
+        return False
+    c, size = code_point(data, start)
+    if c in _ITEM_MARKS:
+        return start + size < end and data[start + size] == 0x20
+    i = start
+    while i < end and i < start + 3 and 48 <= data[i] <= 57:
+        i += 1
+    return i > start and i + 1 < end and data[i] in (0x2E, 0x29) and data[i + 1] == 0x20
+
+
+@numba.njit(cache=True, nogil=True)
+def _size(data, start, end, properties):  # type: ignore[no-untyped-def]
+    """Characters of a line, a letter of Han, kana and bopomofo counting as three."""
+    n = 0
+    i = start
+    while i < end:
+        c, size = code_point(data, i)
+        n += 3 if is_dense(properties[c]) else 1
+        i += size
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
+    """Whether a line ends in the mark of a sentence, quotes and brackets aside."""
+    while end > start:
+        last = last_character(data, start, end)
+        held = properties[code_point(data, last)[0]]
+        if held & _TERMINAL:
+            return True
+        if not held & _CLOSE:
+            return False
+        end = last
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def _edge_verdict(place, heading, table, limits):  # type: ignore[no-untyped-def]
+    """Verdict on a line in a run of frequent lines at an edge; `heading`: right above kept text."""
+    share = table.edges[place] / table.documents[place]
+    if heading and (share < limits.site_share or table.hosts[place] >= limits.heading_hosts):
+        return HEADING
+    return EDGE if share >= limits.edge_share else INSIDE
+
+
+@numba.njit(cache=True, nogil=True)
+def _decide(data, text_offsets, doc_offsets, spans, places, table, limits, properties):  # type: ignore[no-untyped-def]
+    out = np.zeros(len(places), np.uint8)
+    for d in range(len(doc_offsets) - 1):
+        base = text_offsets[d]
+        low, high = doc_offsets[d], doc_offsets[d + 1]
+        first = high  # the first and last lines that are neither frequent nor blank
+        last = low - 1
+        for line in range(low, high):
+            if places[line] < 0 and spans[line, 1] > spans[line, 0]:
+                a = strip_left(data, base + spans[line, 0], base + spans[line, 1], properties)
+                if a < base + spans[line, 1]:
+                    first = min(first, line)
+                    last = line
+        listed = False  # the kept line before this one is a list item
+        if last >= low:
+            a = strip_left(data, base + spans[last, 0], base + spans[last, 1], properties)
+            listed = _is_item(data, a, base + spans[last, 1])
+        heading = first < high  # nothing but this line is between the run and kept text
+        for line in range(min(first, high) - 1, low - 1, -1):  # the run at the top, from below
+            if places[line] < 0:
+                continue
+            a = strip_left(data, base + spans[line, 0], base + spans[line, 1], properties)
+            b = strip_right(data, a, base + spans[line, 1], properties)
+            sentence = _is_sentence(data, a, b, properties)
+            short = not sentence and _size(data, a, b, properties) <= limits.heading_characters
+            out[line] = _edge_verdict(places[line], heading and short, table, limits)
+            heading = heading and out[line] == HEADING
+        for line in range(max(first, low), high):
+            if places[line] < 0:
+                continue
+            a = strip_left(data, base + spans[line, 0], base + spans[line, 1], properties)
+            b = strip_right(data, a, base + spans[line, 1], properties)
+            item = _is_item(data, a, b)
+            if line > last:  # the run at the bottom
+                listed = listed and item
+                out[line] = ITEM if listed else _edge_verdict(places[line], False, table, limits)
+                continue
+            wide = table.documents[places[line]] >= limits.sentence_documents
+            long = _size(data, a, b, properties) >= limits.sentence_characters
+            sentence = wide and long and not item and _is_sentence(data, a, b, properties)
+            out[line] = SENTENCE if sentence else (ITEM if item else INSIDE)
+        before = np.uint8(NONE)
+        for line in range(low, high):  # what lies between two lines that are cut
+            if spans[line, 1] == spans[line, 0]:
+                continue
+            after = line + 1
+            while after < high and spans[after, 1] == spans[after, 0]:
+                after += 1
+            following = out[after] if after < high else np.uint8(NONE)
+            if out[line] == INSIDE and CUTS[before] and CUTS[following]:
+                out[line] = BETWEEN
+            before = out[line]
+    return out

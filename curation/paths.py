@@ -1,0 +1,33 @@
+"""Paths of documents: code and mathematics have rules of their own, everything else is prose."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from curation.config import Settings
+from curation.text.structure import CODE_PATH, MATH_PATH, PATHS, PROSE_PATH, Structure
+
+__all__ = ["CODE_PATH", "MATH_PATH", "PATHS", "PROSE_PATH", "PathSettings", "document_paths"]
+
+
+class PathSettings(Settings):
+    """From when a document as a whole is code or mathematics."""
+
+    code: float = Field(
+        ge=0, le=1, description="least share of the characters that are in lines of code"
+    )
+    mathematics: float = Field(
+        ge=0,
+        description="least number of marks of mathematics (TeX commands, powers, symbols) "
+        "per character",
+    )
+
+
+def document_paths(found: Structure, settings: PathSettings) -> npt.NDArray[np.uint8]:
+    """Path of every document -> uint8 [texts], an index into `PATHS`."""
+    out = np.full(len(found.code_share), PROSE_PATH, np.uint8)
+    out[found.math_ratio >= settings.mathematics] = MATH_PATH
+    out[found.code_share >= settings.code] = CODE_PATH
+    return out

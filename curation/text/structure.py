@@ -1,0 +1,494 @@
+"""Structure of plain text: which lines are program code or formulas, and which are prose.
+
+Extraction and plain tables deliver text without markup, so structure is derived from the text
+itself: each line is scored by marks of code (calls, assignments, operators, brackets, keywords,
+comment signs, indentation) against marks of prose (runs of plain words, sentence ends), and its
+neighbours decide where the line alone does not (`else:`, a docstring, a lone bracket). A formula
+line has TeX commands, powers or mathematical symbols. No rule is tied to one natural language.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.arrow import Texts
+from curation.text import characters as ch
+from curation.text.ascii import ALNUM as _ALNUM
+from curation.text.ascii import byte_set
+from curation.text.buffers import read_only
+from curation.text.lines import characters, strip_left, strip_right
+from curation.text.words import code_point
+
+#: Kinds of lines.
+BLANK, PROSE, CODE, FORMULA = 0, 1, 2, 3
+
+#: Paths of documents.
+PROSE_PATH, CODE_PATH, MATH_PATH = 0, 1, 2
+PATHS = ("prose", "code", "mathematics")
+
+_STRONG = 2  # score from which a line is code if another one is near
+_CERTAIN = 4  # score from which a line is code by itself
+_NEAR = 3  # non-blank lines around a strong line in which another must lie
+_GAP = 3  # undecided lines between two lines of code that are code as well
+_DOCSTRING = 60  # the same for indented lines, among them the prose of comments
+_FORMULA_MARKS = 2  # marks of mathematics from which a line is a formula line
+_SENTENCE_WORDS = 6  # plain words from which a line reads as prose
+
+_SEMICOLON, _OPEN, _CLOSE, _COLON, _COMMA = 0x3B, 0x7B, 0x7D, 0x3A, 0x2C
+_PAREN, _PAREN_CLOSE, _BRACKET, _BRACKET_CLOSE = 0x28, 0x29, 0x5B, 0x5D
+_EQUALS, _LESS, _GREATER, _SLASH, _STAR, _HASH = 0x3D, 0x3C, 0x3E, 0x2F, 0x2A, 0x23
+_BACKSLASH, _DOLLAR, _CARET, _UNDERSCORE, _AT = 0x5C, 0x24, 0x5E, 0x5F, 0x40
+_QUOTE, _APOSTROPHE, _DASH, _DOT, _PLUS, _BAR = 0x22, 0x27, 0x2D, 0x2E, 0x2B, 0x7C
+_AND, _EXCLAMATION, _PERCENT, _BACKTICK, _QUESTION = 0x26, 0x21, 0x25, 0x60, 0x3F
+_SPACE, _TAB, _LINE_FEED = 0x20, 0x09, 0x0A
+
+_CLOSERS = byte_set("{}[]();,")
+_BRACKETS = byte_set("{}[]()<>;,|&*+=\\\"'`_$#@/:.-")
+#: What comes before and after the `^` of a power, letters and digits aside.
+_BASES = byte_set(")]}|'", beyond=True)
+_POWERS = byte_set("{([-+*\\", beyond=True)
+#: Blocks of arrows, which lead to other pages more often than to conclusions.
+_ARROWS = ((0x2190, 0x2200), (0x27F0, 0x2800), (0x2900, 0x2980), (0x2B00, 0x2C00))
+_MATH = ch.MATH
+_ALPHA = ch.ALPHA
+_TERMINAL = ch.TERMINAL
+
+#: First words of statements. In prose they begin sentences too, so they count only on lines of few
+#: plain words or with other marks.
+_KEYWORDS = """
+abstract alias and apt as assert async await begin bool break byte case catch cd char chmod class
+cmake const continue curl declare def default del delete do docker done double dynamic echo elif
+else elsif end endif enum esac except exec exit export extends extern fi final finally float fn
+for foreach from func function git global go goto group having if ifdef ifndef impl implements
+import in include inline insert instanceof int interface into is join kubectl lambda let local
+long loop make match mkdir mod module mut namespace native new next nil node none not npm null
+nullptr object of or order override package pass pip print printf println private proc protected
+protocol pub public puts python raise rake readonly redo ref register repeat require rescue return
+rm sealed select self set short signed sizeof static string struct sub sudo super switch template
+then this throw throws trait transient try type typedef typename typeof undef union unless unsafe
+unsigned until update use using val values var virtual void volatile where while with xor yarn
+yield
+""".split()
+_KEYWORD_BITS = 12
+
+
+def _word_hash(word: str) -> int:
+    h = 5381
+    for byte in word.encode():
+        h = (h * 33 ^ byte) & 0xFFFFFFFF
+    return h
+
+
+def _keyword_table() -> npt.NDArray[np.uint32]:
+    table = np.zeros(1 << _KEYWORD_BITS, np.uint32)
+    for word in _KEYWORDS:
+        slot = _word_hash(word) & ((1 << _KEYWORD_BITS) - 1)
+        while table[slot]:
+            slot = (slot + 1) & ((1 << _KEYWORD_BITS) - 1)
+        table[slot] = _word_hash(word)
+    return table
+
+
+_KEYWORD_TABLE = _keyword_table()
+
+
+class LineMarks(NamedTuple):
+    """Counts of marks on one line."""
+
+    plain_words: int  # runs of letters between spaces and punctuation of prose
+    calls: int  # `name(` and `name[`
+    assigned: int  # `=` that is no comparison
+    operators: int  # pairs such as `==`, `->`, `::`, `&&`
+    names: int  # inner underscores, camelCase
+    symbols: int  # bytes of brackets, operators and quotes
+    letters: int
+    digits: int
+    visible: int  # bytes that are not white space
+    mathematics: int  # TeX commands, powers, indices, mathematical symbols
+    dollars: int  # `$` that may open or close a formula
+    signs: int  # marks of mathematics in the wide sense, `$` but of prices and equations included
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_keyword(data, start, end, table):  # type: ignore[no-untyped-def]
+    """Whether the line begins with a keyword in lower case or, as in SQL, in capitals."""
+    h = np.uint32(5381)
+    i = start
+    shift = np.uint8(32) if start + 1 < end and 65 <= data[start + 1] <= 90 else np.uint8(0)  # SQL
+    while i < end and 97 <= data[i] + shift <= 122:
+        h = np.uint32(h * np.uint32(33)) ^ np.uint32(data[i] + shift)
+        i += 1
+    if i - start < 2 or i - start > 12 or (i < end and (_ALNUM[data[i]] or data[i] >= 0x80)):
+        return False
+    slot = np.int64(h) & (len(table) - 1)
+    while table[slot]:
+        if table[slot] == h:
+            return True
+        slot = (slot + 1) & (len(table) - 1)
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_operator(a, b):  # type: ignore[no-untyped-def]
+    """Whether two bytes are an operator of two signs."""
+    if b == _EQUALS:
+        return a in (_EQUALS, _EXCLAMATION, _LESS, _GREATER, _PLUS, _STAR, _COLON, _BAR)
+    if b == _GREATER:
+        return a in (_DASH, _EQUALS, _SLASH, _QUESTION)
+    if a == b:
+        return a in (_AND, _BAR, _COLON, _LESS)
+    return a == _LESS and (b == _SLASH or b == _DASH or b == _QUESTION)
+
+
+@numba.njit(cache=True, nogil=True)
+def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
+    """Count the marks of data[start:end], a line without white space at its ends."""
+    words = calls = assigned = operators = names = symbols = 0
+    letters = digits = visible = mathematics = dollars = signs = 0
+    opened = -1  # the bracket of an index
+    run = 0  # letters since the last byte that is none, -1 in a run that is no plain word
+    i = start
+    while i < end:
+        b = data[i]
+        after = data[i + 1] if i + 1 < end else np.uint8(_SPACE)
+        before = data[i - 1] if i > start else np.uint8(_SPACE)
+        if b >= 0x80:
+            c, size = code_point(data, i)
+            held = np.int64(properties[c])
+            visible += size
+            if held & ch.SINGLE and held & _ALPHA:
+                words += 1  # a letter of an unspaced script
+                letters += size
+            elif held & _ALPHA or held & ch.EXTEND:
+                letters += size
+                run = run + 1 if run >= 0 else run
+            elif held & _MATH:
+                arrow = False
+                for low, high in _ARROWS:
+                    arrow = arrow or low <= c < high
+                mathematics += not arrow
+                signs += not arrow
+                run = -1
+            elif run > 1:
+                words += 1
+                run = 0
+            i += size
+            continue
+        letter = 97 <= (b | 32) <= 122
+        if letter:
+            letters += 1
+            visible += 1
+            if before >= 97 and before <= 122 and b <= 90 and run != 0:
+                names += 1  # camelCase
+                run = -1
+            elif run >= 0:
+                run += 1
+        elif b == _SPACE or b == _TAB:
+            if run > 1:
+                words += 1
+            run = 0
+        else:
+            visible += 1
+            if 48 <= b <= 57:
+                digits += 1
+                run = -1 if run > 0 else run
+            elif b in (_COMMA, _DOT, _SEMICOLON, _COLON, _EXCLAMATION, _QUESTION, _QUOTE, _DASH):
+                if run > 1 and after in (_SPACE, _QUOTE, _DASH, _PAREN_CLOSE):
+                    words += 1
+                    run = 0
+                elif run > 0 and b != _DASH:
+                    run = -1
+            elif b != _APOSTROPHE:
+                if run > 1 and b == _PAREN_CLOSE:
+                    words += 1
+                run = 0 if b == _PAREN or b == _PAREN_CLOSE else -1
+            symbols += _BRACKETS[b]
+            named = 97 <= (before | 32) <= 122 or 48 <= before <= 57 or before == _UNDERSCORE
+            if b == _PAREN and named:
+                calls += 1
+            elif b == _BRACKET and named:
+                opened = i
+            elif b == _BRACKET_CLOSE and opened >= 0 and i + 1 < end:
+                calls += 1  # `name[i] ...`, but not a mark of an encyclopaedia (`Title[edit]`)
+                opened = -1
+            elif b == _UNDERSCORE and named:
+                mathematics += after == _OPEN
+                names += _ALNUM[after]
+            elif b == _EQUALS:
+                assigned += after != _EQUALS and not _is_operator(before, b)
+                k = i - 1 if before != _SPACE else i - 2
+                signs += k >= start and (48 <= data[k] <= 57 or data[k] == _PAREN_CLOSE)
+            elif b == _CARET and i > start and i + 1 < end:
+                power = (_ALNUM[before] or _BASES[before]) and (_ALNUM[after] or _POWERS[after])
+                mathematics += power
+                signs += power
+            elif b == _BACKSLASH and i + 1 < end:
+                command = 97 <= (after | 32) <= 122
+                mathematics += command or after == _PAREN or after == _BRACKET
+                signs += command
+            elif b == _DOLLAR:
+                signs += not 48 <= after <= 57  # a price goes on with a digit
+                mathematics += after == _DOLLAR or before == _DOLLAR
+                dollars += _ALNUM[before] or before in (_PAREN_CLOSE, _CLOSE) or (
+                    97 <= (after | 32) <= 122 or after in (_BACKSLASH, _PAREN, _OPEN)
+                )
+            if _is_operator(b, after):
+                operators += 1
+        i += 1
+    words += run > 1
+    return LineMarks(
+        words, calls, assigned, operators, names, symbols, letters, digits, visible, mathematics,
+        dollars, signs,
+    )  # fmt: skip
+
+
+@numba.njit(cache=True, nogil=True)
+def _opens_as_code(data, start, end):  # type: ignore[no-untyped-def]
+    """Score of the first bytes: comments, tags, prompts, directives, decorators."""
+    a = data[start]
+    b = data[start + 1] if start + 1 < end else np.uint8(_SPACE)
+    c = data[start + 2] if start + 2 < end else np.uint8(_SPACE)
+    if (a == _SLASH and b in (_SLASH, _STAR)) or (a == _STAR and b == _SLASH):
+        return 3
+    if a == _HASH and (b == _EXCLAMATION or (97 <= b <= 122 and end - start > 3)):
+        return 2  # `#!`, `#include`; a hashtag alone stays undecided by its neighbours
+    if a == _HASH and b == _SPACE:
+        return 1
+    if a == _LESS and (97 <= (b | 32) <= 122 or b in (_SLASH, _EXCLAMATION, _QUESTION)):
+        return 3 if data[end - 1] == _GREATER else 2
+    if a == _GREATER and b == _GREATER and c == _GREATER:
+        return 4
+    if a == _DOLLAR and b == _SPACE and 97 <= (c | 32) <= 122:
+        return 2
+    if a == _DASH and b == _DASH and end - start > 3 and c != _DASH:
+        return 1
+    if a == _QUOTE and b == _QUOTE and c == _QUOTE:
+        return 2
+    return np.int64(a == _AT and 97 <= (b | 32) <= 122) + np.int64(a == _STAR and b == _SPACE)
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_setting(data, start, end):  # type: ignore[no-untyped-def]
+    """Whether the line is `key:` or `key: value` as in YAML, with a key in lower case."""
+    i = start
+    if i + 1 < end and data[i] == _DASH and data[i + 1] == _SPACE:
+        i += 2
+    first = i
+    while i < end and (97 <= data[i] <= 122 or data[i] in (_UNDERSCORE, _DASH)):
+        i += 1
+    return i > first and i < end and data[i] == _COLON and (i + 1 == end or data[i + 1] == _SPACE)
+
+
+@numba.njit(cache=True, nogil=True)
+def _code_score(data, raw, start, end, marks, table):  # type: ignore[no-untyped-def]
+    """Evidence that the stripped line data[start:end] is code; negative for prose.
+
+    `raw` is where the line begins with its indentation.
+    """
+    if marks.letters == 0:
+        closers = 0
+        for i in range(start, end):
+            closers += _CLOSERS[data[i]]
+        return 3 if closers == end - start <= 6 else 0
+    last = data[end - 1]
+    before = data[end - 2] if end - start > 1 else np.uint8(_SPACE)
+    score = _opens_as_code(data, start, end)
+    score += np.int64(start - raw >= 2 or (start > raw and data[raw] == _TAB))
+    score += min(marks.operators, 2) + np.int64(marks.operators > 0)
+    score += np.int64(marks.names > 0) + np.int64(marks.assigned > 0)
+    score += np.int64(marks.calls > 0) + np.int64(marks.calls > 2)
+    few = marks.plain_words < 4
+    if last == _OPEN or last == _CLOSE:
+        score += 3
+    elif last == _SEMICOLON:
+        score += 3 if few or marks.calls + marks.assigned + marks.operators else 0
+    elif last == _COLON and (before == _PAREN_CLOSE or before == _BRACKET_CLOSE):
+        score += 2
+    elif last in (_PAREN, _BRACKET, _BACKSLASH) or (last == _PAREN_CLOSE and before == _PAREN):
+        score += 2
+    if data[start] == _QUOTE and marks.plain_words < 3:
+        for i in range(start + 1, end - 1):
+            if data[i] == _QUOTE and data[i + 1] == _COLON:
+                score += 2
+                break
+    if _is_keyword(data, start, end, table):
+        other = marks.calls + marks.assigned + marks.operators + marks.names
+        score += np.int64(few) + np.int64(other > 0)
+        score += np.int64(last == _COLON and marks.plain_words < 2 * _SENTENCE_WORDS)
+    elif marks.plain_words < 4 and _is_setting(data, start, end):
+        score += 1
+    if marks.symbols * 5 > marks.visible:
+        score += 1
+    if marks.plain_words >= _SENTENCE_WORDS:
+        score -= 2 + (marks.plain_words >= 2 * _SENTENCE_WORDS)
+        score -= np.int64(marks.symbols * 12 < marks.visible)
+    return score
+
+
+@numba.njit(cache=True, nogil=True)
+def _settle(scores, indented, kinds, n):  # type: ignore[no-untyped-def]
+    """Decide kinds[:n], of the non-blank lines, by scores and neighbours."""
+    for k in range(n):
+        if kinds[k] == FORMULA:
+            continue
+        weak = scores[k] >= 1 and 0 < k < n - 1 and scores[k - 1] >= 1 and scores[k + 1] >= 1
+        if weak and (indented[k - 1] or indented[k] or indented[k + 1]):
+            kinds[k] = CODE  # settings, one to a line
+        if scores[k] >= _CERTAIN:
+            kinds[k] = CODE
+        elif scores[k] >= _STRONG:
+            near = False
+            for j in range(max(0, k - _NEAR), min(n, k + _NEAR + 1)):
+                near = near or (j != k and scores[j] >= _STRONG)
+            if near:
+                kinds[k] = CODE
+    last = -1  # the last line of code
+    for k in range(n):
+        if kinds[k] != CODE:
+            continue
+        gap = k - last - 1
+        if last >= 0 and gap > 0:
+            undecided = gap <= _GAP
+            inside = gap <= _DOCSTRING
+            for j in range(last + 1, k):
+                undecided = undecided and (scores[j] >= 0 or kinds[j] == FORMULA)
+                inside = inside and indented[j]
+            if undecided or inside:
+                for j in range(last + 1, k):
+                    kinds[j] = CODE
+        last = k
+    for k in range(1, n):  # lines below code that look a little like it
+        if kinds[k] == PROSE and kinds[k - 1] == CODE and scores[k] >= 1:
+            kinds[k] = CODE
+    for k in range(n - 2, -1, -1):
+        if kinds[k] == PROSE and kinds[k + 1] == CODE and scores[k] >= 1:
+            kinds[k] = CODE
+
+
+@numba.njit(cache=True, nogil=True)
+def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ignore[no-untyped-def]
+    """Fill space.kinds[:n_lines], the kinds of the lines of a text; return marks of mathematics.
+
+    Lines are data[starts[k]:ends[k]].
+    """
+    filled = 0
+    signs = 0
+    for k in range(n_lines):
+        a = strip_left(data, starts[k], ends[k], properties)
+        space.kinds[k] = BLANK
+        if a == ends[k]:
+            continue
+        b = strip_right(data, a, ends[k], properties)
+        marks = _marks(data, a, b, properties)
+        space.scores[filled] = _code_score(data, starts[k], a, b, marks, space.keywords)
+        space.indented[filled] = a - starts[k] >= 2 or data[starts[k]] == _TAB
+        paired = marks.dollars >= _FORMULA_MARKS and space.scores[filled] < _STRONG
+        formula = marks.mathematics >= _FORMULA_MARKS or paired
+        space.settled[filled] = FORMULA if formula else PROSE
+        space.places[filled] = k
+        space.signs[filled] = marks.signs
+        filled += 1
+    _settle(space.scores, space.indented, space.settled, filled)
+    for k in range(filled):
+        space.kinds[space.places[k]] = space.settled[k]
+        if space.settled[k] != CODE:  # where `$` opens a variable and `\\` an escape
+            signs += space.signs[k]
+    return signs if signs >= _FORMULA_MARKS else 0
+
+
+class StructureSpace(NamedTuple):
+    """Arrays for the lines of the longest text."""
+
+    kinds: npt.NDArray[np.uint8]
+    settled: npt.NDArray[np.uint8]
+    scores: npt.NDArray[np.int64]
+    indented: npt.NDArray[np.bool_]
+    places: npt.NDArray[np.int64]
+    signs: npt.NDArray[np.int64]
+    keywords: npt.NDArray[np.uint32]
+
+
+def structure_space(lines: int) -> StructureSpace:
+    """Arrays for texts of up to `lines` lines."""
+    return StructureSpace(
+        np.zeros(lines, np.uint8),
+        np.zeros(lines, np.uint8),
+        np.zeros(lines, np.int64),
+        np.zeros(lines, np.bool_),
+        np.zeros(lines, np.int64),
+        np.zeros(lines, np.int64),
+        _KEYWORD_TABLE,
+    )
+
+
+class Structure(NamedTuple):
+    """Lines of a batch, separated by line feeds; those of text i are `doc_offsets[i:i + 2]`."""
+
+    starts: npt.NDArray[np.int64]  # [lines], bytes in the batch's buffer
+    ends: npt.NDArray[np.int64]  # [lines], line feed excluded
+    kinds: npt.NDArray[np.uint8]  # [lines], BLANK, PROSE, CODE or FORMULA
+    doc_offsets: npt.NDArray[np.int64]  # [texts + 1]
+    code_share: npt.NDArray[np.float64]  # [texts], of the characters in non-blank lines
+    math_ratio: npt.NDArray[np.float64]  # [texts], marks of mathematics per character
+
+
+def structure(texts: Texts) -> Structure:
+    """Find the lines of every text and what each is. Linear in the bytes."""
+    offsets, data = read_only(texts)
+    counts = _count_lines(data, offsets)
+    doc_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    starts = np.empty(doc_offsets[-1], np.int64)
+    ends = np.empty(doc_offsets[-1], np.int64)
+    kinds = np.empty(doc_offsets[-1], np.uint8)
+    shares = np.zeros((len(counts), 2))
+    space = structure_space(int(counts.max(initial=0)))
+    _structure(data, offsets, ch.properties(), space, doc_offsets, (starts, ends), kinds, shares)
+    return Structure(starts, ends, kinds, doc_offsets, shares[:, 0].copy(), shares[:, 1].copy())
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_lines(data, offsets):  # type: ignore[no-untyped-def]
+    """Lines of each text: one more than it has line feeds, none in an empty text."""
+    counts = np.zeros(len(offsets) - 1, np.int64)
+    for d in range(len(counts)):
+        counts[d] = offsets[d + 1] > offsets[d]
+        for i in range(offsets[d], offsets[d + 1]):
+            counts[d] += data[i] == _LINE_FEED
+    return counts
+
+
+@numba.njit(cache=True, nogil=True)
+def _structure(data, offsets, properties, space, doc_offsets, spans, kinds, shares):  # type: ignore[no-untyped-def]
+    starts, ends = spans
+    for d in range(len(offsets) - 1):
+        first, past = doc_offsets[d], doc_offsets[d + 1]
+        if first == past:
+            continue
+        line = first
+        begin = offsets[d]
+        for i in range(offsets[d], offsets[d + 1]):
+            if data[i] == _LINE_FEED:
+                starts[line] = begin
+                ends[line] = i
+                begin = i + 1
+                line += 1
+        starts[line] = begin
+        ends[line] = offsets[d + 1]
+        signs = classify_lines(
+            data, starts[first:past], ends[first:past], past - first, properties, space
+        )
+        total = 0
+        code = 0
+        for k in range(first, past):
+            kinds[k] = space.kinds[k - first]
+            if kinds[k] != BLANK:
+                size = characters(data, starts[k], ends[k])
+                total += size
+                code += size * (kinds[k] == CODE)
+        if total:
+            shares[d, 0] = code / total
+            shares[d, 1] = signs / characters(data, offsets[d], offsets[d + 1])
