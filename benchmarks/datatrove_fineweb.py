@@ -22,10 +22,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import datatrove.utils.lid
-from datatrove.data import Document
-from datatrove.pipeline.extractors import Trafilatura
-from datatrove.pipeline.filters import (
+import datatrove.utils.lid  # type: ignore[import-not-found]
+from datatrove.data import Document  # type: ignore[import-not-found]
+from datatrove.pipeline.extractors import Trafilatura  # type: ignore[import-not-found]
+from datatrove.pipeline.filters import (  # type: ignore[import-not-found]
     C4QualityFilter,
     FineWebQualityFilter,
     GopherQualityFilter,
@@ -33,7 +33,7 @@ from datatrove.pipeline.filters import (
     LanguageFilter,
     URLFilter,
 )
-from datatrove.pipeline.formatters import PIIFormatter
+from datatrove.pipeline.formatters import PIIFormatter  # type: ignore[import-not-found]
 
 
 class FineWeb:
@@ -67,7 +67,12 @@ class FineWeb:
         for name, step in self.filters.items():
             if reason := _reason(step, document):
                 return _removed(text, name, reason)
-        return {"before": text, "after": self.personal.format(document.text), "stage": "", "reason": ""}
+        return {
+            "before": text,
+            "after": self.personal.format(document.text),
+            "stage": "",
+            "reason": "",
+        }
 
 
 def _reason(step: Any, document: Document) -> str | None:
@@ -94,7 +99,10 @@ def main() -> None:
     options = parser.parse_args()
     pipeline = FineWeb(options.language_model)
     unfinished = options.output.with_suffix(".part")
-    with options.pages.open(encoding="utf-8") as pages, unfinished.open("w", encoding="utf-8") as out:
+    with (
+        options.pages.open(encoding="utf-8") as pages,
+        unfinished.open("w", encoding="utf-8") as out,
+    ):
         for line in pages:
             page = json.loads(line)
             out.write(json.dumps({"key": page["key"], **pipeline.apply(page)}) + "\n")

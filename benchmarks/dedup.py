@@ -41,6 +41,7 @@ from curation.dedup import (
     frequent_lines,
     line_hashes,
     remove_lines,
+    total_lines,
     signatures,
     star_edges,
     string_keys,
@@ -115,7 +116,7 @@ def speed(texts: list[str]) -> None:
     lines = line_hashes(array, lines_rules)
     with cpu_time(per_second("characters: line hashes", characters)):
         lines = line_hashes(array, lines_rules)
-    frequent = frequent_lines(count_lines(lines, doc64, lines_rules), lines_rules)
+    frequent = frequent_lines(total_lines(count_lines(lines, doc64, lines_rules)), lines_rules)
     remove_lines(array.slice(0, 1), doc64[:1], frequent, lines_rules)
     with cpu_time(per_second("characters: removal of frequent lines", characters)):
         remove_lines(array, doc64, frequent, lines_rules)

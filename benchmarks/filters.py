@@ -12,7 +12,8 @@ language: short texts of a language are joined to documents of `--characters`.
 PYTHON is an interpreter that has it (benchmarks/datatrove_filters.py says how to make one), or a
 JSON file that holds what that script printed for these texts.
 
-`--blocklists HOSTS` writes that many made-up hosts to a list, loads it, and checks a million URLs.
+`--blocklists HOSTS` writes a made-up category of UT1 with that many hosts, loads it as a folder and as
+the archive that UT1 publishes, and checks a million URLs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import argparse
 import gzip
 import json
 import subprocess
+import tarfile
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -168,30 +170,75 @@ def word_spans(texts: pa.Array, words: list[list[str]]) -> Spans:
     return Spans(np.array(starts), np.array(ends), np.array(bounds))
 
 
+#: Endings of hosts in UT1's list `adult`, the frequent ones more often.
+ENDINGS = ["com"] * 50 + ["net"] * 8 + ["org"] * 4 + "de fr ru info xxx nl it pl eu co.uk".split()
+ENDINGS += "com.br blogspot.com tumblr.com free.fr xn--p1ai".split()
+
+
+def listed_host(i: int) -> str:
+    """Host `i` of a made-up list: most are two labels, some longer, IDN or an IPv4 address."""
+    mixed = i * 2654435761 % 2**32
+    name = f"{mixed:x}"[: 3 + mixed % 6] + f"{i:x}"
+    ending = ENDINGS[mixed % len(ENDINGS)]
+    match mixed % 100:
+        case 0:
+            return f"{mixed >> 24 or 1}.{mixed >> 16 & 255}.{mixed >> 8 & 255}.{mixed & 255}"
+        case 1:
+            return f"bücher-{name}.{ending}"
+        case 2:
+            return f"xn--{name}-kva.{ending}"
+        case n if n < 15:
+            return f"{name[:4]}.{name}.{ending}"
+        case n if n < 20:
+            return f"www-{name}.{ending}"
+    return f"{name}.{ending}"
+
+
+def write_ut1(folder: Path, hosts: int) -> Path:
+    """Write a category of UT1 with that many hosts, and the archive of it as UT1 publishes it."""
+    category = folder / "adult"
+    category.mkdir()
+    with (category / "domains").open("w", encoding="utf-8", newline="") as file:
+        for i in range(hosts):
+            end = "\r\n" if i % 10 == 3 else "\n"
+            file.write(f"{listed_host(i)}{'.' if i % 1000 == 7 else ''}{end}")
+            if i % 10_000 == 0:
+                file.write("# comment\n\n")
+    urls = (f"{listed_host(7 * i)}/~user{i}/pictures\n" for i in range(hosts // 50))
+    (category / "urls").write_text("".join(urls), "utf-8")
+    (category / "expressions").write_text("(^|[-.?+=/_0-9])(hot|xx)x([-.?+=/_0-9]|$)\n")
+    (category / "usage").write_text("black\n")
+    with tarfile.open(folder / "adult.tar.gz", "w:gz", compresslevel=6) as archive:
+        archive.add(category, "adult")
+    return folder / "adult.tar.gz"
+
+
 def block_lists(hosts: int, urls: int = 1_000_000) -> None:
-    """Print seconds to load a list of made-up hosts, and microseconds per URL checked."""
+    """Print seconds to load a made-up UT1 category, and microseconds per URL checked."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "hosts.txt"
-        with path.open("w", encoding="ascii") as file:
-            file.writelines(
-                f"host{i * 2654435761 % 2**32:x}.example{i % 97}.org\n" for i in range(hosts)
-            )
-        settings = default_settings().blocklists.model_copy(update={"lists": {"listed": str(path)}})
-        blocked_urls = pa.array(
-            f"https://www.host{i * 2654435761 % 2**32:x}.example{i % 97}.org/a/page?id={i}"
-            for i in range(0, 2 * urls, 2)
+        archive = write_ut1(Path(folder), hosts)
+        unpacked = sum(f.stat().st_size for f in (Path(folder) / "adult").iterdir())
+        settings = default_settings().blocklists
+        asked = pa.array(
+            f"https://{'www.' if i % 3 else ''}{listed_host(2 * i)}/a/page?id={i}"
+            for i in range(urls)
         )
-        load_blocklists(settings.model_copy(update={"lists": {}})).check(
-            blocked_urls[:2]
-        )  # compile
-        seconds = timed(lambda: load_blocklists(settings))
-        blocker = load_blocklists(settings)
-        blocked = blocker.check(blocked_urls[:1000])
-        check = timed(lambda: blocker.check(blocked_urls))
-    print(f"block list of {hosts} hosts: loaded in {seconds:.2f} CPU s")
-    print(
-        f"  {1e6 * check / urls:.2f} microseconds of CPU per URL; {blocked.null_count} of the first 1000 pass"
-    )
+        load_blocklists(settings).check(asked[:2])  # compile
+        packed = archive.stat().st_size
+        print(f"{hosts} hosts, {unpacked / 1e6:.0f} MB, packed {packed / 1e6:.0f} MB")
+        for name in ("adult", "adult.tar.gz"):
+            lists = {"adult": str(Path(folder) / name)}
+            one = settings.model_copy(update={"lists": lists})
+            seconds = timed(lambda one=one: load_blocklists(one))  # type: ignore[misc]
+            print(f"  {name:13} loaded in {seconds:.2f} CPU s")
+        blocker = load_blocklists(one)
+        check = timed(lambda: blocker.check(asked))
+        inside = [i for i in range(urls) if 2 * i < hosts]
+        missed = blocker.check(asked.take(pa.array(inside))).null_count
+        others = pa.array(f"https://{listed_host(hosts + i)}.example/" for i in range(10_000))
+        wrong = len(others) - blocker.check(others).null_count
+    print(f"  {1e6 * check / urls:.2f} microseconds of CPU per URL")
+    print(f"  of {len(inside)} listed hosts {missed} pass, of {len(others)} others {wrong} do not")
 
 
 def kept(groups: dict[str, list[tuple[str, str]]]) -> None:

@@ -39,6 +39,7 @@ COLUMN_TYPES: dict[str, pa.DataType] = {
     "language": pa.string(),
     "domain": pa.string(),
     "topic": pa.string(),
+    "format": pa.string(),
 }
 
 REMOVED_FIELDS = [

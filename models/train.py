@@ -1,23 +1,28 @@
-"""Train the built-in models of languages, quality, domain and topic.
+"""Train the built-in models of languages, quality, domain, topic and format.
 
 python models/train.py --data FOLDER [--only NAME]
 
-FOLDER holds lid/dev.jsonl.gz, lid/outofset-dev.jsonl.gz, quality/dev.jsonl.gz and
-domain/dev.jsonl.gz. The same data and library versions give the same bytes.
+FOLDER holds lid/dev.jsonl.gz, lid/outofset-dev.jsonl.gz, quality/dev.jsonl.gz, extract/dev.tar.xz
+and domain/dev.jsonl.gz. The same data and library versions give the same bytes.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
+import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from curation.train import (
     About,
     train_citable,
     train_corrector,
     train_domain,
+    train_format,
     train_quality,
     train_topic,
 )
@@ -31,6 +36,12 @@ GRADED = (
     "Real web pages in several languages, graded 0-5 and labelled by one pass of a language model "
     "against a rubric; only weights are distributed, no text."
 )
+LABELLED = (
+    "Real web pages: the graded pages above, and pages of public extraction sets (WCXB, scrapinghub, "
+    "magic-html, readability, trafilatura, WebMainBench), labelled by reading (labels.tsv, "
+    "TAXONOMY.md in models/topic); only weights are distributed, no text."
+)
+WRITTEN = LABELLED + " Pages written for this by a language model (models/topic/written.jsonl.gz)."
 SOURCED = (
     "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "
     "WCXB, XQuAD (CC BY, CC BY-SA), gsm8k, AQuA, TheAlgorithms, Rust by Example, Vue docs, jwarc, "
@@ -58,6 +69,10 @@ DOMAIN_FILES = {
 }
 
 
+#: Weights of real pages and of pages written for this purpose.
+WEIGHTS = {"topic": (1.0, 1.0), "format": (1.0, 1.0)}
+
+
 def domain_inputs(graded: Path, corpus: Path) -> list[Path]:
     """The files of `DOMAIN_FILES`, in order."""
     return [corpus / name if name else graded for name in DOMAIN_FILES]
@@ -69,32 +84,56 @@ def domain_settings() -> LinearTraining:
     return settings.model_copy(update={"file_weights": tuple(DOMAIN_FILES.values())})
 
 
+def pages_and_written(data: Path, out: Path) -> tuple[Path, Path]:
+    """Examples for quality, topic and format, made by models/topic/make_corpus.py."""
+    script = Path(__file__).parent / "topic" / "make_corpus.py"
+    found = importlib.util.spec_from_file_location("make_topic_corpus", script)
+    assert found is not None and found.loader is not None
+    module: Any = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    pages, written = module.make(data, out)
+    return pages, written
+
+
+def class_settings(task: Any) -> LinearTraining:
+    """Weights of real pages and of written ones."""
+    settings = default_settings(task, LinearTraining)
+    return settings.model_copy(update={"file_weights": WEIGHTS[task]})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument(
         "--corpus", type=Path, help="for the domains: made by models/domain/make_corpus.py"
     )
-    parser.add_argument("--only", choices=["corrector", "citable", "quality", "domain", "topic"])
+    names = ["corrector", "citable", "quality", "domain", "topic", "format"]
+    parser.add_argument("--only", choices=names)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
+    chosen = [name for name in names if options.only in (None, name)]
+    if "domain" in chosen and options.corpus is None:
+        parser.error("the domain model needs --corpus")
     graded = options.data / "quality" / "dev.jsonl.gz"
     spoken = [options.data / "lid" / n for n in ("dev.jsonl.gz", "outofset-dev.jsonl.gz")]
-    tasks = {
-        "corrector": (partial(train_corrector, pages=[graded]), spoken, SPOKEN),
-        "citable": (train_citable, [graded], GRADED),
-        "quality": (train_quality, [graded], GRADED),
-        "domain": (
-            partial(train_domain, settings=domain_settings()),
-            domain_inputs(graded, options.corpus) if options.corpus else [],
-            SOURCED,
-        ),
-        "topic": (train_topic, [graded], GRADED),
-    }
-    for name, (train, inputs, source) in tasks.items():
-        if options.only in (None, name):
-            if not inputs:
-                parser.error("the domain model needs --corpus")
+    with tempfile.TemporaryDirectory() as folder:
+        labelled: list[Path] = []
+        if {"quality", *WEIGHTS} & set(chosen):
+            labelled = [*pages_and_written(options.data, Path(folder))]
+        tasks: dict[str, tuple[Callable[..., Any], list[Path], str]] = {
+            "corrector": (partial(train_corrector, pages=[graded]), spoken, SPOKEN),
+            "citable": (train_citable, [graded], GRADED),
+            "quality": (train_quality, labelled[:1], LABELLED),
+            "domain": (
+                partial(train_domain, settings=domain_settings()),
+                domain_inputs(graded, options.corpus) if options.corpus else [],
+                SOURCED,
+            ),
+            "topic": (partial(train_topic, settings=class_settings("topic")), labelled, WRITTEN),
+            "format": (partial(train_format, settings=class_settings("format")), labelled, WRITTEN),
+        }
+        for name in chosen:
+            train, inputs, source = tasks[name]
             about = About(VERSION, LICENCE, source, COMMAND.format(name) + MORE.get(name, ""))
             print(train(inputs, options.output / name, about), file=sys.stdout, flush=True)
 

@@ -1,4 +1,4 @@
-"""Stage `classify`: adds `quality`, `domain` and `topic`, removes what scores too low."""
+"""Stage `classify`: adds `quality`, `domain`, `topic` and `format`, removes what scores too low."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class ClassifyDocuments:
             batch = with_column(batch, "quality_rank", result.rank)
         batch = with_column(batch, "domain", result.domain)
         batch = with_column(batch, "topic", result.topic)
+        batch = with_column(batch, "format", result.format)
         return Outcome(batch, decide(result, self.settings))
 
 

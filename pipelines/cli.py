@@ -21,7 +21,7 @@ STAGE_COMMANDS = {
     "dedup-documents": "remove exact and near duplicates",
     "dedup-lines": "remove lines that repeat across documents",
     "filter": "measure and judge documents by heuristic rules",
-    "classify": "score quality, domain and topic",
+    "classify": "score quality, domain, topic and format",
     "mix": "draw the training mixture",
     "tokenize": "write token shards",
 }

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.dedup.audit import AUDIT, audit_lines, summary
-from curation.dedup.keys import language_scopes, string_keys
+from curation.dedup.keys import language_scopes, string_keys, within
 from curation.dedup.lines import (
     LineCounts,
     LineTotals,
@@ -29,6 +29,7 @@ from curation.dedup.lines import (
     remove_lines,
     total_lines,
     verdicts,
+    with_pages,
 )
 from curation.dedup.settings import LineDedupSettings
 from curation.dedup.sorting import run_starts
@@ -126,6 +127,7 @@ class CountLines:
         index, shard = task.payload
         parts: list[LineCounts] = []
         placed: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        all_hosts: list[UInt64] = [np.zeros(0, np.uint64)]
         row = 0
         columns = _columns(self.settings, "id", "url", "text")
         for batch in read_batches(shard.folder, shard.file, columns):
@@ -134,13 +136,15 @@ class CountLines:
             of_lines = np.repeat(placed[-1], np.diff(lines.doc_offsets))
             lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
             numbers = document_numbers(index, batch.num_rows, row)
-            hosts = None
-            if self.settings.rule == "pattern":
-                hosts = host_keys(batch.column("url"), numbers)
+            hosts = np.zeros(batch.num_rows, np.uint64)
+            if self.settings.rule == "pattern":  # hosts of a language and bucket
+                hosts = within(host_keys(batch.column("url"), numbers), self.buckets.scopes(batch))
+                hosts = in_buckets(hosts, placed[-1])
             parts.append(count_lines(lines, numbers, self.settings, hosts))
+            all_hosts.append(hosts)
             row += batch.num_rows
             progress(batch.num_rows, batch.num_rows)
-        counts = merge_counts(parts)
+        counts = with_pages(merge_counts(parts), np.concatenate(all_hosts))
         buckets = np.concatenate(placed)[row_of(counts.first)]
         name = scratch("lines", shard.name)
         # The key is the line's in all buckets: an index knows of lines, not of buckets.
@@ -150,6 +154,7 @@ class CountLines:
             "host": counts.hosts,
             "count": counts.counts,
             "edges": counts.edges,
+            "pages": counts.pages,
             "first": counts.first,
             "bytes": counts.bytes,
         }
@@ -186,7 +191,7 @@ class FindFrequent(OverRanges):
         files = {}
         if self.settings.index.write:
             name = index_file(task.name)
-            files[name] = write_columns(folder, name, _greatest(keys, totals.counts))
+            files[name] = write_columns(folder, name, _greatest(keys, totals))
         for known in self.indexed:
             totals = self._with_known(totals, keys, buckets, known, low, high)
         frequent = frequent_lines(totals, self.settings)
@@ -207,21 +212,22 @@ class FindFrequent(OverRanges):
             there = batch.column("key").to_numpy()
             places = np.minimum(np.searchsorted(there, keys), len(there) - 1)
             both = np.flatnonzero(there[places] == keys)
-            often = batch.column("count").to_numpy()[places[both]]
-            totals = add_known(totals, in_buckets(keys[both], buckets[both]), often)
+            known_counts = (batch.column(n).to_numpy()[places[both]] for n in _KNOWN)
+            totals = add_known(totals, in_buckets(keys[both], buckets[both]), *known_counts)
         return totals
 
 
 _NO_KEYS = np.zeros(0, np.uint64)
-_COUNTS = ("host", "count", "edges", "first", "bytes")
+_COUNTS = ("host", "count", "edges", "pages", "first", "bytes")
+_KNOWN = ("count", "edges", "pages")
 
 
-def _greatest(keys: UInt64, counts: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Of each line, the count of the bucket that has most of it, by ascending key."""
-    order = np.lexsort([-counts, keys])
-    keys, counts = keys[order], counts[order]
-    starts = run_starts(keys)
-    return {"key": keys[starts], "count": counts[starts]}
+def _greatest(keys: UInt64, totals: LineTotals) -> dict[str, Any]:
+    """Of each line, the counts of the bucket that has most of it, by ascending key."""
+    order = np.lexsort([-totals.counts, keys])
+    order = order[run_starts(keys[order])]
+    known = (totals.counts, totals.edges, totals.pages)
+    return {"key": keys[order], **{n: c[order] for n, c in zip(_KNOWN, known, strict=True)}}
 
 
 @dataclass(frozen=True)

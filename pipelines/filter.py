@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from curation.errors import ConfigError
 from curation.filters import load_filter
-from curation.filters.hosts import HOSTS, most_personal
+from curation.filters.hosts import FOLDER, HOSTS, most_personal
+from curation.filters.personal_hosts import manifest_url
 from curation.filters.settings import FilterSettings
 from curation.schema import with_column
 from pipelines.engine.files import Folder
+from pipelines.engine.own import MANIFEST
 from pipelines.engine.shards import characters, read_batches
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, run_transform
-
-_HOSTS = "personal_hosts"
 
 
 @dataclass(frozen=True)
@@ -35,30 +37,30 @@ class FilterDocuments:
         extra = {f"personal_data.{kind}": n for kind, n in result.pii_counts.items()}
         for language, documents in result.languages_without_settings.items():
             extra[f"language_without_own_rules.{language}"] = documents
-        paths, kept = result.paths, result.verdicts.kept
-        batch = with_column(batch, "path", paths)
-        for path, documents in Counter(paths.to_pylist()).items():
-            extra[f"path.{path}.documents"] = documents
-        for path, documents in Counter(paths.filter(kept).to_pylist()).items():
-            extra[f"path.{path}.kept"] = documents
+        batch = with_column(batch, "path", result.paths)
+        reasons = result.verdicts.reason
+        removed = zip(result.paths.to_pylist(), reasons.to_pylist(), strict=True)
+        extra |= Counter(f"path.{path}.removed.{why}" for path, why in removed if why is not None)
         if result.overruled is not None:
-            batch = with_column(batch, "overruled", result.overruled)
-            for rule, documents in Counter(result.overruled.filter(kept).to_pylist()).items():
-                if rule is not None:
-                    extra[f"overruled.{rule}"] = documents
+            kept = pc.if_else(result.verdicts.kept, result.overruled, None)
+            batch = with_column(batch, "overruled", kept)
+            extra |= Counter(f"overruled.{rule}" for rule in kept.drop_null().to_pylist())
         extra["edits"] = result.edits.num_rows
         extra["characters_cut"] = cut
-        return Outcome(batch, result.verdicts, result.edits, extra, {_HOSTS: result.pii_hosts})
+        return Outcome(batch, result.verdicts, result.edits, extra, {FOLDER: result.pii_hosts})
 
 
 def run(run: StageRun) -> dict[str, Any]:
     """Measure and judge every document; the manifest names hosts with much personal data."""
+    for earlier in run.settings.personal_hosts.runs if run.settings.personal_hosts else ():
+        if Folder(manifest_url(earlier)) == run.folder / MANIFEST:
+            raise ConfigError(f"filter.personal_hosts.runs: {earlier}: is the folder of this run")
 
     def notes() -> dict[str, Any]:
         limits = run.settings.pii.hosts
-        place = run.folder / _HOSTS
+        place = run.folder / FOLDER
         batches = (b for name in place.names(".parquet") for b in read_batches(place, name))
         return {"hosts with personal data": most_personal(batches, limits.min_items, limits.most)}
 
     transform = FilterDocuments(run.settings)
-    return run_transform(run, transform, writes_edits=True, beside={_HOSTS: HOSTS}, notes=notes)
+    return run_transform(run, transform, writes_edits=True, beside={FOLDER: HOSTS}, notes=notes)

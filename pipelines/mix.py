@@ -30,7 +30,7 @@ from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Step, Task
 from pipelines.engine.transform import Outcome, TransformShards, column_names, shard_tasks
 
-_COLUMNS = ["id", "text", "source", "domain", "topic", "language", "quality"]
+_COLUMNS = ["id", "text", "source", "domain", "topic", "format", "language", "quality"]
 _PLAN = f"{SCRATCH}/data/plan.json"
 #: Where a mix leaves the token ids of its documents, row for row as in `documents`.
 TOKENS = "tokens"
@@ -73,7 +73,7 @@ class CountTokens:
             "source": source_names(batch.column("source"), self.sources),
             "tokens": pa.array(np.diff(offsets) + self.tokenize.marks, pa.int64()),
         }
-        for name in ("domain", "topic", "language", "quality"):
+        for name in ("domain", "topic", "format", "language", "quality"):
             kind = NARROW.field(name).type
             known = name in batch.schema.names
             columns[name] = batch.column(name).cast(kind) if known else pa.nulls(rows, kind)

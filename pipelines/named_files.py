@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from curation import resources
 from curation.dedup.settings import UrlDedupSettings
 from curation.errors import ConfigError
+from curation.filters.personal_hosts import manifest_url
 from curation.filters.settings import FilterSettings
 from pipelines.engine.files import Folder
 
@@ -73,6 +74,12 @@ def named_files(stage: str, settings: BaseModel) -> Iterator[NamedFile]:
             words = getattr(lists, key)
             if words is not None:
                 yield NamedFile(f"{stage}.blocklists.{key}", words, "file")
+        for i, run in enumerate(settings.personal_hosts.runs if settings.personal_hosts else ()):
+            key = f"{stage}.personal_hosts.runs[{i}]"
+            try:  # the manifest has the checksums of the stage's files
+                yield NamedFile(key, manifest_url(run), "file or folder")
+            except ConfigError as error:
+                raise ConfigError(f"{key}: {error}") from None
 
 
 def _check(named: NamedFile) -> None:

@@ -101,14 +101,19 @@ def plan(
         Classifier(recipe.classify).check_topics(
             recipe.classify.drop_topics, "classify.drop_topics"
         )
+        Classifier(recipe.classify).check_formats(
+            recipe.classify.drop_formats, "classify.drop_formats"
+        )
     if "mix" in chosen and "classify" in chosen:
         for mix in ("", *recipe.mixes):
             where = f"mix.mixes.{mix}.domains" if mix else "mix.domains"
             check_domains(recipe.mix.mixture(mix).domains, DOMAINS, where)
     if "mix" in chosen and ("classify" in chosen or not inputs):  # others' topics are not known
         for mix in ("", *recipe.mixes):
-            key = f"mix.mixes.{mix}.topics" if mix else "mix.topics"
-            Classifier(recipe.classify).check_topics(recipe.mix.mixture(mix).topics, key)
+            key = f"mix.mixes.{mix}" if mix else "mix"
+            mixture, classifier = recipe.mix.mixture(mix), Classifier(recipe.classify)
+            classifier.check_topics(mixture.topics, f"{key}.topics")
+            classifier.check_formats(mixture.formats, f"{key}.formats")
     over = PassedOver()
     try:
         own = [(folder / name).url for name in _OWN]

@@ -16,6 +16,10 @@ from extraction import rows_of, sets_in
 LABELS = Path(__file__).parents[1] / "labels" / "pages.tsv"
 #: Names of the packed inputs; the documents of a run are found again by file and row.
 PAGES, GRADED = "pages.parquet", "graded.parquet"
+#: Sets whose licences let no shipped model learn from them; the classifiers have seen the others.
+UNSEEN = (
+    "mathcode-llmwebkit cleaneval cleanportaleval dragnet l3s-gn1 daniel crawl-to-the-future"
+).split()
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Page:
 class Label:
     """How a reader judged the text of a page: grade from 0 to 5, domain, topic, format."""
 
+    source: str
     grade: int
     domain: str
     topic: str
@@ -48,10 +53,21 @@ def read_labels(path: Path = LABELS) -> dict[str, Label]:
     with path.open(encoding="utf-8", newline="") as file:
         return {
             row["key"]: Label(
-                int(row["grade"]), row["domain"], row["topic"], row["format"], row["language"]
+                _source(row["key"].split("/")[0]),
+                int(row["grade"]),
+                row["domain"],
+                row["topic"],
+                row["format"],
+                row["language"],
             )
             for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         }
+
+
+def _source(name: str) -> str:
+    if name == "quality":
+        return "graded texts"
+    return "sets that no model learned from" if name in UNSEEN else "sets that models learn from"
 
 
 def read_pages(data: Path) -> list[Page]:

@@ -103,7 +103,9 @@ def by_group(judged: Judged, name: str, group: Callable[[Label], str], least: in
         key = group(label)
         members[key if sizes[key] >= least else "others"].append((label, fate))
     rows = []
-    for key, found in sorted(members.items(), key=lambda item: (item[0] == "others", -len(item[1]))):
+    for key, found in sorted(
+        members.items(), key=lambda item: (item[0] == "others", -len(item[1]))
+    ):
         good = [fate for label, fate in found if _class(label) == "good"]
         poor = [fate for label, fate in found if _class(label) == "rubbish"]
         lost = sum(fate.after is None for fate in good)

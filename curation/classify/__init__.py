@@ -1,4 +1,4 @@
-"""Quality, domain and topic of documents, by linear models over hashed words."""
+"""Quality, domain, topic and format of documents, by linear models over hashed words."""
 
 from __future__ import annotations
 

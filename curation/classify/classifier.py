@@ -1,4 +1,4 @@
-"""Score documents: quality, domain and topic from one pass over the text."""
+"""Score documents: quality, domain, topic and format from one pass over the text."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ class ClassifyResult:
     domain: pa.Array  # string
     topic: pa.Array  # string
     topic_score: pa.Array  # float32: probability of the topic
+    format: pa.Array  # string
+    format_score: pa.Array  # float32: probability of the format
     domain_scores: dict[str, pa.Array]  # float32 per domain by content: its probability
     rank: pa.Array | None = None  # float32: share of the language's documents of lower quality
 
@@ -57,8 +59,9 @@ class Classifier:
         quality_model = _load(self.settings.quality, "quality")
         domain_model = _load(self.settings.domain, "classes")
         topic_model = _load(self.settings.topic, "classes")
+        format_model = _load(self.settings.format, "classes")
         measured: dict[int, Features] = {}
-        for model in (quality_model, domain_model, topic_model):
+        for model in (quality_model, domain_model, topic_model, format_model):
             if model.max_bytes not in measured:
                 measured[model.max_bytes] = measure(texts, model.max_bytes)
         graded = quality_model.outputs(measured[quality_model.max_bytes])
@@ -68,16 +71,18 @@ class Classifier:
         if self.settings.onnx is not None:
             quality = onnx.load(self.settings.onnx).scores(texts)
         domains = softmax(domain_model.outputs(measured[domain_model.max_bytes]))
-        topics = softmax(topic_model.outputs(measured[topic_model.max_bytes]))
-        best = topics.argmax(1) if len(topics) else np.zeros(0, np.int64)
+        topic, topic_score = _best(topic_model, measured[topic_model.max_bytes])
+        form, form_score = _best(format_model, measured[format_model.max_bytes])
         scores = _float32(quality)
         return ClassifyResult(
             quality=scores,
             rank=self._rank(scores, languages),
             grade=_float32(graded[:, 0]),
             domain=decide_domains(domains, domain_model.labels, languages, self.settings),
-            topic=pa.array(np.array(topic_model.labels, object)[best], pa.string()),
-            topic_score=_float32(topics[np.arange(len(best)), best]),
+            topic=topic,
+            topic_score=topic_score,
+            format=form,
+            format_score=form_score,
             domain_scores={n: _float32(domains[:, j]) for j, n in enumerate(domain_model.labels)},
         )
 
@@ -87,6 +92,7 @@ class Classifier:
         _load(settings.quality, "quality")
         _load(settings.domain, "classes")
         _load(settings.topic, "classes")
+        _load(settings.format, "classes")
         if settings.fasttext is not None:
             words.load(settings.fasttext)
         if settings.onnx is not None:
@@ -96,13 +102,11 @@ class Classifier:
 
     def check_topics(self, topics: Iterable[str], key: str) -> None:
         """Raise ConfigError, naming the recipe's key, for a topic that the model doesn't know."""
-        known = sorted(_load(self.settings.topic, "classes").labels)
-        for topic in topics:
-            if topic not in known:
-                raise ConfigError(
-                    f"{key}: the model has no topic {topic!r}{nearest(topic, known)} "
-                    f"(it has: {', '.join(known)})"
-                )
+        _check_labels(self.settings.topic, topics, "topic", key)
+
+    def check_formats(self, formats: Iterable[str], key: str) -> None:
+        """Raise ConfigError, naming the recipe's key, for a format that the model doesn't know."""
+        _check_labels(self.settings.format, formats, "format", key)
 
     def _rank(self, quality: pa.Array, languages: pa.Array | None) -> pa.Array | None:
         if self.settings.ranking is None:
@@ -157,6 +161,26 @@ def softmax(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return x
     e = np.exp(x - x.max(1, keepdims=True))
     return e / e.sum(1, keepdims=True)
+
+
+def _best(model: LinearModel, features: Features) -> tuple[pa.Array, pa.Array]:
+    """The most probable label (string) of every text, and its probability (float32)."""
+    probabilities = softmax(model.outputs(features))
+    best = probabilities.argmax(1) if len(probabilities) else np.zeros(0, np.int64)
+    return (
+        pa.array(np.array(model.labels, object)[best], pa.string()),
+        _float32(probabilities[np.arange(len(best)), best]),
+    )
+
+
+def _check_labels(file: ModelFile, names: Iterable[str], kind: str, key: str) -> None:
+    known = sorted(_load(file, "classes").labels)
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                f"{key}: the model has no {kind} {name!r}{nearest(name, known)} "
+                f"(it has: {', '.join(known)})"
+            )
 
 
 def _float32(values: npt.NDArray[np.float64]) -> pa.Array:

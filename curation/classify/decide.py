@@ -1,4 +1,4 @@
-"""Which documents stay, by quality, its rank in the language, and topic."""
+"""Which documents stay, by quality, its rank in the language, topic and format."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from curation.schema import Verdicts
 
 LOW_SCORE = "quality.low_score"
 LOW_RANK = "quality.low_rank"
-DROPPED = "topic.dropped"
+TOPIC_DROPPED = "topic.dropped"
+FORMAT_DROPPED = "format.dropped"
 
 
 def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
-    """Remove documents below their domain's quality, then below its rank, then dropped topics."""
+    """Remove documents below their domain's quality, then below its rank, then dropped topics and formats."""
     verdicts = Verdicts.keep_all(len(result))
     quality = result.quality.to_numpy(zero_copy_only=False)
     domains = np.array(result.domain.to_pylist(), object)
@@ -31,6 +32,11 @@ def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
             verdicts = verdicts.otherwise(
                 Verdicts.where(low, LOW_RANK, ranks.astype(np.float64), least)
             )
-    dropped = np.array([topic in settings.drop_topics for topic in result.topic.to_pylist()], bool)
-    scores = result.topic_score.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return verdicts.otherwise(Verdicts.where(dropped, DROPPED, scores))
+    for labels, scores, dropped, reason in (
+        (result.topic, result.topic_score, settings.drop_topics, TOPIC_DROPPED),
+        (result.format, result.format_score, settings.drop_formats, FORMAT_DROPPED),
+    ):
+        goes = np.array([label in dropped for label in labels.to_pylist()], bool)
+        values = scores.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        verdicts = verdicts.otherwise(Verdicts.where(goes, reason, values))
+    return verdicts

@@ -28,6 +28,7 @@ class ClassifySettings(Settings):
     )
     domain: ModelFile = Field(description="made by `curate train domain`")
     topic: ModelFile = Field(description="made by `curate train topic`")
+    format: ModelFile = Field(description="made by `curate train format`")
     domain_at_least: dict[Literal["math_reasoning", "code"], Score] = Field(
         description="probability from which a document is of that domain by its content, the more "
         "probable of the two where both reach it; a domain not named is never given"
@@ -52,6 +53,9 @@ class ClassifySettings(Settings):
         description="topics whose documents are removed (topic.dropped); to take fewer of a topic "
         "rather than none is the mix's work"
     )
+    drop_formats: tuple[str, ...] = Field(
+        description="formats (kinds of text) whose documents are removed (format.dropped)"
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> ClassifySettings:
@@ -66,7 +70,12 @@ class ClassifySettings(Settings):
 
     def models(self) -> dict[str, ModelFile]:
         """The models these settings name."""
-        named = {"quality": self.quality, "domain": self.domain, "topic": self.topic}
+        named = {
+            "quality": self.quality,
+            "domain": self.domain,
+            "topic": self.topic,
+            "format": self.format,
+        }
         if self.fasttext is not None:
             named["quality_fasttext"] = self.fasttext.model
         if self.onnx is not None:

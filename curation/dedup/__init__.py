@@ -15,6 +15,7 @@ from curation.dedup.lines import (
     line_hashes,
     merge_counts,
     remove_lines,
+    total_lines,
 )
 from curation.dedup.lsh import band_hashes, bucket_records, candidate_probability, optimal_bands
 from curation.dedup.minhash import hash_function, minhash_signatures, signatures
@@ -44,5 +45,6 @@ __all__ = [
     "spanning_forest",
     "star_edges",
     "string_keys",
+    "total_lines",
     "within",
 ]

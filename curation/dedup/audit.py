@@ -13,8 +13,9 @@ from curation.arrow import Texts, text_buffers
 from curation.dedup.lines import LineRemoval, LineTotals
 from curation.dedup.patterns import CUTS, VERDICTS
 
-#: One row per frequent line and verdict in a batch. `documents`, `hosts`, `edge_share` and `bytes`
-#: are those of the line in all its bucket, the last two columns those of this batch.
+#: One row per frequent line and verdict in a batch. The columns up to `bytes` are of the
+#: line in all its bucket: `edge_share` of its documents have it near an edge, it is on `host_share`
+#: of the pages of its hosts. The last two columns are of this batch.
 AUDIT = pa.schema(
     [
         ("key", pa.uint64()),
@@ -22,6 +23,7 @@ AUDIT = pa.schema(
         ("documents", pa.int64()),
         ("hosts", pa.int64()),
         ("edge_share", pa.float64()),
+        ("host_share", pa.float64()),
         ("bytes", pa.int64()),
         ("verdict", pa.string()),
         ("occurrences", pa.int64()),
@@ -65,6 +67,7 @@ def audit_lines(texts: Texts, removal: LineRemoval, frequent: LineTotals) -> pa.
             pa.array(frequent.counts[rows], pa.int64()),
             pa.array(frequent.hosts[rows], pa.int64()),
             pa.array(edges, pa.float64()),
+            pa.array(frequent.counts[rows] / np.maximum(frequent.pages[rows], 1), pa.float64()),
             pa.array(frequent.bytes[rows], pa.int64()),
             pa.array([VERDICTS[v] for v in unique % len(VERDICTS)], pa.string()),
             pa.array(counts, pa.int64()),
@@ -115,13 +118,15 @@ _CUT = {name for name, cut in zip(VERDICTS, CUTS, strict=True) if cut}
 def _top(table: pa.Table) -> list[dict[str, Any]]:
     order = [("documents", "descending"), ("key", "ascending"), ("verdict", "ascending")]
     shown = table.sort_by(order).slice(0, _SHOWN_LINES).drop_columns(["key"]).to_pylist()
-    return [{**row, "edge_share": round(row["edge_share"], 2)} for row in shown]
+    return [
+        {k: round(v, 2) if k.endswith("_share") else v for k, v in row.items()} for row in shown
+    ]
 
 
 def _sum(held: pa.Table, more: list[pa.RecordBatch]) -> pa.Table:
     table = pa.concat_tables([held, pa.Table.from_batches(more, AUDIT)])
     keys = ["key", "verdict"]
-    first = ["line", "documents", "hosts", "edge_share", "bytes"]
+    first = ["line", "documents", "hosts", "edge_share", "host_share", "bytes"]
     sums = table.group_by(keys, use_threads=False).aggregate(
         [*((name, "min") for name in first), ("occurrences", "sum"), ("characters", "sum")]
     )

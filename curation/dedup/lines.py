@@ -64,6 +64,7 @@ class LineCounts(NamedTuple):
     hosts: Ids  # [rows], keys of hosts; 0 where hosts are not told apart
     counts: npt.NDArray[np.int64]  # [rows], documents (or appearances) with the line
     edges: npt.NDArray[np.int64]  # [rows], documents that have it near their beginning or end
+    pages: npt.NDArray[np.int64]  # [rows], documents of the host, whether they have it or not
     first: Ids  # [rows], smallest doc64 of the documents that have the line
     bytes: npt.NDArray[np.int64]  # [rows], UTF-8 bytes of all its occurrences
 
@@ -75,6 +76,7 @@ class LineTotals(NamedTuple):
     counts: npt.NDArray[np.int64]  # [lines]
     hosts: npt.NDArray[np.int64]  # [lines], how many hosts have the line
     edges: npt.NDArray[np.int64]  # [lines]
+    pages: npt.NDArray[np.int64]  # [lines], documents of the hosts that have the line
     first: Ids  # [lines]
     bytes: npt.NDArray[np.int64]  # [lines]
 
@@ -216,6 +218,7 @@ def count_lines(
         np.zeros(len(starts), np.uint64) if hosts is None else hosts[of_line[places[starts]]],
         np.ones(len(starts), np.int64) if once else appearances,
         np.maximum.reduceat(edge[places].astype(np.int64), starts),
+        np.zeros(len(starts), np.int64),
         owners[starts],
         np.add.reduceat(sizes[places], starts),
     )
@@ -226,7 +229,7 @@ def merge_counts(parts: Sequence[LineCounts]) -> LineCounts:
     """Return the sum of counts of disjoint sets of documents, in whatever order."""
     none, nothing = np.zeros(0, np.uint64), np.zeros(0, np.int64)
     if not sum(len(part.hashes) for part in parts):
-        return LineCounts(none, none, nothing, nothing, none, nothing)
+        return LineCounts(none, none, nothing, nothing, nothing, none, nothing)
     joined = LineCounts(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     hashes, hosts, order = sort_with(
         joined.hashes, joined.hosts, np.arange(len(joined.hashes), dtype=np.uint64)
@@ -240,9 +243,23 @@ def merge_counts(parts: Sequence[LineCounts]) -> LineCounts:
         hosts[starts],
         np.add.reduceat(joined.counts[rows], starts),
         np.add.reduceat(joined.edges[rows], starts),
+        np.add.reduceat(joined.pages[rows], starts),
         np.minimum.reduceat(joined.first[rows], starts),
         np.add.reduceat(joined.bytes[rows], starts),
     )
+
+
+def with_pages(counts: LineCounts, hosts: Ids) -> LineCounts:
+    """Return the counts of a set of documents with `pages`.
+
+    Where sets are merged, a host's documents in sets without the line do not count: on a site whose
+    every page has the line there are none, and a line on few pages still shows as rare.
+
+    Args:
+        hosts: [documents] keys of the hosts of all documents of the set, as `count_lines` had them.
+    """
+    keys, pages = np.unique(hosts, return_counts=True)
+    return counts._replace(pages=pages[np.searchsorted(keys, counts.hosts)].astype(np.int64))
 
 
 def total_lines(counts: LineCounts) -> LineTotals:
@@ -250,30 +267,44 @@ def total_lines(counts: LineCounts) -> LineTotals:
     starts = run_starts(counts.hashes)
     if not len(starts):
         nothing = np.zeros(0, np.int64)
-        return LineTotals(counts.hashes, nothing, nothing, nothing, counts.first, nothing)
+        return LineTotals(counts.hashes, nothing, nothing, nothing, nothing, counts.first, nothing)
     return LineTotals(
         counts.hashes[starts],
         np.add.reduceat(counts.counts, starts),
         run_lengths(starts, len(counts.hashes)),
         np.add.reduceat(counts.edges, starts),
+        np.add.reduceat(counts.pages, starts),
         np.minimum.reduceat(counts.first, starts),
         np.add.reduceat(counts.bytes, starts),
     )
 
 
-def add_known(totals: LineTotals, hashes: Ids, known: npt.NDArray[np.int64]) -> LineTotals:
+def add_known(
+    totals: LineTotals,
+    hashes: Ids,
+    counts: npt.NDArray[np.int64],
+    edges: npt.NDArray[np.int64],
+    pages: npt.NDArray[np.int64],
+) -> LineTotals:
     """Return the totals with the counts of an earlier run added to the lines that are in both.
 
     Args:
-        hashes, known: [lines of the earlier run], each line once, in any order.
+        hashes, counts, edges, pages: [lines of the earlier run], each line once, in any order.
     """
     places = np.searchsorted(totals.hashes, hashes)
     found = np.flatnonzero(places < len(totals.hashes))
     found = found[totals.hashes[places[found]] == hashes[found]]
-    counts, first = totals.counts.copy(), totals.first.copy()
-    counts[places[found]] += known[found]
-    first[places[found]] = NOBODY
-    return totals._replace(counts=counts, first=first)
+    rows = places[found]
+    sums = {
+        "counts": totals.counts.copy(),
+        "edges": totals.edges.copy(),
+        "pages": totals.pages.copy(),
+    }
+    for column, more in zip(sums.values(), (counts, edges, pages), strict=True):
+        column[rows] += more[found]
+    first = totals.first.copy()
+    first[rows] = NOBODY
+    return totals._replace(first=first, **sums)
 
 
 def frequent_lines(totals: LineTotals, settings: LineDedupSettings) -> LineTotals:
@@ -332,14 +363,16 @@ def remove_lines(
 
 
 def verdicts(removal: LineRemoval, settings: LineDedupSettings) -> Verdicts:
-    """Remove the documents that lost lines and have too few characters left.
+    """Remove the documents that lost lines and have too few characters left, and too small a share.
 
     A letter of Han, kana or bopomofo counts as several characters, being as much text.
     """
     offsets, data = text_buffers(removal.texts)
     dense = _dense_letters(data, offsets, properties())
     left = removal.characters_left + dense * (settings.characters_per_letter - 1)
-    short = (removal.characters_removed > 0) & (left < settings.min_characters)
+    whole = removal.characters_left + removal.characters_removed
+    gutted = removal.characters_left <= settings.max_share_left * whole
+    short = (removal.characters_removed > 0) & (left < settings.min_characters) & gutted
     return Verdicts.where(
         short, "lines.too_short", left.astype(np.float64), float(settings.min_characters)
     )

@@ -8,6 +8,9 @@ page` below an article, `Ingredients` above a list. So a frequent line is cut on
 * inside, if it is a long sentence that very many documents share (`sentence`), or a line between
   two that are cut (`between`).
 
+Either way it must be on a good part of the pages of its hosts: a footer is on all of them, while a
+sentence that twelve pages of a manual share is its text.
+
 A short line right above text that stays is its heading, and stays unless it is the name of a site:
 at the edge of nearly all its documents and on few hosts. List items that follow kept items stay.
 Pattern-aware line deduplication is discussed in the literature after Llama 3's remark that its own
@@ -65,6 +68,7 @@ class Limits(NamedTuple):
     """`PatternSettings` as the kernel takes them."""
 
     edge_share: float
+    host_share: float
     site_share: float
     heading_hosts: int
     heading_characters: int
@@ -78,6 +82,7 @@ class Table(NamedTuple):
     documents: npt.NDArray[np.int64]
     hosts: npt.NDArray[np.int64]
     edges: npt.NDArray[np.int64]
+    pages: npt.NDArray[np.int64]
 
 
 def at_edge(
@@ -111,7 +116,7 @@ def decide(
         lines.doc_offsets,
         lines.spans,
         places,
-        Table(frequent.counts, frequent.hosts, frequent.edges),
+        Table(frequent.counts, frequent.hosts, frequent.edges, frequent.pages),
         settings.limits(),
         properties(),
     )
@@ -175,12 +180,19 @@ def _is_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
+def _is_wide(place, table, limits):  # type: ignore[no-untyped-def]
+    """Whether a line is on a good part of the pages of its hosts."""
+    return table.documents[place] >= limits.host_share * table.pages[place]
+
+
+@numba.njit(cache=True, nogil=True)
 def _edge_verdict(place, heading, table, limits):  # type: ignore[no-untyped-def]
     """Verdict on a line in a run of frequent lines at an edge; `heading`: right above kept text."""
     share = table.edges[place] / table.documents[place]
     if heading and (share < limits.site_share or table.hosts[place] >= limits.heading_hosts):
         return HEADING
-    return EDGE if share >= limits.edge_share else INSIDE
+    wide = _is_wide(place, table, limits)
+    return EDGE if wide and share >= limits.edge_share else INSIDE
 
 
 @numba.njit(cache=True, nogil=True)
@@ -222,6 +234,7 @@ def _decide(data, text_offsets, doc_offsets, spans, places, table, limits, prope
                 out[line] = ITEM if listed else _edge_verdict(places[line], False, table, limits)
                 continue
             wide = table.documents[places[line]] >= limits.sentence_documents
+            wide = wide and _is_wide(places[line], table, limits)
             long = _size(data, a, b, properties) >= limits.sentence_characters
             sentence = wide and long and not item and _is_sentence(data, a, b, properties)
             out[line] = SENTENCE if sentence else (ITEM if item else INSIDE)

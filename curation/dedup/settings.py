@@ -245,6 +245,9 @@ class PatternSettings(Settings):
         description="a line is boilerplate at an edge if it lies near an edge in this "
         "share of its documents or more",
     )
+    host_share: float = Field(
+        ge=0, le=1, description="share of the documents of its hosts on which a line must be"
+    )
     site_share: float = Field(
         ge=0,
         le=1,
@@ -312,6 +315,12 @@ class LineDedupSettings(Settings):
         ge=0,
         description="A document that lost lines and has fewer characters left is removed "
         "(lines.too_short)",
+    )
+    max_share_left: float = Field(
+        ge=0,
+        le=1,
+        description="It is removed only if this share of it is left, or less: a short "
+        "page that lost its footer stays",
     )
     characters_per_letter: int = Field(
         ge=1, description="Characters that a letter of Han, kana or bopomofo counts as there"

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from curation.classify.classifier import quality_of
 from curation.errors import ConfigError
-from curation.filters import blocklists, pii
+from curation.filters import blocklists, personal_hosts, pii
 from curation.filters.content import look_at
 from curation.filters.edits import Edited, edit
 from curation.filters.hosts import count_hosts
@@ -59,13 +59,20 @@ class Filter:
         self._meter = Meter(settings.signals)
         self._rules = RuleBook(settings)
         self._blocked = blocklists.load(settings.blocklists)
+        self._personal_hosts = (
+            personal_hosts.load(settings.personal_hosts, settings.blocklists.allow)
+            if settings.personal_hosts
+            else None
+        )
 
     def apply(self, batch: pa.RecordBatch) -> FilterResult:
-        """Filter documents with columns `id`, `url`, `text` and, if known, `language`, `quality`."""
+        """Filter documents: columns `id`, `url`, `text`, and `language` and `quality` if known."""
         settings = self._settings
         names = batch.schema.names
         languages = batch.column("language") if "language" in names else None
         verdicts = _blocked_verdicts(self._blocked.check(batch.column("url")))
+        if self._personal_hosts is not None:
+            verdicts = verdicts.otherwise(self._personal_hosts.check(batch.column("url")))
         found = look_at(batch.column("text"), settings.paths) if settings.paths else None
         edited = edit(batch.column("text"), self._meter, settings.edits, found)
         if found is None or len(edited.rows):

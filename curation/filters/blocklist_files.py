@@ -1,4 +1,4 @@
-"""Read block lists of millions of lines: host lists, hosts files, AdBlock rules, UT1 folders.
+"""Read block lists of millions of lines: host lists, hosts files, AdBlock rules, UT1 categories.
 
 A line is one of
 
@@ -15,7 +15,10 @@ nothing about a page as such; they are counted as passed over.
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
+import tarfile
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import fsspec
@@ -34,6 +37,7 @@ HOST, PAGE, EXCEPTION, PASSED, FOREIGN = 1, 2, 3, 4, 5
 SEED = np.uint64(0x626C6F636B)
 _UT1 = ("domains", "urls")
 _UT1_OTHER = ("expressions",)  # regular expressions over URLs, which hit far more than is listed
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
 class Entries(NamedTuple):
@@ -226,30 +230,77 @@ def parse(raw: bytes) -> Entries:
     )
 
 
-def read_entries(path: str) -> Entries:
-    """The entries of a list file (also .gz, .bz2, .xz, .zst, or a URL), or of a folder.
+def read_entries(path: str, category: str = "") -> Entries:
+    """The entries of a list file (also .gz, .bz2, .xz, .zst, or a URL), a folder or a tar archive.
 
-    A UT1 category is a folder with `domains` and `urls`; of any other folder all files count.
+    A UT1 category is a folder with `domains` and `urls`. Where a folder or an archive has several
+    of them, `category` is read; of any other folder all files count.
     Raises ConfigError when there is nothing to read.
     """
     local = resolve(path)
-    files = [local]
-    passed = 0
-    if "://" not in local and Path(local).is_dir():
-        held = sorted(p for p in Path(local).iterdir() if p.is_file())
-        names = {p.name.split(".")[0] for p in held}
-        if names & set(_UT1):
-            passed = sum(_lines(p) for p in held if p.name.split(".")[0] in _UT1_OTHER)
-            held = [p for p in held if p.name.split(".")[0] in _UT1]
-        files = [str(p) for p in held]
-        if not files:
-            raise ConfigError(f"{path}: the folder holds no block list")
-    parts = [parse(_bytes(file)) for file in files]
+    if local.lower().endswith(_ARCHIVES):
+        return _category(_archived(path, _bytes(local), category))
+    if "://" in local or not Path(local).is_dir():
+        return parse(_bytes(local))
+    folder = Path(local)
+    listed = {p.parent.name for p in folder.glob("*/*") if _kind(p.name) in _UT1}
+    if listed and not any(_kind(p.name) in _UT1 for p in folder.iterdir()):
+        folder /= _chosen(path, listed, category)
+    files = sorted(p for p in folder.iterdir() if p.is_file())
+    if not files:
+        raise ConfigError(f"{path}: the folder holds no block list")
+    if any(_kind(p.name) in _UT1 for p in files):
+        return _category({_kind(p.name): _bytes(str(p)) for p in files})
+    return _joined([parse(_bytes(str(p))) for p in files])
+
+
+def _kind(name: str) -> str:
+    return name.split(".")[0]
+
+
+def _category(files: Mapping[str, bytes]) -> Entries:
+    """The entries of a UT1 category; `files` are by name, without suffixes."""
+    held = _joined([parse(files[kind]) for kind in _UT1 if kind in files])
+    other = [line for kind in _UT1_OTHER for line in files.get(kind, b"").splitlines()]
+    return held._replace(passed=held.passed + sum(1 for line in other if line.strip()))
+
+
+def _chosen(path: str, listed: Collection[str], category: str) -> str:
+    """The category to read: the only one, or the one of this name."""
+    if len(listed) > 1 and category not in listed:
+        names = ", ".join(sorted(listed))
+        raise ConfigError(f"{path}: holds no category {category!r}; there are: {names}")
+    return category if category in listed else next(iter(listed))
+
+
+def _archived(path: str, raw: bytes, category: str) -> dict[str, bytes]:
+    """The files of one UT1 category in a tar archive, by name without suffixes."""
+    found: dict[str, dict[str, tarfile.TarInfo]] = {}
+    links: dict[str, str] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+            for member in archive:
+                place = PurePosixPath(member.name)
+                if member.issym():  # UT1 keeps former names of categories as links
+                    links[place.name] = PurePosixPath(member.linkname).name
+                elif member.isfile():
+                    found.setdefault(place.parent.name, {})[_kind(place.name)] = member
+            listed = {name: files for name, files in found.items() if files.keys() & set(_UT1)}
+            if not listed:
+                raise ConfigError(f"{path}: the archive holds no UT1 category")
+            files = listed[_chosen(path, listed, links.get(category, category))]
+            opened = {kind: archive.extractfile(member) for kind, member in files.items()}
+            return {kind: file.read() for kind, file in opened.items() if file is not None}
+    except (tarfile.TarError, EOFError) as error:
+        raise ConfigError(f"{path}: the archive can't be read: {error}") from None
+
+
+def _joined(parts: Sequence[Entries]) -> Entries:
     return Entries(
         np.concatenate([p.hosts for p in parts]),
         np.concatenate([p.pages for p in parts]),
         np.concatenate([p.exceptions for p in parts]),
-        passed + sum(p.passed for p in parts),
+        sum(p.passed for p in parts),
     )
 
 
@@ -261,7 +312,3 @@ def _bytes(path: str) -> bytes:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(f"{path}: the block list can't be read: {reason}") from None
     return raw
-
-
-def _lines(path: Path) -> int:
-    return sum(1 for line in _bytes(str(path)).splitlines() if line.strip())

@@ -216,7 +216,7 @@ class UrlBlocker:
     """
 
     def __init__(self, settings: BlockListSettings) -> None:
-        entries = {reason: read_entries(path) for reason, path in settings.lists.items()}
+        entries = {reason: read_entries(path, reason) for reason, path in settings.lists.items()}
         if len(entries) > np.iinfo(np.uint16).max:
             raise ConfigError("too many block lists")
         self.passed_over = {reason: held.passed for reason, held in entries.items()}

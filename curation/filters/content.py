@@ -32,11 +32,12 @@ _ALPHA, _NUMBER, _SPACE = ch.ALPHA, ch.NUMBER, ch.SPACE
 _DATA_RUN = 40
 #: Bytes after which a formula that does not end counts as broken.
 _LONGEST_FORMULA = 4000
-#: How much of a source file is searched for the marks of generated files and licences.
-_HEAD = 2000
+#: Lines at the head of a source file that are searched for the marks of generated files.
+_HEAD_LINES = 5
 
 _GENERATED = regex.compile(
-    r"(?i)(?:auto(?:matically)?[ -]?generated|generated (?:by|from)|do not (?:edit|modify)|@generated)"
+    r"(?i)auto-?generated|automatically generated|@generated|"
+    r"(?:file|code) (?:is|was|has been) generated|do not (?:edit|modify) (?:this file|by hand)"
 )
 _LICENCE = regex.compile(r"(?i)licen[sc]e|copyright|all rights reserved|spdx-")
 _COMMENT = regex.compile(r"[ \t]*(?:#|//|/\*|\*|--|;|%|<!--|\"\"\"|'''|rem\b|$)", regex.I)
@@ -68,7 +69,8 @@ def look_at(texts: Texts, settings: PathSettings | None) -> Content:
     _measure(data, offsets, found, paths, properties(), out)
     for row in np.flatnonzero(paths == CODE_PATH):
         text = data[offsets[row] : offsets[row + 1]].tobytes().decode()
-        out[row, _GENERATED_AT] = len(_GENERATED.findall(text[:_HEAD]))
+        head = "\n".join(text.lstrip().split("\n", _HEAD_LINES)[:_HEAD_LINES])
+        out[row, _GENERATED_AT] = len(_GENERATED.findall(head))
         out[row, _LICENCE_AT] = licence_share(text)
     return Content(found, paths, out)
 
@@ -178,7 +180,10 @@ def _word_after(data, i, end, word):  # type: ignore[no-untyped-def]
     return after == end or not 97 <= (data[after] | 32) <= 122
 
 
-_BEGIN, _END, _LEFT, _RIGHT = (np.frombuffer(w, np.uint8) for w in (b"begin", b"end", b"left", b"right"))
+_BEGIN = np.frombuffer(b"begin", np.uint8)
+_END = np.frombuffer(b"end", np.uint8)
+_LEFT = np.frombuffer(b"left", np.uint8)
+_RIGHT = np.frombuffer(b"right", np.uint8)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -94,7 +94,7 @@ def edit(
 
 
 class _Stays(NamedTuple):
-    """What is not cut: documents, and lines that lie at `starts[doc_offsets[d]:doc_offsets[d + 1]]`."""
+    """What is not cut: documents, and lines, those of text d at `doc_offsets[d:d + 2]`."""
 
     documents: npt.NDArray[np.bool_]
     doc_offsets: npt.NDArray[np.int64]

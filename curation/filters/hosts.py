@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -10,33 +10,50 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: One row per host of a batch: documents that hold personal data, and how many items.
-HOSTS = pa.schema([("host", pa.string()), ("documents", pa.int64()), ("items", pa.int64())])
+#: One row per host of a batch: its documents, those that hold personal data, and how many items.
+HOSTS = pa.schema(
+    [
+        ("host", pa.string()),
+        ("pages", pa.int64()),
+        ("documents", pa.int64()),
+        ("items", pa.int64()),
+    ]
+)
+#: Folder of these tables in that of the stage.
+FOLDER = "personal_hosts"
 
 _WAITING = 1 << 16
 
 
 def count_hosts(urls: pa.Array, items: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """Hosts of the documents that hold personal data; `items` are counts per document.
+    """Hosts of the documents, with their personal data; `items` are counts per document.
 
     URLs without a host count as the host of no name.
     """
-    rows = np.flatnonzero(items)
     found = pa.table(
         {
-            "host": pa.array(map(_host, urls.take(pa.array(rows)).to_pylist()), pa.string()),
-            "documents": np.ones(len(rows), np.int64),
-            "items": items[rows],
+            "host": pa.array(hosts_of(urls), pa.string()),
+            "pages": np.ones(len(urls), np.int64),
+            "documents": (items > 0).astype(np.int64),
+            "items": items,
         },
         HOSTS,
     )
-    return _sum(found, []).combine_chunks().to_batches()[0] if len(rows) else _nothing()
+    return _sum(found, []).combine_chunks().to_batches()[0] if len(urls) else _nothing()
 
 
 def most_personal(
     batches: Iterable[pa.RecordBatch], min_items: int, most: int
 ) -> list[dict[str, object]]:
     """The hosts with `min_items` or more, those with the most first: host, documents, items."""
+    held = total(batch.filter(pc.greater(batch["items"], 0)) for batch in batches)
+    held = held.filter(pc.greater_equal(held["items"], min_items)).drop_columns(["pages"])
+    order = [("items", "descending"), ("documents", "descending"), ("host", "ascending")]
+    return held.sort_by(order).slice(0, most).to_pylist()
+
+
+def total(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Sums over batches of HOSTS, one row per host."""
     held = pa.Table.from_batches([], HOSTS)
     waiting: list[pa.RecordBatch] = []
     rows = 0
@@ -45,16 +62,18 @@ def most_personal(
         rows += batch.num_rows
         if rows > max(_WAITING, held.num_rows):  # sums of doubling size: linear in all
             held, waiting, rows = _sum(held, waiting), [], 0
-    held = _sum(held, waiting)
-    held = held.filter(pc.greater_equal(held["items"], min_items))
-    order = [("items", "descending"), ("documents", "descending"), ("host", "ascending")]
-    return held.sort_by(order).slice(0, most).to_pylist()
+    return _sum(held, waiting)
+
+
+def hosts_of(urls: pa.Array) -> Iterator[str]:
+    """Host of each URL in lower case, empty where there is none."""
+    return map(_host, urls.to_pylist())
 
 
 def _sum(held: pa.Table, more: list[pa.RecordBatch]) -> pa.Table:
     table = pa.concat_tables([held, pa.Table.from_batches(more, HOSTS)])
     sums = table.group_by("host", use_threads=False).aggregate(
-        [("documents", "sum"), ("items", "sum")]
+        [("pages", "sum"), ("documents", "sum"), ("items", "sum")]
     )
     return sums.rename_columns([name.removesuffix("_sum") for name in sums.column_names]).select(
         HOSTS.names

@@ -1,13 +1,14 @@
 """How far a document lies from its language: divergences over tokens, calibrated by length.
 
-A reference gives every word a probability, the product of the probabilities of its tokens in the
-128K vocabulary. Tokens that its corpus lacks share the Good-Turing estimate of unseen mass,
+A reference gives every word a probability. Its most frequent words have their own; all others share
+the mass of unknown words, each with the product of the probabilities of its tokens in the 128K
+vocabulary. Tokens that no word of the corpus has share the Good-Turing estimate of unseen mass,
 divided by token length. Three Kullback-Leibler divergences (document || reference) follow:
 
-* words: cross entropy minus the entropy of the document's words. No word costs more than the bound,
-  a cost that 2 % of the running words of other texts exceed;
-* outliers: words beyond the bound against all others. A word counts once however often it occurs,
-  since names repeat and gibberish does not. Its share grows with the divergence and stands for it;
+* words: cross entropy minus the entropy of the document's words, where no word costs more than the
+  rarest frequent word, or a few names would decide it;
+* outliers: the share of words beyond a bound, which 2 % of the running words of other texts exceed.
+  A word counts once however often it occurs, since names repeat and gibberish does not;
 * pairs: how much less adjacent words fit each other than in the language, by classes of words.
 
 Each falls or rises with length. The reference therefore has, by length, the median of each in texts
@@ -41,7 +42,6 @@ from curation.text.words import (
     IS_SINGLE,
     IS_WORD,
     PRIME,
-    SEED,
     code_point,
     finish,
 )
@@ -82,29 +82,41 @@ class Reference:
     """Distribution of one language; costs are -log p in steps of 1 / SCALE nat."""
 
     language: str
-    tokens: npt.NDArray[np.uint32]  # [k] ids that the corpus has, ascending
+    words: npt.NDArray[np.uint32]  # [w] upper halves of the hashes of frequent words, ascending
+    word_costs: npt.NDArray[np.uint8]  # [w]
+    word_classes: npt.NDArray[np.uint8]  # [w]
+    unknown: int  # cost of any other word, before its tokens
+    tokens: npt.NDArray[np.uint32]  # [k] ids that words of the corpus have, ascending
     costs: npt.NDArray[np.uint8]  # [k]
     unseen: npt.NDArray[np.uint8]  # [LONGEST_TOKEN + 1] costs of all other tokens, by bytes
-    words: npt.NDArray[np.uint32]  # [w] upper halves of hashes of words and endings, ascending
-    classes: npt.NDArray[np.uint8]  # [w]
+    endings: npt.NDArray[np.uint32]  # [e] upper halves of the hashes of endings, ascending
+    ending_classes: npt.NDArray[np.uint8]  # [e]
     pairs: npt.NDArray[np.int8]  # [CLASSES, CLASSES] log ratio to chance in 1 / PAIR_SCALE nat
     bound: int  # cost beyond which a word is an outlier
     curve: npt.NDArray[np.float32]  # [LENGTHS, PARTS, 2] median and spread
     trained: int  # words that it was counted on
+
+    @property
+    def limit(self) -> int:
+        """Cost that counts for any rarer word: that of the rarest frequent word."""
+        return int(self.word_costs.max(initial=1))
 
     def save(self, path: Path) -> None:
         """Write an .npz file; the same reference gives the same bytes."""
         held = np.zeros(int(self.tokens[-1]) + 1 if len(self.tokens) else 0, bool)
         held[self.tokens] = True
         arrays: dict[str, npt.NDArray[Any]] = {
+            "words": self.words,
+            "word_costs": self.word_costs,
+            "word_classes": self.word_classes,
             "tokens": np.packbits(held),
             "costs": self.costs,
             "unseen": self.unseen,
-            "words": self.words,
-            "classes": self.classes,
+            "endings": self.endings,
+            "ending_classes": self.ending_classes,
             "pairs": self.pairs,
             "curve": self.curve,
-            "header": np.array([self.bound, self.trained], np.int64),
+            "header": np.array([self.unknown, self.bound, self.trained], np.int64),
         }
         save_arrays(path, arrays)
 
@@ -113,14 +125,18 @@ def load_reference(path: str | Path, language: str) -> Reference:
     """Read an .npz file; raises ConfigError if it is absent or something else."""
     with read_as(path, "a reference distribution"):
         held = read_arrays(path)
-        bound, trained = held["header"].tolist()
+        unknown, bound, trained = held["header"].tolist()
         return Reference(
             language,
+            held["words"].astype(np.uint32),
+            held["word_costs"].astype(np.uint8),
+            held["word_classes"].astype(np.uint8),
+            int(unknown),
             np.flatnonzero(np.unpackbits(held["tokens"])).astype(np.uint32),
             held["costs"].astype(np.uint8),
             held["unseen"].astype(np.uint8),
-            held["words"].astype(np.uint32),
-            held["classes"].astype(np.uint8),
+            held["endings"].astype(np.uint32),
+            held["ending_classes"].astype(np.uint8),
             held["pairs"].astype(np.int8).reshape(CLASSES, CLASSES),
             int(bound),
             held["curve"].astype(np.float32).reshape(len(LENGTHS), len(PARTS), 2),
@@ -129,18 +145,24 @@ def load_reference(path: str | Path, language: str) -> Reference:
 
 
 class References(NamedTuple):
-    """All references in the form kernels take, with a cache of recent words.
+    """All references in the form kernels take: a hash table of words for each, one after the other,
+    and a cache of recent other words.
 
-    A cache slot is one number, so that threads may share it: 40 bits of the word's key, 8 of its
-    class, 16 of its cost. It only saves work.
+    A word's value is its class << 16 | its cost, which is at least 1. A slot of the table has 32
+    bits of the word's hash above the value, a slot of the cache 40 bits of its key. Each is one
+    number, so that threads may share the cache; it only saves work.
     """
 
+    words: npt.NDArray[np.uint64]
+    word_bounds: npt.NDArray[np.int64]  # [references + 1] into `words`; a power of two apart
     vocabulary: Tables
     costs: npt.NDArray[np.uint8]  # [references, tokens]
-    words: npt.NDArray[np.uint32]  # of all references end to end
-    classes: npt.NDArray[np.uint8]
-    starts: npt.NDArray[np.int64]  # [references + 1] into `words`
+    unknown: npt.NDArray[np.int64]  # [references]
+    endings: npt.NDArray[np.uint32]  # of all references end to end
+    ending_classes: npt.NDArray[np.uint8]
+    ending_bounds: npt.NDArray[np.int64]  # [references + 1] into `endings`
     pairs: npt.NDArray[np.int8]  # [references, CLASSES, CLASSES]
+    limits: npt.NDArray[np.int64]  # [references]
     bounds: npt.NDArray[np.int64]  # [references]
     curves: npt.NDArray[np.float64]  # [references, LENGTHS, PARTS, 2]
     cache: npt.NDArray[np.uint64]
@@ -181,17 +203,46 @@ def reference_tables(references: Sequence[Reference]) -> References:
     for row, held in zip(costs, references, strict=True):
         row[:] = held.unseen[lengths]
         row[held.tokens] = held.costs
+    bounds = np.cumsum([0, *(_table_size(len(r.words)) for r in references)]).astype(np.int64)
+    words = np.zeros(bounds[-1], np.uint64)
+    for number, held in enumerate(references):
+        values = held.word_classes.astype(np.uint64) << _CLASS_AT
+        values |= np.maximum(held.word_costs, 1).astype(np.uint64)
+        _fill(held.words, values, words[bounds[number] : bounds[number + 1]])
     return References(
+        words,
+        bounds,
         tables,
         costs,
-        np.concatenate([np.zeros(0, np.uint32), *(r.words for r in references)]),
-        np.concatenate([np.zeros(0, np.uint8), *(r.classes for r in references)]),
-        np.cumsum([0, *(len(r.words) for r in references)]).astype(np.int64),
+        np.array([r.unknown for r in references], np.int64),
+        np.concatenate([np.zeros(0, np.uint32), *(r.endings for r in references)]),
+        np.concatenate([np.zeros(0, np.uint8), *(r.ending_classes for r in references)]),
+        np.cumsum([0, *(len(r.endings) for r in references)]).astype(np.int64),
         np.array([r.pairs for r in references], np.int8).reshape(n, CLASSES, CLASSES),
+        np.array([r.limit for r in references], np.int64),
         np.array([r.bound for r in references], np.int64),
         np.array([r.curve for r in references], np.float64).reshape(n, len(LENGTHS), len(PARTS), 2),
         np.zeros(_CACHE_SLOTS, np.uint64),
     )
+
+
+def _table_size(words: int) -> int:
+    return 1 << int(2 * words).bit_length()
+
+
+@numba.njit(inline="always")
+def _slot(key, mask):  # type: ignore[no-untyped-def]
+    return (np.uint64(key) * _SPREAD) >> _HALF & mask
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(keys, values, slots):  # type: ignore[no-untyped-def]
+    mask = np.uint64(len(slots) - 1)
+    for i in range(len(keys)):
+        slot = _slot(keys[i], mask)
+        while slots[slot]:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = np.uint64(keys[i]) << _TAG | values[i]
 
 
 def _no_vocabulary() -> Tables:
@@ -265,34 +316,34 @@ def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: igno
 
 
 @numba.njit(cache=True, nogil=True)
-def _class_of(h, words, classes, start, end):  # type: ignore[no-untyped-def]
-    """Class of the word or ending with this hash, -1 where it is not in words[start:end]."""
+def _class_of(h, endings, classes, start, end):  # type: ignore[no-untyped-def]
+    """Class of the ending with this hash, 0 where it is not in endings[start:end]."""
     key = np.uint32(h >> _HALF)
     last = end
     while start < end:
         middle = (start + end) >> 1
-        if words[middle] < key:
+        if endings[middle] < key:
             start = middle + 1
         else:
             end = middle
-    if start < last and words[start] == key:
+    if start < last and endings[start] == key:
         return np.int64(classes[start])
-    return np.int64(-1)
+    return np.int64(0)
 
 
 @numba.njit(cache=True, nogil=True)
-def _measure_word(data, start, end, flags, h, number, lower, references, room):  # type: ignore[no-untyped-def]
-    """Cost and class of a word, class << 16 | cost; the cost is 1 at least."""
+def _measure_word(data, start, end, flags, number, lower, references, room):  # type: ignore[no-untyped-def]
+    """Value of a word that is not among the frequent ones."""
     count, ending = word_tokens(data, start, end, flags, lower, references.vocabulary, room)
-    cost = np.int64(0)
+    cost = references.unknown[number]
     for k in range(count):
         cost += references.costs[number, room.ids[k]]
     cost = min(max(cost, 1), 0xFFFF)
-    a, b = references.starts[number], references.starts[number + 1]
-    kind = _class_of(h, references.words, references.classes, a, b)
-    if kind < 0 and ending:
-        kind = _class_of(ending, references.words, references.classes, a, b)
-    return np.uint64(max(kind, 0)) << _CLASS_AT | np.uint64(cost)
+    kind = np.int64(0)
+    if ending:
+        a, b = references.ending_bounds[number], references.ending_bounds[number + 1]
+        kind = _class_of(ending, references.endings, references.ending_classes, a, b)
+    return np.uint64(kind) << _CLASS_AT | np.uint64(cost)
 
 
 @numba.njit(inline="always")
@@ -311,8 +362,10 @@ def measure_parts(data, kinds, n, scratch, number, lower, references, room, out)
     """Fill out[0:3] with the uncalibrated PARTS of the document's `kinds` classes and `n` tokens;
     return the number of words. Divergences are in nats, outliers a share of the words."""
     tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
-    bound = references.bounds[number]
+    limit, bound = references.limits[number], references.bounds[number]
     cache = references.cache
+    words = references.words[references.word_bounds[number] : references.word_bounds[number + 1]]
+    mask = np.uint64(len(words) - 1)
     total = 0
     outliers = 0
     cross = np.int64(0)
@@ -323,23 +376,29 @@ def measure_parts(data, kinds, n, scratch, number, lower, references, room, out)
             classes.marks[c] = -1
             continue
         h = classes.hashes[c]
-        key = (h ^ np.uint64(number + 1)) * _SPREAD
-        key ^= key >> _HALF
-        slot = key & _CACHE_MASK
-        held = cache[slot]
-        if held and held >> _TAG == key >> _TAG:
-            value = held & _VALUE
-        else:
-            value = _measure_word(
-                data, tokens.starts[i], tokens.ends[i], tokens.flags[i], h, number, lower,
-                references, room,
-            )  # fmt: skip
-            cache[slot] = key >> _TAG << _TAG | value
+        half = h >> _HALF
+        slot = _slot(half, mask)
+        value = words[slot]
+        while value and value >> _TAG != half:
+            slot = (slot + np.uint64(1)) & mask
+            value = words[slot]
+        if not value:
+            key = (h ^ np.uint64(number + 1)) * _SPREAD
+            key ^= key >> _HALF
+            slot = key & _CACHE_MASK
+            value = cache[slot]
+            if not value or value >> _TAG != key >> _TAG:
+                value = _measure_word(
+                    data, tokens.starts[i], tokens.ends[i], tokens.flags[i], number, lower,
+                    references, room,
+                )  # fmt: skip
+                cache[slot] = key >> _TAG << _TAG | value
+        value &= _VALUE
         count = classes.counts[c]
         cost = np.int64(value & _COST)
         classes.marks[c] = np.int64(value >> _CLASS_AT)
         total += count
-        cross += count * min(cost, bound)
+        cross += count * min(cost, limit)
         if cost > bound:
             outliers += 1
         if count > 1:
@@ -383,9 +442,7 @@ def measure_reference(data, kinds, n, scratch, number, lower, references, room, 
     width = _LOG_LENGTHS[at + 1] - _LOG_LENGTHS[at]
     share = min((length - _LOG_LENGTHS[at]) / width, 1.0)
     curve = references.curves[number]
-    strange = max(
-        _excess(parts[0], at, share, curve, 0), _excess(parts[1], at, share, curve, 1)
-    )
+    strange = max(_excess(parts[0], at, share, curve, 0), _excess(parts[1], at, share, curve, 1))
     out[0] = strange + _excess(parts[2], at, share, curve, 2)
     out[1] = parts[1]
 

@@ -229,12 +229,28 @@ class PiiSettings(Settings):
 
 class BlockListSettings(Settings):
     lists: dict[str, str] = Field(
-        description="reason -> file or folder: UT1 folders, plain lists, AdBlock domain rules"
+        description="reason -> file, folder or URL: UT1 categories and archives of them, plain "
+        "lists, AdBlock domain rules; of several UT1 categories the one that the reason names"
     )
     allow: tuple[str, ...] = Field(description="files of hosts that are never blocked")
     hard_words: str | None = Field(description="file of words of which one in a URL suffices")
     soft_words: str | None = Field(description="file of words that block a URL together")
     min_soft_words: int = Field(ge=1, description="different soft words that block a URL")
+
+
+class PersonalHostSettings(Settings):
+    """Hosts with much personal data, as an earlier run counted it."""
+
+    runs: tuple[str, ...] = Field(
+        min_length=1, description="folders of finished runs, or of their filter stages"
+    )
+    min_items: int = Field(20, ge=1, description="personal data from which a host is judged")
+    min_items_per_document: float = Field(
+        5,
+        gt=0,
+        description="personal data per document of the host, documents without any counted too, "
+        "from which it is removed",
+    )
 
 
 class FilterSettings(Settings):
@@ -258,6 +274,9 @@ class FilterSettings(Settings):
     )
     pii: PiiSettings
     blocklists: BlockListSettings
+    personal_hosts: PersonalHostSettings | None = Field(
+        description="hosts with much personal data in earlier runs are removed; null: none is"
+    )
 
     @model_validator(mode="before")
     @classmethod

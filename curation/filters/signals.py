@@ -291,8 +291,9 @@ class Meter:
 
         With `paths`, signals of prose are measured without the lines of code and formulas, but for
         the counts of words and characters, which are of the whole text. `tokens` replaces our
-        segmentation, with byte spans into the batch's data buffer (of `curation.arrow.text_buffers`):
-        for comparison with tools that split words differently, and without `paths`.
+        segmentation, with byte spans into the batch's data buffer (see
+        `curation.arrow.text_buffers`): for comparison with tools that split words differently, and
+        without `paths`.
         """
         return self.measured(texts, content.look_at(texts, paths), languages, tokens, paths)
 

@@ -20,6 +20,7 @@ NARROW = pa.schema(
         ("source", pa.string()),  # name of the input, see `curation.inputs`
         ("domain", pa.string()),
         ("topic", pa.string()),  # may be null
+        ("format", pa.string()),  # may be null
         ("language", pa.string()),  # may be null
         ("quality", pa.float64()),  # may be null
         ("tokens", pa.int64()),  # as they will be written
@@ -35,13 +36,14 @@ class Rows(NamedTuple):
     keys: npt.NDArray[np.uint64]
     topic_values: npt.NDArray[np.float64]
     topic_shares: npt.NDArray[np.float64]  # 1 where the topic isn't downsampled
+    shares: npt.NDArray[np.float64]  # of topic and format; 1 where neither is downsampled
     too_short: npt.NDArray[np.bool_]
     too_long: npt.NDArray[np.bool_]
 
     @property
     def outlived(self) -> npt.NDArray[np.bool_]:
-        """Whether a document outlives the downsampling of its topic."""
-        return self.topic_values < self.topic_shares
+        """Whether a document outlives the downsampling of its topic and format."""
+        return self.topic_values < self.shares
 
     @property
     def eligible(self) -> npt.NDArray[np.bool_]:
@@ -78,10 +80,7 @@ def rows(
         if cell not in places:
             raise InputError(f"mix: documents of {cell[1]!r} in {cell[0]!r} are not in the plan")
     hashes = _flat(batch, "id_hash").to_numpy(zero_copy_only=False).astype(np.uint64, copy=False)
-    shares = np.ones(len(hashes))
-    topics = _flat(batch, "topic").cast(pa.string())
-    for topic, share in settings.topics.items():
-        shares[pc.fill_null(pc.equal(topics, topic), False).to_numpy(zero_copy_only=False)] = share
+    topic_shares = _shares(batch, "topic", settings.topics)
     tokens = _flat(batch, "tokens").to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     longest = np.iinfo(np.int64).max if settings.max_tokens is None else settings.max_tokens
     return Rows(
@@ -89,7 +88,8 @@ def rows(
         tokens,
         draw_keys(hashes, _weights(batch, settings, ranks or {}), settings.seed),
         topic_values(hashes, settings.seed),
-        shares,
+        topic_shares,
+        topic_shares * _shares(batch, "format", settings.formats),
         tokens < (settings.min_tokens or 0),
         tokens > longest,
     )
@@ -98,6 +98,17 @@ def rows(
 def _flat(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
     column = batch.column(name)
     return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _shares(
+    batch: pa.RecordBatch | pa.Table, column: str, shares: dict[str, float]
+) -> npt.NDArray[np.float64]:
+    """Share of each document's topic or format; 1 where the settings name none."""
+    out = np.ones(batch.num_rows)
+    values = _flat(batch, column).cast(pa.string())
+    for name, share in shares.items():
+        out[pc.fill_null(pc.equal(values, name), False).to_numpy(zero_copy_only=False)] = share
+    return out
 
 
 def _cells(

@@ -16,6 +16,7 @@ from curation.schema import Verdicts
 
 OVER_BUDGET = "mix.over_budget"
 TOPIC_DOWNSAMPLED = "mix.topic_downsampled"
+FORMAT_DOWNSAMPLED = "mix.format_downsampled"
 TOO_SHORT = "mix.too_short"
 TOO_LONG = "mix.too_long"
 
@@ -31,8 +32,8 @@ class Draw:
 def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     """Repeats and verdicts of rows of `NARROW`, from a plan whose cuts are known.
 
-    A document left out by its topic has its random value and the topic's share as value and
-    threshold; one of a length that isn't wanted its tokens and the limit; one over the budget its
+    A document left out by its topic or format has its random value and the share of documents that
+    may be drawn as value and threshold; one of a length that isn't wanted its tokens and the limit; one over the budget its
     key and the key of its cell's cut (0 if none is drawn).
     Raises ConfigError on a plan without cuts.
     """
@@ -49,13 +50,16 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     weighted = np.array([mix.settings.weighted(cell.domain) for cell in mix.cells], bool)
     thresholds = np.where(partial, key_values(cuts, weighted), 0.0)[r.cells]
     gone = repeats == 0
-    cases = [~r.outlived, r.too_short, r.too_long]
-    reason = np.select(cases, [TOPIC_DOWNSAMPLED, TOO_SHORT, TOO_LONG], OVER_BUDGET)
+    cases = [r.topic_values >= r.topic_shares, ~r.outlived, r.too_short, r.too_long]
+    reasons = [TOPIC_DOWNSAMPLED, FORMAT_DOWNSAMPLED, TOO_SHORT, TOO_LONG]
+    reason = np.select(cases, reasons, OVER_BUDGET)
     value = np.select(
-        cases, [r.topic_values, r.tokens, r.tokens], key_values(r.keys, weighted[r.cells])
+        cases,
+        [r.topic_values, r.topic_values, r.tokens, r.tokens],
+        key_values(r.keys, weighted[r.cells]),
     )
     limits = [float(mix.settings.min_tokens or 0), float(mix.settings.max_tokens or 0)]
-    threshold = np.select(cases, [r.topic_shares, *limits], thresholds)
+    threshold = np.select(cases, [r.topic_shares, r.shares, *limits], thresholds)
     return Draw(
         repeats,
         Verdicts(

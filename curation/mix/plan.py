@@ -23,7 +23,7 @@ STATS = pa.schema(
         ("domain", pa.string()),
         ("documents", pa.int64()),
         ("tokens", pa.int64()),
-        ("eligible_documents", pa.int64()),  # of a wanted length, after downsampling of topics
+        ("eligible_documents", pa.int64()),  # of a wanted length, after downsampling
         ("eligible_tokens", pa.int64()),
     ]
 )
@@ -35,7 +35,7 @@ class Cell:
 
     source: str
     domain: str
-    documents: int  # that may be drawn: of a wanted length, after downsampling of topics
+    documents: int  # that may be drawn: of a wanted length, after downsampling
     available: int  # their tokens
     target: int  # tokens to draw
     cut: int | None = None  # highest key of the partial epoch; None: no partial epoch

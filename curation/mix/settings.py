@@ -72,6 +72,9 @@ class Mixture(Settings):
     topics: dict[str, Share] = Field(
         description="Share of a topic's documents that may be drawn at all; others: all"
     )
+    formats: dict[str, Share] = Field(
+        description="The same by format; where topic and format are both named, the shares multiply"
+    )
     min_tokens: int | None = Field(ge=0, description="Shorter documents are left out")
     max_tokens: int | None = Field(ge=0, description="Longer documents are left out")
     seed: int = Field(ge=0, lt=1 << 63, description="Seed of every draw")

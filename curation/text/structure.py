@@ -115,12 +115,12 @@ class LineMarks(NamedTuple):
 
 @numba.njit(cache=True, nogil=True)
 def _is_keyword(data, start, end, table):  # type: ignore[no-untyped-def]
-    """Whether the line begins with a keyword in lower case or, as in SQL, in capitals."""
+    """Whether the line begins with a keyword, also `SELECT` or `End`."""
     h = np.uint32(5381)
     i = start
-    shift = np.uint8(32) if start + 1 < end and 65 <= data[start + 1] <= 90 else np.uint8(0)  # SQL
-    while i < end and 97 <= data[i] + shift <= 122:
-        h = np.uint32(h * np.uint32(33)) ^ np.uint32(data[i] + shift)
+    capitals = start + 1 < end and 65 <= data[start + 1] <= 90  # all of SQL's, or the first alone
+    while i < end and (97 <= data[i] <= 122 or (65 <= data[i] <= 90 and (capitals or i == start))):
+        h = np.uint32(h * np.uint32(33)) ^ np.uint32(data[i] | 32)
         i += 1
     if i - start < 2 or i - start > 12 or (i < end and (_ALNUM[data[i]] or data[i] >= 0x80)):
         return False
@@ -233,8 +233,10 @@ def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
             elif b == _DOLLAR:
                 signs += not 48 <= after <= 57  # a price goes on with a digit
                 mathematics += after == _DOLLAR or before == _DOLLAR
-                dollars += _ALNUM[before] or before in (_PAREN_CLOSE, _CLOSE) or (
-                    97 <= (after | 32) <= 122 or after in (_BACKSLASH, _PAREN, _OPEN)
+                dollars += (
+                    _ALNUM[before]
+                    or before in (_PAREN_CLOSE, _CLOSE)
+                    or (97 <= (after | 32) <= 122 or after in (_BACKSLASH, _PAREN, _OPEN))
                 )
             if _is_operator(b, after):
                 operators += 1
@@ -293,7 +295,9 @@ def _code_score(data, raw, start, end, marks, table):  # type: ignore[no-untyped
         closers = 0
         for i in range(start, end):
             closers += _CLOSERS[data[i]]
-        return 3 if closers == end - start <= 6 else 0
+        if closers == end - start <= 6:
+            return 3
+        return np.int64(start - raw >= 2)
     last = data[end - 1]
     before = data[end - 2] if end - start > 1 else np.uint8(_SPACE)
     score = _opens_as_code(data, start, end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from curation.train.classes import train_domain, train_topic
+from curation.train.classes import train_domain, train_format, train_topic
 from curation.train.corrector import train_corrector
 from curation.train.language import train_citable, train_language
 from curation.train.quality import train_quality
@@ -14,6 +14,7 @@ __all__ = [
     "train_citable",
     "train_corrector",
     "train_domain",
+    "train_format",
     "train_language",
     "train_quality",
     "train_topic",

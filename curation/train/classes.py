@@ -1,4 +1,4 @@
-"""Train models that tell classes apart: domains and topics."""
+"""Train models that separate classes: domains, topics and formats."""
 
 from __future__ import annotations
 
@@ -47,6 +47,17 @@ def train_topic(
     """Train the topic model on whatever topics the labels name; writes `topic.npz` and card."""
     settings = settings or default_settings("topic", LinearTraining)
     return _train("topic", inputs, output, about, settings, None, {})
+
+
+def train_format(
+    inputs: Sequence[Path | str],
+    output: Path | str,
+    about: About,
+    settings: LinearTraining | None = None,
+) -> Report:
+    """Train the format model on whatever formats the labels name; writes `format.npz` and card."""
+    settings = settings or default_settings("format", LinearTraining)
+    return _train("format", inputs, output, about, settings, None, {})
 
 
 def _train(

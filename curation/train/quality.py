@@ -58,7 +58,7 @@ def train_quality(
         raise InputError(f"every example is graded {'at least' if good.all() else 'below'} {least}")
 
     features = features_of(examples.texts, settings)
-    targets = grades[:, None]
+    targets = np.minimum(grades, settings.highest_grade or np.inf)[:, None]
     folds = folds_of(examples.groups, settings)
     scores = out_of_fold(features, targets, None, folds, settings)
     slopes, offsets = grade_calibration(scores, grades, good)

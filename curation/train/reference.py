@@ -47,16 +47,18 @@ _RUN = 8  # texts in a row that go to the same half, since neighbours often shar
 _SMOOTHING = 5.0  # pairs added to those found and to those expected by chance
 _ENOUGH = 100  # texts of a length from which shorter ones are not joined
 _FEWEST = 20  # texts of a length without which the next shorter length stands for it
-#: Least spreads of words, outliers and pairs, for corpora more even than the Web.
-_LEAST_SPREAD = (0.5, 0.02, 0.08)
+#: Least spreads of words, outliers and pairs: those of English web pages, since sentences and
+#: handbooks are more even than the Web.
+_LEAST_SPREAD = (0.8, 0.02, 0.14)
 
 
 class ReferenceTraining(TextSettings):
     """How a reference distribution is counted; defaults in configs/train/reference.yaml."""
 
-    words: int = Field(ge=1, description="most frequent words that get a class of neighbours")
+    words: int = Field(ge=1, description="most frequent words, with a probability of their own")
+    neighbours: int = Field(ge=1, description="most frequent words that get a class by neighbours")
     endings: int = Field(ge=0, description="most frequent endings of all other words")
-    min_count: int = Field(ge=1, description="rarer words and endings get no class")
+    min_count: int = Field(ge=1, description="rarer words and endings are not kept")
     rounds: int = Field(ge=1, description="passes over all words to find their classes")
     word_list: str | None = Field(
         description="file of `word count` lines that adds words the texts lack; null: none"
@@ -106,7 +108,7 @@ def train_reference_files(
     parts = [held.words() for held in counts]
     corpus = merge_words(parts)
     listed = _listed(settings)
-    units = choose_units(corpus, settings.words, settings.endings, settings.min_count)
+    units = choose_units(corpus, settings.neighbours, settings.endings, settings.min_count)
     if units.count == 1:
         raise InputError(f"reference for {language}: no word occurs {settings.min_count} times")
     adjacent = [PairCounts(corpus, units) for _ in range(_FOLDS)]
@@ -130,8 +132,9 @@ def train_reference_files(
     metrics = {
         "documents": documents,
         "words": trained.trained,
+        "frequent_words": len(trained.words),
+        "unknown_words": round(float(np.exp(-trained.unknown / SCALE)), 4),
         "tokens": len(trained.tokens),
-        "classes_of": len(trained.words),
         "outlier_cost": bound / SCALE,
         "calibration": _calibration(measured, curve),
     }
@@ -207,38 +210,96 @@ def _reference(
     settings: ReferenceTraining,
 ) -> Reference:
     """The distribution of these counts, without calibration."""
-    lengths = token_lengths(vocabulary().tokens)
-    running = held.token_counts(len(lengths))
-    tokens = running.sum()
-    counts = running
+    counted = held
     if listed is not None:
         share = settings.word_list_share
-        extra = listed.token_counts(len(lengths))
-        counts = running + extra * (tokens / extra.sum() * share / (1 - share))
-    seen = np.flatnonzero(counts > 0)
-    # Good and Turing: tokens met once tell the mass of those not met, and their lengths
-    once = running == 1
-    mass = max(once.sum(), 1.0) / (tokens + 1)
-    by_length = 1.0 + np.bincount(lengths[once], minlength=LONGEST_TOKEN + 1)
-    absent = np.bincount(lengths[counts == 0], minlength=LONGEST_TOKEN + 1)
-    unseen = mass * by_length / by_length.sum() / np.maximum(absent, 1)
-    known = counts[seen] / max(counts.sum(), 1.0) * (1 - mass)
+        weight = held.counts.sum() / listed.counts.sum() * share / (1 - share)
+        counted = merge_words([held, replace(listed, counts=listed.counts * weight)])
+    kept = _frequent(counted, settings)
+    outside = ~np.isin(held.hashes, counted.hashes[kept])
+    unknown = max(held.counts[outside].sum(), 1.0) / (held.counts.sum() + 1.0)
+    known = counted.counts[kept] / counted.counts[kept].sum() * (1 - unknown)
+    tokens = _token_costs(counted)
     chance = np.outer(pairs.sum(1), pairs.sum(0)) / max(pairs.sum(), 1.0)
     ratio = np.log((pairs + _SMOOTHING) / (chance + _SMOOTHING))
-    halved = (units.hashes >> np.uint64(32)).astype(np.uint32)
-    kept, firsts = np.unique(halved, return_index=True)
+    endings, firsts = np.unique(_halves(units.endings), return_index=True)
+    ending_classes = classes[1 + len(units.words) :][firsts]
     return Reference(
         language,
-        seen.astype(np.uint32),
+        _halves(counted.hashes[kept]),
         _steps(known),
-        _steps(unseen),
-        kept,
-        classes[1:][firsts].astype(np.uint8),
+        _classes(counted, kept, units, classes).astype(np.uint8),
+        int(_steps(np.array([unknown * tokens.last]))[0]),
+        tokens.seen.astype(np.uint32),
+        tokens.costs,
+        tokens.unseen,
+        endings,
+        ending_classes.astype(np.uint8),
         np.clip(np.round(ratio * PAIR_SCALE), -127, 127).astype(np.int8),
         0,
         np.zeros((len(LENGTHS), len(PARTS), 2), np.float32),
         int(held.counts.sum()),
     )
+
+
+def _halves(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
+    return (hashes >> np.uint64(32)).astype(np.uint32)
+
+
+def _frequent(counted: Words, settings: ReferenceTraining) -> npt.NDArray[np.int64]:
+    """Indices of the most frequent words, in the order of their hashes, whose halves all differ."""
+    order = np.lexsort((counted.hashes, -counted.counts))[: settings.words]
+    kept = np.sort(order[counted.counts[order] >= settings.min_count])
+    _, firsts = np.unique(_halves(counted.hashes[kept]), return_index=True)
+    found: npt.NDArray[np.int64] = kept[firsts]
+    return found
+
+
+def _classes(
+    counted: Words, kept: npt.NDArray[np.int64], units: Units, classes: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Class of every word kept: by its neighbours, else by its ending, else 0."""
+    found = np.zeros(len(kept), np.int64)
+    first = 1
+    for keys, own in ((units.words, counted.hashes[kept]), (units.endings, counted.endings[kept])):
+        order = np.argsort(keys)
+        place = np.minimum(np.searchsorted(keys, own, sorter=order), max(len(keys) - 1, 0))
+        if len(keys):
+            number = order[place]
+            match = (keys[number] == own) & (found == 0)
+            found[match] = first + number[match]
+        first += len(keys)
+    return classes[found]
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """Costs of the tokens of unknown words."""
+
+    seen: npt.NDArray[np.int64]  # ids
+    costs: npt.NDArray[np.uint8]  # of those seen
+    unseen: npt.NDArray[np.uint8]  # [LONGEST_TOKEN + 1] of all others, by bytes
+    last: float  # probability that a token ends its word
+
+
+def _token_costs(counted: Words) -> _Tokens:
+    """Distribution of tokens over distinct words: one for tokens that begin with a space and so
+    begin a word, one for all others, each behind another token."""
+    tokens = vocabulary().tokens
+    lengths = token_lengths(tokens)
+    counts = replace(counted, counts=np.ones(len(counted.counts))).token_counts(len(tokens))
+    seen = np.flatnonzero(counts > 0)
+    begins = np.array([token.startswith(b" ") for token in tokens])
+    last = (len(counted.counts) + 1) / (counts.sum() + 2)
+    # Good and Turing: tokens met once give the mass of those not met, and their lengths
+    once = counts == 1
+    mass = max(once.sum(), 1.0) / (counts.sum() + 1)
+    by_length = 1.0 + np.bincount(lengths[once], minlength=LONGEST_TOKEN + 1)
+    absent = np.bincount(lengths[counts == 0], minlength=LONGEST_TOKEN + 1)
+    unseen = mass * by_length / by_length.sum() / np.maximum(absent, 1)
+    total = np.where(begins, counts[begins].sum(), counts[~begins].sum() / (1 - last))
+    known = counts[seen] / total[seen] * (1 - mass)
+    return _Tokens(seen, _steps(known), _steps(unseen), float(last))
 
 
 def _steps(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
@@ -252,7 +313,13 @@ def _bound(folds: Sequence[Reference], halves: Sequence[_Half], share: float) ->
     for reference, half in zip(folds, reversed(halves), strict=True):
         by_token = reference.unseen[lengths]
         by_token[reference.tokens] = reference.costs
-        costs.append(half.words.costs(by_token))
+        own = half.words.costs(by_token) + reference.unknown
+        if len(reference.words):
+            keys = _halves(half.words.hashes)
+            place = np.minimum(np.searchsorted(reference.words, keys), len(reference.words) - 1)
+            known = reference.words[place] == keys
+            own[known] = reference.word_costs[place[known]]
+        costs.append(own)
         counts.append(half.words.counts)
     cost, count = np.concatenate(costs), np.concatenate(counts)
     order = np.argsort(cost, kind="stable")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
@@ -38,9 +39,7 @@ def _tokenize(data, starts, ends, flags, lower, vocabulary, room, endings, bound
     n = 0
     bounds[0] = 0
     for i in range(len(starts)):
-        count, endings[i] = word_tokens(
-            data, starts[i], ends[i], flags[i], lower, vocabulary, room
-        )
+        count, endings[i] = word_tokens(data, starts[i], ends[i], flags[i], lower, vocabulary, room)
         if n + len(room.ids) > len(out):
             more = np.empty(2 * len(out), np.int32)
             more[:n] = out[:n]
@@ -65,13 +64,21 @@ class Words:
     def token_counts(self, size: int) -> npt.NDArray[np.float64]:
         """Return how often every token of a vocabulary of that size occurs."""
         weights = np.repeat(self.counts, np.diff(self.bounds))
-        return np.bincount(self.ids, weights, size)
+        return _sums(self.ids, weights, size)
 
     def costs(self, by_token: npt.NDArray[np.uint8]) -> Ints:
         """Return the cost of every word, the sum over its tokens."""
         sums = np.concatenate([[0], np.cumsum(by_token[self.ids].astype(np.int64))])
         found: Ints = sums[self.bounds[1:]] - sums[self.bounds[:-1]]
         return found
+
+
+def _sums(
+    places: npt.NDArray[Any], weights: npt.NDArray[np.float64], size: int
+) -> npt.NDArray[np.float64]:
+    """Sums of weights by place."""
+    found: npt.NDArray[np.float64] = np.bincount(places, weights, size).astype(np.float64)
+    return found
 
 
 def no_words() -> Words:
@@ -99,7 +106,7 @@ def count_words(texts: Texts, weights: Sequence[float] | None = None) -> Words:
         data, spans.starts[firsts], spans.ends[firsts], flags[firsts], ch.lower_case(), tables,
         space, endings, bounds,
     )  # fmt: skip
-    return Words(kept, np.bincount(places, repeated, len(kept)), endings, ids, bounds)
+    return Words(kept, _sums(places, repeated, len(kept)), endings, ids, bounds)
 
 
 def merge_words(parts: Sequence[Words]) -> Words:
@@ -107,15 +114,13 @@ def merge_words(parts: Sequence[Words]) -> Words:
     hashes, firsts, places = np.unique(
         np.concatenate([p.hashes for p in parts]), return_index=True, return_inverse=True
     )
-    counts = np.bincount(places, np.concatenate([p.counts for p in parts]), len(hashes))
+    counts = _sums(places, np.concatenate([p.counts for p in parts]), len(hashes))
     lengths = np.concatenate([np.diff(p.bounds) for p in parts])
     starts = np.concatenate([[0], np.cumsum(lengths)])[:-1][firsts]
     bounds = np.concatenate([[0], np.cumsum(lengths[firsts])]).astype(np.int64)
     places = np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], lengths[firsts])
     ids = np.concatenate([p.ids for p in parts])[places]
-    return Words(
-        hashes, counts, np.concatenate([p.endings for p in parts])[firsts], ids, bounds
-    )
+    return Words(hashes, counts, np.concatenate([p.endings for p in parts])[firsts], ids, bounds)
 
 
 class WordCounts:
@@ -141,14 +146,15 @@ class WordCounts:
 
 @dataclass(frozen=True)
 class Units:
-    """What classes are made of: 0 for unknown words, then frequent words, then endings of others."""
+    """What classes are made of: 0 for unknown words, frequent words, endings of other words."""
 
-    hashes: Hashes  # [units - 1]
+    words: Hashes
+    endings: Hashes
     of_words: Ints  # [n] unit of every counted word
 
     @property
     def count(self) -> int:
-        return len(self.hashes) + 1
+        return 1 + len(self.words) + len(self.endings)
 
 
 def choose_units(held: Words, most_words: int, most_endings: int, min_count: int) -> Units:
@@ -158,14 +164,14 @@ def choose_units(held: Words, most_words: int, most_endings: int, min_count: int
     rest[common] = False
     rest &= held.endings > 0
     endings, places = np.unique(held.endings[rest], return_inverse=True)
-    weights = np.bincount(places, held.counts[rest], len(endings))
+    weights = _sums(places, held.counts[rest], len(endings))
     kept = _most_frequent(weights, endings, most_endings, min_count)
     numbers = np.zeros(len(endings), np.int64)
     numbers[kept] = 1 + len(common) + np.arange(len(kept))
     of_words = np.zeros(len(held.hashes), np.int64)
     of_words[rest] = numbers[places]
     of_words[common] = 1 + np.arange(len(common))
-    return Units(np.concatenate([held.hashes[common], endings[kept]]), of_words)
+    return Units(held.hashes[common], endings[kept], of_words)
 
 
 def _most_frequent(

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from curation.config import Settings, built_in_settings
 
-Task = Literal["quality", "domain", "topic", "language", "corrector", "citable"]
+Task = Literal["quality", "domain", "topic", "format", "language", "corrector", "citable"]
 
 
 class TrainingSettings(Settings):
@@ -47,6 +47,10 @@ class LinearTraining(TrainingSettings):
     balanced: bool = Field(description="weight classes as if each had as many documents")
     positive_grade: float | None = Field(
         description="quality: from this label on an example is good; null for models of classes"
+    )
+    highest_grade: float | None = Field(
+        description="quality: the regression reads higher labels as this one, so that it separates "
+        "poor pages from good ones rather than good ones from each other; null: all as they are"
     )
 
 

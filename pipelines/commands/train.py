@@ -32,6 +32,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         ("quality", "grades of a page's value, or good and bad examples"),
         ("domain", "general, math_reasoning or code"),
         ("topic", "whatever topics the labels name"),
+        ("format", "whatever formats the labels name"),
         ("citable", "a fastText model of pages that an encyclopaedia would cite"),
         ("language", "a fastText language model"),
         ("corrector", "a second language model that corrects the first"),
@@ -171,6 +172,7 @@ def _labelled(options: argparse.Namespace) -> int:
         train_citable,
         train_corrector,
         train_domain,
+        train_format,
         train_language,
         train_quality,
         train_topic,
@@ -200,8 +202,12 @@ def _labelled(options: argparse.Namespace) -> int:
         good, bad = _files(options.positive), _files(options.negative)
         print(train_quality(inputs, output, about, settings, good, bad))
         return 0
-    train: Callable[..., Any] = train_domain if options.task == "domain" else train_topic
-    print(train(inputs, output, about, settings))
+    trains: dict[str, Callable[..., Any]] = {
+        "domain": train_domain,
+        "topic": train_topic,
+        "format": train_format,
+    }
+    print(trains[options.task](inputs, output, about, settings))
     return 0
 
 

@@ -29,7 +29,10 @@ _CONTEXT = 40
 #: URLs that are named where several end like the one asked for.
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
-_FACTS = ("language", "language_score", "quality", "domain", "topic", "tokens", "repeats")
+_FACTS = (
+    *("language", "language_score", "quality", "domain", "topic", "format"),
+    *("path", "overruled", "tokens", "repeats"),
+)
 
 
 def why(options: argparse.Namespace) -> int:

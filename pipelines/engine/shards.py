@@ -128,6 +128,8 @@ class Tally:
             "language": {},
             "domain": {},
             "topic": {},
+            "format": {},
+            "path": {},
         }
 
     def add_in(self, batch: pa.RecordBatch) -> None:

@@ -59,6 +59,8 @@ def _stage(folder: Folder, stage: str) -> dict[str, Any]:
         "languages": counts.get("language", {}),
         "domains": counts.get("domain", {}),
         "topics": counts.get("topic", {}),
+        "formats": counts.get("format", {}),
+        "paths": counts.get("path", {}),
         "counters": other,
         "notes": manifest.get("notes", {}),
         "cpu_seconds": round(sum(s["cpu"] for n, s in seconds.items() if n != FRAMEWORK), 3),

@@ -52,10 +52,18 @@ def render(facts: dict[str, Any]) -> str:
         *_records(facts["funnel"][0]["counters"]),
         _funnel(facts["funnel"]),
     ]
-    for title, key in (("Languages", "languages"), ("Domains", "domains"), ("Topics", "topics")):
+    for title, key in (
+        ("Languages", "languages"),
+        ("Domains", "domains"),
+        ("Topics", "topics"),
+        ("Formats", "formats"),
+    ):
         entry = next((e for e in reversed(facts["funnel"]) if e[key]), None)
         if entry:
             parts += [f"<h2>{title}</h2>", _groups(entry[key], f"kept after {entry['stage']}")]
+    judged = next((e for e in facts["funnel"] if e["paths"]), None)
+    if judged:
+        parts += ["<h2>Paths: prose, code, mathematics</h2>", *_paths(judged)]
     parts += ["<h2>Removed, by rule</h2>", *(_removed(e) for e in facts["funnel"] if e["removed"])]
     parts += ["<h2>Other counts</h2>", *(_counters(e) for e in facts["funnel"] if e["counters"])]
     notes = [e for e in facts["funnel"] if e["notes"]]
@@ -109,6 +117,27 @@ def _groups(groups: dict[str, dict[str, int]], caption: str) -> str:
         for name, g in ranked
     ]
     return _table(["", "documents", "characters", "share", ""], rows, caption, raw_last=True)
+
+
+def _paths(entry: dict[str, Any]) -> list[str]:
+    """What each path kept after the rules, what was removed from it, and which rules it overruled."""
+    blocks = [_groups(entry["paths"], f"kept after {entry['stage']}")]
+    removed = []
+    for name, documents in sorted(entry["counters"].items()):
+        kind, _, rest = name.partition(".")
+        if kind == "path":
+            path, _, rule = rest.partition(".removed.")
+            removed.append([path, rule, documents])
+    overruled = [
+        [name.removeprefix("overruled."), documents]
+        for name, documents in sorted(entry["counters"].items())
+        if name.startswith("overruled.")
+    ]
+    if removed:
+        blocks.append(_table(["path", "removed by", "documents"], removed))
+    if overruled:
+        blocks.append(_table(["rule overruled by quality", "documents kept"], overruled))
+    return blocks
 
 
 def _removed(entry: dict[str, Any]) -> str:

@@ -16,12 +16,15 @@ from curation.dedup.lines import (
     assign_buckets,
     in_buckets,
     out_of_buckets,
+    total_lines,
     verdicts,
 )
 from curation.dedup.settings import LineDedupSettings, defaults
 from tests.dedup import reference
 
-DEFAULT = defaults(LineDedupSettings)
+DEFAULT = defaults(LineDedupSettings).model_copy(
+    update={"rule": "published", "max_share_left": 1.0}
+)
 TEXTS = st.lists(
     st.lists(
         st.sampled_from(["", " ", "Menu", "menu ", "}", "Page 1", "Page 2", "日本語", "é", "own"])
@@ -48,7 +51,7 @@ def run(texts: list[str], rules: LineDedupSettings, parts: int = 1) -> LineRemov
         some = np.flatnonzero(doc64 % parts == part)
         lines = line_hashes([texts[i] for i in some], rules)
         counts.append(count_lines(lines, doc64[some], rules))
-    frequent = frequent_lines(merge_counts(counts), rules)
+    frequent = frequent_lines(total_lines(merge_counts(counts)), rules)
     return remove_lines(texts, doc64, frequent, rules)
 
 
@@ -110,7 +113,7 @@ def test_languages_and_buckets_count_apart() -> None:
     hashes = in_buckets(lines.hashes, np.repeat(buckets, 2))
     assert (out_of_buckets(hashes, np.repeat(buckets, 2)) == lines.hashes).all()
     counts = count_lines(lines._replace(hashes=hashes), doc64, rules)
-    frequent = frequent_lines(counts, rules)
+    frequent = frequent_lines(total_lines(counts), rules)
     removal = remove_lines(texts, doc64, frequent, rules, scopes, buckets)
     assert removal.texts.to_pylist() == ["", "", "same line\nx y", "same line\nz"]
     assert in_buckets(np.array([IGNORED]), np.array([3])).tolist() == [IGNORED]
@@ -123,9 +126,11 @@ def test_lines_of_an_earlier_run_count() -> None:
     doc64 = np.arange(2, dtype=np.uint64)
     lines = line_hashes(texts, rules)
     counts = add_known(
-        count_lines(lines, doc64, rules),
+        total_lines(count_lines(lines, doc64, rules)),
         np.array([lines.hashes[0], 12345], np.uint64),
         np.array([1, 99]),
+        np.array([1, 0]),
+        np.array([1, 0]),
     )
     removal = remove_lines(texts, doc64, frequent_lines(counts, rules), rules)
     assert removal.texts.to_pylist() == ["old", "new line"]

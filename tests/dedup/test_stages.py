@@ -300,7 +300,7 @@ def crowded() -> list[Row]:
     rows += [document(f"x{i:03d}", " ".join(text), day=1 + i % 20) for i in range(0, 400, 4)]
     rows += [document(f"n{i:03d}", edited(text, 0.03, i), day=1 + i % 20) for i in range(0, 400, 4)]
     rows += [
-        document(f"l{i:03d}", "the same long line of all\n" + " ".join(words(i, 30)))
+        document(f"l{i:03d}", "the same long line of all.\n" + " ".join(words(i, 30)))
         for i in range(500, 540)
     ]
     return rows

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
-from curation.filters.reference import Reference
+from curation.filters.reference import LENGTHS, LONGEST_TOKEN, Reference, vocabulary
 from curation.filters.settings import LettersPerWord, SignalSettings
 from curation.text import characters as ch
 from curation.text.words import token_hash
@@ -430,33 +430,115 @@ def dirty(
     return {"dirty_word_count": count, "dirty_word_ratio": ratio(words, total)}
 
 
-@lru_cache(maxsize=1 << 16)
-def half_hash(word: str) -> int:
-    return token_hash(word) >> 32
+def finish(h: int) -> int:
+    """The scrambling of curation.text.words, on Python's integers."""
+    for _ in range(2):
+        h = (h ^ h >> 32) * 0xD6E8FEB86659FD93 % 2**64
+    return h ^ h >> 32
+
+
+def ending_hash(word: str) -> int:
+    h = 0x452821E638D01377
+    for c in word[-3:]:
+        h = (h ^ ord(c)) * 0x100000001B3 % 2**64
+    return finish(h)
 
 
 @lru_cache(maxsize=1)
-def known_words(words: bytes, logs: bytes) -> dict[int, float]:
-    keys, values = np.frombuffer(words, np.uint32), np.frombuffer(logs, np.float32)
-    return dict(zip(keys.tolist(), values.tolist(), strict=True))
+def ranks() -> dict[bytes, int]:
+    return {token: rank for rank, token in enumerate(vocabulary().tokens)}
 
 
-def divergence(tokens: list[str], reference: Reference) -> dict[str, float]:
-    known = known_words(reference.words.tobytes(), reference.log_probabilities.tobytes())
-    words = [t for t in tokens if is_word(t)]
-    digits = 0x2545F4914F6CDD1D >> 32
-    counts = Counter(
-        digits if any(has(c, ch.NUMBER) for c in w) and not has_letter(w) else half_hash(w)
-        for w in words
-    )
+def byte_pairs(raw: bytes) -> list[int]:
+    """The pair of the lowest rank merges, leftmost first, until none is a token."""
+    known = ranks()
+    parts = [raw] if raw in known else [raw[i : i + 1] for i in range(len(raw))]
+    while len(parts) > 1:
+        found = [(known.get(a + b, 1 << 30), i) for i, (a, b) in enumerate(pairwise(parts))]
+        rank, i = min(found)
+        if rank == 1 << 30:
+            break
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [known[part] for part in parts]
+
+
+def is_number(word: str) -> bool:
+    return any(has(c, ch.NUMBER) for c in word) and not has_letter(word)
+
+
+class PlainReference:
+    """Cost (tenths of a nat) and class of words under a reference."""
+
+    def __init__(self, held: Reference) -> None:
+        self.held = held
+        self._costs = dict(zip(held.tokens.tolist(), held.costs.tolist(), strict=True))
+        words = zip(held.word_costs.tolist(), held.word_classes.tolist(), strict=True)
+        self._words = dict(zip(held.words.tolist(), words, strict=True))
+        endings = zip(held.endings.tolist(), held.ending_classes.tolist(), strict=True)
+        self._endings = dict(endings)
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def word(self, word: str) -> tuple[int, int]:
+        if word not in self._known:
+            self._known[word] = self._word(word)
+        return self._known[word]
+
+    def _word(self, word: str) -> tuple[int, int]:
+        number = is_number(word)
+        known = self._words.get((0x2545F4914F6CDD1D if number else token_hash(word)) >> 32)
+        if known is not None:
+            return max(known[0], 1), known[1]
+        single = any(has(c, ch.SINGLE) for c in word)
+        text = "" if single else " "
+        for c in word:
+            if len(text.encode()) >= 96:
+                break
+            text += c
+        tokens = vocabulary().tokens
+        cost = self.held.unknown + sum(
+            self._costs.get(i, int(self.held.unseen[min(len(tokens[i]), LONGEST_TOKEN)]))
+            for i in byte_pairs(b"0" if number else text.encode())
+        )
+        if len(text) > 4 and not single and not number:
+            return cost, self._endings.get(ending_hash(text) >> 32, 0)
+        return cost, 0
+
+
+def divergence_parts(tokens: list[str], reference: PlainReference) -> list[float]:
+    """Divergence of words, share of outliers, and of pairs, before the calibration."""
+    words = [lower(t) for t in tokens if is_word(t)]
     if not words:
+        return [NAN] * 3
+    held, total = reference.held, len(words)
+    counts = Counter("0" if is_number(w) else w for w in words)
+    costs = {w: reference.word(w)[0] for w in counts}
+    distance = sum(
+        n / total * (math.log(n / total) + min(costs[w], held.limit) / 10)
+        for w, n in counts.items()
+    )
+    outliers = sum(cost > held.bound for cost in costs.values())
+    classes = [reference.word(w)[1] for w in words]
+    fit = sum(int(held.pairs[a, b]) for a, b in pairwise(classes))
+    return [distance, outliers / total, -fit / 16 / max(total - 1, 1)]
+
+
+def divergence(tokens: list[str], reference: PlainReference) -> dict[str, float]:
+    total = sum(is_word(t) for t in tokens)
+    if total < 50:
         return {"kl_divergence": NAN, "outlier_token_ratio": NAN}
-    total = len(words)
-    outside = sum(n for w, n in counts.items() if w not in known)
-    sum_ = sum(n * (math.log(n / total) - known[w]) for w, n in counts.items() if w in known)
-    if outside:
-        sum_ += outside * (math.log(outside / total) - reference.log_unknown)
-    return {"kl_divergence": sum_ / total, "outlier_token_ratio": outside / total}
+    parts = divergence_parts(tokens, reference)
+    at = np.log(np.array(LENGTHS))
+    excess = []
+    for k, value in enumerate(parts):
+        median, spread = (
+            float(np.interp(math.log(total), at, reference.held.curve[:, k, j].astype(float)))
+            for j in (0, 1)
+        )
+        excess.append(max((value - median) / spread, 0.0))
+    return {
+        "kl_divergence": max(excess[:2]) + excess[2],
+        "outlier_token_ratio": parts[1],
+    }
 
 
 def measured(
@@ -466,7 +548,7 @@ def measured(
     flagged: Sequence[tuple[str, ...]],
     everyday: Sequence[tuple[str, ...]],
     allowed: Sequence[tuple[str, ...]],
-    reference: Reference,
+    reference: PlainReference,
 ) -> Mapping[str, float]:
     """All signals of a text but repetition (test_repetition) and kinds of content."""
     tokens = plain_words(text, True)

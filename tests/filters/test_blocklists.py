@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import tarfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -121,6 +122,82 @@ def test_unreadable_lists_are_named(tmp_path: Path) -> None:
         blocker({"x": str(tmp_path / "nowhere")})
     with pytest.raises(ConfigError, match="holds no block list"):
         blocker({"x": str(tmp_path)})
+
+
+@pytest.fixture(scope="module")
+def ut1(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """UT1 as published: folders by category, one archive of all and one of a category."""
+    top = tmp_path_factory.mktemp("ut1")
+    hosts = [
+        f"site-{i * 2654435761 % 2**32:x}.{('com', 'co.uk', 'рф')[i % 3]}" for i in range(200_000)
+    ]
+    odd = [
+        "",
+        "# comment",
+        "UPPER.com",
+        "dotted.org.",
+        "10.20.30.40",
+        "xn--bcher-kva.example",
+        "  ",
+    ]
+    folder = top / "blacklists"
+    for category, lines in {"adult": hosts + odd, "gambling": ["bets.example"]}.items():
+        (folder / category).mkdir(parents=True)
+        (folder / category / "domains").write_bytes("\r\n".join([*lines, ""]).encode())
+        (folder / category / "urls").write_text("free.example/~someone\n", "utf-8")
+        (folder / category / "expressions").write_text("(^|[-.])(hot|xx)x\n", "utf-8")
+        (folder / category / "usage").write_text("black\n", "utf-8")
+    (folder / "porn").symlink_to("adult")
+    (folder / "README").write_text("Université Toulouse Capitole\n", "utf-8")
+    with tarfile.open(top / "blacklists.tar.gz", "w:gz", compresslevel=1) as archive:
+        archive.add(folder, "blacklists")
+    with tarfile.open(top / "adult.tgz", "w:gz", compresslevel=1) as archive:
+        archive.add(folder / "adult", "adult")
+    return top
+
+
+@pytest.mark.parametrize(
+    "path", ["blacklists", "blacklists/adult", "blacklists.tar.gz", "adult.tgz"]
+)
+def test_ut1_in_one_line(ut1: Path, path: str) -> None:
+    held = blocker({"adult": str(ut1 / path)})
+    assert len(held) == 200_000 + 4 + 1
+    assert held.passed_over == {"adult": 1}
+    urls = {
+        "https://www.site-0.com/a": True,
+        "http://site-9e3779b1.co.uk": True,
+        f"https://site-{2 * 2654435761 % 2**32:x}.рф/": True,
+        "https://upper.COM/": True,
+        "https://a.dotted.org/": True,
+        "http://10.20.30.40/": True,
+        "https://bücher.example/": True,
+        "https://free.example/~someone/1": True,
+        "https://free.example/": False,
+        "https://bets.example/": False,
+        "https://hot-xxx.example/": False,
+    }
+    assert [r is not None for r in held.check(list(urls)).to_pylist()] == list(urls.values())
+
+
+@pytest.mark.parametrize("path", ["blacklists", "blacklists.tar.gz"])
+def test_ut1_categories_are_chosen_by_reason(ut1: Path, path: str) -> None:
+    held = blocker({name: str(ut1 / path) for name in ("gambling", "porn")})
+    assert held.check(["bets.example", "site-0.com"]).to_pylist() == [
+        "blocklist.gambling",
+        "blocklist.porn",
+    ]
+    with pytest.raises(ConfigError, match="holds no category 'drugs'; there are: adult, gambling"):
+        blocker({"drugs": str(ut1 / path)})
+
+
+def test_archives_without_lists(tmp_path: Path) -> None:
+    (tmp_path / "broken.tar.gz").write_bytes(gzip.compress(b"no archive"))
+    with pytest.raises(ConfigError, match="broken"):
+        blocker({"x": str(tmp_path / "broken.tar.gz")})
+    with tarfile.open(tmp_path / "empty.tar", "w"):
+        pass
+    with pytest.raises(ConfigError, match="holds no UT1 category"):
+        blocker({"x": str(tmp_path / "empty.tar")})
 
 
 LABEL = st.text("abc1", min_size=1, max_size=3)

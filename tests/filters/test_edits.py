@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curation.filters.content import look_at
 from curation.filters.edits import Edited, edit
 from curation.filters.settings import CopySettings, EditSettings, FilterSettings, default_settings
 from curation.filters.signals import Meter
+from curation.paths import CODE_PATH, PROSE_PATH
 
 _COPIES = CopySettings(min_characters=20, characters_per_letter=3, max_share=0.9)
 _ALL = EditSettings(c4=True, refinedweb=True, llama3=True, copies=_COPIES)
@@ -146,11 +148,17 @@ def test_long_documents_of_few_words_stay(script: str) -> None:
     assert run("\n".join(lines), _LLAMA3)[1] == []
 
 
-def test_exempt_documents_stay() -> None:
-    import numpy as np
-
-    result = edit(["Menu", "Menu"], METER, _C4, np.array([True, False]))
-    assert result.texts.to_pylist() == ["Menu", ""]
+def test_code_and_formulas_stay() -> None:
+    """Lines of a listing on a page, and a source file as a whole."""
+    listing = "int main() {\n    return f(x);\n}\n"
+    page = f"Menu\nThis is how every program of the course begins, as you know.\n{listing}Menu"
+    kept = [f"This is how every program of the course begins, as you know.\n{listing}".rstrip("\n")]
+    settings = default_settings().paths
+    assert settings is not None
+    found = look_at([page, listing], settings)
+    assert found.paths.tolist() == [PROSE_PATH, CODE_PATH]
+    assert edit([page, listing], METER, _C4, found).texts.to_pylist() == [*kept, listing]
+    assert edit([listing], METER, _C4).texts.to_pylist() != [listing]
 
 
 LINES = [

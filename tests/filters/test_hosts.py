@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from curation.filters.hosts import HOSTS, count_hosts, most_personal
+from curation.filters.hosts import HOSTS, count_hosts, most_personal, total
 
 URLS = [
     "https://A.example/1",
@@ -22,7 +22,13 @@ def test_hosts_are_counted_and_summed() -> None:
     second = count_hosts(pa.array(URLS), np.array([1, 0, 0, 0, 0, 0]))
     nothing = count_hosts(pa.array(URLS), np.zeros(6, np.int64))
     assert first.schema == second.schema == nothing.schema == HOSTS
-    assert nothing.num_rows == 0
+    assert set(nothing["items"].to_pylist()) == {0}
+    assert total([first, second, nothing]).sort_by("host").to_pylist() == [
+        {"host": "", "pages": 9, "documents": 3, "items": 3},
+        {"host": "a.example", "pages": 6, "documents": 3, "items": 6},
+        {"host": "b.example", "pages": 3, "documents": 1, "items": 9},
+    ]
+    assert count_hosts(pa.array([], pa.string()), np.zeros(0, np.int64)).num_rows == 0
     expected = [
         {"host": "b.example", "documents": 1, "items": 9},
         {"host": "a.example", "documents": 3, "items": 6},

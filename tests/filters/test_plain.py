@@ -18,7 +18,7 @@ from curation.filters.reference import load_reference
 from curation.filters.settings import default_settings
 from curation.filters.signals import Meter
 from curation.text.words import word_list
-from tests.filters.plain import lower, measured
+from tests.filters.plain import PlainReference, lower, measured
 from tests.filters.test_repetition import PLAIN
 
 CASES = int(os.environ.get("CURATION_CASES", "3000"))
@@ -125,7 +125,7 @@ def test_kernels_are_the_plain_definitions(dialect: str, lists: dict[str, str]) 
     }
     settings = default_settings(signals=changes).signals
     root = Path(__file__).parents[2]
-    reference = load_reference(root / "models" / "reference" / "en.npz", "en")
+    reference = PlainReference(load_reference(root / "models" / "reference" / "en.npz", "en"))
     phrases = [
         [tuple(map(lower, word_list(p))) for p in held] for held in (FLAGGED, EVERYDAY, ALLOWED)
     ]

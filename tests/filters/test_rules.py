@@ -74,18 +74,51 @@ def test_scopes_and_exemptions() -> None:
     )
     found = signals(gopher_word_count=[1.0, 1.0])
     assert scoped.decide(found, pa.array(["en", "fr"])).reason.to_pylist() == ["g.a", "g.b"]
-    exempt = {"code": {"signal": "code_line_ratio", "min": 0.5, "rules": ["gopher"]}}
-    found = signals(gopher_word_count=[1.0, 1.0], code_line_ratio=[0.6, 0.4])
+    exempt = {"code": {"signal": "code_share", "min": 0.5, "rules": ["gopher"]}}
+    found = signals(gopher_word_count=[1.0, 1.0], code_share=[0.6, 0.4])
     verdicts = book(rules=WORDS, exempt=exempt).decide(found, None)
     assert verdicts.reason.to_pylist() == [None, "gopher.words"]
 
 
+OVERRULE = {
+    "quality": 0.3,
+    "rules": ["gopher"],
+    "model": {"path": "builtin:models/quality/quality.npz", "sha256": None},
+}
+
+
+def test_quality_overrules_a_rule_and_the_rule_is_recorded() -> None:
+    found = signals(
+        gopher_word_count=[1.0, 1.0, 1.0, 60.0],
+        gopher_mean_word_length=[1.0] * 4,
+        quality=[0.3, 0.29, np.nan, 0.9],
+    )
+    judged = book(rules=WORDS, overrule=OVERRULE).judge(found, None)
+    assert judged.verdicts.reason.to_pylist() == [None, "gopher.words", "gopher.words", None]
+    assert judged.overruled.to_pylist() == ["gopher.words", None, None, None]
+    # a rule that can't be overruled still removes the document, and nothing counts as overruled
+    strict = {**WORDS, "z": {"length": {"signal": "gopher_mean_word_length", "min": 2}}}
+    judged = book(rules=strict, overrule=OVERRULE).judge(found, None)
+    assert judged.verdicts.reason.to_pylist() == [
+        "z.length",
+        "gopher.words",
+        "gopher.words",
+        "z.length",
+    ]
+    assert judged.overruled.null_count == 4
+
+
+def test_only_known_rules_can_be_overruled() -> None:
+    with pytest.raises(ValueError, match=r"overrule\.rules: no rule or family 'gofer'"):
+        book(rules=WORDS, overrule=OVERRULE | {"rules": ["gofer"]})
+
+
 def test_what_is_nearly_all_copies_is_of_no_kind() -> None:
-    kind = {"signal": "code_line_ratio", "min": 0.5, "rules": ["gopher"]}
+    kind = {"signal": "code_share", "min": 0.5, "rules": ["gopher"]}
     exempt = {"code": kind | {"unless": {"repetition_dup_line_chars": 0.6}}}
     found = signals(
         gopher_word_count=[1.0] * 3,
-        code_line_ratio=[0.6] * 3,
+        code_share=[0.6] * 3,
         repetition_dup_line_chars=[0.6, 0.7, np.nan],
     )
     reasons = book(rules=WORDS, exempt=exempt).decide(found, None).reason.to_pylist()
@@ -151,8 +184,8 @@ def test_a_rule_reads_the_signal_of_its_name() -> None:
             "by_language.de.c4.sentence: no signal of this name; did you mean 'sentences'?",
         ),
         (
-            {"exempt": {"x": {"signal": "code_line_ration", "min": 1, "rules": []}}},
-            "exempt.x.signal: unknown signal 'code_line_ration'; did you mean 'code_line_ratio'?",
+            {"exempt": {"x": {"signal": "code_shar", "min": 1, "rules": []}}},
+            "exempt.x.signal: unknown signal 'code_shar'; did you mean 'code_share'?",
         ),
         (
             {

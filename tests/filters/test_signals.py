@@ -233,12 +233,12 @@ def test_content_tells_code_and_mathematics_from_prose() -> None:
     tex = r"Let $\alpha \in \mathbb{R}$ and $x^2 = 4$; then $x = \pm 2$."
     prose = "It cost $100 in 2019.\nNobody (but me) knew: why = unknown."
     found = content_signals([code, tex, prose])
-    assert found["code_line_ratio"][0] >= 0.75
-    assert found["code_line_ratio"][2] == 0
+    assert found["code_share"][0] >= 0.75
+    assert found["code_share"][2] == 0
     assert found["math_ratio"][1] > 0.1
     assert found["math_ratio"][2] == 0
     row = measured(code)
-    assert row["code_line_ratio"] == found["code_line_ratio"][0]
+    assert row["code_share"] == found["code_share"][0]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,123 @@
+"""Bits per byte of gold pages after equal bytes of each tool's output (PPMd)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+import xxhash
+
+from yields.pages import Label, Page
+from yields.runs import Fate
+from yields.tables import GOOD, table
+
+ORDER, MEMORY = 12, 1 << 29
+SEEDS = range(5)
+LEAST = 200  # characters of a gold text
+Documents = list[tuple[Page, Label, Fate]]
+
+
+def held_out(page: Page) -> bool:
+    """Return whether a page belongs to the half of the hosts that is only tested on."""
+    host = (urlsplit(page.url).hostname or "").removeprefix("www.")
+    return bool(_hash(host) & 1)
+
+
+def gold_texts(documents: Iterable[tuple[Page, Label, Fate]]) -> bytes:
+    """Return the gold texts of held-out pages of grade 4 and 5, one after another."""
+    texts = [
+        page.gold
+        for page, label, _ in documents
+        if held_out(page) and label.grade > GOOD and page.gold and len(page.gold) >= LEAST
+    ]
+    return "\n\n".join(sorted(texts, key=_hash)).encode()
+
+
+def outputs(tools: dict[str, Documents]) -> dict[str, dict[str, str]]:
+    """Return what each tool keeps of the other half, by page key.
+
+    Two more lines set the range: every page as extracted, and those that readers would keep.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for name, documents in tools.items():
+        half = [entry for entry in documents if not held_out(entry[0])]
+        if not found:
+            found["extraction alone"] = {page.key: fate.before for page, _, fate in half}
+            found["readers: grades 3 to 5"] = {
+                page.key: fate.before for page, label, fate in half if label.grade >= GOOD
+            }
+        found[name] = {page.key: fate.after for page, _, fate in half if fate.after is not None}
+    return found
+
+
+def measure(title: str, tools: dict[str, Documents]) -> None:
+    """Print bits per byte with no output, with equal bytes and with all bytes of each tool.
+
+    The gold texts are of pages of the first tool's documents.
+    """
+    gold = gold_texts(next(iter(tools.values())))
+    if not gold:
+        print("\nNo gold texts of grade 4 and 5 in the held-out half: bits per byte not measured.")
+        return
+    kept = outputs(tools)
+    joined = {name: [_joined(texts, seed) for seed in SEEDS] for name, texts in kept.items()}
+    least = min(len(texts[0]) for texts in joined.values())
+    rows = [("nothing", "", f"{bits_per_byte(b'', gold):.4f}", "", "", "")]
+    first: list[float] | None = None
+    for name, texts in joined.items():
+        equal = [bits_per_byte(text[:least], gold) for text in texts]
+        everything = bits_per_byte(texts[0], gold)  # orders differ little
+        first = first or equal
+        gaps = [a - b for a, b in zip(equal, first, strict=True)]
+        rows.append(
+            (
+                name,
+                f"{len(texts[0]) / 1e6:.2f} MB",
+                _spread(equal),
+                _spread(gaps, "+") if first is not equal else "",
+                f"{everything:.4f}",
+                str(len(kept[name])),
+            )
+        )
+    header = (
+        "output before the gold texts",
+        "output",
+        f"bits per byte after {least / 1e6:.2f} MB",
+        "against extraction alone",
+        "bits per byte after all",
+        "documents",
+    )
+    table(
+        f"{title}: {len(gold) / 1e6:.2f} MB of gold text, PPMd order {ORDER}, "
+        f"{len(SEEDS)} orders of documents (mean ± standard deviation)",
+        header,
+        rows,
+    )
+
+
+def _hash(text: str, seed: int = 0) -> int:
+    return xxhash.xxh64_intdigest(text.encode(), seed)
+
+
+def _joined(texts: dict[str, str], seed: int) -> bytes:
+    keys = sorted(texts, key=lambda key: _hash(key, seed))
+    return "\n\n".join(texts[key] for key in keys).encode()
+
+
+def bits_per_byte(prior: bytes, gold: bytes) -> float:
+    """Return the bits that each byte of `gold` costs once the model has read `prior`."""
+    try:
+        import pyppmd
+    except ImportError:
+        raise SystemExit(
+            "bits per byte needs pyppmd: pip install pyppmd, or leave out the part bits"
+        ) from None
+    encoder = pyppmd.Ppmd7Encoder(ORDER, MEMORY)
+    before = len(encoder.encode(prior)) if prior else 0
+    after = before + len(encoder.encode(gold)) + len(encoder.flush())
+    return 8 * (after - before) / len(gold)
+
+
+def _spread(values: list[float], sign: str = "") -> str:
+    return f"{statistics.mean(values):{sign}.4f} ± {statistics.stdev(values):.4f}"

@@ -1,0 +1,124 @@
+"""Hosts that published much personal data in an earlier run, and the documents on them."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from curation import stores
+from curation.errors import ConfigError
+from curation.filters.blocklists import UrlBlocker
+from curation.filters.hosts import FOLDER, HOSTS, hosts_of, total
+from curation.filters.settings import BlockListSettings, PersonalHostSettings
+from curation.schema import Verdicts
+
+REASON = "blocklist.personal_data"
+_STAGE = "filter"
+_MANIFEST = "manifest.json"
+
+
+class PersonalHosts:
+    """Hosts to remove, with their items of personal data per document.
+
+    A host stands for itself alone: one page of a hosting service says nothing about the others.
+    Raises ConfigError when a run that the settings name is absent or unfinished.
+    """
+
+    def __init__(self, settings: PersonalHostSettings, allow: tuple[str, ...] = ()) -> None:
+        self._least = settings.min_items_per_document
+        self.rates = _rates(settings)
+        names = {str(i): path for i, path in enumerate(allow)}
+        self._allowed = UrlBlocker(
+            BlockListSettings(
+                lists=names, allow=(), hard_words=None, soft_words=None, min_soft_words=1
+            )
+        )
+
+    def check(self, urls: pa.Array) -> Verdicts:
+        """Remove the documents on these hosts: value is the items per document of the host."""
+        rates = np.array([self.rates.get(host, 0.0) for host in hosts_of(urls)])
+        removed = rates > 0
+        if removed.any() and len(self._allowed):
+            removed &= self._allowed.check(urls).is_null().to_numpy(zero_copy_only=False)
+        return Verdicts.where(removed, REASON, rates, self._least)
+
+
+def manifest_url(run: str) -> str:
+    """Manifest of the finished filter stage of a run; `run` may also name the stage's folder.
+
+    Raises ConfigError when there is none.
+    """
+    for folder in (run.rstrip("/"), f"{run.rstrip('/')}/{_STAGE}"):
+        url = f"{folder}/{_MANIFEST}"
+        system, path = stores.file_system(url)
+        if stores.info(system, path, url) is not None and _manifest(url)["stage"] == _STAGE:
+            return url
+    raise ConfigError(f"{run}: holds no finished filter stage")
+
+
+def _manifest(url: str) -> dict[str, Any]:
+    try:
+        with _open(url) as file:
+            held: dict[str, Any] = json.load(file)
+            held["stage"], held["files"]  # both are needed
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{url}: is no manifest: {error!r}") from None
+    return held
+
+
+def _rates(settings: PersonalHostSettings) -> dict[str, float]:
+    """Items of personal data per document, of the hosts that have enough of both."""
+    files = [file for run in settings.runs for file in _files(run)]
+    # Most hosts have no personal data: first those that do, then all documents of these.
+    found = total(batch.filter(pc.greater(batch["items"], 0)) for batch in _batches(files))
+    names = found.filter(pc.greater_equal(found["items"], settings.min_items))["host"]
+    names = names.combine_chunks()
+    held = total(b.filter(pc.is_in(b["host"], value_set=names)) for b in _batches(files))
+    rates = pc.divide(pc.cast(held["items"], pa.float64()), held["pages"])
+    pairs = zip(held["host"].to_pylist(), rates.to_pylist(), strict=True)
+    return {h: rate for h, rate in pairs if h and rate >= settings.min_items_per_document}
+
+
+def _files(run: str) -> list[str]:
+    url = manifest_url(run)
+    names = [name for name in _manifest(url)["files"] if name.startswith(f"{FOLDER}/")]
+    return [f"{url.removesuffix(_MANIFEST)}{name}" for name in sorted(names)]
+
+
+def _batches(files: list[str]) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        try:
+            with _open(file) as source, pq.ParquetFile(source) as parquet:
+                if missing := set(HOSTS.names) - set(parquet.schema_arrow.names):
+                    names = ", ".join(sorted(missing))
+                    raise ConfigError(
+                        f"{file}: has no column {names}: an older version wrote it; "
+                        "run that filter stage again"
+                    )
+                yield from parquet.iter_batches(columns=HOSTS.names, use_threads=False)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise ConfigError(f"{file}: can't be read: {error}") from error
+
+
+def _open(url: str) -> Any:
+    return stores.open_url(url) if stores.is_url(url) else open(url, "rb")
+
+
+@functools.lru_cache(maxsize=4)
+def _load(settings: str, allow: tuple[str, ...]) -> PersonalHosts:
+    return PersonalHosts(PersonalHostSettings.model_validate_json(settings), allow)
+
+
+def load(settings: PersonalHostSettings, allow: tuple[str, ...]) -> PersonalHosts:
+    """The hosts of the runs that the settings name, read once per process.
+
+    `allow` are files of hosts that stay. Raises ConfigError when a run is absent or unfinished.
+    """
+    return _load(settings.model_dump_json(), allow)
