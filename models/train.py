@@ -37,9 +37,9 @@ GRADED = (
     "against a rubric; only weights are distributed, no text."
 )
 LABELLED = (
-    "Real web pages: the graded pages above, and pages of public extraction sets (WCXB, scrapinghub, "
-    "magic-html, readability, trafilatura, WebMainBench), labelled by reading (labels.tsv, "
-    "TAXONOMY.md in models/topic); only weights are distributed, no text."
+    "Real web pages in several languages, some of public extraction sets (WCXB, scrapinghub, "
+    "magic-html, readability, trafilatura, WebMainBench), labelled by a language model that read "
+    "them (labels.tsv and TAXONOMY.md in models/topic); only weights are distributed, no text."
 )
 WRITTEN = LABELLED + " Pages written for this by a language model (models/topic/written.jsonl.gz)."
 SOURCED = (

@@ -112,7 +112,10 @@ def test_examples_of_documents_are_of_the_sample(
                 2,
                 "file: ",
             )
-            for key in ("extract.model", "classify.quality", "classify.domain", "classify.topic")
+            for key in (
+                "extract.model",
+                *(f"classify.{name}" for name in ("quality", "domain", "topic", "format")),
+            )
         ),
         (
             ["run", "sample", "--set", "filter.signals.perplexity=."],

@@ -16,7 +16,7 @@ FORMAT_DROPPED = "format.dropped"
 
 
 def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
-    """Remove documents below their domain's quality, then below its rank, then dropped topics and formats."""
+    """Remove documents below their domain's quality, then below its rank, then topic and format."""
     verdicts = Verdicts.keep_all(len(result))
     quality = result.quality.to_numpy(zero_copy_only=False)
     domains = np.array(result.domain.to_pylist(), object)

@@ -1,16 +1,18 @@
 """Linear classifiers over hashed features: their file, and their scores for a batch.
 
 A model file is an npz archive: weights of the buckets that have any (float16), weights of the
-dense features with the means and deviations that standardise them, and what its outputs mean.
+dense features with the means and deviations that standardise them, and what its outputs mean. With
+scales of the buckets, a text's values are multiplied by them and brought back to unit length over
+the model's buckets, so that those it does not have count nothing.
 Outputs are calibrated: a sigmoid or softmax of them is a probability.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numba
 import numpy as np
@@ -47,6 +49,9 @@ class LinearModel:
     deviation: npt.NDArray[np.float32]  # [len(SHAPE)], above 0
     shape_weights: npt.NDArray[np.float32]  # [len(SHAPE), k]
     intercept: npt.NDArray[np.float32]  # [k]
+    scales: npt.NDArray[np.float32] = field(  # [rows], or none: values count as they are
+        default_factory=lambda: np.zeros(0, np.float32)
+    )
 
     def outputs(self, features: Features) -> npt.NDArray[np.float64]:
         """Outputs of every text: [texts, k]."""
@@ -54,7 +59,9 @@ class LinearModel:
         rows[self.buckets] = np.arange(len(self.buckets), dtype=np.int32)
         out = np.empty((len(features), len(self.labels)))
         out[:] = self.intercept
-        _add_sparse(features.starts, features.ids, features.values, rows, self.weights, out)
+        _add_sparse(
+            features.starts, features.ids, features.values, rows, self.weights, self.scales, out
+        )
         shape = standardise(features.shape, self.mean, self.deviation)
         for column in range(len(SHAPE)):  # sums in one order, whatever the BLAS
             out += shape[:, column, None] * self.shape_weights[column]
@@ -69,6 +76,9 @@ class LinearModel:
             "features": FEATURES_VERSION,
             "bits": BITS,
         }
+        scales: dict[str, Any] = {}
+        if len(self.scales):
+            scales["scales"] = self.scales.astype(np.float16)
         with path.open("wb") as file:
             np.savez_compressed(
                 file,
@@ -79,6 +89,7 @@ class LinearModel:
                 deviation=self.deviation,
                 shape_weights=self.shape_weights,
                 intercept=self.intercept,
+                **scales,
             )
 
 
@@ -91,7 +102,9 @@ def load(path: Path, name: str) -> LinearModel:
             f"{name}: trained on features of version {head.get('features')}, not "
             f"{FEATURES_VERSION}; train it anew with `curate train`"
         )
-    arrays["weights"] = arrays["weights"].astype(np.float32)
+    for key in ("weights", "scales"):
+        if key in arrays:
+            arrays[key] = arrays[key].astype(np.float32)
     return LinearModel(
         kind=head["kind"], labels=tuple(head["labels"]), max_bytes=head["max_bytes"], **arrays
     )
@@ -107,12 +120,24 @@ def standardise(
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_sparse(starts, ids, values, rows, weights, out):  # type: ignore[no-untyped-def]
+def _add_sparse(starts, ids, values, rows, weights, scales, out):  # type: ignore[no-untyped-def]
     outputs = weights.shape[1]
+    scaled = len(scales) > 0
     for doc in range(len(starts) - 1):
+        factor = 1.0
+        if scaled:
+            square = 0.0
+            for k in range(starts[doc], starts[doc + 1]):
+                row = rows[ids[k]]
+                if row >= 0:
+                    value = np.float64(values[k]) * scales[row]
+                    square += value * value
+            factor = 1 / np.sqrt(square) if square > 0 else 0.0
         for k in range(starts[doc], starts[doc + 1]):
             row = rows[ids[k]]
             if row >= 0:
-                value = np.float64(values[k])
+                value = np.float64(values[k]) * factor
+                if scaled:
+                    value *= scales[row]
                 for j in range(outputs):
                     out[doc, j] += value * weights[row, j]

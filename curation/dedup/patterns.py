@@ -51,7 +51,8 @@ VERDICTS = (
 #: Which verdicts cut.
 CUTS = np.array([name.startswith("cut") for name in VERDICTS])
 
-_TERMINAL, _CLOSE, _SPACE = ch.TERMINAL, ch.CLOSE, ch.SPACE
+_TERMINAL, _CLOSE = ch.TERMINAL, ch.CLOSE
+_STOP = 0x2E
 _ITEM_MARKS = (0x2D, 0x2A, 0x2B, 0x2022, 0x25CF, 0x25AA, 0x2013, 0x2014, 0xB7, 0x30FB, 0x25CB)
 
 
@@ -154,6 +155,13 @@ def _is_item(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
+def _begins_as_item(data, base, span, properties):  # type: ignore[no-untyped-def]
+    """`_is_item` of a line with its indentation."""
+    start = strip_left(data, base + span[0], base + span[1], properties)
+    return _is_item(data, start, base + span[1])
+
+
+@numba.njit(cache=True, nogil=True)
 def _size(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Characters of a line, a letter of Han, kana and bopomofo counting as three."""
     n = 0
@@ -167,12 +175,15 @@ def _size(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _is_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
-    """Whether a line ends in the mark of a sentence, quotes and brackets aside."""
+    """Whether a line ends in the mark of a sentence, quotes and brackets aside.
+
+    An ellipsis is none: headings and links end in it.
+    """
     while end > start:
         last = last_character(data, start, end)
         held = properties[code_point(data, last)[0]]
         if held & _TERMINAL:
-            return True
+            return not (last > start and data[last] == _STOP and data[last - 1] == _STOP)
         if not held & _CLOSE:
             return False
         end = last
@@ -209,35 +220,36 @@ def _decide(data, text_offsets, doc_offsets, spans, places, table, limits, prope
                 if a < base + spans[line, 1]:
                     first = min(first, line)
                     last = line
-        listed = False  # the kept line before this one is a list item
-        if last >= low:
-            a = strip_left(data, base + spans[last, 0], base + spans[last, 1], properties)
-            listed = _is_item(data, a, base + spans[last, 1])
-        heading = first < high  # nothing but this line is between the run and kept text
-        for line in range(min(first, high) - 1, low - 1, -1):  # the run at the top, from below
+        listed = last >= low and _begins_as_item(data, base, spans[last], properties)
+        stop = last + 1 if last >= low else high  # end of the list that the last kept line is in
+        while listed and stop < high and places[stop] >= 0:
+            listed = _begins_as_item(data, base, spans[stop], properties)
+            stop += listed
+        below = NONE  # verdict on the line below; INSIDE for one that is not frequent
+        for line in range(high - 1, low - 1, -1):
+            if spans[line, 1] == spans[line, 0]:
+                continue
             if places[line] < 0:
+                below = INSIDE if first <= line <= last else below
                 continue
             a = strip_left(data, base + spans[line, 0], base + spans[line, 1], properties)
             b = strip_right(data, a, base + spans[line, 1], properties)
+            size = _size(data, a, b, properties)
             sentence = _is_sentence(data, a, b, properties)
-            short = not sentence and _size(data, a, b, properties) <= limits.heading_characters
-            out[line] = _edge_verdict(places[line], heading and short, table, limits)
-            heading = heading and out[line] == HEADING
-        for line in range(max(first, low), high):
-            if places[line] < 0:
-                continue
-            a = strip_left(data, base + spans[line, 0], base + spans[line, 1], properties)
-            b = strip_right(data, a, base + spans[line, 1], properties)
-            item = _is_item(data, a, b)
-            if line > last:  # the run at the bottom
-                listed = listed and item
-                out[line] = ITEM if listed else _edge_verdict(places[line], False, table, limits)
-                continue
-            wide = table.documents[places[line]] >= limits.sentence_documents
-            wide = wide and _is_wide(places[line], table, limits)
-            long = _size(data, a, b, properties) >= limits.sentence_characters
-            sentence = wide and long and not item and _is_sentence(data, a, b, properties)
-            out[line] = SENTENCE if sentence else (ITEM if item else INSIDE)
+            if line < first or line > last:  # the run at the top or at the bottom
+                heading = not sentence and size <= limits.heading_characters
+                heading = heading and below != NONE and not CUTS[below]
+                out[line] = _edge_verdict(places[line], heading, table, limits)
+                if last < line < stop:
+                    out[line] = ITEM
+            elif _is_item(data, a, b):
+                out[line] = ITEM
+            else:
+                wide = table.documents[places[line]] >= limits.sentence_documents
+                wide = wide and _is_wide(places[line], table, limits)
+                long = sentence and size >= limits.sentence_characters
+                out[line] = SENTENCE if wide and long else INSIDE
+            below = out[line]
         before = np.uint8(NONE)
         for line in range(low, high):  # what lies between two lines that are cut
             if spans[line, 1] == spans[line, 0]:

@@ -166,6 +166,7 @@ def _find_cuts(  # type: ignore[no-untyped-def]
                 tokens, kinds = copies.drop_tokens(tokens, space, copied)
             scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner)
             line_ngrams.cover_lines(tokens, space, lines, kit.line_ngrams, coverage, counts)
+            line_ngrams.drop_short_runs(lines, kit.line_ngrams, coverage, counts)
         first = n
         blank = True  # the last kept line is blank, or nothing is kept yet
         k = 0

@@ -38,6 +38,7 @@ class LineNgrams(NamedTuple):
     spelling_letter: int  # of Thai, Lao, Khmer, Myanmar
     min_count: int
     max_coverage: float
+    min_run: int
 
 
 def line_ngrams(settings: LineNgramSettings) -> LineNgrams:
@@ -51,6 +52,7 @@ def line_ngrams(settings: LineNgramSettings) -> LineNgrams:
         word // letters.thai_lao_khmer_myanmar,
         settings.min_count,
         settings.max_coverage,
+        settings.min_run,
     )
 
 
@@ -155,6 +157,28 @@ def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ig
     for k in range(n_lines):
         if characters[k]:
             coverage[k] /= characters[k]
+
+
+@numba.njit(cache=True, nogil=True)
+def drop_short_runs(n_lines, rule, coverage, characters):  # type: ignore[no-untyped-def]
+    """Set the coverage of lines to 0 where fewer than `rule.min_run` in a row are covered.
+
+    Lines without tokens neither count nor end a run.
+    """
+    first = 0  # line with which the run begins
+    run = 0
+    for k in range(n_lines + 1):
+        if k < n_lines and characters[k] == 0:
+            continue
+        if k < n_lines and coverage[k] > rule.max_coverage:
+            first = k if run == 0 else first
+            run += 1
+            continue
+        if run < rule.min_run:
+            for j in range(first, min(k, n_lines)):
+                coverage[j] = 0.0
+        run = 0
+        first = k
 
 
 @numba.njit(cache=True, nogil=True)

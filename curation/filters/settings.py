@@ -86,6 +86,11 @@ class LineNgramSettings(Settings):
     letters_per_word: LettersPerWord
     min_count: int = Field(ge=2, description="times the document must hold an n-gram")
     max_coverage: Share = Field(description="covered share beyond which a line is dropped")
+    min_run: int = Field(
+        ge=1,
+        description="such lines that must follow each other, blank ones aside, to be cut; "
+        "logs have long runs, headings and rows of tables short ones",
+    )
 
 
 class SignalSettings(Settings):

@@ -33,8 +33,8 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     """Repeats and verdicts of rows of `NARROW`, from a plan whose cuts are known.
 
     A document left out by its topic or format has its random value and the share of documents that
-    may be drawn as value and threshold; one of a length that isn't wanted its tokens and the limit; one over the budget its
-    key and the key of its cell's cut (0 if none is drawn).
+    may be drawn as value and threshold; one of a length that isn't wanted its tokens and the
+    limit; one over the budget its key and the key of its cell's cut (0 if none is drawn).
     Raises ConfigError on a plan without cuts.
     """
     if any(cell.kept is None for cell in mix.cells):

@@ -82,8 +82,7 @@ def _train(
 
     truth = np.array([names.index(v) for v in examples.labels], np.int64)
     weights = _weights(examples, settings)
-    if settings.balanced:
-        weights = _balance(truth, weights, len(names))
+    weights = _balance(truth, weights, len(names), settings.balanced)
     targets = np.eye(len(names))[truth]
     features = features_of(examples.texts, settings)
     folds = folds_of(examples.groups, settings, truth)
@@ -112,10 +111,13 @@ def _weights(examples: Examples, settings: LinearTraining) -> Floats:
     return np.array(by_file)[examples.inputs]
 
 
-def _balance(truth: npt.NDArray[np.int64], weights: Floats, classes: int) -> Floats:
-    """The weights such that every class that occurs counts the same; their mean is 1."""
+def _balance(truth: npt.NDArray[np.int64], weights: Floats, classes: int, power: float) -> Floats:
+    """Weights with those of a class divided by a power of their sum; their mean is 1."""
+    if not power:
+        return weights
     sums = np.bincount(truth, weights, classes)
-    return weights * (len(truth) / ((sums > 0).sum() * np.where(sums > 0, sums, 1.0)))[truth]
+    balanced = weights * np.where(sums > 0, sums, 1.0)[truth] ** -power
+    return balanced / balanced.mean()
 
 
 def _renamed(examples: Examples, aliases: Mapping[str, str | None]) -> Examples:

@@ -2,12 +2,14 @@
 
 Buckets are weighted by inverse document frequency (Salton and Buckley 1988) and dropped when rare.
 With one target, or many documents, the ridge solution is found by conjugate gradients
-(scikit-learn's sparse_cg); with several targets by one factorization of the matrix of inner products
-of the documents (the dual form), which serves all of them. One thread, no randomness.
+(scikit-learn's sparse_cg); with several targets by one factorization of the documents' inner
+products (the dual form), which serves all of them. One thread, no randomness.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +26,11 @@ from curation.classify.features import BITS, SHAPE, Features, measure
 from curation.classify.linear import Kind, LinearModel, standardise
 from curation.config import nearest
 from curation.errors import ConfigError
+from curation.text import characters as ch
 from curation.train.settings import LinearTraining
 
 Floats = npt.NDArray[np.float64]
+_WORD = re.compile(r"[^\W\d_]+")
 _SOLVER_TOLERANCE = 1e-6
 _SOLVER_STEPS = 5000
 _LOG_TEMPERATURES = (-3.0, 6.0)
@@ -44,10 +48,14 @@ class Fitted:
     deviation: npt.NDArray[np.float32]
     shape_weights: Floats  # [len(SHAPE), k]
     intercept: Floats  # [k]
+    scales: npt.NDArray[np.float32] | None = None  # [buckets]: unit length after these
 
     def scores(self, features: Features) -> Floats:
         """[texts, k]"""
-        words = _matrix(features)[:, self.buckets] @ self.weights
+        matrix = _matrix(features)[:, self.buckets]
+        if self.scales is not None:
+            matrix = _unit_length(matrix @ sp.diags(self.scales))
+        words = matrix @ self.weights
         return (
             words
             + standardise(features.shape, self.mean, self.deviation) @ self.shape_weights
@@ -69,12 +77,39 @@ class Fitted:
             deviation=self.deviation,
             shape_weights=(self.shape_weights @ slopes).astype(np.float32),
             intercept=(self.intercept @ slopes + offsets).astype(np.float32),
+            scales=np.zeros(0, np.float32) if self.scales is None else self.scales,
         )
 
 
 def features_of(texts: list[str], settings: LinearTraining) -> Features:
     """Features of the training texts."""
-    return measure(texts, settings.max_bytes)
+    features = measure(texts, settings.max_bytes)
+    return _words_of(features, texts, settings) if settings.words_only else features
+
+
+def _words_of(features: Features, texts: list[str], settings: LinearTraining) -> Features:
+    """The features in the buckets of words that occur in enough of the texts.
+
+    In unspaced scripts, letters and pairs of letters are the words.
+    """
+    unspaced = (ch.properties() & ch.SINGLE) != 0
+    documents: Counter[str] = Counter()
+    for text in texts:
+        found: set[str] = set()
+        for run in _WORD.findall(text[: settings.max_bytes].lower()):
+            if unspaced[ord(run[0])]:
+                found.update(run[i : i + 2] for i in range(len(run)))
+            else:
+                found.add(run)
+        documents.update(found)
+    words = sorted(w for w, count in documents.items() if count >= settings.min_documents)
+    wanted = np.zeros(1 << BITS, bool)
+    wanted[measure(words, settings.max_bytes).ids] = True
+    kept = wanted[features.ids]
+    counts = np.concatenate([[0], np.cumsum(kept)])
+    return Features(
+        counts[features.starts], features.ids[kept], features.values[kept], features.shape
+    )
 
 
 def select(features: Features, rows: npt.NDArray[np.int64]) -> Features:
@@ -98,8 +133,13 @@ def fit(
     buckets = np.flatnonzero(frequency >= settings.min_documents).astype(np.int32)
     matrix = matrix[:, buckets]
     scale = np.log((1 + documents) / (1 + frequency[buckets])) + 1
-    squares = matrix.multiply(matrix) @ (scale * scale)
-    scale = scale / np.sqrt(max(float(squares.mean()), 1e-12))
+    scales = None
+    if settings.words_only:
+        scales = scale.astype(np.float16).astype(np.float32)  # the precision of the file
+        matrix, scale = _unit_length(matrix @ sp.diags(scales)), np.ones(len(buckets))
+    else:
+        squares = matrix.multiply(matrix) @ (scale * scale)
+        scale = scale / np.sqrt(max(float(squares.mean()), 1e-12))
     mean = features.shape.mean(0, dtype=np.float64).astype(np.float32)
     deviation = features.shape.std(0, dtype=np.float64).astype(np.float32)
     deviation[deviation < 1e-6] = 1.0
@@ -127,7 +167,14 @@ def fit(
         deviation=deviation,
         shape_weights=coefficients[len(buckets) :] * shape_scale[:, None],
         intercept=intercept,
+        scales=scales,
     )
+
+
+def _unit_length(matrix: Any) -> Any:
+    """The rows of a sparse matrix, scaled to unit length; empty ones stay."""
+    lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
+    return sp.diags(1 / np.where(lengths > 0, lengths, 1.0)) @ matrix
 
 
 def _dual_ridge(

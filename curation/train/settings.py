@@ -34,6 +34,10 @@ class LinearTraining(TrainingSettings):
 
     max_bytes: int = Field(ge=100, description="how much of each text is read")
     min_documents: int = Field(ge=1, description="buckets in fewer training documents are dropped")
+    words_only: bool = Field(
+        description="use only words of letters, not pairs of words or signs, weighted by inverse "
+        "document frequency to unit length: fewer chance features when classes are many"
+    )
     alpha: float = Field(gt=0, description="strength of the ridge penalty; texts have unit length")
     shape_share: float = Field(
         ge=0, description="squared length of the dense features against 1 of the words"
@@ -44,7 +48,12 @@ class LinearTraining(TrainingSettings):
     file_weights: tuple[float, ...] | None = Field(
         description="weight of the examples of each file, in the order of the files; null: 1"
     )
-    balanced: bool = Field(description="weight classes as if each had as many documents")
+    balanced: float = Field(
+        ge=0,
+        le=1,
+        description="how far classes are weighted towards equal totals: 0 not at all, 1 fully (the "
+        "weight of a class is its size to the power of minus this)",
+    )
     positive_grade: float | None = Field(
         description="quality: from this label on an example is good; null for models of classes"
     )

@@ -10,7 +10,7 @@ Writes two files to OUT, JSON lines:
   pages without a label, are left out. `labels.tsv` has our labels (TAXONOMY.md); the grades of the
   first file are its own.
 - written.jsonl.gz: pages written for this purpose by a language model (`written.jsonl.gz` in this
-  folder, free to use), with `text`, `language`, `topic`, `format` and `source`. They have no grades.
+  folder, free to use), with `text`, `language`, `topic`, `format` and `source`, but no grades.
 
 The labels of the other sets of FOLDER/extract are for evaluation; those pages are never written.
 """

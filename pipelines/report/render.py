@@ -120,7 +120,7 @@ def _groups(groups: dict[str, dict[str, int]], caption: str) -> str:
 
 
 def _paths(entry: dict[str, Any]) -> list[str]:
-    """What each path kept after the rules, what was removed from it, and which rules it overruled."""
+    """What each path kept, what rules removed from it, and which rules quality overruled."""
     blocks = [_groups(entry["paths"], f"kept after {entry['stage']}")]
     removed = []
     for name, documents in sorted(entry["counters"].items()):

@@ -89,11 +89,23 @@ def test_nothing_is_left_at_the_end() -> None:
     assert run("Menu\n\nOne whole sentence here.", _C4)[0] == "One whole sentence here."
 
 
-def test_log_lines_go_although_each_is_unique() -> None:
-    log = "\n".join(
+def log_of(lines: int) -> str:
+    return "\n".join(
         f"2024-03-0{i} ERROR worker {i} failed to open the connection to host {i * 7}"
-        for i in range(1, 9)
+        for i in range(1, lines + 1)
     )
+
+
+def test_a_few_lines_that_are_alike_stay() -> None:
+    few = SETTINGS.signals.line_ngrams.min_run - 1
+    story = "The engineers met on Friday to talk about what had gone wrong with the new release."
+    text = f"{log_of(few)}\n{story}\n{log_of(few)}"
+    assert run(text, _LLAMA3)[1] == []
+    assert run(f"{log_of(few)}\n\n{log_of(few)}", _LLAMA3)[0] == ""  # blank lines end no run
+
+
+def test_log_lines_go_although_each_is_unique() -> None:
+    log = log_of(12)
     prose = "The engineers met on Friday to talk about what had gone wrong with the new release."
     left, cuts = run(f"{prose}\n{log}", _LLAMA3)
     assert left == prose

@@ -126,9 +126,9 @@ def test_kernels_are_the_plain_definitions(dialect: str, lists: dict[str, str]) 
     settings = default_settings(signals=changes).signals
     root = Path(__file__).parents[2]
     reference = PlainReference(load_reference(root / "models" / "reference" / "en.npz", "en"))
-    phrases = [
+    flagged, everyday, allowed = (
         [tuple(map(lower, word_list(p))) for p in held] for held in (FLAGGED, EVERYDAY, ALLOWED)
-    ]
+    )
     meter = Meter(settings)
     size = 500
     for first in range(0, CASES // len(DIALECTS), size):
@@ -137,7 +137,7 @@ def test_kernels_are_the_plain_definitions(dialect: str, lists: dict[str, str]) 
         texts = [case(n) for n in numbers]
         found = meter.measure(pa.array(texts, pa.large_string()), None).to_pylist()
         for number, text, row in zip(numbers, texts, found, strict=True):
-            expected = dict(measured(text, settings, STOP, *phrases, reference))
+            expected = dict(measured(text, settings, STOP, flagged, everyday, allowed, reference))
             expected |= {f"repetition_{k}": v for k, v in PLAIN[dialect](text).items()}
             for name, value in expected.items():
                 same = np.isclose(row[name], value, rtol=1e-9, atol=1e-9, equal_nan=True)

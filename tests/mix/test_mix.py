@@ -52,6 +52,7 @@ def narrow(rows: int, seed: int = 0, sources: tuple[str, ...] = ("books", "web")
             "source": rng.choice(sources, rows),
             "domain": rng.choice(DOMAINS, rows, p=[0.7, 0.1, 0.15, 0.05]),
             "topic": rng.choice(["art", "sport"], rows),
+            "format": np.resize(["news", "blog"], rows),
             "language": rng.choice(["de", "fr"], rows),
             "quality": rng.random(rows) * 5,
             "tokens": rng.integers(1, 2000, rows),
@@ -170,6 +171,7 @@ def test_a_full_source_hands_its_part_to_the_others() -> None:
             "source": ["small"] * 10 + ["large"] * 1000,
             "domain": ["general"] * 1010,
             "topic": [None] * 1010,
+            "format": [None] * 1010,
             "language": [None] * 1010,
             "quality": [None] * 1010,
             "tokens": [10] * 1010,
@@ -236,6 +238,21 @@ def test_topics_are_downsampled_before_anything_else() -> None:
     values = np.array(result.verdicts.value.to_pylist(), float)
     assert (values[gone] >= 0.25).all()
     assert set(np.array(result.verdicts.threshold.to_pylist(), float)[gone]) == {0.25}
+
+
+def test_shares_of_topic_and_format_multiply() -> None:
+    table = narrow(20_000)
+    s = mixing(topics={"art": 0.5}, formats={"blog": 0.4})
+    result = draw(table, plan_tables([table], s))
+    art = table.column("topic").to_numpy(zero_copy_only=False) == "art"
+    blog = table.column("format").to_numpy(zero_copy_only=False) == "blog"
+    reasons = np.array(result.verdicts.reason.to_pylist(), object)
+    thresholds = np.array(result.verdicts.threshold.to_pylist(), float)
+    by_topic, by_format = (reasons == f"mix.{k}_downsampled" for k in ("topic", "format"))
+    assert by_format[blog & ~art].mean() == pytest.approx(0.6, abs=0.02)
+    assert (by_topic | by_format)[blog & art].mean() == pytest.approx(0.8, abs=0.02)
+    assert not by_format[~blog].any() and not by_topic[~art].any()
+    assert set(thresholds[by_format & art]) == {0.2}
 
 
 def test_documents_over_the_budget_have_value_and_threshold() -> None:

@@ -40,6 +40,7 @@ def documents(rows: int, source: str, seed: int) -> pa.Table:
             "domain": rng.choice(DOMAINS, rows, p=[0.5, 0.2, 0.2, 0.1]),
             "quality": rng.random(rows) * 5,
             "topic": ["art"] * rows,
+            "format": ["news"] * rows,
         }
     )
 

@@ -1,4 +1,4 @@
-"""Quality, domain and topic: features, models, decisions."""
+"""Quality, domain, topic and format: features, models, decisions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curation import resources
 from curation.classify import Classifier, ClassifyResult, ClassifySettings, decide
 from curation.classify import default_settings as defaults
 from curation.classify.features import BITS, SHAPE, measure
@@ -48,6 +49,8 @@ def result(**columns: list[object]) -> ClassifyResult:
         domain=pa.array(columns.get("domain", ["general"] * n)),
         topic=pa.array(columns.get("topic", ["other"] * n)),
         topic_score=floats,
+        format=pa.array(columns.get("format", ["news"] * n)),
+        format_score=floats,
         domain_scores={},
     )
 
@@ -78,7 +81,12 @@ def test_addresses_are_no_code() -> None:
 
 def test_every_score_is_a_probability() -> None:
     found = Classifier(defaults()).apply(TEXTS)
-    for column in (found.quality, found.topic_score, *found.domain_scores.values()):
+    for column in (
+        found.quality,
+        found.topic_score,
+        found.format_score,
+        *found.domain_scores.values(),
+    ):
         assert column.type == pa.float32() and column.null_count == 0
         values = column.to_numpy()
         assert ((values >= 0) & (values <= 1)).all()
@@ -94,7 +102,7 @@ def test_results_do_not_depend_on_the_batch(cuts: list[int]) -> None:
     whole = classifier.apply(array)
     edges = [0, *sorted(cuts), len(TEXTS)]
     parts = [classifier.apply(array.slice(a, b - a)) for a, b in itertools.pairwise(edges)]
-    for name in ("quality", "grade", "domain", "topic", "topic_score"):
+    for name in ("quality", "grade", "domain", "topic", "topic_score", "format", "format_score"):
         assert pa.concat_arrays([getattr(p, name) for p in parts]).equals(getattr(whole, name))
 
 
@@ -116,16 +124,34 @@ def test_decide_by_domain_and_topic() -> None:
     scored = result(
         quality=[0.2, 0.2, 0.05, 0.9],
         domain=["general", "multilingual", "code", "general"],
-        topic=["sports", "sports", "other", "games"],
+        topic=["travel_places", "travel_places", "coding", "games"],
     )
-    chosen = changed(min_quality={"general": 0.2, "multilingual": 0.25}, drop_topics=("games",))
-    verdicts = decide(scored, chosen)
+    quality = {"general": 0.2, "multilingual": 0.25}
+    verdicts = decide(scored, changed(min_quality=quality, drop_topics=("games",)))
     assert verdicts.reason.to_pylist() == [None, "quality.low_score", None, "topic.dropped"]
     assert verdicts.threshold.to_pylist()[1] == 0.25
 
 
-def test_topics_with_no_drops_stay() -> None:
-    assert decide(result(topic=["", "x"]), changed(drop_topics=())).reason.null_count == 2
+def test_decide_by_format_after_topic() -> None:
+    scored = result(topic=["games", "health", "health"], format=["spam", "spam", "news"])
+    verdicts = decide(scored, changed(drop_topics=("games",), drop_formats=("spam",)))
+    assert verdicts.reason.to_pylist() == ["topic.dropped", "format.dropped", None]
+
+
+def test_topics_and_formats_with_no_drops_stay() -> None:
+    scored = result(topic=["", "x"], format=["", "y"])
+    assert decide(scored, changed(drop_topics=(), drop_formats=())).reason.null_count == 2
+
+
+def test_labels_of_the_built_in_models_are_the_taxonomy() -> None:
+    taxonomy = (resources.root() / "models" / "topic" / "TAXONOMY.md").read_text(encoding="utf-8")
+    names = re.findall(r"^- `(\w+)`:", taxonomy, re.MULTILINE)
+    classifier = Classifier(defaults())
+    assert len(names) == 48
+    classifier.check_topics(names[:24], "topics")
+    classifier.check_formats(names[24:], "formats")
+    with pytest.raises(ConfigError, match=r"drop_formats: the model has no format 'blogs'.*blog"):
+        classifier.check_formats(["blogs"], "classify.drop_formats")
 
 
 def test_settings_cross_processes() -> None:

@@ -14,8 +14,8 @@ from curation.models import ModelFile, list_models, locate, model_checksums
 
 def test_every_card_matches_its_files() -> None:
     cards = {c.name: c for c in list_models()}
-    assert {"language", "quality", "domain", "topic"} <= set(cards)
-    for name in ("language", "quality", "domain", "topic"):
+    assert {"language", "quality", "domain", "topic", "format"} <= set(cards)
+    for name in ("language", "quality", "domain", "topic", "format"):
         card = cards[name]
         content = (resources.root() / "models" / name / card.file).read_bytes()
         assert hashlib.sha256(content).hexdigest() == card.sha256
@@ -28,7 +28,9 @@ def test_default_models_are_the_cards() -> None:
     )
     cards = {c.name: c.sha256 for c in list_models()}
     assert sums.pop("language_corrector") == cards["corrector"]
-    assert sums == {name: cards[name] for name in ("language", "quality", "domain", "topic")}
+    assert sums == {
+        name: cards[name] for name in ("language", "quality", "domain", "topic", "format")
+    }
 
 
 def test_wrong_checksum() -> None:

@@ -17,13 +17,24 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 from curation.classify import Classifier, ClassifySettings
 from curation.classify import default_settings as classify_defaults
+from curation.classify.features import measure
+from curation.classify.linear import load
 from curation.errors import ConfigError, InputError
 from curation.language import LanguageSettings, identify
 from curation.language.settings import default_settings as language_defaults
 from curation.models import ModelFile, read_card
-from curation.train import About, metrics, train_domain, train_language, train_quality, train_topic
+from curation.train import (
+    About,
+    metrics,
+    train_domain,
+    train_format,
+    train_language,
+    train_quality,
+    train_topic,
+)
+from curation.train import linear as training
 from curation.train.heldout import folds_of
-from curation.train.inputs import read_examples
+from curation.train.inputs import read_examples, rows
 from curation.train.settings import LanguageTraining, LinearTraining, default_settings
 from pipelines.cli import main
 
@@ -69,6 +80,7 @@ def graded(tmp_path: Path) -> Path:
             "text": shuffled(GOOD if i % 2 else BAD, i),
             "quality": 4 if i % 2 else 1,
             "topic": "science" if i % 2 else "shopping",
+            "format": "academic" if i % 2 else "product",
             "label": "code" if i % 2 else "general",
             "url": f"http://site{i // 2}.example/{i}",
         }
@@ -83,10 +95,17 @@ def spoken(tmp_path: Path) -> Path:
     return write(tmp_path / "spoken.jsonl", [*rows, {"text": "12 + 34", "lang": "en"}])
 
 
-@pytest.mark.parametrize("task", ["quality", "domain", "topic"])
+TRAIN = {
+    "quality": train_quality,
+    "domain": train_domain,
+    "topic": train_topic,
+    "format": train_format,
+}
+
+
+@pytest.mark.parametrize("task", TRAIN)
 def test_linear_training_is_reproducible(task: str, graded: Path, tmp_path: Path) -> None:
-    train = {"quality": train_quality, "domain": train_domain, "topic": train_topic}[task]
-    reports = [train([graded], tmp_path / str(i), ABOUT, linear(task)) for i in range(2)]
+    reports = [TRAIN[task]([graded], tmp_path / str(i), ABOUT, linear(task)) for i in range(2)]
     one, two = (r.model.read_bytes() for r in reports)
     assert one == two and reports[0].sha256 == reports[1].sha256
     cards = [(r.model.parent / "card.yaml").read_bytes() for r in reports]
@@ -103,6 +122,7 @@ def test_trained_models_are_used(graded: Path, tmp_path: Path) -> None:
         "quality": train_quality([graded], tmp_path / "q", ABOUT, linear("quality")),
         "domain": train_domain([graded], tmp_path / "d", ABOUT, linear("domain")),
         "topic": train_topic([graded], tmp_path / "t", ABOUT, linear("topic")),
+        "format": train_format([graded], tmp_path / "f", ABOUT, linear("format")),
     }
     assert made["quality"].metrics["spearman"]["value"] > 0.8
     assert made["topic"].metrics["accuracy"]["value"] > 0.9
@@ -110,8 +130,37 @@ def test_trained_models_are_used(graded: Path, tmp_path: Path) -> None:
     chosen = ClassifySettings.model_validate(classify_defaults().model_dump() | files)
     found = Classifier(chosen).apply([shuffled(GOOD, 99), shuffled(BAD, 99)])
     assert found.topic.to_pylist() == ["science", "shopping"]
+    assert found.format.to_pylist() == ["academic", "product"]
     assert found.domain.to_pylist() == ["code", "general"]
     assert found.quality[0].as_py() > 0.5 > found.quality[1].as_py()
+
+
+def test_words_count_at_unit_length_without_the_rest(graded: Path, tmp_path: Path) -> None:
+    """Text in which the model has no word changes no score of a model of words alone."""
+    settings = linear("topic", words_only=True, shape_share=0.0)
+    model = load(train_topic([graded], tmp_path / "t", ABOUT, settings).model, "t")
+    assert len(model.scales) == len(model.buckets)
+    texts = [GOOD, GOOD + " qwxz " * 30, "method measurements", "method " * 9 + "measurements " * 9]
+    outputs = model.outputs(measure(texts, model.max_bytes))
+    assert np.allclose(outputs[0], outputs[1], atol=0.05)
+    assert np.allclose(outputs[2], outputs[3], atol=1e-6)
+
+
+def test_one_factorization_finds_what_conjugate_gradients_find(
+    graded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = linear("topic", balanced=0.0)
+    texts = [row["text"] for _, row in rows(graded)]
+    random = np.random.default_rng(0)
+    targets, weights = (
+        np.eye(3)[random.integers(0, 3, len(texts))],
+        random.uniform(0.5, 2, len(texts)),
+    )
+    features = training.features_of(texts, settings)
+    dual = training.fit(features, targets, weights, settings).scores(features)
+    monkeypatch.setattr(training, "_DUAL_DOCUMENTS", 0)
+    primal = training.fit(features, targets, weights, settings).scores(features)
+    assert np.allclose(dual, primal, atol=1e-4)
 
 
 def test_quality_from_positive_and_negative_files(tmp_path: Path) -> None:
@@ -227,7 +276,7 @@ def test_intervals_hold_the_value_and_widen_with_groups() -> None:
     assert together["high"] - together["low"] > 1.5 * (alone["high"] - alone["low"])
 
 
-@pytest.mark.parametrize("task", ["quality", "domain", "topic", "language"])
+@pytest.mark.parametrize("task", ["quality", "domain", "topic", "format", "language"])
 def test_command_line(
     task: str, graded: Path, spoken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,7 +305,7 @@ def test_command_line_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    for task in ("quality", "domain", "topic", "language"):
+    for task in ("quality", "domain", "topic", "format", "language"):
         with pytest.raises(SystemExit) as left:
             main(["train", task, "--help"])
         assert left.value.code == 0
