@@ -1,15 +1,16 @@
-"""Measure the models: language identification, quality, domain, topic, and their speed.
+"""Measure the models: language identification, quality, domain, topic, format, and their speed.
 
   python benchmarks/models.py --data FOLDER --corpus CORPUS [--out result.json]
-      [--only language,quality,domain,topic,speed]
+      [--only language,quality,domain,topic,format,unseen,speed]
 
 FOLDER holds lid/dev.jsonl.gz (`text`, `lang`), lid/outofset-dev.jsonl.gz (languages the model does
-not have), quality/dev.jsonl.gz (`text`, `url`, `quality`, `domain`, `topic`) and
+not have), quality/dev.jsonl.gz (`text`, `url`, `quality`), extract/dev.tar.xz and
 domain/dev.jsonl.gz (`text`, `label`, `source`); CORPUS is made by models/domain/make_corpus.py.
 Prints JSON. The language model is judged as it stands, and its corrector, which was trained on
 these texts, by the cross-validation on its card. Quality, domain and topic are judged by
 cross-validation, with folds that share no site or source: models are trained anew for it, with the
-settings of configs/train. Speed is documents per second of processor time on one core at
+settings of configs/train. `unseen` judges the built-in models on the labelled pages of the sets that
+train none of them, without hosts of training pages. Speed is documents per second of processor time on one core at
 3,000 characters, best of `--rounds`.
 """
 
@@ -25,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -34,12 +36,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models" / "domain"))
 
 from make_corpus import copies
-from train import domain_inputs, domain_settings
+from train import class_settings, domain_inputs, domain_settings, labelled_files, topic_corpus
 
 from curation import classify, language, resources
 from curation.classify.classifier import decide_domains, sigmoid, softmax
+from curation.extract import extract
 from curation.models import read_card
-from curation.train import About, metrics, train_topic
+from curation.train import About, metrics, train_format, train_topic
 from curation.train.heldout import folds_of
 from curation.train.inputs import read_examples
 from curation.train.linear import features_of, grade_calibration, out_of_fold, temperature
@@ -108,20 +111,17 @@ def judge_language(data: Path) -> dict[str, Any]:
     }
 
 
-def judge_quality(data: Path) -> dict[str, Any]:
+def judge_quality(pages: Path) -> dict[str, Any]:
     """Ranking of unseen sites' pages, and what the default thresholds keep of them."""
     settings = default_settings("quality", LinearTraining)
     examples = read_examples(
-        [data / "quality" / "dev.jsonl.gz"],
-        settings.text_column,
-        settings.label_column,
-        settings.group_columns,
+        [pages], settings.text_column, settings.label_column, settings.group_columns
     )
     grades = np.array(examples.labels, float)
     good = grades >= (settings.positive_grade or 0)
     scores = out_of_fold(
         features_of(examples.texts, settings),
-        grades[:, None],
+        np.minimum(grades, settings.highest_grade or np.inf)[:, None],
         None,
         folds_of(examples.groups, settings),
         settings,
@@ -160,9 +160,55 @@ def judge_quality(data: Path) -> dict[str, Any]:
     }
 
 
-def judge_classes(train: Callable[..., Any], inputs: list[Path]) -> dict[str, Any]:
+def judge_classes(task: str, inputs: list[Path]) -> dict[str, Any]:
+    train = train_topic if task == "topic" else train_format
     with tempfile.TemporaryDirectory() as folder:
-        return dict(train(inputs, folder, ABOUT).metrics)
+        return dict(train(inputs, folder, ABOUT, class_settings(task)).metrics)
+
+
+def judge_unseen(data: Path) -> dict[str, Any]:
+    """The built-in models on labelled pages of sets and hosts that they were not trained on."""
+    corpus = topic_corpus()
+    labels = corpus.read_labels()
+    known = {host_of(row["url"]) for row in corpus.pages(data)}
+    sets = sorted({page.split("/")[0] for page in labels} - {corpus.GRADED, *corpus.WEB})
+    texts, truth = [], []
+    for page, html, url in corpus.saved_pages(data, sets):
+        if page in labels and host_of(url or page) not in known:
+            texts.append(extract(html, url=url).text)
+            truth.append(labels[page])
+    languages, _ = language.identify(texts)
+    found = classify.Classifier(classify.default_settings()).apply(texts, pa.array(languages))
+    english = np.array(languages) == "en"
+    grades = np.array([label.grade for label in truth])
+    quality = found.quality.to_numpy(zero_copy_only=False).astype(float)
+
+    def of(rows: np.ndarray[Any, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = {
+            "documents": int(rows.sum()),
+            "quality": {
+                "auc_good": round(metrics.auc(grades[rows] >= 3, quality[rows]), 4),
+                "spearman": round(metrics.spearman(grades[rows], quality[rows]), 4),
+            },
+        }
+        for name, column in (("topic", found.topic), ("format", found.format)):
+            asked = np.array([getattr(label, name) for label in truth])[rows]
+            answered = np.array(column.to_pylist())[rows]
+            names = sorted({*asked, *answered})
+            places = {n: i for i, n in enumerate(names)}
+            a, b = (np.array([places[n] for n in x]) for x in (asked, answered))
+            result[name] = {
+                "accuracy": round(metrics.accuracy(a, b), 4),
+                "macro_f1": round(metrics.macro_f1(a, b), 4),
+                "by_class": metrics.by_class(a, b, names),
+            }
+        return result
+
+    return of(np.ones(len(texts), bool)) | {"english": of(english), "others": of(~english)}
+
+
+def host_of(url: str) -> str:
+    return urlsplit(url).netloc.lower().removeprefix("www.") or url
 
 
 def judge_domain(data: Path, corpus: Path) -> dict[str, Any]:
@@ -281,7 +327,7 @@ def measure_speed(data: Path, rounds: int) -> dict[str, float]:
 
     tasks: dict[str, Callable[[], Any]] = {
         "language": lambda: identifier.apply(batch),
-        "quality_domain_topic": lambda: classifier.apply(batch),
+        "classify": lambda: classifier.apply(batch),
         "all_models": both,
     }
     speed = {}
@@ -303,16 +349,17 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--corpus", type=Path, help="made by models/domain/make_corpus.py")
-    parser.add_argument("--only", default="language,quality,domain,topic,speed")
+    parser.add_argument("--only", default="language,quality,domain,topic,format,unseen,speed")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    graded = options.data / "quality" / "dev.jsonl.gz"
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "language": lambda: judge_language(options.data),
-        "quality": lambda: judge_quality(options.data),
+        "quality": lambda: judge_quality(labelled[0]),
         "domain": lambda: judge_domain(options.data, options.corpus),
-        "topic": lambda: judge_classes(train_topic, [graded]),
+        "topic": lambda: judge_classes("topic", labelled),
+        "format": lambda: judge_classes("format", labelled[:2]),
+        "unseen": lambda: judge_unseen(options.data),
         "speed": lambda: measure_speed(options.data, options.rounds),
     }
     chosen = options.only.split(",")
@@ -320,7 +367,10 @@ def main() -> None:
         parser.error(f"--only {unknown[0]}: known are {', '.join(parts)}")
     if "domain" in chosen and options.corpus is None:
         parser.error("the domains need --corpus")
-    result = {name: parts[name]() for name in chosen}
+    with tempfile.TemporaryDirectory() as folder:
+        needed = {"quality", "topic", "format"} & set(chosen)
+        labelled = labelled_files(options.data, Path(folder)) if needed else []
+        result = {name: parts[name]() for name in chosen}
     text = json.dumps(result, indent=1, ensure_ascii=False)
     if options.out:
         options.out.write_text(text + "\n", encoding="utf-8")

@@ -69,8 +69,8 @@ DOMAIN_FILES = {
 }
 
 
-#: Weights of real pages and of pages written for this purpose.
-WEIGHTS = {"topic": (1.0, 1.0), "format": (1.0, 1.0)}
+#: Weights of real pages, of pages written for this purpose and of lists of words.
+WEIGHTS = {"topic": (1.0, 1.0, 5.0), "format": (1.0, 2.0)}
 
 
 def domain_inputs(graded: Path, corpus: Path) -> list[Path]:
@@ -84,21 +84,25 @@ def domain_settings() -> LinearTraining:
     return settings.model_copy(update={"file_weights": tuple(DOMAIN_FILES.values())})
 
 
-def pages_and_written(data: Path, out: Path) -> tuple[Path, Path]:
-    """Examples for quality, topic and format, made by models/topic/make_corpus.py."""
+def topic_corpus() -> Any:
+    """The module models/topic/make_corpus.py."""
     script = Path(__file__).parent / "topic" / "make_corpus.py"
     found = importlib.util.spec_from_file_location("make_topic_corpus", script)
     assert found is not None and found.loader is not None
     module: Any = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
-    pages, written = module.make(data, out)
-    return pages, written
+    return module
+
+
+def labelled_files(data: Path, out: Path) -> list[Path]:
+    """Examples for quality, topic and format, made by models/topic/make_corpus.py."""
+    return list(topic_corpus().make(data, out))
 
 
 def class_settings(task: Any) -> LinearTraining:
-    """Weights of real pages and of written ones."""
+    """Weights of the files; the first one has the real pages, by which the model is judged."""
     settings = default_settings(task, LinearTraining)
-    return settings.model_copy(update={"file_weights": WEIGHTS[task]})
+    return settings.model_copy(update={"file_weights": WEIGHTS[task], "judged_files": 1})
 
 
 def main() -> None:
@@ -119,7 +123,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         labelled: list[Path] = []
         if {"quality", *WEIGHTS} & set(chosen):
-            labelled = [*pages_and_written(options.data, Path(folder))]
+            labelled = labelled_files(options.data, Path(folder))
         tasks: dict[str, tuple[Callable[..., Any], list[Path], str]] = {
             "corrector": (partial(train_corrector, pages=[graded]), spoken, SPOKEN),
             "citable": (train_citable, [graded], GRADED),
@@ -130,7 +134,11 @@ def main() -> None:
                 SOURCED,
             ),
             "topic": (partial(train_topic, settings=class_settings("topic")), labelled, WRITTEN),
-            "format": (partial(train_format, settings=class_settings("format")), labelled, WRITTEN),
+            "format": (
+                partial(train_format, settings=class_settings("format")),
+                labelled[:2],
+                WRITTEN,
+            ),
         }
         for name in chosen:
             train, inputs, source = tasks[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import platform
 import random
 import re
@@ -12,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from yields.runs import Fate, fates, order, run
@@ -20,7 +20,7 @@ from yields.tables import percent, table
 
 FILES, SIZES, SEED = 60, (3_000, 60_000), 4
 TEXTS = 30
-PYTHON, TEX = "python.jsonl", "tex.jsonl"
+PYTHON, TEX = "python.parquet", "tex.parquet"
 _APART = ("site-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo")
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{(\w+\*?)\}")
 
@@ -84,15 +84,13 @@ def _article(dice: random.Random, number: int) -> str:
 
 
 def write(folder: Path) -> list[Path]:
-    """Write both kinds as JSON lines that `curate run` reads; return the files."""
+    """Write both kinds as Parquet that `curate run` reads; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {PYTHON: list(library().values()), TEX: tex()}
     for name, members in texts.items():
-        rows = [
-            json.dumps({"url": f"https://{name.split('.')[0]}{i}.example/", "text": text}) + "\n"
-            for i, text in enumerate(members)
-        ]
-        (folder / name).write_text("".join(rows), encoding="utf-8")
+        kind = name.split(".")[0]
+        urls = [f"https://{kind}{i}.example/" for i in range(len(members))]
+        pq.write_table(pa.table({"url": urls, "text": members}), folder / name)
     return [folder / name for name in texts]
 
 

@@ -18,6 +18,8 @@ from curation.classify.settings import ClassifySettings
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.models import ModelFile, locate
+from curation.paths import PROSE_PATH, document_paths
+from curation.text.structure import structure
 
 GENERAL, MATH, CODE, MULTILINGUAL = "general", "math_reasoning", "code", "multilingual"
 
@@ -37,6 +39,7 @@ class ClassifyResult:
     format: pa.Array  # string
     format_score: pa.Array  # float32: probability of the format
     domain_scores: dict[str, pa.Array]  # float32 per domain by content: its probability
+    prose: npt.NDArray[np.bool_]  # [documents]: neither code nor formulas from end to end
     rank: pa.Array | None = None  # float32: share of the language's documents of lower quality
 
     def __len__(self) -> int:
@@ -77,6 +80,7 @@ class Classifier:
         return ClassifyResult(
             quality=scores,
             rank=self._rank(scores, languages),
+            prose=self._prose(texts),
             grade=_float32(graded[:, 0]),
             domain=decide_domains(domains, domain_model.labels, languages, self.settings),
             topic=topic,
@@ -107,6 +111,11 @@ class Classifier:
     def check_formats(self, formats: Iterable[str], key: str) -> None:
         """Raise ConfigError, naming the recipe's key, for a format that the model doesn't know."""
         _check_labels(self.settings.format, formats, "format", key)
+
+    def _prose(self, texts: Texts) -> npt.NDArray[np.bool_]:
+        if self.settings.paths is None:
+            return np.ones(len(texts), bool)
+        return document_paths(structure(texts), self.settings.paths) == PROSE_PATH
 
     def _rank(self, quality: pa.Array, languages: pa.Array | None) -> pa.Array | None:
         if self.settings.ranking is None:

@@ -16,12 +16,15 @@ FORMAT_DROPPED = "format.dropped"
 
 
 def decide(result: ClassifyResult, settings: ClassifySettings) -> Verdicts:
-    """Remove documents below their domain's quality, then below its rank, then topic and format."""
+    """Remove documents below their domain's quality, then below its rank, then topic and format.
+
+    Quality is a matter of prose: what is code or formulas from end to end has rules of its own.
+    """
     verdicts = Verdicts.keep_all(len(result))
     quality = result.quality.to_numpy(zero_copy_only=False)
     domains = np.array(result.domain.to_pylist(), object)
     for domain, least in sorted(settings.min_quality.items()):
-        low = (domains == domain) & (quality < np.float32(least))
+        low = (domains == domain) & result.prose & (quality < np.float32(least))
         verdicts = verdicts.otherwise(
             Verdicts.where(low, LOW_SCORE, quality.astype(np.float64), least)
         )

@@ -11,6 +11,7 @@ from curation.classify.onnx import OnnxSettings
 from curation.classify.words import FastTextQuality
 from curation.config import Settings, built_in_settings
 from curation.models import ModelFile
+from curation.paths import PathSettings
 from curation.schema import Domain
 
 Score = Annotated[float, Field(ge=0, le=1)]
@@ -40,6 +41,10 @@ class ClassifySettings(Settings):
     min_quality: dict[Domain, Score] = Field(
         description="quality below which a document is removed (quality.low_score), by domain; "
         "domains not named keep everything"
+    )
+    paths: PathSettings | None = Field(
+        description="documents that are code or formulas from end to end are not judged by "
+        "quality, whose model reads prose; null: all are"
     )
     ranking: ModelFile | None = Field(
         description="distribution of quality in each language (`curate train ranking`): adds the "

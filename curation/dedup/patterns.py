@@ -5,8 +5,8 @@ page` below an article, `Ingredients` above a list. So a frequent line is cut on
 
 * at the edge of a document: in the run of frequent lines with which it begins or ends, if the line
   lies at the edge of most documents that have it (`edge`);
-* inside, if it is a long sentence that very many documents share (`sentence`), or a line between
-  two that are cut (`between`).
+* inside, if it is a long sentence that is on a good part of the pages of a site (`sentence`), or a
+  line between two that are cut (`between`).
 
 Either way it must be on a good part of the pages of its hosts: a footer is on all of them, while a
 sentence that twelve pages of a manual share is its text.
@@ -74,7 +74,8 @@ class Limits(NamedTuple):
     heading_hosts: int
     heading_characters: int
     sentence_characters: int
-    sentence_documents: int
+    sentence_share: float
+    sentence_repeats: int
 
 
 class Table(NamedTuple):
@@ -191,9 +192,28 @@ def _is_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
+def _is_unmarked(data, start, end, properties):  # type: ignore[no-untyped-def]
+    """Whether a line ends in a letter of a script whose sentences end in no mark, as Thai."""
+    while end > start:
+        end = last_character(data, start, end)
+        held = properties[code_point(data, end)[0]]
+        if not held & ch.EXTEND:
+            return (held & ch.SPELLING) != 0
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
 def _is_wide(place, table, limits):  # type: ignore[no-untyped-def]
     """Whether a line is on a good part of the pages of its hosts."""
     return table.documents[place] >= limits.host_share * table.pages[place]
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_notice(place, table, limits):  # type: ignore[no-untyped-def]
+    """Whether a sentence is on many pages of each of its hosts, as an invitation to subscribe."""
+    documents = table.documents[place]
+    repeated = documents >= limits.sentence_repeats * table.hosts[place]
+    return repeated and documents >= limits.sentence_share * table.pages[place]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -245,10 +265,9 @@ def _decide(data, text_offsets, doc_offsets, spans, places, table, limits, prope
             elif _is_item(data, a, b):
                 out[line] = ITEM
             else:
-                wide = table.documents[places[line]] >= limits.sentence_documents
-                wide = wide and _is_wide(places[line], table, limits)
-                long = sentence and size >= limits.sentence_characters
-                out[line] = SENTENCE if wide and long else INSIDE
+                ended = sentence or _is_unmarked(data, a, b, properties)
+                long = ended and size >= limits.sentence_characters
+                out[line] = SENTENCE if long and _is_notice(places[line], table, limits) else INSIDE
             below = out[line]
         before = np.uint8(NONE)
         for line in range(low, high):  # what lies between two lines that are cut

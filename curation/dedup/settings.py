@@ -264,8 +264,11 @@ class PatternSettings(Settings):
     sentence_characters: int = Field(
         ge=1, description="characters of the shortest sentence that is cut inside kept text"
     )
-    sentence_documents: int = Field(
-        ge=1, description="documents that have such a sentence, at least"
+    sentence_share: float = Field(
+        ge=0, le=1, description="share of the documents of its hosts on which it must be"
+    )
+    sentence_repeats: int = Field(
+        ge=1, description="documents of each of its hosts, on average, on which it must be"
     )
 
     def zone(self) -> Zone:

@@ -32,6 +32,8 @@ _ALPHA, _NUMBER, _SPACE = ch.ALPHA, ch.NUMBER, ch.SPACE
 _DATA_RUN = 40
 #: Bytes after which a formula that does not end counts as broken.
 _LONGEST_FORMULA = 4000
+#: Formulas that must be there to speak of a share: a `$` of a shell or a pattern makes one or two.
+_FEWEST_FORMULAS = 5
 #: Lines at the head of a source file that are searched for the marks of generated files.
 _HEAD_LINES = 5
 
@@ -235,7 +237,7 @@ def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
         i += 1
     formulas += (opened != 0) + abs(outer)
     broken += (opened != 0) + abs(outer)
-    row[8] = broken / formulas if formulas else 0.0
+    row[8] = broken / formulas if formulas >= _FEWEST_FORMULAS else 0.0
 
 
 @numba.njit(cache=True, nogil=True)

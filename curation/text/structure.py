@@ -110,7 +110,7 @@ class LineMarks(NamedTuple):
     visible: int  # bytes that are not white space
     mathematics: int  # TeX commands, powers, indices, mathematical symbols
     dollars: int  # `$` that may open or close a formula
-    signs: int  # marks of mathematics in the wide sense, `$` but of prices and equations included
+    signs: int  # marks of mathematics in the wide sense, equations included
 
 
 @numba.njit(cache=True, nogil=True)
@@ -231,7 +231,6 @@ def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
                 mathematics += command or after == _PAREN or after == _BRACKET
                 signs += command
             elif b == _DOLLAR:
-                signs += not 48 <= after <= 57  # a price goes on with a digit
                 mathematics += after == _DOLLAR or before == _DOLLAR
                 dollars += (
                     _ALNUM[before]
@@ -380,7 +379,7 @@ def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ign
     Lines are data[starts[k]:ends[k]].
     """
     filled = 0
-    signs = 0
+    signs = dollars = 0
     for k in range(n_lines):
         a = strip_left(data, starts[k], ends[k], properties)
         space.kinds[k] = BLANK
@@ -391,16 +390,20 @@ def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ign
         space.scores[filled] = _code_score(data, starts[k], a, b, marks, space.keywords)
         space.indented[filled] = a - starts[k] >= 2 or data[starts[k]] == _TAB
         paired = marks.dollars >= _FORMULA_MARKS and space.scores[filled] < _STRONG
-        formula = marks.mathematics >= _FORMULA_MARKS or paired
+        command = b - a > 2 and data[a] == _BACKSLASH and 97 <= (data[a + 1] | 32) <= 122
+        formula = marks.mathematics >= _FORMULA_MARKS or paired or command  # `\\begin{align}`
         space.settled[filled] = FORMULA if formula else PROSE
         space.places[filled] = k
         space.signs[filled] = marks.signs
+        space.dollars[filled] = marks.dollars
         filled += 1
     _settle(space.scores, space.indented, space.settled, filled)
     for k in range(filled):
         space.kinds[space.places[k]] = space.settled[k]
         if space.settled[k] != CODE:  # where `$` opens a variable and `\\` an escape
             signs += space.signs[k]
+            dollars += space.dollars[k]
+    signs += min(signs, dollars)  # `$` alone is money
     return signs if signs >= _FORMULA_MARKS else 0
 
 
@@ -413,6 +416,7 @@ class StructureSpace(NamedTuple):
     indented: npt.NDArray[np.bool_]
     places: npt.NDArray[np.int64]
     signs: npt.NDArray[np.int64]
+    dollars: npt.NDArray[np.int64]
     keywords: npt.NDArray[np.uint32]
 
 
@@ -423,6 +427,7 @@ def structure_space(lines: int) -> StructureSpace:
         np.zeros(lines, np.uint8),
         np.zeros(lines, np.int64),
         np.zeros(lines, np.bool_),
+        np.zeros(lines, np.int64),
         np.zeros(lines, np.int64),
         np.zeros(lines, np.int64),
         _KEYWORD_TABLE,

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from curation.classify.classifier import CODE, GENERAL, MATH, softmax
 from curation.errors import InputError
-from curation.train.heldout import class_metrics, folds_of
+from curation.train.heldout import Folds, class_metrics, folds_of
 from curation.train.inputs import Examples, read_examples
-from curation.train.linear import features_of, fit, out_of_fold, temperature
+from curation.train.linear import class_scaling, features_of, fit, out_of_fold, temperature
 from curation.train.report import About, Report, write_card
 from curation.train.settings import LinearTraining, Task, default_settings
 
@@ -85,20 +85,58 @@ def _train(
     weights = _balance(truth, weights, len(names), settings.balanced)
     targets = np.eye(len(names))[truth]
     features = features_of(examples.texts, settings)
-    folds = folds_of(examples.groups, settings, truth)
-    scores = out_of_fold(features, targets, weights, folds, settings)
-    factor = temperature(scores, truth, weights)
+    rows = np.flatnonzero(
+        np.array(examples.inputs) < (settings.judged_files or len(examples.files))
+    )
+    others = np.setdiff1d(np.arange(len(truth)), rows)
+    judged = examples.select(rows.tolist())
+    splits = folds_of(judged.groups, settings, truth[rows])
+    folds = [(np.concatenate([rows[train], others]), rows[test]) for train, test in splits]
+    scores = out_of_fold(features, targets, weights, folds, settings)[rows]
+    slopes, offsets = _calibration(scores, truth[rows], weights[rows], settings)
     model = fit(features, targets, weights, settings).calibrated(
-        "classes", names, settings.max_bytes, np.eye(len(names)) * factor, np.zeros(len(names))
+        "classes", names, settings.max_bytes, slopes, offsets
     )
     path = Path(output) / f"{task}.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)
 
-    probabilities = softmax(scores * factor)
+    probabilities = _judged(scores, truth[rows], weights[rows], splits, settings)
     found = probabilities.argmax(1)
-    metrics = class_metrics(truth, found, probabilities.max(1), examples, names, settings)
+    metrics = class_metrics(truth[rows], found, probabilities.max(1), judged, names, settings)
     return write_card(path, task, about, examples.files, settings.model_dump(mode="json"), metrics)
+
+
+def _calibration(
+    scores: Floats, truth: npt.NDArray[np.int64], weights: Floats, settings: LinearTraining
+) -> tuple[Floats, Floats]:
+    """Slopes [k, k] and offsets [k] of out-of-fold scores."""
+    classes = scores.shape[1]
+    if settings.scale_classes is None:
+        return np.eye(classes) * temperature(scores, truth, weights), np.zeros(classes)
+    even = np.ones(len(truth))
+    return class_scaling(scores, truth, _balance(truth, even, classes, settings.scale_classes))
+
+
+def _judged(
+    scores: Floats,
+    truth: npt.NDArray[np.int64],
+    weights: Floats,
+    splits: Folds,
+    settings: LinearTraining,
+) -> Floats:
+    """Probabilities of out-of-fold scores; slopes per class are those of the other folds' scores.
+
+    One slope for all changes no decision and is fitted to all scores.
+    """
+    if settings.scale_classes is None:
+        slopes, _ = _calibration(scores, truth, weights, settings)
+        return softmax(scores @ slopes)
+    out = np.zeros(scores.shape)
+    for train, test in splits:
+        slopes, offsets = _calibration(scores[train], truth[train], weights[train], settings)
+        out[test] = softmax(scores[test] @ slopes + offsets)
+    return out
 
 
 def _weights(examples: Examples, settings: LinearTraining) -> Floats:

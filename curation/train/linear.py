@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.linalg import solve
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -34,6 +34,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _SOLVER_TOLERANCE = 1e-6
 _SOLVER_STEPS = 5000
 _LOG_TEMPERATURES = (-3.0, 6.0)
+_SCALING_PENALTY = 0.002
 _DUAL_DOCUMENTS = 12_000  # the matrix of inner products of these takes 1.2 GB
 _FREQUENT = 0.1  # buckets in this share of the documents are multiplied as a dense matrix
 
@@ -255,6 +256,35 @@ def temperature(scores: Floats, labels: npt.NDArray[np.int64], weights: Floats |
 
     found = minimize_scalar(loss, bounds=_LOG_TEMPERATURES, method="bounded")
     return float(np.exp(found.x))
+
+
+def class_scaling(
+    scores: Floats, labels: npt.NDArray[np.int64], weights: Floats
+) -> tuple[Floats, Floats]:
+    """Slopes [k, k] (diagonal) and offsets [k] whose softmax is most likely.
+
+    Vector scaling (Guo et al. 2017), with a small penalty on slopes that differ and on offsets.
+    """
+    classes = scores.shape[1]
+    rows = np.arange(len(labels))
+    share = weights / weights.sum()
+    start = 1 / scores.std()
+    targets = np.eye(classes)[labels]
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        logs, offsets = parameters[:classes], parameters[classes:]
+        factors = start * np.exp(logs)
+        likely = softmax(scores * factors + offsets)
+        uneven = logs - logs.mean()
+        value = -float(share @ np.log(np.maximum(likely[rows, labels], 1e-12)))
+        value += _SCALING_PENALTY * float(uneven @ uneven + offsets @ offsets / 3)
+        error = (likely - targets) * share[:, None]
+        slopes = (error * scores).sum(0) * factors + 2 * _SCALING_PENALTY * uneven
+        return value, np.concatenate([slopes, error.sum(0) + 2 * _SCALING_PENALTY * offsets / 3])
+
+    with threadpool_limits(1):
+        found = minimize(loss, np.zeros(2 * classes), jac=True, method="L-BFGS-B").x
+    return np.diag(start * np.exp(found[:classes])), found[classes:]
 
 
 def _matrix(features: Features) -> Any:

@@ -48,11 +48,23 @@ class LinearTraining(TrainingSettings):
     file_weights: tuple[float, ...] | None = Field(
         description="weight of the examples of each file, in the order of the files; null: 1"
     )
+    judged_files: int | None = Field(
+        ge=1,
+        description="models of classes: only the examples of this many first files are judged; the "
+        "others (written, generated) are in the training part of every split; null: all files",
+    )
     balanced: float = Field(
         ge=0,
         le=1,
         description="how far classes are weighted towards equal totals: 0 not at all, 1 fully (the "
         "weight of a class is its size to the power of minus this)",
+    )
+    scale_classes: float | None = Field(
+        ge=0,
+        le=1,
+        description="models of classes: calibrate with a slope and an offset per class, weighting "
+        "classes by this power as `balanced` does, so that rare classes are found as well; null: "
+        "one slope for all",
     )
     positive_grade: float | None = Field(
         description="quality: from this label on an example is good; null for models of classes"

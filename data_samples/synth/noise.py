@@ -15,6 +15,8 @@ from synth.text import Text
 ANY_FILTER = "filter:*|classify:quality.low_score"
 #: Sentences that one page says often, and pages of one shop share, go as repeated lines.
 _LINES = "dedup-lines:lines.too_short"
+#: Quality is judged before rules.
+_JUNK = "classify:quality.low_score"
 SPAM = f"{ANY_FILTER}|identify-language:*|dedup-documents:document.near|{_LINES}"
 EMPTY = f"extract:*|identify-language:*|{ANY_FILTER}|dedup-documents:*|{_LINES}"
 
@@ -401,7 +403,7 @@ def single_rules(texts: dict[str, Text]) -> list[Page]:
     cut = "filter:gopher.ellipsis_line_ratio|filter:gopher.symbol_hash_ratio"
     pages.append(probe("beginnings", cut, starts))
     for n, line in enumerate(_SHORT):
-        fate = "filter:gopher.word_count" if n else "dedup-lines:lines.too_short"
+        fate = f"filter:gopher.word_count|{_LINES}|{_JUNK}"
         pages.append(probe(f"short-{n}", fate, [line]))
     dice = Dice("english log")
     entries = [
@@ -411,7 +413,7 @@ def single_rules(texts: dict[str, Text]) -> list[Page]:
         for _ in range(70)
     ]
     # The lines may be cut out one by one before the rules look at what is left: nothing.
-    fate = "filter:llama3.line_ngram_coverage|filter:repetition.*|filter:gopher.word_count"
+    fate = f"filter:llama3.line_ngram_coverage|filter:repetition.*|filter:gopher.word_count|{_JUNK}"
     pages.append(probe("log", fate, entries))
     return pages
 

@@ -2,7 +2,7 @@
 
   python models/topic/make_corpus.py --data FOLDER OUT
 
-Writes two files to OUT, JSON lines:
+Writes three files to OUT, JSON lines:
 
 - pages.jsonl.gz: real web pages with `text`, `url`, `quality` (grade 0 to 5), `topic` and `format`:
   FOLDER/quality/dev.jsonl.gz, and the pages of FOLDER/extract/dev.tar.xz whose sets may train a
@@ -11,6 +11,8 @@ Writes two files to OUT, JSON lines:
   first file are its own.
 - written.jsonl.gz: pages written for this purpose by a language model (`written.jsonl.gz` in this
   folder, free to use), with `text`, `language`, `topic`, `format` and `source`, but no grades.
+- lexicon.jsonl.gz: words typical of each topic in several languages (`lexicon.tsv`), as texts with
+  `topic` and `source`: the only examples of most topics in some languages.
 
 The labels of the other sets of FOLDER/extract are for evaluation; those pages are never written.
 """
@@ -35,7 +37,7 @@ WEB = (
     "magichtml-article magichtml-forum readability scrapinghub trafilatura-eval wcxb "
     "webmainbench-sample"
 ).split()
-PAGES, WRITTEN = "pages.jsonl.gz", "written.jsonl.gz"
+PAGES, WRITTEN, LEXICON = "pages.jsonl.gz", "written.jsonl.gz", "lexicon.jsonl.gz"
 
 Rows = Iterator[dict[str, Any]]
 
@@ -77,6 +79,13 @@ def written() -> Rows:
         yield {**row, "source": f"written:{number}"}
 
 
+def lexicon() -> Rows:
+    """Words of the topics, one text per topic and language."""
+    for line in (HERE / "lexicon.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        topic, language, words = line.split("\t")
+        yield {"text": words, "topic": topic, "source": f"lexicon:{language}:{topic}"}
+
+
 def saved_pages(data: Path, sets: Iterable[str]) -> Iterator[tuple[str, bytes, str | None]]:
     """Name (`set/page`), HTML and URL of every page of some sets, in the order of their lists."""
     wanted = list(sets)
@@ -104,12 +113,13 @@ def write(path: Path, found: Iterable[dict[str, Any]]) -> None:
             out.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
 
-def make(data: Path, out: Path) -> tuple[Path, Path]:
-    """Write both files to the folder `out` and return their paths: real pages, written pages."""
+def make(data: Path, out: Path) -> tuple[Path, Path, Path]:
+    """Write the files to the folder `out`; return their paths: real pages, written pages, words."""
     out.mkdir(parents=True, exist_ok=True)
     write(out / PAGES, pages(data))
     write(out / WRITTEN, written())
-    return out / PAGES, out / WRITTEN
+    write(out / LEXICON, lexicon())
+    return out / PAGES, out / WRITTEN, out / LEXICON
 
 
 def _row(text: str, url: str, grade: float, label: Label) -> dict[str, Any]:

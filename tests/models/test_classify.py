@@ -52,6 +52,7 @@ def result(**columns: list[object]) -> ClassifyResult:
         format=pa.array(columns.get("format", ["news"] * n)),
         format_score=floats,
         domain_scores={},
+        prose=np.array(columns.get("prose", [True] * n)),
     )
 
 
