@@ -136,7 +136,7 @@ def test_why_tells_the_story_of_a_duplicate(sample_run: Path) -> None:
 
 
 def test_why_shows_the_thresholds_that_a_kept_document_met(sample_run: Path) -> None:
-    rows = table(sample_run, "classify", "documents").to_pylist()
+    rows = table(sample_run, "filter", "documents").to_pylist()
     row = next(r for r in rows if r["domain"] == "general" and r["language"] == "en")
     story = json.loads(curate_well(["why", row["id"], "--run", sample_run, "--json"]))[0]
     rules = {d["stage"]: {r["rule"]: r for r in d.get("rules", [])} for d in story["decisions"]}

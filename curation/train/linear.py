@@ -1,8 +1,8 @@
 """Fit linear models over hashed features: ridge regression on scaled buckets, then calibration.
 
 Buckets are weighted by inverse document frequency (Salton and Buckley 1988) and dropped when rare.
-With one target, or many documents, the ridge solution is found by conjugate gradients
-(scikit-learn's sparse_cg); with several targets by one factorization of the documents' inner
+With few targets, or many documents, the ridge solution is found by conjugate gradients
+(scikit-learn's sparse_cg); with many targets by one factorization of the documents' inner
 products (the dual form), which serves all of them. One thread, no randomness.
 """
 
@@ -35,6 +35,7 @@ _SOLVER_TOLERANCE = 1e-6
 _SOLVER_STEPS = 5000
 _LOG_TEMPERATURES = (-3.0, 6.0)
 _SCALING_PENALTY = 0.002
+_DUAL_TARGETS = 8
 _DUAL_DOCUMENTS = 12_000  # the matrix of inner products of these takes 1.2 GB
 _FREQUENT = 0.1  # buckets in this share of the documents are multiplied as a dense matrix
 
@@ -149,7 +150,7 @@ def fit(
     shape = standardise(features.shape, mean, deviation) * shape_scale
     design = sp.hstack([matrix @ sp.diags(scale), sp.csr_matrix(shape)]).tocsr()
     with threadpool_limits(1):
-        if targets.shape[1] > 1 and documents <= _DUAL_DOCUMENTS:
+        if targets.shape[1] >= _DUAL_TARGETS and documents <= _DUAL_DOCUMENTS:
             coefficients, intercept = _dual_ridge(design, targets, weights, settings.alpha)
         else:
             ridge = Ridge(

@@ -153,7 +153,7 @@ def test_one_factorization_finds_what_conjugate_gradients_find(
     texts = [row["text"] for _, row in rows(graded)]
     random = np.random.default_rng(0)
     targets, weights = (
-        np.eye(3)[random.integers(0, 3, len(texts))],
+        np.eye(9)[random.integers(0, 9, len(texts))],
         random.uniform(0.5, 2, len(texts)),
     )
     features = training.features_of(texts, settings)
