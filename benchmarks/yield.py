@@ -5,7 +5,7 @@
     python benchmarks/yield.py --data DATA --run RUN
 
 DATA has `extract/dev.tar.xz` (pages with gold text) and `quality/dev.jsonl.gz` (graded texts).
-Readers' grades, topics and formats of all of them are in benchmarks/labels/pages.tsv. The pages go
+Readers' grades, topics and formats of all of them are in models/topic/labels.tsv. The pages go
 through the stages of the recipe before the mixture, in the recipe's order. Printed are:
 
 kept       share of good documents (grade 3 and more) and of rubbish (0 and 1) that is removed, by

@@ -129,8 +129,8 @@ class CountLines:
         placed: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
         all_hosts: list[UInt64] = [np.zeros(0, np.uint64)]
         row = 0
-        columns = _columns(self.settings, "id", "url", "text")
-        for batch in read_batches(shard.folder, shard.file, columns):
+        read = _columns(self.settings, "id", "url", "text")
+        for batch in read_batches(shard.folder, shard.file, read):
             lines = line_hashes(batch.column("text"), self.settings, self.buckets.scopes(batch))
             placed.append(self.buckets.of(batch))
             of_lines = np.repeat(placed[-1], np.diff(lines.doc_offsets))

@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from extraction import rows_of, sets_in
 
-LABELS = Path(__file__).parents[1] / "labels" / "pages.tsv"
+LABELS = Path(__file__).parents[2] / "models" / "topic" / "labels.tsv"
 #: Names of the packed inputs; the documents of a run are found again by file and row.
 PAGES, GRADED = "pages.parquet", "graded.parquet"
+#: Domains by their letter in the labels.
+DOMAINS = {"g": "general", "c": "code", "m": "math"}
 #: Sets whose licences let no shipped model learn from them; the classifiers have seen the others.
 UNSEEN = (
     "mathcode-llmwebkit cleaneval cleanportaleval dragnet l3s-gn1 daniel crawl-to-the-future"
@@ -52,10 +54,10 @@ def read_labels(path: Path = LABELS) -> dict[str, Label]:
     """Return the labels by page key."""
     with path.open(encoding="utf-8", newline="") as file:
         return {
-            row["key"]: Label(
-                _source(row["key"].split("/")[0]),
+            row["page"]: Label(
+                _source(row["page"].split("/")[0]),
                 int(row["grade"]),
-                row["domain"],
+                DOMAINS[row["domain"]],
                 row["topic"],
                 row["format"],
                 row["language"],

@@ -295,16 +295,12 @@ def add_known(
     found = np.flatnonzero(places < len(totals.hashes))
     found = found[totals.hashes[places[found]] == hashes[found]]
     rows = places[found]
-    sums = {
-        "counts": totals.counts.copy(),
-        "edges": totals.edges.copy(),
-        "pages": totals.pages.copy(),
-    }
-    for column, more in zip(sums.values(), (counts, edges, pages), strict=True):
+    columns = [totals.counts.copy(), totals.edges.copy(), totals.pages.copy()]
+    for column, more in zip(columns, (counts, edges, pages), strict=True):
         column[rows] += more[found]
     first = totals.first.copy()
     first[rows] = NOBODY
-    return totals._replace(first=first, **sums)
+    return totals._replace(counts=columns[0], edges=columns[1], pages=columns[2], first=first)
 
 
 def frequent_lines(totals: LineTotals, settings: LineDedupSettings) -> LineTotals:

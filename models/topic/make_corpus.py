@@ -53,7 +53,7 @@ def read_labels(path: Path = HERE / "labels.tsv") -> dict[str, Label]:
     """Labels by page, `set/page` or `quality/id`."""
     labels = {}
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-        page, grade, domain, topic, kind = line.split("\t")
+        page, grade, domain, topic, kind, *_ = line.split("\t")
         labels[page] = Label(float(grade), domain, topic, kind)
     return labels
 
