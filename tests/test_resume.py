@@ -76,7 +76,7 @@ def test_a_stage_done_anew_leaves_nothing_stale_behind(sample_run: Path, tmp_pat
     arguments = ["run", "sample", "--workers", "2", "--quiet", "--output", output]
     changed = "filter.rules.gopher.word_count.min=90000"
     curate_well([*arguments, "--stages", "filter", "--set", changed])
-    for stage in ("classify", "mix", "tokenize"):
+    for stage in ("mix", "tokenize"):
         assert not (output / stage / "manifest.json").exists()
     assert (output / "dedup-lines" / "manifest.json").exists()
     with pytest.raises(InputError, match="not complete"):
