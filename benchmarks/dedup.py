@@ -41,10 +41,10 @@ from curation.dedup import (
     frequent_lines,
     line_hashes,
     remove_lines,
-    total_lines,
     signatures,
     star_edges,
     string_keys,
+    total_lines,
 )
 from curation.dedup.candidates import bucket_order, bucket_pairs
 from curation.dedup.clusters import cluster_sizes, confirmed_clusters
