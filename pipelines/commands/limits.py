@@ -33,7 +33,7 @@ def limits_of(stage: str, settings: Mapping[str, Any], row: Mapping[str, Any]) -
             (LOW_RANK, "quality_rank", "min_rank"),
         ):
             least = settings[key].get(row["domain"])
-            # What is code or formulas from end to end stays below the limit: it is not judged by it.
+            # What is code or formulas from end to end may be below: it is not judged by quality.
             if least is not None and row.get(column) is not None and row[column] >= least:
                 yield _limit(rule, row[column], min=least)
 
