@@ -32,8 +32,8 @@ AUDIT = pa.schema(
 )
 
 #: Share of cut text that is good, by verdict, from reading (docs/dedup.md): 7 of 620 lines at edges
-#: were arguable. Too few of the next two kinds were met, so the same is assumed of them. Of 100 lines
-#: that the published rule cut, 65 were headings, code or content.
+#: were arguable. Too few of the next two kinds were met, so the same is assumed of them. Of 100
+#: lines that the published rule cut, 65 were headings, code or content.
 GOOD_SHARE = {
     "cut: edge": 0.012,
     "cut: sentence": 0.012,
