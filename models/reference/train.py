@@ -29,7 +29,7 @@ ABOUT = About(
     version="2",
     licence="CC-BY-SA-4.0",
     source="Counts, no text: sentences and documentation in 57 languages from public repositories "
-    "(CC0, CC BY, CC BY-SA, MIT, MPL; shared/data/multilingual/SOURCES.tsv), word frequencies of "
+    "(CC0, CC BY, CC BY-SA, MIT, MPL), word frequencies of "
     "OpenSubtitles 2018 by hermitdave/FrequencyWords (CC BY-SA 4.0), WCXB articles (CC BY 4.0), "
     "OpenStax textbooks (CC BY 4.0), Leipzig sentences (CC BY), and main "
     "texts of web pages of the extractor's sets that may train models.",
