@@ -3,7 +3,7 @@
   python models/reference/train.py --multilingual train.jsonl.xz --words opensubtitles-50k.tar.xz
       [--texts domain/dev.jsonl.gz pages.parquet ...]
 
-`--multilingual` and `--words` are the files that shared/data describes; `--texts` adds web pages
+`--multilingual` and `--words` are corpora as the card names them; `--texts` adds web pages
 and other documents, of which mathematics and code are left out and `language` or `lang` names the
 language. Languages with fewer characters of text than `--least` get no reference.
 """
