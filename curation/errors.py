@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from curation.credentials import redact
+
 
 class CurationError(Exception):
-    """A run failed. The command line exits with `exit_code` and prints the message."""
+    """A run failed. The command line exits with `exit_code` and prints the message.
+
+    Messages name files and URLs: secrets in them are left out.
+    """
 
     exit_code = 1
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(redact(a) if isinstance(a, str) else a for a in arguments))
 
 
 class ConfigError(CurationError):

@@ -157,7 +157,7 @@ def split(
     """Divide a batch into kept documents and removed ones with the verdict columns."""
     kept = verdicts.kept
     lost = pc.invert(kept)
-    removed = batch.filter(lost)
+    removed = _chosen(batch, lost)
     columns = [
         pa.array([stage] * removed.num_rows, pa.string()),
         verdicts.reason.filter(lost),
@@ -170,7 +170,14 @@ def split(
         columns.append(verdicts.cluster_size.filter(lost))
         fields.append(pa.field("cluster_size", pa.int64()))
     removed = pa.RecordBatch.from_arrays([*removed.columns, *columns], schema=pa.schema(fields))
-    return batch.filter(kept), removed
+    return _chosen(batch, kept), removed
+
+
+def _chosen(batch: pa.RecordBatch, wanted: pa.Array) -> pa.RecordBatch:
+    """The rows that are wanted; of a single one, which may be large, no copy."""
+    if batch.num_rows == 1:
+        return batch.slice(0, int(wanted[0].as_py()))
+    return batch.filter(wanted)
 
 
 def fits(name: str, kind: pa.DataType) -> bool:

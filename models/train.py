@@ -69,8 +69,9 @@ DOMAIN_FILES = {
 }
 
 
-#: Weights of real pages, of pages written for this purpose and of lists of words.
-WEIGHTS = {"topic": (1.0, 1.0, 5.0), "format": (1.0, 2.0)}
+#: Weights of real pages, of pages written for this purpose in English and German and in others, and
+#: of lists of words.
+WEIGHTS = {"topic": (1.0, 1.0, 1.0, 5.0), "format": (1.0, 2.0)}
 
 
 def domain_inputs(graded: Path, corpus: Path) -> list[Path]:

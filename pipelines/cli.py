@@ -10,9 +10,11 @@ import traceback
 from collections.abc import Sequence
 
 from curation import __version__
-from curation.errors import ConfigError, CurationError
+from curation.errors import ConfigError, CurationError, StoreError, WorkerError
 from pipelines.commands import INDEXED_STAGES
 from pipelines.commands.options import add_set
+from pipelines.process import check_address_space, stoppable, temporary_folder
+from pipelines.terminal import Warnings, tell
 
 STAGE_COMMANDS = {
     "extract": "web archives, pages and tables to documents",
@@ -27,6 +29,9 @@ STAGE_COMMANDS = {
 }
 
 
+_GOES_ON = "the same command goes on from here"
+
+
 class _Parser(argparse.ArgumentParser):
     """Reports usage errors as one line."""
 
@@ -35,8 +40,18 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point: 0 success, 2 usage or configuration error, 1 the run failed."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Entry point: 0 success, 2 usage or configuration error, 1 the run failed.
+
+    130 after Ctrl-C and 143 after SIGTERM. Without `argv` the process is the command's own.
+    """
+    if argv is not None:
+        return _main(list(argv))
+    with stoppable(), temporary_folder():
+        return _main(sys.argv[1:])
+
+
+def _main(arguments: list[str]) -> int:
+    logging.lastResort = Warnings(tell)
     own, beam = _split(arguments)
     debug = "--debug" in own
     if not debug:  # Beam logs the traceback of what fails in a step; here one line tells of it
@@ -44,27 +59,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = build_parser().parse_args(own)
         options.beam_args = beam
+        check_address_space()
         return int(options.command(options) or 0)
-    except CurationError as error:
-        return _fail(error, str(error), error.exit_code, debug)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
-    except KeyboardInterrupt as error:
-        return _fail(error, "interrupted; the same command goes on from here", 130, False)
-    except OSError as error:  # a full disk, a folder that may not be read
-        place = f"{error.filename}: " if error.filename is not None else ""
-        return _fail(error, f"{place}{error.strerror or error}", 1, debug)
     except Exception as error:
+        if debug:
+            tell("".join(traceback.format_exception(error)).rstrip())
+        tell(f"curate: error: {line_of(error)}")
+        return error.exit_code if isinstance(error, CurationError) else 1
+
+
+def line_of(error: Exception) -> str:
+    """What happened and what to do, in one line."""
+    message = str(error)
+    if isinstance(error, OSError):  # a full disk, a folder that may not be read
+        place = f"{error.filename}: " if error.filename is not None else ""
+        message = f"{place}{error.strerror or error}"
+    if isinstance(error, OSError | StoreError | WorkerError) and _GOES_ON not in message:
+        message = f"{message}; once that is mended, {_GOES_ON}"
+    elif not isinstance(error, OSError | CurationError):
         message = f"{type(error).__name__}: {error} (this is a bug; --debug shows where)"
-        return _fail(error, message, 1, debug)
-
-
-def _fail(error: BaseException, message: str, code: int, debug: bool) -> int:
-    if debug:
-        traceback.print_exception(error)
-    print(f"curate: error: {' '.join(message.split())}", file=sys.stderr)
-    return code
+    return " ".join(message.split())
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -90,6 +107,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_extract_file(commands)
     _add_why(commands)
     _add_report(commands)
+    _add_verify(commands)
     _add_withdraw(commands)
     _add_train(commands)
     _add_worker_pool(commands)
@@ -131,6 +149,13 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
         "--fresh",
         action="store_true",
         help="start over instead of resuming; what an earlier recipe left goes, too",
+    )
+    parser.add_argument(
+        "--no-sync",
+        action="store_false",
+        dest="sync",
+        help="don't wait until files are on the disk: for scratch disks; a power failure may cost "
+        "finished work",
     )
     parser.add_argument(
         "--strict", action="store_true", help="stop at a stage that raises an alarm (exit code 1)"
@@ -320,6 +345,33 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(command=_report)
 
 
+def _add_verify(commands: argparse._SubParsersAction) -> None:
+    parser = _command(
+        commands,
+        "verify",
+        "whether a run's files, counts and tokens are what its manifests say",
+        "curate verify --run out --sample 0.01",
+    )
+    parser.add_argument("--run", required=True, metavar="DIR", help="run folder")
+    parser.add_argument(
+        "--sample",
+        type=float,
+        default=0.01,
+        metavar="SHARE",
+        help="share of the spans of tokens that are traced back (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--input",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="GLOB",
+        help="the run's raw input: tokens are traced back to its records, too",
+    )
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+    parser.set_defaults(command=_verify)
+
+
 def _add_withdraw(commands: argparse._SubParsersAction) -> None:
     parser = _command(
         commands,
@@ -361,6 +413,11 @@ def _add_worker_pool(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--port", type=_port, default=50000, help="(default: %(default)s)")
     parser.add_argument(
         "--host", default="localhost", help="address to listen at (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--trust-network",
+        action="store_true",
+        help="listen at an address that other machines reach: all of them can run code here",
     )
     parser.set_defaults(command=_worker_pool)
 
@@ -436,6 +493,12 @@ def _report(options: argparse.Namespace) -> int:
     from pipelines.commands.report import report
 
     return report(options)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from pipelines.commands.verify import verify
+
+    return verify(options)
 
 
 def _withdraw(options: argparse.Namespace) -> int:

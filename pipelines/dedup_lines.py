@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from curation.dedup.lines import (
 from curation.dedup.settings import LineDedupSettings
 from curation.dedup.sorting import run_starts
 from curation.schema import with_column
+from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.duplicates import (
     OverRanges,
     check_languages,
@@ -55,13 +57,14 @@ from pipelines.engine.exchange import (
 )
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import INDEX, Indexed, check_settings, index_file, index_files
-from pipelines.engine.shards import add_counts, read_batches
+from pipelines.engine.shards import add_counts
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
-from pipelines.engine.transform import Outcome, TransformShards, column_names, shard_tasks
+from pipelines.engine.transform import Outcome, TransformShards, batches_beside, shard_tasks
 
 #: Folder of the audit: every frequent line of each shard, and what became of it.
 _AUDIT = "audit"
+_STAGE = "dedup-lines"
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class Census:
         if self.settings.per_language:
             check_languages(column_names(shard), "dedup-lines")
         found: Counter[str] = Counter()
-        for batch in read_batches(shard.folder, shard.file, _columns(self.settings, "id")):
+        for batch in shard.batches(_columns(self.settings, "id")):
             found.update(_languages(batch, self.settings).to_pylist())
         return Result({}, dict(sorted(found.items())))
 
@@ -126,24 +129,17 @@ class CountLines:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
         parts: list[LineCounts] = []
-        placed: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
-        all_hosts: list[UInt64] = [np.zeros(0, np.uint64)]
-        row = 0
+        placed: list[npt.NDArray[np.int64]] = []
+        all_hosts: list[UInt64] = []
+        aside: dict[int, str] = {}
         read = _columns(self.settings, "id", "url", "text")
-        for batch in read_batches(shard.folder, shard.file, read):
-            lines = line_hashes(batch.column("text"), self.settings, self.buckets.scopes(batch))
-            placed.append(self.buckets.of(batch))
-            of_lines = np.repeat(placed[-1], np.diff(lines.doc_offsets))
-            lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
-            numbers = document_numbers(index, batch.num_rows, row)
-            hosts = np.zeros(batch.num_rows, np.uint64)
-            if self.settings.rule == "pattern":  # hosts of a language and bucket
-                hosts = within(host_keys(batch.column("url"), numbers), self.buckets.scopes(batch))
-                hosts = in_buckets(hosts, placed[-1])
-            parts.append(count_lines(lines, numbers, self.settings, hosts))
+        for part in over_documents(_STAGE, shard, partial(self._lines, index), read):
+            lines, places, hosts = part.answer
+            parts.append(lines)
+            placed.append(places)
             all_hosts.append(hosts)
-            row += batch.num_rows
-            progress(batch.num_rows, batch.num_rows)
+            aside |= part.aside
+            progress(part.batch.num_rows, part.batch.num_rows)
         counts = with_pages(merge_counts(parts), np.concatenate(all_hosts))
         buckets = np.concatenate(placed)[row_of(counts.first)]
         name = scratch("lines", shard.name)
@@ -158,7 +154,21 @@ class CountLines:
             "first": counts.first,
             "bytes": counts.bytes,
         }
-        return Result({name: write_run(folder, name, "key", columns)})
+        return Result({name: write_run(folder, name, "key", columns)}, noted(aside))
+
+    def _lines(
+        self, index: int, batch: pa.RecordBatch, first_row: int
+    ) -> tuple[LineCounts, npt.NDArray[np.int64], UInt64]:
+        """Lines of a batch; bucket and host of each document."""
+        scopes, buckets = self.buckets.scopes(batch), self.buckets.of(batch)
+        lines = line_hashes(batch.column("text"), self.settings, scopes)
+        of_lines = np.repeat(buckets, np.diff(lines.doc_offsets))
+        lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
+        numbers = document_numbers(index, batch.num_rows, first_row)
+        hosts = np.zeros(batch.num_rows, np.uint64)
+        if self.settings.rule == "pattern":  # hosts of a language and bucket
+            hosts = in_buckets(within(host_keys(batch.column("url"), numbers), scopes), buckets)
+        return count_lines(lines, numbers, self.settings, hosts), buckets, hosts
 
 
 @dataclass(frozen=True)
@@ -319,12 +329,16 @@ def run(run: StageRun) -> dict[str, Any]:
     ranges = tuple(t.name for t in find_tasks)
     cut = CutLines(settings, buckets, ranges, {s: i for i, s in enumerate(shards)})
     beside = {_AUDIT: AUDIT}
-    apply = TransformShards(run.stage, run.settings_key, cut, writes_edits=True, beside=beside)
+    apply = TransformShards(
+        *(run.stage, run.settings_key, cut),
+        writes_edits=True,
+        beside=beside,
+        counted=(run.folder, CountLines.name),
+    )
     same = {s: f"{output_fingerprint(found)} {totals[1]}" for s in shards}
     tasks = shard_tasks(run.inputs, same)
     run.run(apply, tasks)
-    audited = run.folder / _AUDIT
-    notes = summary(b for name in audited.names(".parquet") for b in read_batches(audited, name))
+    notes = summary(batches_beside(run, _AUDIT))
     return run.finish(tasks, inputs, {"notes": notes}, also=_only_index(found))
 
 

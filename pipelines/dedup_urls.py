@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from curation.dedup.keys import string_keys
 from curation.dedup.settings import UrlDedupSettings
 from curation.dedup.survivors import choose_survivors, source_ranks
 from curation.dedup.urls import canonical_urls, hosts
+from pipelines.engine.documents import noted, over_documents, set_aside_by
 from pipelines.engine.duplicates import (
     OverRanges,
     apply_verdicts,
@@ -38,10 +40,10 @@ from pipelines.engine.exchange import (
 )
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import Indexed, check_settings, index_file, index_files
-from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 
+_STAGE = "dedup-urls"
 _COLUMNS = ["id", "url", "date", "text", "source"]
 _ABSENT_DATE = np.iinfo(np.int64).min
 _KEYS = pa.schema(
@@ -68,18 +70,19 @@ class UrlKeys:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        parts = [pa.RecordBatch.from_pylist([], schema=_KEYS)]
-        row = 0
-        for batch in read_batches(shard.folder, shard.file, _COLUMNS):
-            parts.append(self._keys(batch, document_numbers(index, batch.num_rows, row)))
-            row += batch.num_rows
-            progress(batch.num_rows, batch.num_rows)
+        parts: list[pa.RecordBatch] = []
+        aside: dict[int, str] = {}
+        for part in over_documents(_STAGE, shard, partial(self._keys, index), _COLUMNS):
+            parts.append(part.answer)
+            aside |= part.aside
+            progress(part.batch.num_rows, part.batch.num_rows)
         keys = concatenated(parts)
         name = scratch("keys", shard.name)
         columns = dict(zip(keys.schema.names, keys.columns, strict=True))
-        return Result({name: write_run(folder, name, "key", columns)})
+        return Result({name: write_run(folder, name, "key", columns)}, noted(aside))
 
-    def _keys(self, batch: pa.RecordBatch, numbers: Any) -> pa.RecordBatch:
+    def _keys(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        numbers = document_numbers(index, batch.num_rows, first_row)
         urls = canonical_urls(batch.column("url"), self.settings.canonical)
         keys = string_keys(urls)
         preferred = self.settings.survivor.preferred_sources
@@ -169,13 +172,14 @@ class UrlVerdicts:
         index, shard = task.payload
         name = scratch("verdicts", shard)
         rows = removals_of_shard(folder, "survivors", self.ranges, index)
+        aside = set_aside_by(folder, UrlKeys.name, shard)
         if rows is None:
-            return Result({name: no_verdicts(folder, shard)})
+            return Result({name: no_verdicts(folder, shard, aside)})
         own, other = rows.column("date").to_numpy(), rows.column("kept_date").to_numpy()
         reasons = np.where(own < other, "url.older_capture", "url.duplicate").tolist()
         numbers, kept_id = rows.column("key").to_numpy(), rows.column("kept_id")
         verdicts = write_verdicts(
-            folder, shard, numbers, reasons, _seconds(own), _seconds(other), kept_id
+            folder, shard, numbers, reasons, _seconds(own), _seconds(other), kept_id, aside=aside
         )
         return Result({name: verdicts})
 

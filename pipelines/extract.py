@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import xxhash
 
+from curation.credentials import without_userinfo
 from curation.extract import Extraction
 from curation.extract.attempt import Failed, Refused, extract_page
 from curation.extract.engines import check_installed
@@ -18,9 +19,15 @@ from curation.readers import Damage, Page, Skipped, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.files import Folder
-from pipelines.engine.guard import Crash, Guard
+from pipelines.engine.guard import Crash, Guard, is_guarded
 from pipelines.engine.shards import Tally
-from pipelines.engine.sources import KNOWN_INPUTS, SourceShard, content_fingerprints, source_shards
+from pipelines.engine.sources import (
+    KNOWN_INPUTS,
+    SourceShard,
+    as_planned,
+    content_fingerprints,
+    source_shards,
+)
 from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import ShardWriter
@@ -104,7 +111,7 @@ class ExtractShards:
         tally = Tally()
         with ShardWriter(folder, shard.name, "extract", tally) as writer:
             batch, beside = _Batch(), _Beside(writer)
-            for records in _grouped(self._records(shard)):
+            for records in _grouped(self._records(shard, dict(task.inputs))):
                 answers = iter(self._answers([r for _, r in records if isinstance(r, Page)]))
                 for name, record in records:
                     tally.add("records")
@@ -127,18 +134,19 @@ class ExtractShards:
             beside.write()
         return Result(writer.files, tally.counts())
 
-    def _records(self, shard: SourceShard) -> Iterator[tuple[str, Record]]:
+    def _records(self, shard: SourceShard, planned: dict[str, str]) -> Iterator[tuple[str, Record]]:
         for path, name in shard.files:
-            for record in read(path, self.readers, name):
-                yield name, record
+            with as_planned(path, planned[name]):
+                for record in read(path, self.readers, name):
+                    yield name, record
 
     def _answers(self, pages: list[Page]) -> list[Answer]:
-        """What extraction says of each page. Engines of others work in a guarded process."""
+        """What extraction says of each page. Engines of others always work in a guarded process."""
         low, high = self.extract.http_status
         wanted = [p for p in pages if p.status is None or low <= p.status <= high]
         found = iter(
             [extract_page(self.extract, page) for page in wanted]
-            if self.extract.engine == "curation"
+            if self.extract.engine == "curation" and not is_guarded()
             else guarded(self.extract).map(wanted)
         )
         return [next(found) if p.status is None or low <= p.status <= high else None for p in pages]
@@ -154,7 +162,7 @@ class ExtractShards:
         elif isinstance(answer, Refused):
             batch.add(row, answer.reason, answer.value, answer.threshold)
         elif isinstance(answer, Failed | Crash):
-            reason = "extract.crash" if isinstance(answer, Crash) else "extract.error"
+            reason = answer.reason("extract") if isinstance(answer, Crash) else "extract.error"
             beside.set_aside.append(_failed(row, page, reason, answer.detail))
             batch.add(row, reason)
         else:
@@ -183,7 +191,9 @@ Answer = Extraction | Refused | Failed | Crash | None  # None: not asked
 @functools.lru_cache(maxsize=1)
 def guarded(settings: ExtractSettings) -> Guard[Page, Extraction | Refused | Failed]:
     """The guarded process of this worker."""
-    return Guard(functools.partial(extract_page, settings), settings.max_engine_memory)
+    own = settings.engine == "curation"
+    limit = None if own else settings.max_engine_memory
+    return Guard(functools.partial(extract_page, settings), limit)
 
 
 def _grouped(records: Iterator[tuple[str, Record]]) -> Iterator[list[tuple[str, Record]]]:
@@ -204,7 +214,7 @@ def _row(name: str, page: Page) -> dict[str, Any]:
     own_id = fields.get("id")
     return {
         "id": own_id if isinstance(own_id, str) and own_id else document_id(name, page),
-        "url": page.url,
+        "url": without_userinfo(page.url),
         "date": page.date,
         "text": "",
         "title": str(fields.get("title") or ""),
@@ -219,7 +229,7 @@ def document_id(name: str, page: Page) -> str:
 
 def _damaged(name: str, record: Damage) -> dict[str, Any]:
     return {
-        "url": record.url,
+        "url": without_userinfo(record.url) if record.url else record.url,
         "raw": record.raw,
         "reason": record.reason,
         "detail": record.detail,
@@ -251,7 +261,7 @@ def run(run: StageRun) -> dict[str, Any]:
     named = [(name, hashes[name]) for name in sorted(hashes)]
     if manifest := run.complete(named):
         return manifest
-    known = run.folder.read_json(KNOWN_INPUTS)
+    known = run.folder.read_own_json(KNOWN_INPUTS)
     run.begin()
     step = ExtractShards(run.settings_key, run.settings, run.also["readers"])
     tasks = [
@@ -259,4 +269,4 @@ def run(run: StageRun) -> dict[str, Any]:
     ]
     run.run(step, tasks)
     notes = {"notes": {"passed over": run.passed_over}} if run.passed_over else None
-    return run.finish(tasks, named, notes, timings={"inputs": known})
+    return run.finish(tasks, named, notes, timings=known)

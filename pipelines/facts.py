@@ -14,6 +14,7 @@ from pydantic import BaseModel
 import curation
 from curation import resources, stores
 from curation.classify import Classifier, ClassifySettings
+from curation.credentials import redact
 from curation.errors import ConfigError, InputError
 from curation.extract.engines import engine_packages
 from curation.extract.model import load as load_extraction_model
@@ -91,7 +92,8 @@ def _checksums(name: str) -> dict[str, str]:
     if "://" in name:
         try:
             with stores.open_url(name) as content:
-                return {name: hashlib.file_digest(cast(Any, content), "sha256").hexdigest()}
+                digest = hashlib.file_digest(cast(Any, content), "sha256").hexdigest()
+                return {redact(name): digest}
         except Exception as error:  # every file system has its own exceptions
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise ConfigError(f"{name}: the list can't be read: {reason}") from None

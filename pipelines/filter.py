@@ -16,10 +16,10 @@ from curation.filters.personal_hosts import manifest_url
 from curation.filters.settings import FilterSettings
 from curation.schema import with_column
 from pipelines.engine.files import Folder
-from pipelines.engine.own import MANIFEST
-from pipelines.engine.shards import characters, read_batches
+from pipelines.engine.manifest import MANIFEST
+from pipelines.engine.shards import characters
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, run_transform
+from pipelines.engine.transform import Outcome, batches_beside, run_transform
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,7 @@ def run(run: StageRun) -> dict[str, Any]:
 
     def notes() -> dict[str, Any]:
         limits = run.settings.pii.hosts
-        place = run.folder / FOLDER
-        batches = (b for name in place.names(".parquet") for b in read_batches(place, name))
+        batches = batches_beside(run, FOLDER)
         return {"hosts with personal data": most_personal(batches, limits.min_items, limits.most)}
 
     transform = FilterDocuments(run.settings)

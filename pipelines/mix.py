@@ -6,7 +6,6 @@ the counts, which lie in the scratch folder of `mix` until the mix without a nam
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -22,13 +21,14 @@ from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
 from curation.schema import with_column
 from curation.tokenize.settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
+from pipelines.engine.damage import check_content
+from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import concatenated, read_columns, write_columns
 from pipelines.engine.files import SCRATCH, Folder, HashingSink, fingerprint
-from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Progress, Result, Step, Task
-from pipelines.engine.transform import Outcome, TransformShards, column_names, shard_tasks
+from pipelines.engine.tasks import Progress, Result, Step, Task, read_record
+from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
 
 _COLUMNS = ["id", "text", "source", "domain", "topic", "format", "language", "quality"]
 _PLAN = f"{SCRATCH}/data/plan.json"
@@ -50,24 +50,30 @@ class CountTokens:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
         present = column_names(shard)
-        batches = [_EMPTY]
+        wanted = [c for c in _COLUMNS if c in present]
+        batches: list[pa.RecordBatch] = []
+        aside: dict[int, str] = {}
         with _create_ids(folder, shard.name) as ids:
-            for batch in read_batches(
-                shard.folder, shard.file, [c for c in _COLUMNS if c in present]
-            ):
-                batches.append(self._narrow(batch, ids))
-                progress(batch.num_rows, batch.num_rows)
+            for part in over_documents("mix", shard, self._narrow, wanted):
+                narrow, tokens = part.answer
+                ids.write(tokens.astype(_LITTLE, copy=False).view(np.uint8))
+                batches.append(narrow)
+                aside |= part.aside
+                progress(part.batch.num_rows, part.batch.num_rows)
         table = concatenated(batches, NARROW)
         name = scratch("narrow", shard.name)
         columns = {n: table.column(n) for n in NARROW.names}
         files = {name: write_columns(folder, name, columns)}
-        return Result(files | {_ids_name(shard.name): ids.record(table.num_rows)})
+        files[_ids_name(shard.name)] = ids.record(table.num_rows)
+        return Result(files, noted(aside))
 
-    def _narrow(self, batch: pa.RecordBatch, ids: HashingSink) -> pa.RecordBatch:
+    def _narrow(
+        self, batch: pa.RecordBatch, first_row: int
+    ) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32]]:
+        """What draws look at, and the token ids of the documents, end to end."""
         rows = batch.num_rows
         tokenizer = load_tokenizer(self.tokenize.tokenizer)
         tokens, offsets = tokenizer.encode_batch(batch.column("text"))
-        ids.write(tokens.astype(_LITTLE, copy=False).view(np.uint8))
         columns = {
             "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
             "source": source_names(batch.column("source"), self.sources),
@@ -77,10 +83,8 @@ class CountTokens:
             kind = NARROW.field(name).type
             known = name in batch.schema.names
             columns[name] = batch.column(name).cast(kind) if known else pa.nulls(rows, kind)
-        return pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
-
-
-_EMPTY = pa.RecordBatch.from_pylist([], schema=NARROW)
+        narrow = pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
+        return narrow, tokens
 
 
 def _ids_name(shard: str) -> str:
@@ -92,8 +96,10 @@ def _create_ids(folder: Folder, shard: str) -> AbstractContextManager[HashingSin
 
 
 def read_ids(folder: Folder, shard: str) -> npt.NDArray[np.uint32]:
-    """Token ids of a shard's documents, end to end."""
+    """Token ids of a shard's documents, end to end. Raises DamagedError."""
     name = _ids_name(shard)
+    record = read_record(folder, f"{SCRATCH}/records/{CountTokens.name}/{shard}.json")
+    check_content(folder, name, record["files"][name]["sha256"])
     if folder.is_local and folder.size(name):
         return np.asarray(np.memmap(folder.path(name), _LITTLE, "r"))
     return np.frombuffer(folder.read_bytes(name), _LITTLE)
@@ -112,7 +118,7 @@ class PlanMix:
         shards: Sequence[str] = task.payload
         tables = [read_columns(self.counts, scratch("narrow", s)) for s in shards]
         plan = plan_tables(tables, self.settings)
-        record = folder.write_bytes(_PLAN, json.dumps(plan.as_dict(), sort_keys=True).encode())
+        record = folder.write_own_json(_PLAN, plan.as_dict())
         return Result({_PLAN: record})
 
 
@@ -128,7 +134,7 @@ class DrawDocuments:
     starts: Any = None  # int64 [documents + 1]
 
     def open(self, shard: str, folder: Folder) -> DrawDocuments:
-        plan = MixPlan.from_dict(folder.read_json(_PLAN))
+        plan = MixPlan.from_dict(read_record(folder, _PLAN))
         narrow = read_columns(self.counts, scratch("narrow", shard))
         lengths = narrow.column("tokens").to_numpy() - self.marks
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -180,7 +186,7 @@ class Planned:
 def counts_folder(run: StageRun) -> Folder:
     """Where the counts lie that all mixes of a run share."""
     _, _, mix = run.stage.partition("/")
-    return Folder(run.folder.url.removesuffix(f"/{mix}")) if mix else run.folder
+    return replace(run.folder, url=run.folder.url.removesuffix(f"/{mix}"))
 
 
 def count(run: StageRun) -> tuple[Folder, list[dict[str, Any]]]:
@@ -190,7 +196,7 @@ def count(run: StageRun) -> tuple[Folder, list[dict[str, Any]]]:
     decides = [tokenize.bos, tokenize.eos, sources, run.facts]
     step = CountTokens(fingerprint(["tokens", decides]), tokenize, sources)
     folder, tasks = counts_folder(run), shard_tasks(run.inputs)
-    run.executor.run(run.stage, step, folder, tasks, run.documents)
+    run.run(step, tasks, folder)
     return folder, files_of(folder, step, tasks)
 
 
@@ -202,7 +208,7 @@ def plan(run: StageRun) -> Planned:
     task = Task("all", (("narrow", narrow),), 0, [s.name for s in run.inputs])
     run.run(step, [task])
     found = output_fingerprint(files_of(run.folder, step, [task]))
-    return Planned(MixPlan.from_dict(run.folder.read_json(_PLAN)), counts, found)
+    return Planned(MixPlan.from_dict(read_record(run.folder, _PLAN)), counts, found)
 
 
 def run(run: StageRun) -> dict[str, Any]:
@@ -213,7 +219,8 @@ def run(run: StageRun) -> dict[str, Any]:
     run.begin()
     planned = plan(run)
     transform = DrawDocuments(planned.counts, run.also["tokenize"].marks)
-    apply = TransformShards(run.stage, run.settings_key, transform)
+    counted = (planned.counts, CountTokens.name)
+    apply = TransformShards(run.stage, run.settings_key, transform, counted=counted)
     tasks = shard_tasks(run.inputs, {s.name: planned.fingerprint for s in run.inputs})
     run.run(apply, tasks)
     mix = planned.plan

@@ -218,4 +218,5 @@ def _losses(
         step.settings_key, step.settings, step.domains, step.tokens, step.vocabulary, prefix
     )
     run.executor.run(run.stage, step, run.folder, tasks, 0)
-    return [r["losses"] for r in run.folder.read_jsons(_result(t.name) for t in tasks)]
+    results = run.folder.each(run.folder.read_json, [_result(t.name) for t in tasks])
+    return [result["losses"] for result in results]

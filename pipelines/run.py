@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import importlib
 import json
+import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
@@ -15,6 +18,7 @@ from typing import IO, Any
 import yaml
 
 from curation.classify import Classifier
+from curation.credentials import redact, redact_all
 from curation.errors import AlarmError, ConfigError, InputError
 from curation.filters.lists import closest
 from curation.filters.settings import default_settings as default_filter_settings
@@ -25,29 +29,41 @@ from curation.mix.plan import check_domains
 from curation.readers import InputFile, PassedOver, discover
 from curation.recipe import STAGES, Recipe, check_order
 from curation.schema import DOMAINS
+from pipelines.engine.damage import DamagedError
 from pipelines.engine.execute import Executor
 from pipelines.engine.files import SCRATCH, Folder, fingerprint, room_for
-from pipelines.engine.own import (
+from pipelines.engine.manifest import (
     MANIFEST,
+    complete_manifest,
     inner_stages,
     is_stage,
-    refuse_foreign,
-    remove_stage,
-    with_inner,
+    manifest_sha256,
+    read_manifest,
 )
-from pipelines.engine.stage import Shard, StageRun, set_aside_readers, stage_inputs
+from pipelines.engine.own import refuse_foreign, remove_stage, with_inner
+from pipelines.engine.stage import Shard, StageRun, stage_inputs
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
+
+_LOG = logging.getLogger(__name__)
 
 #: The resolved recipe beside the stage folders; `curate report` and `why` read the stages from it.
 RECIPE_FILE = "recipe.yaml"
 #: What `pipelines.report` writes beside it.
 REPORT_PAGE, REPORT_DATA = "report.html", "report.json"
+#: SHA-256 of the recipe and of every complete stage's manifest, as `sha256sum --check` takes them.
+SUMS = "SHA256SUMS"
 #: What stands in these files when a run wrote them.
-_KNOWN_BY = {REPORT_PAGE: b"<title>Curation report", REPORT_DATA: b'"funnel"'}
+_KNOWN_BY = {
+    REPORT_PAGE: b"<title>Curation report",
+    REPORT_DATA: b'"funnel"',
+    SUMS: f"  {RECIPE_FILE}\n".encode(),
+}
 _LOCK = ".lock"
 #: What a run, and `curate withdraw`, may write to a run folder.
-_OWN = (*STAGES, "withdrawn", RECIPE_FILE, REPORT_PAGE, REPORT_DATA, _LOCK, SCRATCH)
+_OWN = (*STAGES, "withdrawn", RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, SCRATCH)
+#: So often a run makes a damaged file again, or reads a changed input again.
+_TRIES = 3
 #: Sections of the recipe that a stage reads besides its own.
 _ALSO_READS = {"extract": ("readers",), "mix": ("tokenize",)}
 
@@ -71,10 +87,15 @@ def _also(stage: str, recipe: Recipe) -> dict[str, Any]:
 
 
 def plan(
-    recipe: Recipe, output: str, inputs: Sequence[str] = (), stages: Sequence[str] = ()
+    recipe: Recipe,
+    output: str,
+    inputs: Sequence[str] = (),
+    stages: Sequence[str] = (),
+    sync: bool = True,
 ) -> Plan:
     """Decide stages and inputs, and look at every model and list, before anything runs.
 
+    Without `sync` the run does not wait until what it writes is on the disk.
     Raises ConfigError when they don't fit together, or a file is absent or the wrong one.
     """
     chosen = tuple(stages) or recipe.stages
@@ -82,7 +103,7 @@ def plan(
     for option, value in (("output", output), *(("input", value) for value in inputs)):
         if not value.strip():
             raise ConfigError(f"--{option}: an empty path")
-    folder = Folder(output)
+    folder = Folder(output, sync)
     given = tuple(inputs)
     if not given and chosen[0] == "extract":
         if not recipe.inputs:
@@ -116,13 +137,28 @@ def plan(
             classifier.check_formats(mixture.formats, f"{key}.formats")
     over = PassedOver()
     try:
-        own = [(folder / name).url for name in _OWN]
+        own = _own_paths(folder)
         found = input_files(recipe, given, own, over) if chosen[0] == "extract" else []
         if chosen[0] != "extract":
+            check_current(given)
             stage_inputs(given)
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
     return Plan(recipe, chosen, given, folder, facts, tuple(found), over)
+
+
+def check_current(paths: Sequence[str]) -> None:
+    """Raise InputError for a stage folder whose own input is not what it was made of any more."""
+    for folder in map(Folder, paths):
+        if read_manifest(folder) and not complete_manifest(folder):
+            raise InputError(
+                f"{folder.shown}: not complete: files are missing, or the stage before it has "
+                "other documents now; run it again"
+            )
+
+
+def _own_paths(folder: Folder) -> list[str]:
+    return [(folder / name).url for name in _OWN]
 
 
 def _check_languages(recipe: Recipe, stages: Sequence[str]) -> None:
@@ -175,13 +211,24 @@ def input_files(
     for name, patterns in sorted(named.items()):
         found = discover(patterns, own, passed_over)
         files += [replace(f, name=f"{name}/{f.name}") for f in found]
-    return files
+    return _named_safely(files)
+
+
+def _named_safely(files: Sequence[InputFile]) -> list[InputFile]:
+    """Files without secrets in their names, which documents, manifests and shards take on."""
+    named: dict[str, InputFile] = {}
+    for file in files:
+        name = redact(file.name)
+        if name in named and name != file.name:
+            raise InputError(f"{file.path}: named twice, with other credentials")
+        named[name] = replace(file, name=name)
+    return list(named.values())
 
 
 def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
     order = recipe.stages if stage in recipe.stages else STAGES
     for earlier in reversed(order[: order.index(stage)]):
-        if (folder / earlier).exists(MANIFEST):
+        if complete_manifest(folder / earlier):
             return (folder / earlier).url
     raise ConfigError(
         f"{stage} needs documents: name a stage folder with --input; "
@@ -194,37 +241,77 @@ def run_plan(
 ) -> dict[str, dict[str, Any]]:
     """Run every stage of a plan that is not complete; return the manifests by stage.
 
+    A file that turns out to be damaged is made again, which costs its own task; an input that
+    changed since it was hashed is read as it is now.
+
     With `strict`, raises AlarmError after a stage whose manifest holds an alarm; the stage is
     complete all the same.
     """
-    manifests: dict[str, dict[str, Any]] = {}
     with locked(work.output):
         _refuse_foreign(work, fresh)
         if fresh:
-            for stage in _made_anew(work):
-                set_aside_readers(work.output / stage, _stage_folders(work))
+            for stage in _existing(work):
                 remove_stage(work.output / stage)
+        work.output.remove_parts()
         _write_recipe(work)
-        for name in (REPORT_PAGE, REPORT_DATA):
+        for name in _KNOWN_BY:
             work.output.remove(name)  # of what the folder held before
-        inputs = work.inputs
-        for stage in work.stages:
-            for mix in mixes_of(stage, work):
-                # A mix goes from its own folder of one stage to that of the next.
-                own = ((work.output / f"mix/{mix}").url,)
-                source = inputs if stage == "mix" else own
-                manifests[f"{stage}/{mix}"] = run_stage(stage, work, source, executor, mix)
-            manifests[stage] = run_stage(stage, work, inputs, executor)
-            if strict:
-                _check_alarms(manifests[stage])
-            inputs = ((work.output / stage).url,)
+        tries: Counter[str] = Counter()
+        while True:
+            try:
+                manifests = _run_stages(work, executor, strict)
+                break
+            except DamagedError as error:
+                tries.update(list(error.files))
+                if max(tries.values()) > _TRIES:
+                    raise
+                work = _without(error, work)
+        stages = load_run(work.output.url)[1]
+        work.output.write_bytes(SUMS, sums(work.output, stages))
+        return manifests
+
+
+def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[str, Any]]:
+    manifests: dict[str, dict[str, Any]] = {}
+    inputs = work.inputs
+    for stage in work.stages:
+        for mix in mixes_of(stage, work):
+            # A mix goes from its own folder of one stage to that of the next.
+            own = ((work.output / f"mix/{mix}").url,)
+            source = inputs if stage == "mix" else own
+            manifests[f"{stage}/{mix}"] = run_stage(stage, work, source, executor, mix)
+        manifests[stage] = run_stage(stage, work, inputs, executor)
+        if strict:
+            _check_alarms(manifests[stage])
+        inputs = ((work.output / stage).url,)
     return manifests
 
 
-def _made_anew(work: Plan) -> list[str]:
+def _without(error: DamagedError, work: Plan) -> Plan:
+    """Remove damaged files of the stages to run, so that their tasks are done again.
+
+    Inputs that changed are looked for anew, and hashed again by the stage that reads them. Raises
+    the error where a file is of a stage that this run does not include.
+    """
+    for file, detail in error.files.items():
+        inside = file.removeprefix(f"{work.output.url}/")
+        if inside == file:
+            _LOG.warning("%s: %s; read again as it is now", file, detail)
+        elif inside.partition("/")[0] in work.stages:
+            _LOG.warning("%s: %s; made again", file, detail)
+            work.output.remove(inside)
+        else:
+            raise DamagedError({file: f"{detail}; run that stage again"}) from error
+    if work.stages[0] != "extract":
+        return work
+    found = input_files(work.recipe, work.inputs, _own_paths(work.output))
+    return replace(work, files=tuple(found))
+
+
+def _existing(work: Plan) -> list[str]:
     """Stages that `--fresh` removes: those to run and, with all of a recipe, those not in it."""
     whole = work.stages == work.recipe.stages
-    return [*work.stages, *(_stale(work.output, work.recipe.stages) if whole else ())]
+    return [s for s in STAGES if s in work.stages or (whole and is_stage(work.output / s))]
 
 
 def _refuse_foreign(work: Plan, fresh: bool) -> None:
@@ -232,10 +319,12 @@ def _refuse_foreign(work: Plan, fresh: bool) -> None:
 
     A stage that is complete is looked at when it turns out that it must be done anew.
     """
-    for stage in _made_anew(work) if fresh else work.stages:
+    for stage in _existing(work) if fresh else work.stages:
         for folder in with_inner(work.output / stage):
-            if fresh or not folder.exists(MANIFEST):
+            if fresh or not read_manifest(folder):
                 refuse_foreign(folder)
+    if any(is_stage(work.output / stage) for stage in STAGES):
+        return  # then the files beside them are the run's, too, damaged or not
     for name in (RECIPE_FILE, *_KNOWN_BY):
         if work.output.exists(name) and not _by_a_run(name, work.output.read_bytes(name)):
             raise ConfigError(
@@ -248,12 +337,6 @@ def _by_a_run(name: str, data: bytes) -> bool:
     if not data.strip(b"\0"):  # damaged
         return True
     return _KNOWN_BY[name] in data if name in _KNOWN_BY else _whole_recipe(data) is not None
-
-
-def _stage_folders(work: Plan) -> tuple[Folder, ...]:
-    """Every folder of the run in which a stage may lie."""
-    named = [f"{stage}/{mix}" for stage in ("mix", "tokenize") for mix in work.recipe.mixes]
-    return tuple(work.output / name for name in (*STAGES, *named))
 
 
 def _check_alarms(manifest: dict[str, Any]) -> None:
@@ -275,7 +358,7 @@ def mixes_of(stage: str, work: Plan) -> tuple[str, ...]:
         return work.recipe.mixes
     mixed = work.output / "mix"
     if stage == "tokenize" and ("mix" in work.stages or _same(work.inputs, mixed)):
-        return tuple(m for m in work.recipe.mixes if (mixed / m).exists(MANIFEST))
+        return tuple(m for m in work.recipe.mixes if complete_manifest(mixed / m))
     return ()
 
 
@@ -289,7 +372,7 @@ def run_stage(
     """Run one stage, or one named mix of it; a complete one costs a look at its manifest."""
     run = stage_run(stage, work, inputs, executor, mix)
     executor.display.stage(run.stage, "started")
-    before, started = _manifest_key(run), time.perf_counter()
+    before, started = read_manifest(run.folder).get("key"), time.perf_counter()
     module = importlib.import_module(f"pipelines.{stage.replace('-', '_')}")
     manifest = module.run(run)
     counts = manifest["counts"]
@@ -318,30 +401,30 @@ def stage_run(
         f"{stage}/{mix}" if mix else stage,
         work.output / (f"{stage}/{mix}" if mix else stage),
         settings,
-        fingerprint([key, facts]),
+        fingerprint([redact_all(key), facts]),
         executor,
         recipe,
         facts,
         shards,
         also,
         work.files if stage == "extract" else (),
-        _stage_folders(work),
         str(work.passed_over.of_others) if stage == "extract" else "",
+        _stage_of(inputs, work.output) if shards else "",
     )
 
 
-def _manifest_key(run: StageRun) -> str | None:
-    try:
-        return str(run.folder.read_json(MANIFEST)["key"])
-    except (InputError, KeyError, TypeError):
-        return None
+def _stage_of(inputs: Sequence[str], output: Folder) -> str:
+    """The stage of this run, or its named mix, that is the input; empty for any other input."""
+    urls = [Folder(path).url for path in inputs]
+    inside = urls[0].removeprefix(f"{output.url}/")
+    return inside if len(urls) == 1 and inside != urls[0] and is_stage(Folder(urls[0])) else ""
 
 
 def _write_recipe(work: Plan) -> None:
     content = work.recipe.model_dump(mode="json", by_alias=True, exclude={"inputs"})
     content["inputs"] = []
     content["stages"] = _stages_of_run(work)
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.safe_dump(redact_all(content), sort_keys=False, allow_unicode=True, width=100)
     data = text.encode()
     if not work.output.exists(RECIPE_FILE) or work.output.read_bytes(RECIPE_FILE) != data:
         work.output.write_bytes(RECIPE_FILE, data)
@@ -422,13 +505,27 @@ def load_run(directory: str) -> tuple[Folder, list[str]]:
     folder = Folder(directory)
     if not directory.strip() or not folder.exists():
         raise ConfigError(f"{directory or 'an empty path'}: no such run folder")
-    order, mixes = _stages_and_mixes(folder)
-    stages = [s for s in order if (folder / s).exists(MANIFEST)]
-    branches = [f"{stage}/{mix}" for mix in mixes for stage in ("mix", "tokenize")]
-    stages += [s for s in branches if (folder / s).exists(MANIFEST)]
+    known: dict[str, dict[str, Any]] = {}
+    stages = [s for s in all_stages(folder) if complete_manifest(folder / s, known)]
     if not stages:
         raise ConfigError(f"{directory}: holds no complete stage")
     return folder, stages
+
+
+def sums(folder: Folder, stages: Sequence[str]) -> bytes:
+    """Content of the file of SHA-256 sums: of the recipe, and of each stage's manifest, which has
+    those of all that the stage wrote."""
+    digests = folder.each(lambda stage: manifest_sha256(folder / stage), stages)
+    lines = [f"{d}  {stage}/{MANIFEST}\n" for d, stage in zip(digests, stages, strict=True)]
+    if folder.exists(RECIPE_FILE):
+        digest = hashlib.sha256(folder.read_bytes(RECIPE_FILE)).hexdigest()
+        lines.insert(0, f"{digest}  {RECIPE_FILE}\n")
+    return "".join(lines).encode()
+
+
+def root_hash(folder: Folder, stages: Sequence[str]) -> str:
+    """One SHA-256 for all that a run wrote: of its file of sums."""
+    return hashlib.sha256(sums(folder, stages)).hexdigest()
 
 
 def run_recipe(folder: Folder) -> dict[str, Any]:
@@ -458,18 +555,30 @@ def _stages_and_mixes(folder: Folder) -> tuple[Sequence[str], list[str]]:
     return recipe["stages"], sorted(recipe["mix"].get("mixes", {}))
 
 
-def stale_stages(folder: Folder) -> list[str]:
-    """Stages and named mixes in a run folder that its recipe does not have: an earlier run's."""
-    return _stale(folder, *_stages_and_mixes(folder))
+def all_stages(folder: Folder) -> list[str]:
+    """Stages and named mixes of the recipe in a run folder, complete or not."""
+    stages, mixes = _stages_and_mixes(folder)
+    return [*stages, *_branches(mixes)]
 
 
-def _stale(folder: Folder, stages: Sequence[str], mixes: Sequence[str] = ()) -> list[str]:
-    stale = [s for s in STAGES if s not in stages and is_stage(folder / s)]
+def _branches(mixes: Sequence[str]) -> list[str]:
+    return [f"{stage}/{mix}" for mix in mixes for stage in ("mix", "tokenize")]
+
+
+def stale_stages(folder: Folder, complete: Sequence[str]) -> list[str]:
+    """Stages and named mixes in a run folder that are of an earlier run.
+
+    The recipe does not have them, or their documents are not those of the stage before any more.
+    `complete` are the stages of `load_run`.
+    """
+    wanted = all_stages(folder)
+    found = [s for s in STAGES if is_stage(folder / s)]
     for stage in ("mix", "tokenize"):
-        if stage not in stale:
-            inner = inner_stages(folder / stage)
-            stale += [f"{stage}/{mix}" for mix in inner if mix not in mixes]
-    return stale
+        if stage in wanted or stage not in found:
+            found += [f"{stage}/{mix}" for mix in inner_stages(folder / stage)]
+    return [
+        s for s in found if s not in wanted or (s not in complete and read_manifest(folder / s))
+    ]
 
 
 def stage_before(stage: str, stages: Sequence[str]) -> str | None:

@@ -8,30 +8,32 @@ one range of keys, read from every run. Only one shard of tokens is in memory at
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from curation.errors import InputError
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import DOCUMENT_INDEX, ENCODED, encoded_rows, write_rows
 from curation.tokenize.tokenizer import load_tokenizer
+from pipelines.engine.documents import column_names, nothing, over_documents
 from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import concatenated, key_ranges, read_range, write_run
 from pipelines.engine.files import Folder
-from pipelines.engine.own import MANIFEST
-from pipelines.engine.shards import TableWriter, Tally, add_counts, read_batches
+from pipelines.engine.manifest import read_manifest
+from pipelines.engine.shards import TableWriter, Tally, add_counts, open_parquet
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
-from pipelines.engine.transform import column_names, shard_tasks
+from pipelines.engine.transform import ShardWriter, shard_tasks
 from pipelines.facts import VOCABULARY
 from pipelines.mix import saved_tokens
 from pipelines.token_formats import write_formats
 
+_STAGE = "tokenize"
 _COLUMNS = ["id", "url", "source", "repeats"]
 _RUNS = "encoded"
 
@@ -42,56 +44,76 @@ class EncodeShards:
 
     settings_key: str
     settings: TokenizeSettings
-    saved: bool  # whether the mix left token ids of this tokenizer
+    saved: dict[str, str]  # SHA-256 of the files of token ids that the mix left
     name: str = "encode"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
         tally = Tally()
         columns = [c for c in _COLUMNS if c in column_names(shard)]
-        ids = SavedTokens(shard) if self.saved else None
-        rows = [pa.RecordBatch.from_pylist([], schema=ENCODED)]
-        for batch in read_batches(shard.folder, shard.file, [*columns, "text"]):
-            tally.add_in(batch)
-            kept, tokens, offsets = self._encode(batch, ids)
-            tally.add_kept(kept)
-            rows.append(encoded_rows(kept, tokens, offsets, self.settings))
-            progress(batch.num_rows, kept.num_rows)
+        saved = (shard, self.saved[saved_tokens(shard)]) if self.saved else None
+        encode = Encode(self.settings, saved)
+        rows = []
+        with ShardWriter(folder, shard.name, _STAGE, tally) as writer:
+            for part in over_documents(_STAGE, shard, encode, [*columns, "text"], nothing):
+                kept, encoded = part.answer
+                tally.add_in(part.batch)
+                tally.add_kept(kept)
+                rows.append(encoded)
+                if part.reason is not None:
+                    writer.write_lost(part.batch, part.batch.schema, part.reason)
+                progress(part.batch.num_rows, kept.num_rows)
         table = concatenated(rows, ENCODED)
         name = scratch(_RUNS, shard.name)
         record = write_run(folder, name, "key", {n: table.column(n) for n in ENCODED.names})
         tally.add("tokens", len(table.column("tokens").flatten()))
         tally.add("tokens", table.num_rows * self.settings.marks)
-        return Result({name: record}, tally.counts())
+        return Result({name: record, **writer.files}, tally.counts())
 
-    def _encode(
-        self, batch: pa.RecordBatch, ids: SavedTokens | None
-    ) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """The documents of a batch that are wanted at all, their tokens end to end, and offsets."""
-        if ids is not None:
-            return batch, *ids.next(batch.num_rows)
-        if batch.schema.get_field_index("repeats") >= 0:
-            batch = batch.filter(pc.greater(batch.column("repeats"), 0))
-        return batch, *load_tokenizer(self.settings.tokenizer).encode_batch(batch.column("text"))
+
+@dataclass
+class Encode:
+    """As a function of batches: the documents that are wanted at all, and their copies."""
+
+    settings: TokenizeSettings
+    saved: tuple[Shard, str] | None  # with token ids that the mix left, and their file's SHA-256
+
+    def __call__(
+        self, batch: pa.RecordBatch, first_row: int
+    ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        if self.saved is not None:
+            tokens, offsets = self._ids.of(first_row, batch.num_rows)
+        else:
+            if batch.schema.get_field_index("repeats") >= 0:
+                batch = batch.filter(pc.greater(batch.column("repeats"), 0))
+            tokenizer = load_tokenizer(self.settings.tokenizer)
+            tokens, offsets = tokenizer.encode_batch(batch.column("text"))
+        return batch, encoded_rows(batch, tokens, offsets, self.settings)
+
+    @cached_property
+    def _ids(self) -> SavedTokens:
+        assert self.saved is not None
+        return SavedTokens(*self.saved)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_ids"}
 
 
 class SavedTokens:
     """Token ids that the mix saved, document after document."""
 
-    def __init__(self, shard: Shard) -> None:
-        with shard.folder.open(saved_tokens(shard)) as file:
-            lists = pq.read_table(file, use_threads=False).column("ids")
+    def __init__(self, shard: Shard, sha256: str) -> None:
+        with open_parquet(shard.folder, saved_tokens(shard), sha256) as file:
+            lists = file.read(use_threads=False).column("ids")
         chunks = [pa.array([], pa.large_list(pa.uint32())), *lists.chunks]
         whole = pa.concat_arrays([c.cast(pa.large_list(pa.uint32())) for c in chunks])
         self._ids, self._offsets = whole.values.to_numpy(), whole.offsets.to_numpy()
-        self._row = 0
 
-    def next(self, rows: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Tokens of the next documents, end to end, and int64 offsets [rows + 1]."""
-        offsets = self._offsets[self._row : self._row + rows + 1]
+    def of(self, first_row: int, rows: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Tokens of some documents, end to end, and int64 offsets [rows + 1]."""
+        offsets = self._offsets[first_row : first_row + rows + 1]
         if len(offsets) != rows + 1:
             raise InputError("the mix saved tokens for fewer documents than it drew")
-        self._row += rows
         return self._ids[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
@@ -127,14 +149,19 @@ class PackShards:
         return Result(files, {k: v for k, v in stats.as_dict().items() if k not in known})
 
 
-def has_saved_tokens(run: StageRun) -> bool:
-    """Whether every input shard comes with token ids of this run's tokenizer."""
+def tokens_saved(run: StageRun) -> dict[str, str]:
+    """Where every input shard comes with token ids of this run's tokenizer: their files' hashes.
+
+    Names are those of `saved_tokens`.
+    """
     folders = {shard.folder.url: shard.folder for shard in run.inputs}
+    found: dict[str, str] = {}
     for folder in folders.values():
-        models = folder.read_json(MANIFEST).get("models", {}) if folder.exists(MANIFEST) else {}
-        if models.get(VOCABULARY) != run.facts["models"][VOCABULARY]:
-            return False
-    return all(shard.folder.exists(saved_tokens(shard)) for shard in run.inputs)
+        manifest = read_manifest(folder)
+        if manifest.get("models", {}).get(VOCABULARY) == run.facts["models"][VOCABULARY]:
+            found |= {name: file["sha256"] for name, file in manifest["files"].items()}
+    wanted = [saved_tokens(shard) for shard in run.inputs]
+    return {name: found[name] for name in wanted} if found.keys() >= set(wanted) else {}
 
 
 def run(run: StageRun) -> dict[str, Any]:
@@ -143,7 +170,7 @@ def run(run: StageRun) -> dict[str, Any]:
     if manifest := run.complete(inputs):
         return manifest
     run.begin()
-    encode = EncodeShards(run.settings_key, run.settings, has_saved_tokens(run))
+    encode = EncodeShards(run.settings_key, run.settings, tokens_saved(run))
     encode_tasks = shard_tasks(run.inputs)
     run.run(encode, encode_tasks)
     records = files_of(run.folder, encode, encode_tasks)
@@ -164,4 +191,5 @@ def run(run: StageRun) -> dict[str, Any]:
         for i, (low, high) in enumerate(ranges)
     ]
     run.run(PackShards(run.settings_key, run.settings), tasks)
-    return run.finish(tasks, inputs, counts=counts)
+    removed = [{n: f for n, f in r["files"].items() if n.startswith("removed/")} for r in records]
+    return run.finish(tasks, inputs, counts=counts, also=[{"files": files} for files in removed])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -29,6 +30,30 @@ def differences(left: Path, right: Path) -> list[str]:
     """Paths of files that differ or stand on one side only."""
     a, b = digests(left), digests(right)
     return sorted(name for name in a.keys() | b.keys() if a.get(name) != b.get(name))
+
+
+def flip(folder: Path, dice: random.Random) -> str:
+    """Flip one bit of one file of a finished run, as a bad disk does; return the file's name."""
+    names = [name for name in digests(folder) if (folder / name).stat().st_size]
+    path = folder / dice.choice(names)
+    data = bytearray(path.read_bytes())
+    data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    path.write_bytes(data)
+    return str(path.relative_to(folder))
+
+
+def tear(folder: Path, dice: random.Random) -> str:
+    """Cut, zero or remove one file of a killed run, as a power failure does; say which and how."""
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name != ".lock"]
+    if not files:
+        return "nothing"
+    path, how = dice.choice(files), dice.choice(["cut", "zeroed", "removed"])
+    data = path.read_bytes()
+    if how == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(bytes(len(data)) if how == "zeroed" else data[: len(data) // 2])
+    return f"{how} {path.relative_to(folder)}"
 
 
 @contextlib.contextmanager

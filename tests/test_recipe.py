@@ -126,6 +126,14 @@ def test_errors_name_key_and_nearest_name(assignment: str, message: str) -> None
     assert "\n" not in str(caught.value)
 
 
+def test_two_settings_switch_off_the_divergence_in_all_languages() -> None:
+    off = ["filter.signals.reference=null", "filter.rules.llama3.kl_divergence=null"]
+    recipe = load("llama3", off)
+    assert "kl_divergence" in recipe.filter.by_language["de"]["llama3"]
+    with pytest.raises(ConfigError, match=r"rules\.llama3\.kl_divergence: its signal"):
+        load("llama3", off[:1])
+
+
 @pytest.mark.parametrize(
     ("stages", "message"),
     [

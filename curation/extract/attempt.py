@@ -30,12 +30,14 @@ class Failed:
 
 
 def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused | Failed:
-    """Text and title of a page; never raises, because no page may end a run."""
+    """Text and title of a page; raises nothing but MemoryError, because no page may end a run."""
     try:
         if page.kind == "text":
             return Extraction(clean(repaired(decode_text(page.content, page.charset)[0])))
         return Extractor(settings).extract(page.content, page.url, page.charset)
     except PageTooLargeError as error:
         return Refused(error.reason, error.value, error.threshold)
-    except (Exception, SystemExit) as error:  # MemoryError and RecursionError among them
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:  # RecursionError among them
         return Failed(f"{type(error).__name__}: {str(error)[:_DETAIL]}")

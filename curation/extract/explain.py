@@ -14,6 +14,7 @@ from curation.extract.features import NAMES
 from curation.extract.markup import TAG
 from curation.extract.own import Judged, judge, result
 from curation.extract.settings import ExtractSettings
+from curation.html_page import head
 
 _TAG_NAMES = {number: name for name, number in TAG.items()}
 _PATH = 6  # elements of a path that are shown
@@ -160,21 +161,25 @@ th:first-child, td:first-child { text-align: left; }
 .facts { display: none; position: absolute; right: 0; top: 100%; z-index: 2; background: #fff;
   border: 1px solid #888; padding: .5rem .8rem; font-size: .8rem; box-shadow: 0 2px 8px #0004; }
 .block:hover > .facts, .block:focus > .facts { display: block; }
+.legend .green { color: #176b46; } .legend .red { color: #a33b2a; }
 .legend span.swatch { display: inline-block; width: 2.2rem; text-align: center; padding: .1rem 0; }
 #only-kept:checked ~ .blocks .removed, #only-removed:checked ~ .blocks .kept { display: none; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--line); padding: .6rem; }
 """
 
 
+#: Red for 0, yellow in the middle, green for 1; light enough for black text.
+_SHADES = 60
+_COLOURS = "\n".join(
+    f".s{i} {{ background: hsl({120 * i / _SHADES:.0f} 75% 88%); }}" for i in range(_SHADES + 1)
+)
+
+
 def view(explanation: Explanation, title: str, text: str) -> str:
     """One HTML document without scripts or outside resources: blocks by score and fate."""
     blocks = explanation.blocks
     parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8>",
-        "<meta http-equiv=Content-Security-Policy "
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        "<meta name=viewport content='width=device-width'>",
-        f"<title>{_safe(title)} - extraction explained</title><style>{_STYLE}</style>",
+        head(f"{_safe(title)} - extraction explained", _STYLE + _COLOURS),
         f"<h1>{_safe(title)}</h1>",
         *(f"<p>{_safe(note)}</p>" for note in explanation.notes),
         _totals(blocks),
@@ -212,18 +217,18 @@ def _close(block: Block) -> bool:
 
 
 def _colour(score: float) -> str:
-    """Red for 0, yellow in the middle, green for 1; light enough for black text."""
-    return f"hsl({120 * min(max(score, 0.0), 1.0):.0f} 75% 88%)"
+    """Class of the colour of a score."""
+    return f"s{_SHADES * min(max(score, 0.0), 1.0):.0f}"
 
 
 def _legend() -> str:
     swatches = "".join(
-        f"<span class=swatch style='background:{_colour(score / 10)}'>{score / 10:.1f}</span>"
+        f"<span class='swatch {_colour(score / 10)}'>{score / 10:.1f}</span>"
         for score in range(0, 11, 2)
     )
     return (
         f"<p class=legend>Score: {swatches} &nbsp; The bar on the left says what became of the "
-        "block: <b style='color:#176b46'>green, kept</b>; <b style='color:#a33b2a'>red, removed"
+        "block: <b class=green>green, kept</b>; <b class=red>red, removed"
         "</b>. Point at a block to see what was measured.</p>"
     )
 
@@ -232,8 +237,8 @@ def _block(number: int, block: Block) -> str:
     fate = "kept" if block.kept else "removed"
     values = "".join(f"<tr><td>{label}<td>{value:.4g}" for label, value in block.values)
     return (
-        f'<div class="block {fate}{" code" if block.code else ""}" tabindex=0 id=b{number} '
-        f"style='background:{_colour(block.score)}'><div class=path><span>{_safe(block.path)}</span>"
+        f'<div class="block {fate}{" code" if block.code else ""} {_colour(block.score)}" '
+        f"tabindex=0 id=b{number}><div class=path><span>{_safe(block.path)}</span>"
         f"<span>{fate}: {_safe(block.reason)}</span></div>"
         f"<span class=text>{_safe(block.text)}</span>"
         f"<div class=facts><table><tr><td>score<td>{block.score:.4f}<tr><td>threshold"

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from curation.classify.classifier import quality_of
 from curation.errors import ConfigError
 from curation.filters import blocklists, personal_hosts, pii
-from curation.filters.content import look_at
+from curation.filters.content import look_again, look_at
 from curation.filters.edits import Edited, edit
 from curation.filters.hosts import count_hosts
 from curation.filters.rules import Judgement, RuleBook
@@ -75,8 +75,10 @@ class Filter:
             verdicts = verdicts.otherwise(self._personal_hosts.check(batch.column("url")))
         found = look_at(batch.column("text"), settings.paths) if settings.paths else None
         edited = edit(batch.column("text"), self._meter, settings.edits, found)
-        if found is None or len(edited.rows):
+        if found is None:
             found = look_at(edited.texts, settings.paths)
+        elif len(edited.rows):
+            found = look_again(edited.texts, found, np.unique(edited.rows), settings.paths)
         signals = self._meter.measured(edited.texts, found, languages, paths=settings.paths)
         quality = batch.column("quality") if "quality" in names else None
         judged, signals = self._judge(signals, languages, quality, edited.texts)

@@ -77,6 +77,38 @@ def look_at(texts: Texts, settings: PathSettings | None) -> Content:
     return Content(found, paths, out)
 
 
+def look_again(
+    texts: pa.Array, before: Content, rows: npt.NDArray[np.int64], settings: PathSettings | None
+) -> Content:
+    """Return `look_at(texts)` where `before` is that of other texts in `rows`, ascending, and of
+    the same texts elsewhere."""
+    again = look_at(texts.take(pa.array(rows)), settings)
+    found, new = before.structure, again.structure
+    starts = np.concatenate([found.starts, new.starts])
+    ends = np.concatenate([found.ends, new.ends])
+    kinds = np.concatenate([found.kinds, new.kinds])
+    counts, first = np.diff(found.doc_offsets), found.doc_offsets[:-1].copy()
+    counts[rows], first[rows] = np.diff(new.doc_offsets), len(found.starts) + new.doc_offsets[:-1]
+    doc_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    lines = np.repeat(first - doc_offsets[:-1], counts) + np.arange(doc_offsets[-1])
+    filled = counts > 0
+    moved = read_only(texts)[0][:-1][filled] - starts[first[filled]]
+    shift = np.repeat(moved, counts[filled])
+    paths, signals = before.paths.copy(), before.signals.copy()
+    paths[rows], signals[rows] = again.paths, again.signals
+    code_share, math_ratio = found.code_share.copy(), found.math_ratio.copy()
+    code_share[rows], math_ratio[rows] = new.code_share, new.math_ratio
+    merged = Structure(
+        starts[lines] + shift,
+        ends[lines] + shift,
+        kinds[lines],
+        doc_offsets,
+        code_share,
+        math_ratio,
+    )
+    return Content(merged, paths, signals)
+
+
 _GENERATED_AT, _LICENCE_AT = CONTENT.index("code_generated"), CONTENT.index("code_licence_ratio")
 
 

@@ -107,16 +107,8 @@ def _median(n, tokens, marks):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_gopher(  # type: ignore[no-untyped-def]
-    data, start, end, properties, n, kinds, n_lines, lines, scratch, number, keys, values,
-    dialect, out,
-):  # fmt: skip
-    """Fill out[0:8]; `number` is the stop word list of the language, negative where there is none.
-    `lines` are those between line feeds for Dolma, between all breaks for others.
-
-    Ratios per word are NaN in a text without words, as are stop words without a list.
-    """
-    tokens = scratch.tokens
+def count_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
+    """(words, characters of words, tokens with a letter) among the first n tokens."""
     words = 0
     chars = 0
     alpha = 0
@@ -127,6 +119,21 @@ def measure_gopher(  # type: ignore[no-untyped-def]
             chars += tokens.chars[i]
         if flags & HAS_ALPHA:
             alpha += 1
+    return words, chars, alpha
+
+
+@numba.njit(cache=True, nogil=True)
+def measure_gopher(  # type: ignore[no-untyped-def]
+    data, start, end, properties, n, kinds, n_lines, lines, scratch, number, keys, values,
+    dialect, out,
+):  # fmt: skip
+    """Fill out[0:8]; `number` is the stop word list of the language, negative where there is none.
+    `lines` are those between line feeds for Dolma, between all breaks for others.
+
+    Ratios per word are NaN in a text without words, as are stop words without a list.
+    """
+    tokens = scratch.tokens
+    words, chars, alpha = count_words(n, tokens, dialect)
     out[0] = words
     out[1] = np.nan
     out[2] = np.nan

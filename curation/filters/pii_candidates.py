@@ -52,6 +52,9 @@ class Candidates(NamedTuple):
     ends: npt.NDArray[np.int64]  # [k]
 
 
+_DASH = 45
+
+
 class Prefixes(NamedTuple):
     """Prefix k is `data[offsets[k]:offsets[k + 1]]`; `pairs` marks how they begin."""
 
@@ -205,12 +208,18 @@ def _capitals(data, i, end, classes):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _prefix_end(data, i, end, inner, prefixes):  # type: ignore[no-untyped-def]
-    """End of the first prefix that stands at i, or -1."""
+def _prefix_end(data, i, end, inner, joined, prefixes):  # type: ignore[no-untyped-def]
+    """End of the first prefix that stands at i, or -1.
+
+    None begins `inner`, within a word, and none that ends in a dash where it is `joined` by one to
+    a word before: in `sk-sk-sk-...` the first is the only one, so that no part is read again.
+    """
     for p in range(len(prefixes.offsets) - 1):
         u = prefixes.offsets[p]
         size = prefixes.offsets[p + 1] - u
-        if i + size > end or (inner and data[i] != 45):
+        if i + size > end or (inner and data[i] != _DASH):
+            continue
+        if joined and prefixes.data[u + size - 1] == _DASH:
             continue
         k = 0
         while k < size and data[i + k] == prefixes.data[u + k]:
@@ -265,7 +274,8 @@ def _scan(data, offsets, classes, prefixes, most, kinds, documents, starts, ends
                     z = k + 2
                     step = k
             if kind < 0 and i + 1 < end and prefixes.pairs[np.int64(b) << 8 | data[i + 1]]:
-                stop = _prefix_end(data, i, end, inner, prefixes)
+                joined = before == _DASH and i - 1 > begin and classes[data[i - 2]] & _ALNUM != 0
+                stop = _prefix_end(data, i, end, inner, joined, prefixes)
                 if stop >= 0:
                     kind = TOKEN
                     z = stop

@@ -335,12 +335,22 @@ class FilterSettings(Settings):
         yield from ((f"by_language.{n}", rules) for n, rules in self.by_language.items())
 
     def unmeasured(self) -> str | None:
-        """What is wrong where a rule can never fire: no list is named that its signal takes."""
+        """What is wrong where a rule can never fire: no list is named that its signal takes.
+
+        A language's threshold for a rule that `rules` switches off is no mistake then.
+        """
+        off = {
+            (family, name)
+            for family, members in self.rules.items()
+            for name, rule in (members or {}).items()
+            if rule is None
+        }
         for where, rules in self.rule_sets():
             for family, members in rules.items():
                 for name, rule in (members or {}).items():
                     key = NEEDS.get(rule.signal) if rule is not None else None
-                    if key is not None and getattr(self.signals, key) is None:
+                    missing = key is not None and getattr(self.signals, key) is None
+                    if missing and (family, name) not in off:
                         return (
                             f"{where}.{family}.{name}: its signal is not measured: name what it "
                             f"takes in filter.signals.{key}, or switch the rule off with null"

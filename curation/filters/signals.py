@@ -64,7 +64,7 @@ _DCLM = dialects.DCLM
 _NEMO = dialects.NEMO
 
 
-#: Signals that are of the whole text, listings and formulas included.
+#: Signals that are of the whole text, listings and formulas included: `_count_whole` finds them.
 _OF_WHOLE = ("gopher_word_count", "c4_characters")
 
 
@@ -89,21 +89,48 @@ class Kit(NamedTuple):
 
 
 @numba.njit(cache=True, nogil=True)
-def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, given_ends):  # type: ignore[no-untyped-def]
-    """Find, describe and number the tokens of one text; return (tokens, distinct tokens)."""
-    tokens = space.tokens
-    if given >= 0:
-        n = given
-        tokens.starts[:n] = given_starts
-        tokens.ends[:n] = given_ends
-        scratch.fill_tokens(data, n, kit.properties, kit.lower, tokens)
-    elif dialect == _DOLMA or dialect == _NEMO:
+def _find_tokens(data, begin, end, kit, tokens, dialect):  # type: ignore[no-untyped-def]
+    """Find and describe the tokens of one text; return how many."""
+    if dialect == _DOLMA or dialect == _NEMO:
         n = dialects.split_spaces(data, begin, end, kit.properties, tokens.starts, tokens.ends)
         scratch.fill_tokens(data, n, kit.properties, kit.lower, tokens)
     else:
         n = scratch.load_segments(data, begin, end, kit.properties, kit.lower, tokens)
-    n = dialects.keep_words(n, tokens, dialect)
-    return n, scratch.number_tokens(n, tokens, space.distinct, space.interner)
+    return dialects.keep_words(n, tokens, dialect)
+
+
+@numba.njit(cache=True, nogil=True)
+def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, given_ends):  # type: ignore[no-untyped-def]
+    """Find, describe and number the tokens of one text; return (tokens, distinct tokens)."""
+    if given >= 0:
+        tokens = space.tokens
+        tokens.starts[:given] = given_starts
+        tokens.ends[:given] = given_ends
+        scratch.fill_tokens(data, given, kit.properties, kit.lower, tokens)
+        n = dialects.keep_words(given, tokens, dialect)
+    else:
+        n = _find_tokens(data, begin, end, kit, space.tokens, dialect)
+    return n, scratch.number_tokens(n, space.tokens, space.distinct, space.interner)
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def]
+    """Fill out[documents, 2] with the signals `_OF_WHOLE`."""
+    dialect = kit.gopher_dialect
+    row = np.empty(_REPETITION - _GOPHER)
+    for d in range(len(offsets) - 1):
+        begin, end = offsets[d], offsets[d + 1]
+        if dialect == _DCLM:
+            dclm.measure_gopher_dclm(
+                data, begin, end, kit.properties, kit.lower, 0, space.feeds, -1,
+                kit.stop_words.keys, kit.stop_words.values, row,
+            )  # fmt: skip
+            out[d, 0] = row[0]
+        else:
+            loaded = _DOLMA if dialect == _DOLMA else _DATATROVE
+            n = _find_tokens(data, begin, end, kit, space.tokens, loaded)
+            out[d, 0] = gopher.count_words(n, space.tokens, dialect)[0]
+        out[d, 1] = characters(data, begin, end)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -309,15 +336,21 @@ class Meter:
         mixed = content.has_blocks(found) if paths is not None else np.zeros(len(texts), bool)
         out = self._table(content.prose_of(texts, found, mixed), languages, tokens)
         if mixed.any():
-            rows = pa.array(np.flatnonzero(mixed))
-            some = None if languages is None else languages.take(rows)
-            whole = self._table(pa.array(texts, pa.large_string()).take(rows), some, None)
-            for name in _OF_WHOLE:
-                out[mixed, NAMES.index(name)] = whole[:, NAMES.index(name)]
+            whole = self._whole(pa.array(texts, pa.large_string()).filter(pa.array(mixed)))
+            for k, name in enumerate(_OF_WHOLE):
+                out[mixed, NAMES.index(name)] = whole[:, k]
         out[:, _CONTENT:_QUALITY] = found.signals
         out[:, _QUALITY] = np.nan
         columns = np.ascontiguousarray(out.T)
         return pa.StructArray.from_arrays([pa.array(column) for column in columns], list(NAMES))
+
+    def _whole(self, texts: Texts) -> npt.NDArray[np.float64]:
+        """Signals `_OF_WHOLE` -> float64 [texts, 2]."""
+        offsets, data = read_only(texts)
+        out = np.empty((len(offsets) - 1, len(_OF_WHOLE)))
+        space = scratch.allocate(int(np.diff(offsets).max(initial=0)))
+        _count_whole(data, offsets, self._kit, space, out)
+        return out
 
     def _table(
         self, texts: Texts, languages: pa.Array | None, tokens: Spans | None

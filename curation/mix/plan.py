@@ -29,6 +29,11 @@ STATS = pa.schema(
 )
 
 
+#: With `budget: auto`, a domain that would hold the budget below this part of what the domains with
+#: half of the shares can fill is short, and the others are drawn without regard to it.
+SCARCE = 0.25
+
+
 @dataclass(frozen=True)
 class Cell:
     """Documents of one domain in one input, and what is drawn of them."""
@@ -45,6 +50,11 @@ class Cell:
     def whole_epochs(self) -> int:
         """Times that every document is drawn."""
         return self.target // self.available if self.available else 0
+
+    @property
+    def drawn(self) -> int:
+        """Tokens that are drawn; those to draw until the cut is known."""
+        return self.target if self.kept is None else self.kept
 
     @property
     def remainder(self) -> int:
@@ -68,7 +78,7 @@ class MixPlan:
 
     settings: Mixture
     budget: int
-    most: int  # the largest budget of which no domain that has tokens falls short
+    limits: dict[str, int]  # by domain that has tokens: the largest budget whose share it fills
     wanted: dict[str, int]  # tokens by domain, whether or not there are so many
     cells: tuple[Cell, ...]
     short: tuple[Shortage, ...]
@@ -90,13 +100,28 @@ class MixPlan:
             for domain in self.settings.domains
         }
 
+    @property
+    def most(self) -> int:
+        """The largest budget of which no domain that has tokens falls short."""
+        return min(self.limits.values(), default=0)
+
+    @property
+    def drawn(self) -> int:
+        """Tokens drawn of all domains."""
+        return sum(cell.drawn for cell in self.cells)
+
+    @property
+    def unused(self) -> int:
+        """Tokens of documents that may be drawn and aren't drawn once."""
+        return sum(max(cell.available - cell.drawn, 0) for cell in self.cells)
+
     def rows(self) -> list[dict[str, Any]]:
         """One line per domain: available, wanted, drawn (kept once cuts are known), epochs."""
-        lines = []
+        lines, total = [], self.drawn
         for domain, mix in self.settings.domains.items():
             cells = [cell for cell in self.cells if cell.domain == domain]
             available = sum(cell.available for cell in cells)
-            drawn = sum(cell.target if cell.kept is None else cell.kept for cell in cells)
+            drawn = sum(cell.drawn for cell in cells)
             lines.append(
                 {
                     "domain": domain,
@@ -107,18 +132,18 @@ class MixPlan:
                     "wanted": self.wanted[domain],
                     "epochs": drawn / available if available else 0.0,
                     "kept": drawn,
-                    "kept_share": drawn / self.budget if self.budget else 0.0,
+                    "kept_share": drawn / total if total else 0.0,
                 }
             )
         return lines
 
     def cell_rows(self) -> list[dict[str, Any]]:
         """One line per domain and input, in the order of `rows`."""
-        lines = []
+        lines, total = [], self.drawn
         for domain in self.settings.domains:
             for cell in self.cells:
                 if cell.domain == domain:
-                    drawn = cell.target if cell.kept is None else cell.kept
+                    drawn = cell.drawn
                     lines.append(
                         {
                             "domain": domain,
@@ -128,7 +153,7 @@ class MixPlan:
                             "available": cell.available,
                             "epochs": drawn / cell.available if cell.available else 0.0,
                             "kept": drawn,
-                            "kept_share": drawn / self.budget if self.budget else 0.0,
+                            "kept_share": drawn / total if total else 0.0,
                         }
                     )
         return lines
@@ -138,7 +163,7 @@ class MixPlan:
         return {
             "settings": self.settings.model_dump(),
             "budget": self.budget,
-            "most": self.most,
+            "limits": dict(self.limits),
             "wanted": dict(self.wanted),
             "cells": [asdict(cell) for cell in self.cells],
             "short": [asdict(shortage) for shortage in self.short],
@@ -150,7 +175,7 @@ class MixPlan:
         return cls(
             Mixture.model_validate(values["settings"]),
             values["budget"],
-            values["most"],
+            dict(values["limits"]),
             dict(values["wanted"]),
             tuple(Cell(**cell) for cell in values["cells"]),
             tuple(Shortage(**shortage) for shortage in values["short"]),
@@ -202,9 +227,10 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
 
     A domain's share of the budget is divided among inputs in proportion to tokens times weight,
     none beyond `max_epochs` of the domain and of the input. With `budget: auto` the budget is the
-    most that no domain, of those that have any tokens, falls short of. Raises ConfigError on
-    documents of a domain without a share, and on an unknown domain that no document is of. Where
-    there is nothing to draw, nothing is drawn: with `budget: auto` the budget is 0.
+    most that no domain falls short of, aside from those without tokens and, unless `on_shortage` is
+    `shrink`, scarce ones (`SCARCE`). Raises ConfigError on documents of a domain without a share,
+    on an unknown domain that no document is of, and with `on_shortage: stop` on a domain that falls
+    short. Where there is nothing to draw, nothing is drawn: with `budget: auto` the budget is 0.
     """
     table = totals.to_pylist()
     unknown = sorted({r["domain"] for r in table} - set(settings.domains))
@@ -217,13 +243,12 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
         domain: sum(cap for r, cap in zip(table, caps, strict=True) if r["domain"] == domain)
         for domain in settings.domains
     }
-    limits = [
-        possible[domain] / mix.share
+    limits = {
+        domain: math.floor(possible[domain] / mix.share)
         for domain, mix in settings.domains.items()
         if mix.share > 0 and possible[domain] > 0
-    ]
-    most = math.floor(min(limits, default=0))
-    budget = most if settings.budget == "auto" else settings.budget
+    }
+    budget = _budget(limits, settings)
     wanted = _apportion(budget, {d: mix.share for d, mix in settings.domains.items()})
     cells = []
     for domain in settings.domains:
@@ -239,8 +264,32 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
         for domain, mix in settings.domains.items()
         if wanted[domain] > possible[domain]
     ]
+    if short and settings.on_shortage == "stop":
+        raise ConfigError(
+            "mix: "
+            + "; ".join(f"{s.domain} is short of {s.missing:,} tokens" for s in short)
+            + f" of its share of {budget:,}; set mix.on_shortage to relax or shrink, "
+            "or change mix.domains"
+        )
     ordered = tuple(sorted(cells, key=lambda c: (c.source, c.domain)))
-    return MixPlan(settings, budget, most, wanted, ordered, tuple(short))
+    return MixPlan(settings, budget, limits, wanted, ordered, tuple(short))
+
+
+def _budget(limits: dict[str, int], settings: Mixture) -> int:
+    """Tokens in all, from the largest budget of which each domain fills its share."""
+    most = min(limits.values(), default=0)
+    shrink = settings.on_shortage == "shrink"
+    if settings.budget != "auto":
+        return min(settings.budget, most) if shrink else settings.budget
+    if shrink or not limits:
+        return most
+    shares = {domain: settings.domains[domain].share for domain in limits}
+    filled = 0.0
+    for domain in sorted(limits, key=lambda d: (-limits[d], d)):
+        filled += shares[domain]
+        if 2 * filled >= sum(shares.values()):
+            break
+    return min(limit for limit in limits.values() if limit >= SCARCE * limits[domain])
 
 
 def check_domains(named: Iterable[str], known: Collection[str], key: str) -> None:

@@ -58,6 +58,11 @@ class Mixture(Settings):
     budget: Literal["auto"] | Annotated[int, Field(gt=0)] = Field(
         description="Tokens in all, or `auto`: the most that shares and epochs allow"
     )
+    on_shortage: Literal["relax", "shrink", "stop"] = Field(
+        description="What happens where a domain can't fill its share: it gives what it has, and "
+        "the others keep their proportions to each other (relax); the budget is lowered until all "
+        "shares hold (shrink); the run ends with an error (stop)"
+    )
     domains: dict[str, DomainMix] = Field(min_length=1, description="Share and epochs by domain")
     sources: dict[str, SourceMix] = Field(
         description="Weight and epochs by named input; `weight` and `max_epochs` of the recipe's "

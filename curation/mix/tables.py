@@ -47,20 +47,48 @@ def _line(name: str, share: str, wanted: str, row: dict[str, Any]) -> list[str]:
 
 
 def advice(mix: MixPlan) -> list[str]:
-    """What is short and what would fill it, a sentence each."""
+    """What is short or holds the others back, by how much, and what changes it: a sentence each."""
     if not mix.most:
         return ["nothing to draw: no domain that has a share has any tokens"]
-    lines = [_sentence(shortage) for shortage in mix.short]
+    shares = {row["domain"]: row["kept_share"] for row in mix.rows()}
+    lines = [_sentence(shortage, mix, shares[shortage.domain]) for shortage in mix.short]
     if any(shortage.epochs_needed is not None for shortage in mix.short):
-        lines.append(f"a budget of {mix.most:,} tokens would be filled with what there is")
-    return lines
+        lines.append(
+            f"a budget of {mix.most:,} tokens would be filled with what there is "
+            "(mix.on_shortage: shrink)"
+        )
+    return [*lines, *_binding(mix)]
 
 
-def _sentence(short: Shortage) -> str:
+def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
     more = f"{short.tokens_needed:,} more distinct tokens"
+    is_and_wanted = (
+        f"{share:.2%} of what is drawn instead of {mix.settings.domains[short.domain].share:.2%}"
+    )
     if short.epochs_needed is None:
-        return f"{short.domain} is short of {short.missing:,} tokens: there are none; add {more}"
+        return (
+            f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
+            f"there are none; add {more}"
+        )
     return (
-        f"{short.domain} is short of {short.missing:,} tokens: "
+        f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
         f"{short.epochs_needed:.2f} epochs or {more} would fill it"
     )
+
+
+def _binding(mix: MixPlan) -> list[str]:
+    """Which domain keeps `budget: auto` from drawing more, where anything is left."""
+    if mix.settings.budget != "auto" or not mix.unused:
+        return []
+    domain = next((d for d, limit in mix.limits.items() if limit == mix.budget), None)
+    if domain is None:
+        return []
+    held = mix.settings.domains[domain]
+    line = (
+        f"{domain} sets the budget: all it has, {held.max_epochs:g} times, is {held.share:.2%} of "
+        f"{mix.budget:,} tokens; {mix.unused:,} tokens of other domains are not drawn. A smaller "
+        f"mix.domains.{domain}.share or a larger max_epochs draws more"
+    )
+    if mix.settings.on_shortage == "shrink" and mix.budget == mix.most:
+        line += ", as does mix.on_shortage: relax where it is scarce"
+    return [line]

@@ -12,14 +12,27 @@ from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stream
 
 _HEAD = 1 << 16  # bytes in which a page names its own address
-_LINK = re.compile(rb"<link\s[^>]{1,4096}>", re.IGNORECASE)
+_LONGEST_LINK = 1 << 12  # bytes of a `<link>`
+_LINK = re.compile(rb"<link\s", re.IGNORECASE)
 _CANONICAL = re.compile(rb"\srel\s*=\s*[\"']?canonical[\"'\s/>]", re.IGNORECASE)
 _ADDRESS = re.compile(rb"\shref\s*=\s*(?:\"(https?://[^\"]+)\"|'(https?://[^']+)')", re.IGNORECASE)
 
 
 def canonical_url(content: bytes) -> str:
     """The absolute address that an HTML page gives for itself, or empty."""
-    for link in _LINK.findall(content[:_HEAD]):
+    head = content[:_HEAD]
+    end = tried = 0  # behind the last `>` that was found, and the last link that was looked into
+    for found in _LINK.finditer(head):
+        if found.start() < tried:
+            continue
+        if found.end() > end:
+            end = head.find(b">", found.end()) + 1
+            if not end:
+                break
+        link = head[found.start() : end]
+        if len(link) > _LONGEST_LINK:
+            continue
+        tried = end
         if _CANONICAL.search(link):
             address = _ADDRESS.search(link)
             if address:

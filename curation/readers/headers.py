@@ -9,17 +9,19 @@ from typing import NamedTuple
 from curation.readers.http import field_pattern, parse_fields
 
 # Where a record begins in the middle of damage. No line end before it: that may be broken too.
-_WARC_START = re.compile(rb"WARC/[01]\.\d+[ \t]*\r*\n(?:WARC|Content)-[A-Za-z-]+[ \t]*:")
+# Names are the same in any case, and warcio reads the version so.
+_WARC_START = re.compile(rb"(?i:WARC)/[01]\.\d++[ \t]*+\r*+\n(?i:WARC|Content)-[A-Za-z-]++[ \t]*+:")
 _ARC_MIDDLE = re.compile(rb" [0-9]{1,3}(?:\.[0-9]{1,3}){3} (?:[0-9]{8,18}|null) ")
 _ARC_SCHEME = re.compile(rb"(?:https?|ftp|dns|filedesc):")
+_LONGEST_SCHEME = len(b"filedesc:")
 _HALF_LINE = 8192  # longest part of an ARC line on either side of address and date, in bytes
-_WARC = re.compile(rb"WARC(?:/|-[A-Za-z-]+[ \t]*:)")
-_HEAD_END = re.compile(rb"\r*\n\r*\n")
-# URL IP date MIME length; version 2 has status, checksum, location, offset and file name between.
-_ARC = re.compile(
-    rb"(?P<url>[A-Za-z][A-Za-z0-9+.-]*:[^\n]*?) "
-    rb"(?P<ip>[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*|-) "
-    rb"(?P<date>[0-9]{4,18}|null|-)[ ](?P<rest>[^\n]*?)(?P<length>[^\s]+)[ \t]*\r?\n"
+_WARC = re.compile(rb"WARC(?:/|-[A-Za-z-]++[ \t]*+:)", re.IGNORECASE)
+_HEAD_END = re.compile(rb"\n\r*+\n")
+_ARC_URL = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*+:")
+# Address and date, between spaces.
+_ARC_PLACE = re.compile(
+    rb" (?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?=[0-9A-Fa-f]*+:)[0-9A-Fa-f:]++|-) "
+    rb"([0-9]{4,18}|null|-) "
 )
 _FIELDS = field_pattern(
     "WARC-Type",
@@ -61,39 +63,45 @@ def find_record(data: bytes | bytearray, begin: int, end: int, known: int) -> in
     found = _WARC_START.search(data, begin, known)
     first = found.start() if found and found.start() < end else None
     stop = known if first is None else first
+    seen = begin  # no scheme begins before it
     for middle in _ARC_MIDDLE.finditer(data, begin, stop):
         at = middle.start()
         if data.find(b"\n", middle.end(), min(known, middle.end() + _HALF_LINE)) < 0:
             continue
-        line = max(begin, data.rfind(b"\n", max(begin, at - _HALF_LINE), at) + 1)
+        line = max(seen, at - _HALF_LINE)
+        line = max(line, data.rfind(b"\n", line, at) + 1)
         scheme = _ARC_SCHEME.search(data, line, at)
         if scheme:
             return scheme.start() if scheme.start() < end else first
+        seen = max(seen, at - _LONGEST_SCHEME)
     return first
-
-
-def another_begins(data: bytes | bytearray, begin: int, end: int) -> bool:
-    """Whether a WARC record begins in [begin, end), be it in the middle of a broken line."""
-    return _WARC_START.search(data, begin, end) is not None
 
 
 def may_begin_warc(data: bytes | bytearray, at: int) -> bool:
     return _WARC.match(data, at) is not None
 
 
-def parse_warc(data: bytes | bytearray, at: int, end: int) -> RecordHead | None:
-    """WARC header at `at`; None when it has no end before `end`."""
+def header_end(data: bytes | bytearray, at: int, end: int) -> re.Match[bytes] | None:
+    """The empty line behind a WARC header in data[at:end], or the record that begins before it.
+
+    The former ends with a line end, the latter with a colon.
+    """
     found = _HEAD_END.search(data, at, end)
-    if not found:
+    return _WARC_START.search(data, at, found.end() if found else end) or found
+
+
+def parse_warc(data: bytes | bytearray, at: int, end: re.Match[bytes]) -> RecordHead | None:
+    """WARC header at `at` with the end that `header_end` gave; None where that is no end."""
+    if not end[0].endswith(b"\n"):
         return None
-    block = bytes(data[at : found.start() + 1])
+    block = bytes(data[at : end.start() + 1])
     fields = parse_fields(block, _FIELDS)
     length = fields.get("content-length", "").partition(",")[0].strip()
     truncated = fields.get("warc-truncated", "")
     if not truncated and fields.get("warc-segment-number", "1") == "1":
         truncated = "segment" if "warc-segment-number" in fields else ""
     return RecordHead(
-        found.end() - at,
+        end.end() - at,
         "warc",
         fields.get("warc-type", "unknown").lower(),
         clean_url(fields.get("warc-target-uri", "")),
@@ -107,22 +115,33 @@ def parse_warc(data: bytes | bytearray, at: int, end: int) -> RecordHead | None:
 
 
 def parse_arc(data: bytes | bytearray, at: int, end: int) -> RecordHead | None:
-    """ARC header line at `at`; None when there is none before `end`."""
-    found = _ARC.match(data, at, end)
-    if not found:
+    """ARC header line at `at`; None when there is none before `end`.
+
+    URL IP date MIME length; version 2 has status, checksum, location, offset and file name between.
+    The URL may hold spaces: it ends before the first address and date.
+    """
+    scheme = _ARC_URL.match(data, at, end)
+    if not scheme:
         return None
-    url = found["url"].decode("utf-8", "replace")
-    length = found["length"]
-    mime = found["rest"].decode("latin-1").strip().split(" ")[0]
+    line_end = data.find(b"\n", scheme.end(), end)
+    if line_end < 0:
+        return None
+    line = bytes(data[at:line_end]).removesuffix(b"\r").rstrip(b" \t")
+    place = _ARC_PLACE.search(line, scheme.end() - at)
+    if not place or line[-1:].isspace():
+        return None
+    url = line[: place.start()].decode("utf-8", "replace")
+    length = line[place.end() :].split()[-1]
+    rest = line[place.end() : len(line) - len(length)]
     return RecordHead(
-        found.end() - at,
+        line_end + 1 - at,
         "arc",
         "warcinfo" if url.startswith("filedesc:") else "response",
         clean_url(url),
-        found["date"].decode(),
+        place[1].decode(),
         "",
         int(length) if length.isdigit() and len(length) < 19 else None,
-        mime,
+        rest.decode("latin-1").strip().split(" ")[0],
         "",
         "",
     )

@@ -18,20 +18,24 @@ import zstandard
 from curation.readers.members import ZSTD_MAGIC, ZstdFrameError, zstd_blocks
 from curation.readers.raw import RawFile
 
-_HEAD_END = re.compile(rb"\r*\n\r*\n")
+_HEAD_END = re.compile(rb"\n\r*+\n")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 _STATUS = re.compile(rb"[A-Za-z]+(?:/\S*)?[ \t]+(\d{3})(?!\d)")
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 _CHUNK_END = re.compile(rb"\r?\n")
+# Atomic throughout: what has been passed over is never looked at again.
 _HTML_START = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*|<\?xml.*?\?>\s*)*"
+    rb"(?:\xef\xbb\xbf)?\s*+(?>(?><!--.*?-->|<\?xml.*?\?>)\s*+)*+"
     rb"<(?:!doctype html|html|head|body|script|style|title|meta|link|iframe|table|div|font|h[1-6]|"
     rb"br|p|a|b|center)[\s>/]",
     re.IGNORECASE | re.DOTALL,
 )
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_STEP = 1 << 18
+_STEP = 1 << 18  # bytes of output at once
 _FINE_STEP = 1 << 8
+_INPUT = 1 << 14  # bytes that a decoder is fed at once: it copies what it leaves of them
+_LONGEST_HEAD = 1 << 18  # bytes, the most that browsers take
+_MOST_CODINGS = 16  # of one body; curl undoes 5
 _SNIFFED = 1024  # bytes that tell what a body is, as in the MIME Sniffing standard (1445 there)
 
 
@@ -66,23 +70,26 @@ def parse_fields(head: bytes, pattern: re.Pattern[bytes]) -> dict[str, str]:
     """Fields of a header block, names in lower case; repeated ones are joined by commas."""
     if b"\n " in head or b"\n\t" in head:
         head = _FOLD.sub(b" ", head)
-    fields: dict[str, str] = {}
+    fields: dict[str, list[str]] = {}
     for field, raw in pattern.findall(head):
-        name = field.decode().lower()
         try:
             value = raw.decode().rstrip()
         except UnicodeDecodeError:
             value = raw.decode("latin-1").rstrip()
-        fields[name] = f"{fields[name]}, {value}" if name in fields else value
-    return fields
+        fields.setdefault(field.decode().lower(), []).append(value)
+    return {name: ", ".join(values) for name, values in fields.items()}
 
 
 def parse_head(buffer: bytes | bytearray, begin: int, end: int) -> Head | None:
-    """Head of the response in buffer[begin:end], or None where there is no HTTP response."""
+    """Head of the response in buffer[begin:end], or None where there is no HTTP response.
+
+    A head that goes on beyond 256 KiB has no end.
+    """
     if bytes(buffer[begin : begin + 5]).upper() not in (b"HTTP/", b"ICY 2"):
         return None
-    found = _HEAD_END.search(buffer, begin, end)
-    head = bytes(buffer[begin : found.start() if found else end])
+    last = min(end, begin + _LONGEST_HEAD)
+    found = _HEAD_END.search(buffer, begin, last)
+    head = bytes(buffer[begin : found.start() if found else last])
     line, _, rest = head.partition(b"\n")
     status = _STATUS.match(line)
     return Head(
@@ -135,6 +142,8 @@ def decode_body(
             complete = len(body) >= int(length)
             if obey_length and complete:
                 body = body[: int(length)]
+    if len(content) + len(transfer) > _MOST_CODINGS:
+        return Body(b"", "http.unknown_coding", False)
     for coding in reversed(content + transfer):
         name = coding.removeprefix("x-")
         if name == "chunked":
@@ -183,19 +192,23 @@ def _unchunk(body: bytes) -> Body:
 
 def _inflate(body: bytes, step: int, window: int) -> Iterator[bytes]:
     """Output of all zlib streams of one kind that follow each other in `body`."""
-    while body:
+    at = 0
+    while at < len(body):
         decoder = zlib.decompressobj(window)
-        while not decoder.eof:
-            out = decoder.decompress(body, step)
-            body = decoder.unconsumed_tail
-            if out:
-                yield out
-            elif not body:
-                break
+        while not decoder.eof and at < len(body):
+            piece = body[at : at + _INPUT]
+            at += len(piece)
+            while True:
+                out = decoder.decompress(piece, step)
+                piece = decoder.unconsumed_tail
+                if out:
+                    yield out
+                if decoder.eof or not (piece or len(out) == step):
+                    break
         if not decoder.eof:
             raise zlib.error("the body ends inside the stream")
-        body = decoder.unused_data if window > 15 else b""
-        if not body.startswith(b"\x1f\x8b"):
+        at -= len(decoder.unused_data)
+        if window < 16 or not body.startswith(b"\x1f\x8b", at):
             return
 
 
@@ -216,15 +229,17 @@ def _deflate(body: bytes, step: int) -> Iterator[bytes]:
 
 def _brotli(body: bytes, step: int) -> Iterator[bytes]:
     decoder = brotli.Decompressor()
-    out = decoder.process(body, output_buffer_limit=step)
-    while out or not decoder.can_accept_more_data():
-        if out:
-            yield out
-        if decoder.is_finished():
-            return
-        out = decoder.process(b"", output_buffer_limit=step)
-    if not decoder.is_finished():
-        raise brotli.error("the body ends inside the stream")
+    for at in range(0, len(body), _INPUT):
+        out = decoder.process(body[at : at + _INPUT], output_buffer_limit=step)
+        while True:
+            if out:
+                yield out
+            if decoder.is_finished():
+                return
+            if not out and decoder.can_accept_more_data():
+                break
+            out = decoder.process(b"", output_buffer_limit=step)
+    raise brotli.error("the body ends inside the stream")
 
 
 def _zstd(body: bytes, step: int) -> Iterator[bytes]:

@@ -3,6 +3,9 @@
 A gzip member, a zstd frame and an LZ4 frame are the same thing here. After damage, decoding goes on
 at the next place where a member can begin; what a broken member gave before its damage is kept.
 
+Members may be made to overlap, so that each place in one begins another: what is decoded more than
+once is limited to a few times the file (`_Effort`).
+
 Formats: RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format 1.6, and for zstd dictionaries the
 IIPC proposal "WARC Compression with Zstandard" 1.0.
 """
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import bz2
 import functools
+import io
 import lzma
 import re
 import zlib
@@ -25,8 +29,16 @@ from curation.readers.raw import RawFile
 CHUNK = 1 << 16  # bytes read at once from a compressed file
 OUTPUT = 1 << 18  # bytes that one step of decoding gives at most
 PLAIN_CHUNK = 1 << 20  # bytes read at once from a file that is not compressed
+_FIRST_CHUNK = 1 << 10  # bytes that a member is fed first: most possible ones are none
 _TRIAL_INPUT = 1 << 16  # bytes that a possible member may take to prove itself
 _TRIAL_OUTPUT = 512
+_AGAIN = 32  # times the bytes passed, that may go into broken and possible members
+_AGAIN_AT_FIRST = 1 << 20
+_ATTEMPT = 1 << 11  # bytes that are read in the time that any member takes
+_OUTPUT_COST = 4  # bytes of output that take as long as one of input
+_LONGEST_NAME = 1 << 12  # bytes, of a file name or a comment in a gzip header
+_MOST_DICTIONARY = 1 << 24  # bytes; `zstd --train` makes 110 KiB, crawls keep 1 MiB at most
+_ZSTD_BLOCK = 1 << 17  # bytes, the most that RFC 8878 allows
 _NEVER = 1 << 62  # an offset that no file reaches
 _PADDING = b"\0\r\n"
 
@@ -48,7 +60,9 @@ class Break(NamedTuple):
 Piece = Start | Break | bytes
 
 #: How records begin; a place like this in the middle of damage is believed.
-RECORD = re.compile(rb"[\r\n]*(?:WARC/\d|WARC-Type:|\{|[a-z]+://\S+ [0-9.]+ \d{8})")
+RECORD = re.compile(
+    rb"[\r\n]{0,64}+(?:(?i:WARC/\d|WARC-Type:)|\{|[a-z]{1,16}+://\S++ [0-9.]++ \d{8})"
+)
 
 
 class Decoder(Protocol):
@@ -98,9 +112,34 @@ class Codec(NamedTuple):
     header_fits: Callable[[bytes], bool] = lambda head: True  # false for what only looks like one
 
 
-GZIP = Codec("gzip", b"\x1f\x8b\x08", _Gzip, (zlib.error,), lambda h: len(h) < 4 or h[3] < 32)
+def _gzip_header_fits(head: bytes) -> bool:
+    """Whether flags are known and names have an end, as far as they are there."""
+    if len(head) < 10:
+        return len(head) < 4 or head[3] < 32
+    flags, at = head[3], 10
+    if flags & 4:
+        at += 2 + int.from_bytes(head[at : at + 2], "little")
+    for flag in (8, 16):
+        if flags & flag and at < len(head):
+            end = head.find(0, at, at + _LONGEST_NAME)
+            if end < 0 and at + _LONGEST_NAME <= len(head):
+                return False
+            at = len(head) if end < 0 else end + 1
+    return flags < 32
+
+
+def _bzip2_header_fits(head: bytes) -> bool:
+    """Whether a block follows, or the end of an empty member."""
+    follows = head[4:10]
+    first, end = b"\x31\x41\x59\x26\x53\x59", b"\x17\x72\x45\x38\x50\x90"
+    return head[3:4] in b"123456789" and (first.startswith(follows) or end.startswith(follows))
+
+
+GZIP = Codec("gzip", b"\x1f\x8b\x08", _Gzip, (zlib.error,), _gzip_header_fits)
 LZ4 = Codec("lz4", b"\x04\x22\x4d\x18", lz4.frame.LZ4FrameDecompressor, (RuntimeError, EOFError))
-BZIP2 = Codec("bzip2", b"BZh", bz2.BZ2Decompressor, (OSError, EOFError, ValueError))
+BZIP2 = Codec(
+    "bzip2", b"BZh", bz2.BZ2Decompressor, (OSError, EOFError, ValueError), _bzip2_header_fits
+)
 XZ = Codec("xz", b"\xfd7zXZ\x00", lzma.LZMADecompressor, (lzma.LZMAError, EOFError))
 STREAM_CODECS = (GZIP, LZ4, BZIP2, XZ)
 
@@ -121,61 +160,90 @@ def plain_pieces(raw: RawFile, offset: int = 0) -> Iterator[Piece]:
         offset += len(data)
 
 
+class _Effort:
+    """Work that goes into members that break, or may be none: bounded by what has been passed."""
+
+    def __init__(self, begin: int) -> None:
+        self._begin = begin
+        self._spent = 0
+
+    def spend(self, read: int, given: int) -> None:
+        """Note bytes that were read and given."""
+        self._spent += _ATTEMPT + read + given // _OUTPUT_COST
+
+    def allows(self, at: int) -> bool:
+        """Whether as much may be done again for a member at `at`."""
+        return self._spent <= _AGAIN * (at - self._begin) + _AGAIN_AT_FIRST
+
+
 def stream_pieces(raw: RawFile, codec: Codec, offset: int = 0) -> Iterator[Piece]:
     """Members of a gzip, LZ4, bzip2 or xz file from `offset` on."""
-    trial = functools.partial(_tries, raw, codec)
-    data = b""  # read but not decoded; it ends at `at` in the file
-    at = offset
-    while True:
-        start = at - len(data)
-        while len(data) < len(codec.magic) + 1:
-            more = raw.fetch(at, CHUNK)
-            if not more:
-                break
-            data += more
-            at += len(more)
-        if not data:
-            return
-        if not (data.startswith(codec.magic) and codec.header_fits(data)):
-            found = yield from _gap(raw, start, codec.name, codec.magic, trial)
-            if found is None:
-                return
-            data, at = b"", found
+    buffered = _Buffered(raw)
+    effort = _Effort(offset)
+    trial = functools.partial(_tries, buffered, codec, effort)
+    at: int | None = offset
+    while at is not None and (head := buffered.fetch(at, _LONGEST_NAME)):
+        if not (head.startswith(codec.magic) and codec.header_fits(head)):
+            at = yield from _gap(buffered, at, codec.name, codec.magic, trial)
             continue
-        yield Start(start)
-        decoder = codec.decoder()
-        given = 0
-        chunk_start = start
-        problem = ""
-        while not decoder.eof:
-            try:
-                out = decoder.decompress(data, OUTPUT)
-            except codec.errors as error:
-                problem = str(error) or type(error).__name__
-                break
-            data = b""
-            if out:
+        yield Start(at)
+        start = at
+        decoding = _Decoding(buffered, codec, start)
+        yield from decoding.outputs()
+        if decoding.ended:
+            at = decoding.end
+            continue
+        given = decoding.given
+        if decoding.problem:
+            for out in _salvage(buffered, codec, start, given):
                 given += len(out)
                 yield out
-            if decoder.eof or not decoder.needs_input:
-                continue
-            chunk_start = at
-            data = raw.fetch(at, CHUNK)
-            at += len(data)
-            if not data and not out:
-                break
-        if decoder.eof:
-            data = decoder.unused_data or b""
-            continue
-        if problem:
-            yield from _salvage(raw, codec, start, given)
-            yield Break(start, f"{codec.name}.corrupt", problem)
+            yield Break(start, f"{codec.name}.corrupt", decoding.problem)
         else:
             yield Break(start, f"{codec.name}.truncated", "the file ends inside a member")
-        found = _next_member(raw, codec.magic, start + 1, chunk_start, trial)
-        if found is None:
-            return
-        data, at = b"", found
+        effort.spend(decoding.end - start, given)
+        behind = start + 1
+        if not effort.allows(start):  # then what it covered is left to it
+            behind = max(behind, _end_of_sound(buffered, codec, start, decoding.fed))
+        at = _next_member(buffered, codec.magic, behind, decoding.fed, trial)
+
+
+class _Decoding:
+    """One member being decoded, fed with little at first and with more as it goes on."""
+
+    def __init__(self, raw: RawFile, codec: Codec, start: int) -> None:
+        self.raw = raw
+        self.codec = codec
+        self.start = start
+        self.fed = start  # where the bytes of the last call begin in the file
+        self.end = start  # behind the bytes that were fed; behind the member if it `ended`
+        self.given = 0  # bytes of output
+        self.problem = ""
+        self.ended = False
+
+    def outputs(self) -> Iterator[bytes]:
+        decoder = self.codec.decoder()
+        data = b""
+        size = _FIRST_CHUNK
+        while not decoder.eof:
+            if decoder.needs_input:
+                self.fed = self.end
+                data = self.raw.fetch(self.end, size)
+                self.end += len(data)
+                size = min(2 * size, CHUNK)
+            try:
+                out = decoder.decompress(data, OUTPUT)
+            except self.codec.errors as error:
+                self.problem = str(error) or type(error).__name__
+                return
+            if out:
+                self.given += len(out)
+                yield out
+            elif not data and not decoder.eof:
+                return
+            data = b""
+        self.ended = True
+        self.end -= len(decoder.unused_data or b"")
 
 
 def _salvage(raw: RawFile, codec: Codec, start: int, given: int) -> Iterator[bytes]:
@@ -187,36 +255,66 @@ def _salvage(raw: RawFile, codec: Codec, start: int, given: int) -> Iterator[byt
     for step in (OUTPUT >> 4, OUTPUT >> 10, 16, 1):
         decoder = codec.decoder()
         at = start
+        size = _FIRST_CHUNK
         done = 0
         data = b""
         try:
             while not decoder.eof:
+                if decoder.needs_input:
+                    data = raw.fetch(at, size)
+                    at += len(data)
+                    size = min(2 * size, CHUNK)
                 room = min(OUTPUT, given - done) if done < given else step
                 out = decoder.decompress(data, room)
-                data = b""
                 done += len(out)
                 if done > given:
                     yield out
                     given = done
-                if decoder.needs_input:
-                    data = raw.fetch(at, CHUNK)
-                    at += len(data)
-                    if not data and not out:
-                        break
+                if not data and not out:
+                    break
+                data = b""
         except codec.errors:
             continue
 
 
-def _tries(raw: RawFile, codec: Codec, offset: int) -> bytes | None:
+def _end_of_sound(raw: RawFile, codec: Codec, start: int, sound: int) -> int:
+    """Where the damage of a member shows, to 16 bytes; before `sound` there is none."""
+    decoder = codec.decoder()
+    at = start
+    data = b""
+    try:
+        while not decoder.eof:
+            if decoder.needs_input:
+                data = raw.fetch(at, min(CHUNK, sound - at) if at < sound else 16)
+                at += len(data)
+            if not decoder.decompress(data, OUTPUT) and not data:
+                break
+            data = b""
+    except codec.errors:
+        pass
+    return at
+
+
+def _tries(raw: RawFile, codec: Codec, effort: _Effort, offset: int) -> bytes | None:
     """First content of the member that may begin at `offset`; None if it can't be one."""
-    data = raw.fetch(offset, _TRIAL_INPUT)
-    if not codec.header_fits(data):
+    if not codec.header_fits(raw.fetch(offset, _LONGEST_NAME + _FIRST_CHUNK)):
         return None
     decoder = codec.decoder()
+    most = _TRIAL_INPUT if effort.allows(offset) else _FIRST_CHUNK
+    used, size = 0, _FIRST_CHUNK
+    out = b""
     try:
-        out = decoder.decompress(data, _TRIAL_OUTPUT)
+        while not out and not decoder.eof and used < most:
+            data = raw.fetch(offset + used, size)
+            out = decoder.decompress(data, _TRIAL_OUTPUT)
+            used += len(data)
+            if not data:
+                break
+            size = min(4 * size, most - used)
     except codec.errors:
         return None
+    finally:
+        effort.spend(used, 0)
     return out if out or decoder.eof else None
 
 
@@ -229,16 +327,18 @@ def _next_member(
     `certain`, where decoding was still going well, only a member that begins with a record counts.
     """
     at = begin
-    while data := raw.fetch(at, CHUNK * 4):
+    size = CHUNK >> 4
+    while data := raw.fetch(at, size):
         hit = data.find(magic)
         while hit >= 0:
             content = trial(at + hit)
             if content is not None and (at + hit >= certain or RECORD.match(content)):
                 return at + hit
             hit = data.find(magic, hit + 1)
-        if len(data) < CHUNK * 4:
+        if len(data) < size:
             break
         at += len(data) - len(magic) + 1
+        size = min(2 * size, 4 * CHUNK)
     return None
 
 
@@ -293,6 +393,8 @@ def zstd_blocks(raw: RawFile, start: int) -> Iterator[tuple[bytes, int]]:
         if (bits >> 1) & 3 == 3:
             raise ZstdFrameError("a block of a reserved type")
         length = 1 if (bits >> 1) & 3 == 1 else bits >> 3
+        if length > _ZSTD_BLOCK:
+            raise ZstdFrameError("a block of more than 128 KiB")
         checksum = 4 if last and descriptor & 4 else 0
         block = raw.fetch(at + 3, length + checksum)
         if len(block) < length + checksum:
@@ -301,17 +403,26 @@ def zstd_blocks(raw: RawFile, start: int) -> Iterator[tuple[bytes, int]]:
         yield header + block, at
 
 
-def zstd_dictionary(raw: RawFile, max_bytes: int) -> zstandard.ZstdCompressionDict | None:
-    """The dictionary in the first frame of a `.warc.zst` file, if it has one."""
+def zstd_dictionary(raw: RawFile) -> zstandard.ZstdCompressionDict | None:
+    """The dictionary in the first frame of a `.warc.zst` file, if it has one of at most 16 MiB.
+
+    Without it, or where it is broken, each frame fails and is set aside.
+    """
     head = raw.fetch(0, 8)
     if not head.startswith(_DICTIONARY) or len(head) < 8:
         return None
-    data = raw.fetch(8, min(int.from_bytes(head[4:], "little"), max_bytes))
+    data = raw.fetch(8, min(int.from_bytes(head[4:], "little"), _MOST_DICTIONARY))
     if data.startswith(ZSTD_MAGIC):
+        decoder = zstandard.ZstdDecompressor().decompressobj()
+        dictionary = bytearray()
         try:
-            data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
-        except zstandard.ZstdError:
-            return None  # each frame then fails and is set aside
+            for block, _ in zstd_blocks(RawFile(io.BytesIO(data), raw.name), 0):
+                dictionary += decoder.decompress(block)
+                if len(dictionary) > _MOST_DICTIONARY:
+                    return None
+        except (ZstdFrameError, zstandard.ZstdError):
+            return None
+        data = bytes(dictionary)
     return zstandard.ZstdCompressionDict(data) if data else None
 
 
@@ -320,18 +431,22 @@ def zstd_pieces(
 ) -> Iterator[Piece]:
     """Frames of a zstd file from `offset` on; skippable frames are passed over."""
     buffered = _Buffered(raw)
+    effort = _Effort(offset)
     context = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=max_window_bytes)
 
     def trial(at: int) -> bytes | None:
         decoder = context.decompressobj()
-        out = b""
+        most = at + (_TRIAL_INPUT if effort.allows(at) else _FIRST_CHUNK)
+        end, out = at, b""
         try:
-            for block, _ in zstd_blocks(buffered, at):
+            for block, end in zstd_blocks(buffered, at):
                 out += decoder.decompress(block)
-                if len(out) >= _TRIAL_OUTPUT:
+                if len(out) >= _TRIAL_OUTPUT or end > most:
                     break
         except (ZstdFrameError, zstandard.ZstdError):
             return None
+        finally:
+            effort.spend(end - at, len(out))
         return out
 
     at = offset
@@ -348,10 +463,12 @@ def zstd_pieces(
         else:
             yield Start(start)
             decoder = context.decompressobj()
+            given = 0
             try:
                 for block, end in zstd_blocks(buffered, start):
                     out = decoder.decompress(block)
                     at = end
+                    given += len(out)
                     if out:
                         yield out
                 continue
@@ -359,7 +476,9 @@ def zstd_pieces(
                 yield Break(start, "zstd.truncated", str(error))
             except zstandard.ZstdError as error:
                 yield Break(start, "zstd.corrupt", str(error))
-            found = _next_member(buffered, ZSTD_MAGIC, start + 1, at, trial)
+            effort.spend(at - start, given)
+            behind = start + 1 if effort.allows(start) else max(start + 1, at)
+            found = _next_member(buffered, ZSTD_MAGIC, behind, at, trial)
         if found is None:
             return
         at = found
@@ -380,18 +499,24 @@ def _skippable(raw: RawFile, start: int) -> tuple[int, str, int]:
 
 
 class _Buffered(RawFile):
-    """Small reads served from one larger one."""
+    """Small reads served from larger ones, forwards without seeking."""
 
     def __init__(self, raw: RawFile) -> None:
         super().__init__(raw.handle, raw.name)
         self._raw = raw
         self._data = b""
         self._start = 0
+        self._ended = False  # whether the file ends where the data does
 
     def fetch(self, offset: int, size: int) -> bytes:
         begin = offset - self._start
-        if begin < 0 or begin + size > len(self._data):
-            self._data = self._raw.fetch(offset, max(size, CHUNK))
-            self._start = offset
-            begin = 0
+        if not 0 <= begin <= len(self._data):
+            self._data, self._start, self._ended, begin = b"", offset, False, 0
+        lacking = begin + size - len(self._data)
+        if lacking > 0 and not self._ended:
+            more = max(lacking, CHUNK)
+            follows = self._raw.fetch(self._start + len(self._data), more)
+            self._data = self._data[begin:] + follows
+            self._start, begin = offset, 0
+            self._ended = len(follows) < more
         return self._data[begin : begin + size]

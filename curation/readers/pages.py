@@ -52,15 +52,16 @@ def _kind(
 ) -> _Kind:
     response = None
     declared = head.mime
+    in_http = declared.lower().startswith("application/http")
     body = begin
     if head.type not in settings.record_types:
         return _Kind("", "", None, None, begin)
-    if head.type == "response" or head.mime.startswith("application/http"):
+    if head.type == "response" or in_http:
         response = http.parse_head(buffer, begin, end)
         if response:
             declared = response.fields.get("content-type", "")
             body = response.body
-        elif head.mime.startswith("application/http"):
+        elif in_http:
             declared = ""
     mime, charset = http.media_type(declared)
     if "/" not in mime or mime == "application/octet-stream":

@@ -49,7 +49,7 @@ def read_at(path: str, offset: int, settings: ReaderSettings) -> Page:
     with RawFile.open(path) as raw:
         try:
             event = _event_at(raw, offset, settings, PurePosixPath(path).name)
-        except (*wacz.ERRORS, ValueError) as error:
+        except (InputError, ValueError, OSError) as error:
             raise InputError(f"{path}: no page at {offset}: {error}") from error
     if isinstance(event, Page):
         return event
@@ -64,47 +64,53 @@ def _read(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
     elif head.startswith(b"PK\x03\x04"):
         yield from _read_wacz(raw, settings)
     else:
-        compression = _compression(head, name)
-        stream = _stream(raw, compression, settings)
-        yield from _read_stream(stream, settings, name, head)
+        yield from _read_stream(raw, settings, name, head)
 
 
-def _read_stream(
-    stream: Stream, settings: ReaderSettings, name: str, head: bytes
-) -> Iterator[Event]:
+def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes) -> Iterator[Event]:
+    stream = _stream(raw, _compression(head, name), settings)
     reader = _reader(stream, settings, name)
     if reader is None:
-        empty = not head
-        yield Damage(
-            0,
-            "file.empty" if empty else "file.unknown_format",
-            "the file is empty" if empty else "no archive, table, HTML or text",
-            None,
-            head[: settings.keep_raw_bytes],
-        )
+        reason, detail = "file.unknown_format", "no archive, table, HTML or text"
+        if not head:
+            reason, detail = "file.empty", "the file is empty"
+        yield Damage(0, reason, detail, None, head[: settings.keep_raw_bytes])
         return
-    yield from reader(stream, settings)
+    blank = True
+    for event in reader(stream, settings):
+        blank = False
+        yield event
+    if blank:
+        detail = "the file holds nothing but blank lines"
+        yield Damage(0, "file.empty", detail, None, head[: settings.keep_raw_bytes])
 
 
 def _read_wacz(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
     try:
-        found = wacz.archives(raw)
-    except wacz.ERRORS as error:
+        package = wacz.Package(raw)
+    except InputError as error:
         yield Damage(0, "wacz.corrupt", str(error), None, raw.fetch(0, settings.keep_raw_bytes))
         return
-    if not found:
+    archives = package.archives
+    if not archives:
         yield Damage(0, "wacz.no_archive", "a ZIP file without archives", None, b"")
-    for number, info in enumerate(found):
+    for number, info in enumerate(archives[: wacz.MOST_ARCHIVES]):
         at = wacz.pack(number, 0)
         try:
-            with wacz.open_archive(raw, info) as inner:
-                for event in _read(inner, settings, PurePosixPath(info.filename).name):
+            with package.open(number) as inner:
+                head = inner.fetch(0, _HEAD)
+                name = PurePosixPath(info.filename).name
+                for event in _read_stream(inner, settings, name, head):
                     if isinstance(event, Page | Damage):
                         at = wacz.pack(number, event.offset)
                         event = dataclasses.replace(event, offset=at)
                     yield event
-        except (*wacz.ERRORS, InputError) as error:
+        except InputError as error:
             yield Damage(at, "wacz.corrupt", f"{info.filename}: {error}", None, b"")
+    left = len(archives) - wacz.MOST_ARCHIVES
+    if left > 0:
+        detail = f"{left} archives behind the first {wacz.MOST_ARCHIVES}"
+        yield Damage(0, "wacz.too_many_archives", detail, None, b"")
 
 
 def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) -> Event | None:
@@ -113,10 +119,17 @@ def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) ->
         return tables.parquet_row(raw, offset, settings)
     if head.startswith(b"PK\x03\x04"):
         number, inner_offset = wacz.unpack(offset)
-        info = wacz.archives(raw)[number]
-        with wacz.open_archive(raw, info) as inner:
-            event = _event_at(inner, inner_offset, settings, PurePosixPath(info.filename).name)
+        package = wacz.Package(raw)
+        with package.open(number) as inner:
+            inner_name = PurePosixPath(package.archives[number].filename).name
+            event = _streamed_at(inner, inner_offset, settings, inner_name, inner.fetch(0, _HEAD))
         return dataclasses.replace(event, offset=offset) if isinstance(event, Page) else event
+    return _streamed_at(raw, offset, settings, name, head)
+
+
+def _streamed_at(
+    raw: RawFile, offset: int, settings: ReaderSettings, name: str, head: bytes
+) -> Event | None:
     compression = _compression(head, name)
     reader = _reader(_stream(raw, compression, settings), settings, name)
     if reader is None:
@@ -155,7 +168,7 @@ def _stream(raw: RawFile, compression: str, settings: ReaderSettings, offset: in
     if not compression:
         pieces = functools.partial(members.plain_pieces, raw)
     elif compression == "zstd":
-        dictionary = members.zstd_dictionary(raw, settings.max_record_bytes)
+        dictionary = members.zstd_dictionary(raw)
         pieces = functools.partial(members.zstd_pieces, raw, settings.max_window_bytes, dictionary)
     else:
         codec = next(c for c in members.STREAM_CODECS if c.name == compression)

@@ -3,6 +3,10 @@
 A record is taken at its word as long as something plausible follows it: blank lines, another
 record, a new compressed member, the end. Where its length can't be true, its end is where the next
 record begins. Where no record begins, reading goes on at the next place where one does.
+
+Each step costs about as much as the bytes that it gets on by, whatever they are: what has been
+searched in vain is not searched again, and the record that follows is looked for in windows that
+grow.
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ from typing import NamedTuple
 
 from curation.readers.headers import (
     RecordHead,
-    another_begins,
     find_record,
+    header_end,
     may_begin_warc,
     parse_arc,
     parse_warc,
@@ -28,6 +32,9 @@ from curation.readers.stream import Mark, Stream
 _STEP = 1 << 20  # bytes between looks for the next record
 _OVERLAP = 1 << 15  # bytes looked at twice, in which a record's first lines fit
 _NEAR = 1 << 12  # bytes that a record's header usually fits in
+_PROOF = 1 << 13  # bytes that tell whether a record begins
+_WINDOW = 1 << 10  # bytes looked at first for the next record
+_LINE = 1 << 8  # bytes of a record's first line, and of the name behind it
 _LINE_ENDS = re.compile(rb"[\r\n]*")
 _PADDING = re.compile(rb"[\r\n\0]*")
 
@@ -37,6 +44,23 @@ class _Extent(NamedTuple):
     next: int  # where reading goes on
     problem: Problem | None
     at_break: bool = False  # whether the problem is the next break of the stream
+
+
+class _Barren:
+    """A span of positions in which a search found nothing."""
+
+    def __init__(self) -> None:
+        self._begin = self._end = 0
+
+    def behind(self, begin: int) -> int:
+        """Where a search from `begin` on has to start."""
+        return self._end if self._begin <= begin < self._end else begin
+
+    def add(self, begin: int, end: int) -> None:
+        """Nothing begins in [begin, end)."""
+        if begin > self._end:
+            self._begin = begin
+        self._end = max(self._end, end)
 
 
 def scan(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
@@ -51,6 +75,9 @@ class _Scanner:
     def __init__(self, stream: Stream, settings: ReaderSettings) -> None:
         self.stream = stream
         self.settings = settings
+        self._no_record = _Barren()
+        self._no_header_end = _Barren()
+        self._doubtful = 0  # a record above the limit that begins before it is not followed
 
     def run(self) -> Iterator[Event]:
         stream = self.stream
@@ -117,19 +144,20 @@ class _Scanner:
         want = position + _NEAR
         while True:
             reached = stream.fill(min(want, longest))
+            end = min(reached, want, longest)
             at = position - stream.base
-            end = min(reached, longest) - stream.base
-            head: RecordHead | None
             if may_begin_warc(stream.buffer, at):
-                head = parse_warc(stream.buffer, at, end)
-                if head and another_begins(stream.buffer, at + 1, at + head.size):
-                    return None  # the next record begins before this header ends
+                begin = self._no_header_end.behind(position + 1)
+                found = header_end(stream.buffer, begin - stream.base, end - stream.base)
+                if found:
+                    return parse_warc(stream.buffer, at, found)
+                self._no_header_end.add(begin, end - _LINE)
             else:
-                head = parse_arc(stream.buffer, at, end)
-                if not head and stream.buffer.find(b"\n", at, end) >= 0:
-                    return None
-            if head or reached < want or want >= longest:
-                return head
+                head = parse_arc(stream.buffer, at, end - stream.base)
+                if head or stream.buffer.find(b"\n", at, end - stream.base) >= 0:
+                    return head
+            if reached < want or want >= longest:
+                return None
             want += want - position
 
     def _extent(self, head: RecordHead, body: int) -> _Extent:
@@ -156,7 +184,8 @@ class _Scanner:
 
     def _behind_blank(self, position: int) -> int:
         stream = self.stream
-        found = _LINE_ENDS.match(stream.buffer, position - stream.base)
+        at = position - stream.base
+        found = _LINE_ENDS.match(stream.buffer, at, at + _NEAR)
         return stream.base + found.end() if found else position
 
     def _plausible(self, head: RecordHead, want: int) -> bool:
@@ -167,12 +196,10 @@ class _Scanner:
             return True
         reached = stream.fill(want + _NEAR)
         behind = self._behind_blank(want)
-        if behind >= reached or any(
-            want <= p <= behind for p in stream.member_starts(want, behind + 1)
-        ):
+        if behind >= min(reached, want + _NEAR) or any(stream.member_starts(want, behind + 1)):
             return True
         at = behind - stream.base
-        if stream.buffer.startswith(b"WARC/", at):
+        if stream.buffer[at : at + 5].upper() == b"WARC/":
             return True
         line_before = at > 0 and stream.buffer[at - 1] in b"\r\n"
         return line_before and parse_arc(stream.buffer, at, reached - stream.base) is not None
@@ -223,20 +250,35 @@ class _Scanner:
 
     def _find_record(self, begin: int, end: int) -> int | None:
         """First position in (begin, end) where a record begins."""
+        begin += 1
+        looked = begin = max(begin, self._no_record.behind(begin))
+        size = _WINDOW
+        while looked < end or size < _PROOF:
+            looked = min(end, begin + size)
+            found = self._record_before(begin, looked, looked + min(size, _PROOF))
+            if found is not None:
+                return found
+            size *= 4
+        self._no_record.add(begin, end - _OVERLAP)
+        return None
+
+    def _record_before(self, begin: int, end: int, known: int) -> int | None:
+        """First position in [begin, end) where a record begins, by lines up to `known`."""
         stream = self.stream
-        reached = stream.fill(end + _NEAR)  # the lines that prove a record may lie behind `end`
-        places = [
-            start
-            for start in stream.member_starts(begin + 1, end)
-            if RECORD.match(stream.buffer, start - stream.base)
-        ][:1]
+        known = min(stream.fill(known), known)
         base = stream.base
-        found = find_record(
-            stream.buffer, max(0, begin + 1 - base), max(0, end - base), max(0, reached - base)
+        starts = (
+            start
+            for start in stream.member_starts(begin, end)
+            if RECORD.match(stream.buffer, start - base, start - base + _PROOF)
         )
-        if found is not None:
-            places.append(base + found)
-        return min(places, default=None)
+        member = next(starts, None)
+        found = find_record(
+            stream.buffer, max(0, begin - base), max(0, end - base), max(0, known - base)
+        )
+        if found is None:
+            return member
+        return base + found if member is None else min(member, base + found)
 
     def _garbage(self, position: int, after: int) -> tuple[Event, int]:
         """Bytes that begin no record, up to the next that do, a break or the end."""
@@ -265,7 +307,13 @@ class _Scanner:
         return Damage(offset, reason, detail, None, raw), end
 
     def _giant(self, head: RecordHead, position: int, offset: int) -> tuple[Event, int]:
-        """A record above the limit: passed over, unless its length swallows others."""
+        """A record above the limit: passed over, unless its length swallows others.
+
+        Others may lie in it as well: what follows its end tells. But that asks to read to its end,
+        and to go back if the length is wrong. After such a record, others are read to the next
+        record only, until twice as much has been passed: however many there are, the file is
+        read a few times at most.
+        """
         stream = self.stream
         settings = self.settings
         body = position + head.size
@@ -285,8 +333,11 @@ class _Scanner:
                 inside = None if found is None else stream.mark(found)
             if reached >= want or reached < looked + _STEP:
                 break
+            if inside and position < self._doubtful:
+                break
             looked = reached - _OVERLAP
-            stream.drop(looked)
+            if looked > body + settings.max_record_bytes:
+                stream.drop(looked)
         if reached >= want:
             stream.fill(want + 5)
             if self._plausible(head, want):
@@ -299,14 +350,16 @@ class _Scanner:
             following = min(reached, want)
             return Damage(offset, "record.too_large", detail, head.url or None, raw), following
         following = inside.position
+        small = following - body <= settings.max_record_bytes
+        if (position if small else following) < stream.base:
+            self._doubtful = 2 * reached
+            stream.restart(own if small else inside)
+            stream.fill(following)
         detail = "the next record begins before this one's end"
         problem = Problem(f"{head.archive}.bad_length", detail, True)
-        if following - body <= settings.max_record_bytes:
-            stream.restart(own)
-            stream.fill(following)
+        if small:
             end = self._without_blank(body, following) - stream.base
             begin = body - stream.base
             event = to_event(head, stream.buffer, begin, end, offset, problem, settings)
             return event, following
-        stream.restart(inside)
         return Damage(offset, problem.reason, detail, head.url or None, raw), following

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -36,7 +37,8 @@ class Stream:
         self.end = self.base  # position behind the buffer
         self.ended = False
         self.breaks: deque[tuple[int, Break]] = deque()
-        self._starts: deque[tuple[int, int]] = deque()  # position, file offset
+        self._starts: list[tuple[int, int]] = []  # position, file offset
+        self._passed = 0  # number of the first of them that still matters
         self._claimed = -1  # file offset of the last member that gave an event its name
 
     def fill(self, upto: int) -> int:
@@ -56,6 +58,8 @@ class Stream:
             self.buffer += piece
             self.end += len(piece)
         elif isinstance(piece, Start):
+            if self._starts and self._starts[-1][0] == self.end:
+                self._starts.pop()  # an empty member holds nothing
             self._starts.append((self.end, piece.offset))
         else:
             self.breaks.append((self.end, piece))
@@ -76,20 +80,33 @@ class Stream:
         self.drop(reached)
         return reached
 
-    def member_starts(self, begin: int, end: int) -> list[int]:
-        """Positions in [begin, end) where members start."""
-        return [start for start, _ in self._starts if begin <= start < end]
+    def member_starts(self, begin: int, end: int) -> Iterator[int]:
+        """Positions in [begin, end) where members start, in order."""
+        first = bisect.bisect_left(self._starts, (begin,), self._passed)
+        for k in range(first, len(self._starts)):
+            start = self._starts[k][0]
+            if start >= end:
+                return
+            yield start
 
     def member_of(self, position: int) -> int:
         """File offset of the member that holds a position; 0 where there are no members."""
-        held = [offset for start, offset in self._starts if start <= position]
-        return held[-1] if held else 0
+        return self._starts[self._held(position)][1] if self._starts else 0
+
+    def _held(self, position: int) -> int:
+        """Number of the member that holds a position."""
+        behind = bisect.bisect_left(self._starts, (position + 1,), self._passed)
+        return max(behind - 1, self._passed)
 
     def _member(self, position: int) -> tuple[int, int]:
-        starts = self._starts
-        while len(starts) > 1 and starts[1][0] <= position:
-            starts.popleft()
-        return starts[0] if starts else (0, 0)
+        """The member that holds a position; those before it are forgotten."""
+        if not self._starts:
+            return 0, 0
+        self._passed = self._held(position)
+        if 2 * self._passed > len(self._starts):
+            del self._starts[: self._passed]
+            self._passed = 0
+        return self._starts[self._passed]
 
     def claim(self, position: int, after: int) -> int:
         """Offset under which the event that begins at `position` is found again; call in order.
@@ -122,6 +139,7 @@ class Stream:
         self._pieces = self._pieces_from(mark.member_offset)
         self.buffer.clear()
         self._starts.clear()
+        self._passed = 0
         self.breaks.clear()
         self.ended = False
         self.base = self.end = mark.member_position

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import heapq
 import os
 import re
 from collections.abc import Callable
@@ -57,18 +58,31 @@ def local_tree(
 ) -> dict[str, dict[str, Any]]:
     """What is below a local folder and is none itself, by its path; links are followed.
 
-    Folders for which `enter` says no are left out, and links that lead back to where they lie.
-    Raises OSError for a folder that can't be listed.
+    Each folder is entered once, however many links lead to it: where it lies if that is below
+    `path`, else by the first link in the order of paths. Folders for which `enter` says no are left
+    out. Raises OSError for a folder that can't be listed.
     """
     found: dict[str, dict[str, Any]] = {}
-    waiting: list[tuple[str, tuple[Any, ...]]] = [(path, (local_info(path)["identity"],))]
-    while waiting:
-        folder, above = waiting.pop()
-        for entry in _local_listing(folder):
+    entered = {local_info(path)["identity"]}
+    folders, links = [path], list[tuple[str, Any]]()  # links as a heap
+    while folders or links:
+        if not folders:
+            link, identity = heapq.heappop(links)
+            if identity in entered:
+                continue
+            entered.add(identity)
+            folders.append(link)
+        for entry in _local_listing(folders.pop()):
+            name, identity = entry["name"], entry["identity"]
             if entry["type"] != "directory":
-                found[entry["name"]] = entry
-            elif entry["identity"] not in above and enter(entry["name"]):
-                waiting.append((entry["name"], (*above, entry["identity"])))
+                found[name] = entry
+            elif not enter(name):
+                continue
+            elif os.path.islink(name):
+                heapq.heappush(links, (name, identity))
+            elif identity not in entered:
+                entered.add(identity)
+                folders.append(name)
     return found
 
 

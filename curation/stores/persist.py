@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from curation.credentials import redact
 from curation.errors import CurationError, StoreError
 
 T = TypeVar("T")
@@ -97,13 +98,13 @@ def persistently(url: str, action: Callable[[], T]) -> T:
         except (FileNotFoundError, CurationError):
             raise
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = redact(f"{type(error).__name__}: {error}".splitlines()[0])
             if not is_transient(error):
                 raise StoreError(f"{url}: {reason}") from error
             if tried == TRIES:
                 raise StoreError(f"{url}: gave up after {TRIES} tries: {reason}") from error
             pause = random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (tried - 1)))
-            _LOG.info("%s: try %d failed (%s); again in %.1f s", url, tried, reason, pause)
+            _LOG.info("%s: try %d failed (%s); again in %.1f s", redact(url), tried, reason, pause)
             time.sleep(pause)
     raise AssertionError
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import uuid
 from typing import IO, Any
 
 from fsspec.asyn import AsyncFileSystem
@@ -21,26 +20,26 @@ PART_BYTES = 16 << 20
 _WHOLE_ON_CLOSE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "memory"}
 
 
-def write(system: Any, path: str, url: str, content: IO[bytes], size: int) -> None:
+def write(system: Any, path: str, url: str, content: IO[bytes], size: int, temporary: str) -> None:
     """Write the `size` bytes of a seekable file as one file that is whole or not there at all.
 
-    The memory it takes is that of one part. Raises StoreError.
+    Where a file grows as it is written it has the path `temporary` until it is whole. The memory it
+    takes is that of one part. Raises StoreError.
     """
     try:
-        _write(system, path, url, content, size)
+        _write(system, path, url, content, size, temporary)
     except FileNotFoundError as error:
         raise StoreError(f"{url}: {error}") from error
 
 
-def _write(system: Any, path: str, url: str, content: IO[bytes], size: int) -> None:
+def _write(system: Any, path: str, url: str, content: IO[bytes], size: int, temporary: str) -> None:
     if _WHOLE_ON_CLOSE & protocols(system):
         persistently(url, lambda: _write_once(system, path, content, size))
         return
-    folder = path.rpartition("/")[0]
-    temporary = f"{folder}/.{uuid.uuid4().hex}.part"
 
     def written_and_renamed() -> None:
-        system.makedirs(folder, exist_ok=True)
+        for name in (path, temporary):
+            system.makedirs(name.rpartition("/")[0], exist_ok=True)
         try:
             _write_once(system, temporary, content, size)
             system.mv(temporary, path)

@@ -187,6 +187,12 @@ def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
                 run = -1
             elif run >= 0:
                 run += 1
+            first = i + 1
+            while i + 1 < end and 97 <= data[i + 1] <= 122:  # more of the same decide nothing
+                i += 1
+            letters += i + 1 - first
+            visible += i + 1 - first
+            run = run + i + 1 - first if run >= 0 else run
         elif b == _SPACE or b == _TAB:
             if run > 1:
                 words += 1

@@ -112,10 +112,11 @@ class Tokenizer:
         if not parts:
             return np.zeros(0, np.uint32), offsets
         base = 0
-        for (first, last), (ids, bounds) in zip(ranges, parts, strict=True):
+        for (first, last), (found, bounds) in zip(ranges, parts, strict=True):
             offsets[first + 1 : last + 1] = bounds[1:] + base
-            base += len(ids)
-        return np.concatenate([ids for ids, _ in parts]), offsets
+            base += len(found)
+        ids = [found for found, _ in parts]
+        return ids[0] if len(ids) == 1 else np.concatenate(ids), offsets
 
     def _encode_range(self, buffers: TextBuffers, first: int, last: int) -> tuple[Ids, Offsets]:
         try:

@@ -22,7 +22,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from curation.errors import CurationError
-from pipelines.engine.own import MANIFEST, TIMINGS
+from pipelines.engine.manifest import MANIFEST, TIMINGS
 from pipelines.run import load_run
 
 

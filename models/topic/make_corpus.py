@@ -2,15 +2,18 @@
 
   python models/topic/make_corpus.py --data FOLDER OUT
 
-Writes three files to OUT, JSON lines:
+Writes four files to OUT, JSON lines:
 
 - pages.jsonl.gz: real web pages with `text`, `url`, `quality` (grade 0 to 5), `topic` and `format`:
   FOLDER/quality/dev.jsonl.gz, and the pages of FOLDER/extract/dev.tar.xz whose sets may train a
   shipped model, as our extractor reads them. Pages whose address is also in the first file, and
   pages without a label, are left out. `labels.tsv` has our labels (TAXONOMY.md); the grades of the
   first file are its own.
-- written.jsonl.gz: pages written for this purpose by a language model (`written.jsonl.gz` in this
-  folder, free to use), with `text`, `language`, `topic`, `format` and `source`, but no grades.
+- written.jsonl.gz: pages in English and German written for this purpose by a language model
+  (`written.jsonl.gz` in this folder, free to use), with `text`, `language`, `topic`, `format` and
+  `source`, but no grades.
+- others.jsonl.gz: the same in other languages, for topics only: with so few, a format would be
+  told by its language.
 - lexicon.jsonl.gz: words typical of each topic in several languages (`lexicon.tsv`), as texts with
   `topic` and `source`: the only examples of most topics in some languages.
 
@@ -37,7 +40,12 @@ WEB = (
     "magichtml-article magichtml-forum readability scrapinghub trafilatura-eval wcxb "
     "webmainbench-sample"
 ).split()
-PAGES, WRITTEN, LEXICON = "pages.jsonl.gz", "written.jsonl.gz", "lexicon.jsonl.gz"
+PAGES, WRITTEN, OTHERS, LEXICON = (
+    f"{name}.jsonl.gz" for name in ("pages", "written", "others", "lexicon")
+)
+
+#: Languages of most of the real pages.
+LANGUAGES = {"en", "de"}
 
 Rows = Iterator[dict[str, Any]]
 
@@ -73,10 +81,11 @@ def pages(data: Path) -> Rows:
             yield _row(extract(html, url=url).text, url or page, label.grade, label)
 
 
-def written() -> Rows:
-    """Pages written for this purpose."""
+def written(others: bool = False) -> Rows:
+    """Pages written for this purpose, in the languages of most real pages or in the others."""
     for number, (_, row) in enumerate(rows(HERE / WRITTEN)):
-        yield {**row, "source": f"written:{number}"}
+        if (row["language"] not in LANGUAGES) == others:
+            yield {**row, "source": f"written:{number}"}
 
 
 def lexicon() -> Rows:
@@ -113,13 +122,14 @@ def write(path: Path, found: Iterable[dict[str, Any]]) -> None:
             out.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
 
-def make(data: Path, out: Path) -> tuple[Path, Path, Path]:
-    """Write the files to the folder `out`; return their paths: real pages, written pages, words."""
+def make(data: Path, out: Path) -> tuple[Path, Path, Path, Path]:
+    """Write the files to the folder `out`; return their paths in the order of the module's head."""
     out.mkdir(parents=True, exist_ok=True)
     write(out / PAGES, pages(data))
     write(out / WRITTEN, written())
+    write(out / OTHERS, written(others=True))
     write(out / LEXICON, lexicon())
-    return out / PAGES, out / WRITTEN, out / LEXICON
+    return out / PAGES, out / WRITTEN, out / OTHERS, out / LEXICON
 
 
 def _row(text: str, url: str, grade: float, label: Label) -> dict[str, Any]:

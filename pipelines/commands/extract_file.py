@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
+from curation.credentials import without_userinfo
 from curation.errors import ConfigError, InputError
 from curation.extract import Extraction
 from curation.extract.attempt import Failed, Refused, extract_page
@@ -17,6 +17,7 @@ from curation.readers.charset import utf8_html
 from curation.recipe import load
 from pipelines.engine.guard import Crash, Guard
 from pipelines.extract import guarded
+from pipelines.terminal import hand_over, say_json
 
 
 def extract_file(options: argparse.Namespace) -> int:
@@ -38,9 +39,9 @@ def extract_file(options: argparse.Namespace) -> int:
     if options.explain:
         _write_view(options.explain, options.page, page, settings, found)
     if options.json:
-        print(json.dumps(_facts(page, settings, found), ensure_ascii=False, indent=1))
+        say_json(_facts(page, settings, found))
     else:
-        print(found.text)
+        hand_over(found.text)
     return 0
 
 
@@ -116,7 +117,7 @@ def _write_view(
 
 def _facts(page: Page, settings: ExtractSettings, found: Extraction) -> dict[str, object]:
     return {
-        "url": page.url or None,
+        "url": without_userinfo(page.url) or None,
         "title": found.title,
         "language_hint": found.language,
         "encoding": found.encoding,

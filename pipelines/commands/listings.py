@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 import yaml
-from rich.console import Console
 from rich.table import Table
 
 import curation
 from curation.models import list_models
 from curation.recipe import built_in, load
+from pipelines.terminal import PlainConsole, say, say_json
 
 _SUMS = 3  # checksums shown of a model of many files; --json has them all
 
@@ -21,9 +20,9 @@ def recipes(options: argparse.Namespace) -> int:
     if options.recipe:
         content = load(options.recipe).model_dump(mode="json", by_alias=True)
         if options.json:
-            print(json.dumps(content, indent=1, ensure_ascii=False))
+            say_json(content)
         else:
-            print(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100), end="")
+            say(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100), end="")
         return 0
     loaded = [(name, load(name)) for name in built_in()]
     if options.json:
@@ -38,7 +37,7 @@ def recipes(options: argparse.Namespace) -> int:
             }
             for name, recipe in loaded
         ]
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        say_json(rows)
         return 0
     table = Table("recipe", "version", "licence", "sha256", "stages", "description")
     for name, recipe in loaded:
@@ -50,7 +49,7 @@ def recipes(options: argparse.Namespace) -> int:
             str(len(recipe.stages)),
             recipe.description,
         )
-    Console().print(table)
+    PlainConsole().print(table)
     return 0
 
 
@@ -58,7 +57,7 @@ def models(options: argparse.Namespace) -> int:
     """List the built-in models with version, licence and checksum."""
     cards = list_models()
     if options.json:
-        print(json.dumps([c.model_dump(mode="json") for c in cards], indent=1, ensure_ascii=False))
+        say_json([c.model_dump(mode="json") for c in cards])
         return 0
     table = Table("model", "version", "licence", "sha256", "task")
     for card in cards:
@@ -67,5 +66,5 @@ def models(options: argparse.Namespace) -> int:
             sums = [*sums[:_SUMS], f"and {len(sums) - _SUMS} more"]
         short = "\n".join(s[:16] for s in sums)
         table.add_row(card.name, str(card.version), card.licence, short, card.task)
-    Console().print(table)
+    PlainConsole().print(table)
     return 0

@@ -15,6 +15,7 @@ from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.progress import Mode, open_display
 from pipelines.mix_search import search
 from pipelines.run import Plan, locked, mixes_of, plan, stage_run
+from pipelines.terminal import say
 
 #: Every proxy run of the last search, beside the stage folders.
 SEARCH_FILE = "mix-search.json"
@@ -33,7 +34,7 @@ def mix(options: argparse.Namespace) -> int:
         locked(work.output),
     ):
         shown = _plans(work, executor) if options.plan else _search(work, executor)
-    print(shown)
+    say(shown)
     return 0
 
 

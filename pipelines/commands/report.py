@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
-
-from rich.console import Console
 
 from pipelines.engine.files import Folder
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
+from pipelines.terminal import PlainConsole, say
 
 
 def report(options: argparse.Namespace) -> int:
     """Collect, write, show."""
     facts = collect(options.run)
     path = write_report(Folder(options.run), facts)
-    print_funnel(facts, Console(file=sys.stdout))
-    print(f"report: {path}")
+    print_funnel(facts, PlainConsole())
+    say(f"report: {path}")
     return 0

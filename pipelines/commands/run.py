@@ -5,22 +5,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import sys
 from collections.abc import Sequence
-
-from rich.console import Console
 
 from curation.errors import AlarmError, ConfigError, CurationError, InputError, WorkerError
 from curation.recipe import load
 from pipelines.commands import INDEXED_STAGES
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
-from pipelines.engine.own import MANIFEST
+from pipelines.engine.manifest import complete_manifest
 from pipelines.engine.progress import Lines, Mode, open_display
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
 from pipelines.run import Plan, plan, run_plan
+from pipelines.terminal import PlainConsole, say, tell
 
 
 def run(options: argparse.Namespace) -> int:
@@ -31,6 +29,7 @@ def run(options: argparse.Namespace) -> int:
         options.output,
         options.input,
         [s.strip() for s in options.stages.split(",") if s.strip()],
+        options.sync,
     )
     runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
     mode: Mode = "quiet" if options.quiet else options.log_format
@@ -56,7 +55,7 @@ def _index_assignments(runs: Sequence[str]) -> list[str]:
     """
     found: dict[str, list[str]] = {stage: [] for stage in INDEXED_STAGES}
     for run in runs:
-        stages = [s for s in INDEXED_STAGES if (Folder(run) / s).exists(MANIFEST)]
+        stages = [s for s in INDEXED_STAGES if complete_manifest(Folder(run) / s)]
         if not stages:
             raise ConfigError(f"--index {run}: holds no complete {' or '.join(INDEXED_STAGES)}")
         for stage in stages:
@@ -68,11 +67,8 @@ def _report(work: Plan, quiet: bool, as_json: bool) -> None:
     facts = collect(work.output.url)
     path = write_report(work.output, facts)
     if not quiet and not as_json:
-        print_funnel(facts, Console(file=sys.stdout))
-        print(f"report: {path}")
+        print_funnel(facts, PlainConsole())
+        say(f"report: {path}")
+        say(f"root: {facts['root']}")
     elif as_json:
-        print(
-            json.dumps({"event": "finished", "report": path, "funnel": facts["funnel"]}),
-            flush=True,
-            file=sys.stderr,
-        )
+        tell(json.dumps({"event": "finished", "report": path, "funnel": facts["funnel"]}))

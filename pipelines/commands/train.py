@@ -15,8 +15,10 @@ from pydantic import BaseModel
 
 from curation import resources
 from curation.config import assign, read_yaml, validate
+from curation.credentials import redact
 from curation.errors import ConfigError, InputError
 from pipelines.commands.options import add_set
+from pipelines.terminal import say
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -163,7 +165,7 @@ def _output(options: argparse.Namespace) -> Path:
 
 
 def _command_line() -> str:
-    return shlex.join(["curate", *sys.argv[1:]])
+    return redact(shlex.join(["curate", *sys.argv[1:]]))
 
 
 def _labelled(options: argparse.Namespace) -> int:
@@ -186,28 +188,28 @@ def _labelled(options: argparse.Namespace) -> int:
         raise ConfigError("no examples: name files with --input")
     if options.task == "language":
         language = _settings("language", LanguageTraining, options.assignments)
-        print(train_language(inputs, output, about, language))
+        say(train_language(inputs, output, about, language))
         return 0
     if options.task == "citable":
         citable = _settings("citable", LanguageTraining, options.assignments)
         good, bad = _files(options.positive), _files(options.negative)
-        print(train_citable(inputs, output, about, citable, good, bad))
+        say(train_citable(inputs, output, about, citable, good, bad))
         return 0
     if options.task == "corrector":
         corrector = _settings("corrector", CorrectorTraining, options.assignments)
-        print(train_corrector(inputs, output, about, corrector, _files(options.pages)))
+        say(train_corrector(inputs, output, about, corrector, _files(options.pages)))
         return 0
     settings = _settings(options.task, LinearTraining, options.assignments)
     if options.task == "quality":
         good, bad = _files(options.positive), _files(options.negative)
-        print(train_quality(inputs, output, about, settings, good, bad))
+        say(train_quality(inputs, output, about, settings, good, bad))
         return 0
     trains: dict[str, Callable[..., Any]] = {
         "domain": train_domain,
         "topic": train_topic,
         "format": train_format,
     }
-    print(trains[options.task](inputs, output, about, settings))
+    say(trains[options.task](inputs, output, about, settings))
     return 0
 
 
@@ -229,7 +231,7 @@ def _tokenizer(options: argparse.Namespace) -> int:
     card = train_tokenizer(
         _files(options.corpus), _output(options), settings, options.base, options.name, facts
     )
-    print(yaml.safe_dump({k: v for k, v in card.items() if k != "data"}, sort_keys=False), end="")
+    say(yaml.safe_dump({k: v for k, v in card.items() if k != "data"}, sort_keys=False), end="")
     return 0
 
 
@@ -245,8 +247,8 @@ def _reference(options: argparse.Namespace) -> int:
     about = About(options.version, options.licence, options.source, _command_line())
     files, output = _files(options.input), _output(options)
     report = train_reference_files(files, options.language, output, about, settings)
-    print(report)
-    print(calibration_table(report.metrics["calibration"]))
+    say(report)
+    say(calibration_table(report.metrics["calibration"]))
     return 0
 
 
@@ -256,7 +258,7 @@ def _ranking(options: argparse.Namespace) -> int:
 
     settings = _settings("ranking", RankingTraining, options.assignments)
     about = About(options.version, options.licence, options.source, _command_line())
-    print(train_ranking(_files(options.input), _output(options), about, settings))
+    say(train_ranking(_files(options.input), _output(options), about, settings))
     return 0
 
 
@@ -268,5 +270,5 @@ def _perplexity(options: argparse.Namespace) -> int:
     about = About(options.version, options.licence, options.source, _command_line())
     output = _output(options)
     inputs, calibrate = _files(options.input), _files(options.calibrate)
-    print(train_perplexity_files(inputs, options.language, output, about, settings, calibrate))
+    say(train_perplexity_files(inputs, options.language, output, about, settings, calibrate))
     return 0

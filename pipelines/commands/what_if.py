@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import copy
 import itertools
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.console import Console
 from rich.table import Table
 
 from curation.config import assign, nearest, validate
@@ -23,9 +20,10 @@ from curation.filters.settings import FilterSettings, default_tree
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import count_tokens
 from pipelines.engine.files import Folder
-from pipelines.engine.own import MANIFEST
+from pipelines.engine.manifest import MANIFEST, read_manifest
 from pipelines.engine.shards import open_parquet
 from pipelines.run import RECIPE_FILE, load_run, run_recipe
+from pipelines.terminal import PlainConsole, say_json
 
 T = TypeVar("T")
 
@@ -82,7 +80,7 @@ def what_if(options: argparse.Namespace) -> int:
     for fact, tally in zip(facts, tallies, strict=True):
         fact["flips"] = [_flip(pair, flips, shown) for pair, flips in tally.ranked()]
     if options.json:
-        print(json.dumps(facts, indent=1, ensure_ascii=False))
+        say_json(facts)
     else:
         _print(facts, folder.shown)
     return 0
@@ -98,7 +96,7 @@ def filter_tree(folder: Folder) -> dict[str, Any]:
 
     A manifest sorts its keys; the recipe beside it has the order, unless another was written since.
     """
-    settings: dict[str, Any] = (folder / _STAGE).read_json(MANIFEST)["settings"]
+    settings: dict[str, Any] = read_manifest(folder / _STAGE)["settings"]
     if folder.exists(RECIPE_FILE):
         recipe = run_recipe(folder)
         if recipe.get(_STAGE) == settings:
@@ -165,7 +163,7 @@ def check_key(assignment: str, tree: Mapping[str, Any]) -> None:
 
 
 def _sources(place: Folder) -> list[Source]:
-    files = place.read_json(MANIFEST)["files"]
+    files = read_manifest(place)["files"]
     sources: list[Source] = []
     first = 0
     for name, held in sorted(files.items()):
@@ -287,7 +285,7 @@ def _texts(
 
 
 def _print(facts: Sequence[Mapping[str, Any]], run: str) -> None:
-    console = Console(file=sys.stdout, highlight=False)
+    console = PlainConsole()
     table = Table(title=f"filter of {run} under other rules")
     table.add_column("rules", overflow="fold", min_width=12)
     for name in ("kept", "share", "chars", "~tokens", "gained", "lost"):
@@ -310,12 +308,11 @@ def _print(facts: Sequence[Mapping[str, Any]], run: str) -> None:
             console.print(
                 f"{_short(fact['variant'])}: {flip['was']} -> {flip['now']}, "
                 f"documents {flip['documents']:,}",
-                markup=False,
                 soft_wrap=True,
             )
             for sample in flip["samples"]:
-                console.print(f"    {sample['url']}", markup=False, soft_wrap=True)
-                console.print(f"      {sample['text']}", markup=False, soft_wrap=True)
+                console.print(f"    {sample['url']}", soft_wrap=True)
+                console.print(f"      {sample['text']}", soft_wrap=True)
 
 
 def _short(variant: str) -> str:

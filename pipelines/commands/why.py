@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.errors import InputError
+from curation.errors import CurationError, InputError
 from curation.filters.rules import RuleBook
 from pipelines.commands.limits import limits_of, rules_of
 from pipelines.commands.what_if import run_settings
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import open_index
-from pipelines.engine.own import MANIFEST
+from pipelines.engine.manifest import read_manifest
 from pipelines.engine.shards import read_batches
 from pipelines.report.values import value_text
 from pipelines.run import load_run, stage_before
+from pipelines.terminal import say, say_json
 
 #: Changes between a duplicate and what was kept: how many, how much of each, how much around it.
 _CHANGES = 20
@@ -41,9 +42,9 @@ def why(options: argparse.Namespace) -> int:
     found = find(folder, stages, options.document) or _by_end(folder, stages, options.document)
     stories = [_story(folder, stages, row) for row in found]
     if options.json:
-        print(json.dumps(stories, indent=1, ensure_ascii=False, default=str))
+        say_json(stories)
     else:
-        print("\n\n".join(_text(story) for story in stories))
+        say("\n\n".join(_text(story) for story in stories))
     return 0
 
 
@@ -88,7 +89,7 @@ def _by_end(folder: Folder, stages: list[str], end: str) -> list[dict[str, Any]]
 
 
 def _files(folder: Folder, stage: str) -> Iterator[tuple[str, str]]:
-    for name in sorted((folder / stage).read_json(MANIFEST)["files"]):
+    for name in sorted(read_manifest(folder / stage)["files"]):
         kind = name.split("/", 1)[0]
         if kind in ("documents", "removed", _ASIDE):
             yield name, kind
@@ -162,7 +163,7 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
         rules = RuleBook(run_settings(folder)).of(row.get("language"))
         facts["rules"] = list(rules_of(rules, row["signals"]))
     elif "reason" not in row:  # of a removed one the limit that it failed is told already
-        settings = (folder / stage).read_json(MANIFEST)["settings"]
+        settings = read_manifest(folder / stage)["settings"]
         facts["rules"] = list(limits_of(stage, settings, row))
     return facts
 
@@ -187,9 +188,11 @@ def _kept_instead(folder: Folder, stage: str, removed: dict[str, Any]) -> dict[s
 
     It may be one of an index, that is, of another run.
     """
-    settings = (folder / stage).read_json(MANIFEST)["settings"]
+    settings = read_manifest(folder / stage)["settings"]
     places = [folder / stage]
-    places += [open_index(p, stage)[0] for p in settings.get("index", {}).get("against", [])]
+    for path in settings.get("index", {}).get("against", []):
+        with contextlib.suppress(CurationError):  # gone, or only reached with credentials
+            places.append(open_index(path, stage)[0])
     for place in places:
         kept = _document(place, removed["kept_id"])
         if kept is not None:
@@ -200,7 +203,7 @@ def _kept_instead(folder: Folder, stage: str, removed: dict[str, Any]) -> dict[s
 
 
 def _document(place: Folder, name: str) -> dict[str, Any] | None:
-    for file in sorted(place.read_json(MANIFEST)["files"]):
+    for file in sorted(read_manifest(place)["files"]):
         if file.startswith("documents/"):
             for batch in read_batches(place, file, ["id", "url", "text"]):
                 found = batch.filter(pc.equal(batch["id"], name))
@@ -242,7 +245,7 @@ def _shared(first: str, second: str) -> int:
 def _tokens(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | None:
     """Where the document's tokens stand in the token shards."""
     spans: list[dict[str, Any]] = []
-    for name in sorted(place.read_json(MANIFEST)["files"]):
+    for name in sorted(read_manifest(place)["files"]):
         if not name.startswith("index/"):
             continue
         for batch in read_batches(place, name):

@@ -22,11 +22,13 @@ from curation.schema import REMOVED_FIELDS
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import index_files
-from pipelines.engine.own import MANIFEST, remove_stage
+from pipelines.engine.manifest import read_manifest
+from pipelines.engine.own import remove_stage
 from pipelines.engine.progress import open_display
 from pipelines.engine.runs import read_batches_of
 from pipelines.engine.shards import TableWriter, read_batches
 from pipelines.run import load_run, make_run_folder, plan, run_plan
+from pipelines.terminal import say
 
 _STAGES: dict[str, type[UrlDedupSettings] | type[DocumentDedupSettings]] = {
     "dedup-urls": UrlDedupSettings,
@@ -104,7 +106,7 @@ def _withdrawn(options: argparse.Namespace, runs: Sequence[tuple[Folder, list[st
 def _rows(
     place: Folder, kinds: tuple[str, ...], columns: list[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    for name in sorted(place.read_json(MANIFEST)["files"]):
+    for name in sorted(read_manifest(place)["files"]):
         if name.startswith(kinds):
             yield from read_batches(place, name, columns)
 
@@ -113,7 +115,7 @@ def _collect(output: Folder, stage: str, place: Folder, run: int, gone: Withdraw
     """Write the duplicates of withdrawn documents, shard by shard; return how many there are."""
     verdict = {f.name for f in REMOVED_FIELDS} | {"cluster_size"}
     total = 0
-    for name in sorted(place.read_json(MANIFEST)["files"]):
+    for name in sorted(read_manifest(place)["files"]):
         if not name.startswith("removed/"):
             continue
         batches = [b for b in map(gone.duplicates, read_batches(place, name)) if b.num_rows]
@@ -130,7 +132,7 @@ def _collect(output: Folder, stage: str, place: Folder, run: int, gone: Withdraw
 
 def _recipe(stage: str, place: Folder, gone: Withdrawn) -> Recipe:
     """The run's settings of the stage, without the indexes that hold withdrawn documents."""
-    manifest = place.read_json(MANIFEST)
+    manifest = read_manifest(place)
     settings = _STAGES[stage].model_validate(manifest["settings"])
     against = [p for p in settings.index.against if not _holds(p, stage, gone)]
     index = settings.index.model_copy(update={"against": tuple(against), "write": False})
@@ -150,10 +152,10 @@ def _holds(path: str, stage: str, gone: Withdrawn) -> bool:
 
 
 def _print(output: Folder, report: dict[str, Any]) -> None:
-    print(f"{report['withdrawn']:,} documents withdrawn")
+    say(f"{report['withdrawn']:,} documents withdrawn")
     for stage, count in report["given_back"].items():
         rest = report["still_removed"][stage]
-        print(f"{stage}: {count:,} given back, {rest:,} stay removed as duplicates of these")
-        print(f"  {output.shown}/{stage} is input for the stages that follow")
+        say(f"{stage}: {count:,} given back, {rest:,} stay removed as duplicates of these")
+        say(f"  {output.shown}/{stage} is input for the stages that follow")
     if not report["given_back"]:
-        print("nothing had been removed as their duplicate")
+        say("nothing had been removed as their duplicate")

@@ -9,5 +9,5 @@ from pipelines.engine.worker_pool import serve
 
 def run(options: argparse.Namespace) -> int:
     """Serve until told to end."""
-    serve(options.port, options.host)
+    serve(options.port, options.host, options.trust_network)
     return 0

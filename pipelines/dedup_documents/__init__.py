@@ -45,7 +45,7 @@ def run(run: StageRun) -> dict[str, Any]:
     """Keep one document of each cluster of copies."""
     indexed = indexed_shards(run.settings, len(run.inputs))
     inputs = [(s.name, s.fingerprint) for s in run.inputs]
-    inputs += [(p.name, p.shard.fingerprint) for p in indexed]
+    inputs += [(p.name, p.fingerprint) for p in indexed]
     if manifest := run.complete(inputs):
         return manifest
     run.begin()
@@ -84,7 +84,7 @@ def _place_tasks(places: Sequence[Place], source: str) -> list[Task]:
     return [
         Task(
             p.name,
-            ((p.name, p.shard.fingerprint), ("index", str(p.index)), ("source", source)),
+            ((p.name, p.fingerprint), ("index", str(p.index)), ("source", source)),
             p.shard.bytes,
             p,
         )

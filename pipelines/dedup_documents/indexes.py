@@ -32,6 +32,12 @@ class Place:
     shard: Shard
     priority: int  # of the documents: the least wins
     index_file: str | None = None
+    index_sha256: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all that is known of the shard."""
+        return f"{self.index_sha256} {self.shard.fingerprint}".strip()
 
     def facts(self, folder: Folder) -> pa.RecordBatch:
         if self.index_file is None:
@@ -54,9 +60,11 @@ def indexed_shards(settings: DocumentDedupSettings, first: int) -> list[Place]:
                 continue
             base = name.removeprefix("documents/").removesuffix(".parquet")
             own = files[index_file(base)]
-            content = f"{own['sha256']} {record['sha256']}"
-            shard = Shard(f"{priority}~{base}", folder, name, content, own["rows"], own["bytes"])
-            places.append(Place(shard.name, first + len(places), shard, priority, index_file(base)))
+            sha256, rows, size = record["sha256"], own["rows"], own["bytes"]
+            shard = Shard(f"{priority}~{base}", folder, name, sha256, rows, size)
+            index = first + len(places)
+            known = index_file(base), own["sha256"]
+            places.append(Place(shard.name, index, shard, priority, *known))
     return places
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from curation.dedup.verify import shingle_sets
 from curation.errors import InputError
 from curation.hashing import mix64
 from pipelines.dedup_documents.indexes import Place
-from pipelines.dedup_documents.sign import text_hashes
+from pipelines.dedup_documents.sign import Sign, text_hashes
+from pipelines.engine.documents import noted, over_documents, set_aside_by
 from pipelines.engine.duplicates import scratch
 from pipelines.engine.exchange import (
     UInt64,
@@ -32,9 +34,9 @@ from pipelines.engine.exchange import (
     write_run,
 )
 from pipelines.engine.files import FileRecord, Folder
-from pipelines.engine.shards import read_batches
 from pipelines.engine.tasks import Progress, Result, Task
 
+_STAGE = "dedup-documents"
 MEMBERS = ("date", "length", "id_hash", "exact", "exact_low", "quality", "source_rank", "id")
 
 
@@ -70,8 +72,9 @@ class Members:
         name = scratch("members", place.name)
         files = {name: write_run(folder, name, "key", columns)}
         files |= self._pairs(folder, place, numbers, keys)
-        files |= self._sets(folder, place, own, rows, keys, columns["text"])
-        return Result(files)
+        aside: dict[int, str] = {}
+        files |= self._sets(folder, place, own, rows, keys, columns["text"], aside)
+        return Result(files, noted(aside))
 
     def _pairs(
         self, folder: Folder, place: Place, numbers: UInt64, keys: UInt64
@@ -94,6 +97,7 @@ class Members:
         rows: Any,
         keys: UInt64,
         texts: UInt64,
+        aside: dict[int, str],
     ) -> dict[str, FileRecord]:
         """What similarity is measured by, once per text and group."""
         _, first = np.unique(within(texts, keys), return_index=True)
@@ -101,7 +105,7 @@ class Members:
         if not self.settings.minhash.enabled:
             first = first[:0]
         if self.settings.verify.method == "jaccard":
-            data = self._shingles(place, rows[first])
+            data = self._shingles(folder, place, rows[first], aside)
         elif self.settings.minhash.enabled:
             data = own.column("signature").take(pa.array(first)).cast(pa.binary())
             data = data.cast(pa.large_binary())
@@ -111,24 +115,17 @@ class Members:
         columns = {"key": keys[first], "text": texts[first], "data": data}
         return {name: write_run(folder, name, "key", columns)}
 
-    def _shingles(self, place: Place, rows: Any) -> pa.Array:
+    def _shingles(self, folder: Folder, place: Place, rows: Any, aside: dict[int, str]) -> pa.Array:
         """Shingle sets of the given rows of a shard, read from its text."""
         if not len(rows):
             return pa.array([], pa.large_binary())
-        parts, first = [], 0
-        shard = place.shard
+        parts = []
         try:
-            for batch in read_batches(shard.folder, shard.file, ["text"]):
-                low, high = np.searchsorted(rows, [first, first + batch.num_rows])
-                wanted = rows[low:high] - first
-                first += batch.num_rows
-                if len(wanted):
-                    texts = batch.column("text").take(pa.array(wanted))
-                    verify = self.settings.verify
-                    sets = shingle_sets(texts, self.settings.minhash, verify.normalization)
-                    offsets = sets.offsets * sets.hashes.itemsize
-                    data = [None, pa.py_buffer(offsets), pa.py_buffer(sets.hashes)]
-                    parts.append(pa.Array.from_buffers(pa.large_binary(), len(texts), data))
+            function = partial(self._shingle_sets, rows)
+            known = set_aside_by(folder, Sign.name, place.name)
+            for part in over_documents(_STAGE, place.shard, function, ["text"], known=known):
+                parts.append(part.answer)
+                aside |= part.aside
         except InputError as error:
             if place.index_file is None:
                 raise
@@ -137,6 +134,16 @@ class Members:
                 "with dedup-documents.verify.method=signature it doesn't"
             ) from error
         return pa.concat_arrays(parts)
+
+    def _shingle_sets(self, rows: Any, batch: pa.RecordBatch, first_row: int) -> pa.Array:
+        low, high = np.searchsorted(rows, [first_row, first_row + batch.num_rows])
+        if low == high:
+            return pa.array([], pa.large_binary())
+        texts = batch.column("text").take(pa.array(rows[low:high] - first_row))
+        sets = shingle_sets(texts, self.settings.minhash, self.settings.verify.normalization)
+        offsets = sets.offsets * sets.hashes.itemsize
+        data = [None, pa.py_buffer(offsets), pa.py_buffer(sets.hashes)]
+        return pa.Array.from_buffers(pa.large_binary(), len(texts), data)
 
 
 def _of_shard(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from curation.dedup.minhash import has_signature, signatures
 from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.survivors import source_ranks
 from curation.dedup.urls import hosts
-from curation.schema import DOCUMENTS
+from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.duplicates import check_languages, scratch
 from pipelines.engine.exchange import (
     UInt64,
@@ -31,10 +31,9 @@ from pipelines.engine.exchange import (
 )
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.graph import write_edges
-from pipelines.engine.shards import read_batches
 from pipelines.engine.tasks import Progress, Result, Task
-from pipelines.engine.transform import column_names
 
+_STAGE = "dedup-documents"
 _ABSENT_DATE = np.iinfo(np.int64).min
 
 
@@ -52,20 +51,24 @@ class Sign:
         if self.settings.per_language:
             check_languages(present, "dedup-documents")
         wanted = ("id", "url", "date", "text", "source", "language", "quality")
-        facts = []
-        for batch in read_batches(shard.folder, shard.file, [c for c in wanted if c in present]):
-            facts.append(self._facts(batch))
-            progress(batch.num_rows, batch.num_rows)
+        facts: list[pa.RecordBatch] = []
+        aside: dict[int, str] = {}
+        columns = [c for c in wanted if c in present]
+        for part in over_documents(_STAGE, shard, self._facts, columns):
+            facts.append(part.answer)
+            aside |= part.aside
+            progress(part.batch.num_rows, part.batch.num_rows)
         name = scratch("facts", shard.name)
-        table = concatenated(facts or [self._facts(_no_documents(present))])
+        table = concatenated(facts)
         files = {
             name: write_columns(
                 folder, name, dict(zip(table.schema.names, table.columns, strict=True))
             )
         }
-        return write_buckets(folder, shard.name, self.settings, index, table, files)
+        result = write_buckets(folder, shard.name, self.settings, index, table, files)
+        return Result(result.files, result.counts | noted(aside))
 
-    def _facts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _facts(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         texts, settings = batch.column("text"), self.settings
         exact = exact_keys(texts, settings.exact.normalization)
         keys = np.where((exact.lengths > 0)[:, None], exact.keys, np.uint64(0))  # 0: nothing left
@@ -94,12 +97,6 @@ class Sign:
         if settings.minhash.enabled:
             facts["signature"] = binary_rows(signatures(texts, settings.minhash).values)
         return pa.RecordBatch.from_pydict(facts)
-
-
-def _no_documents(columns: Sequence[str]) -> pa.RecordBatch:
-    fields = [*DOCUMENTS, pa.field("language", pa.string()), pa.field("quality", pa.float64())]
-    schema = pa.schema([f for f in fields if f.name in columns])
-    return pa.RecordBatch.from_pylist([], schema=schema)
 
 
 @dataclass(frozen=True)

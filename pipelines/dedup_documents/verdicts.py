@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from curation.dedup.keys import string_keys
 from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.urls import hosts
 from pipelines.dedup_documents.clusters import near_threshold
+from pipelines.dedup_documents.members import Members
+from pipelines.dedup_documents.sign import Sign
+from pipelines.engine.documents import over_documents, set_aside_by
 from pipelines.engine.duplicates import (
     OverRanges,
     no_verdicts,
@@ -23,9 +27,10 @@ from pipelines.engine.duplicates import (
 )
 from pipelines.engine.exchange import numbers_of_shard, row_of, write_run
 from pipelines.engine.files import FileRecord, Folder
-from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import Shard
 from pipelines.engine.tasks import Progress, Result, Task
+
+_STAGE = "dedup-documents"
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,15 @@ class DocumentVerdicts:
         index, shard = task.payload
         name = scratch("verdicts", shard.name)
         rows = removals_of_shard(folder, "removed", self.ranges, index)
+        aside = set_aside_by(folder, Sign.name, shard.name)
+        aside |= set_aside_by(folder, Members.name, shard.name)
         if rows is None:
-            losses = _losses(folder, shard, np.zeros(0, np.int64))
-            return Result({name: no_verdicts(folder, shard.name, clusters=True), **losses})
+            losses = _losses(folder, shard, np.zeros(0, np.int64), aside)
+            verdicts = no_verdicts(folder, shard.name, aside, clusters=True)
+            return Result({name: verdicts, **losses})
         exact = rows.column("exact").to_numpy(zero_copy_only=False)
         numbers = rows.column("key").to_numpy()
+        losses = _losses(folder, shard, np.sort(row_of(numbers)), aside)
         verdicts = write_verdicts(
             folder,
             shard.name,
@@ -61,42 +70,46 @@ class DocumentVerdicts:
             np.where(exact, 1.0, near_threshold(self.settings)),
             rows.column("kept_id"),
             rows.column("size").to_numpy(),
+            aside,
         )
-        return Result({name: verdicts, **_losses(folder, shard, np.sort(row_of(numbers)))})
+        return Result({name: verdicts, **losses})
 
 
-def _losses(folder: Folder, shard: Shard, lost: Any) -> dict[str, FileRecord]:
-    """Documents in and lost by host and source file, with the id of one that was lost."""
-    parts, row = [], 0
-    for batch in read_batches(shard.folder, shard.file, ["id", "url", "source"]):
-        low, high = np.searchsorted(lost, [row, row + batch.num_rows])
-        gone = np.zeros(batch.num_rows, bool)
-        gone[lost[low:high] - row] = True
-        row += batch.num_rows
-        ids = pc.if_else(pa.array(gone), batch.column("id"), pa.scalar(None, pa.string()))
-        files = pc.struct_field(batch.column("source"), "file")
-        for kind, names in (("host", hosts(batch.column("url"))), ("file", files)):
-            names = pc.fill_null(names.cast(pa.string()), "")
-            kinds = pa.array([kind] * batch.num_rows)
-            parts.append(
-                pa.table({"kind": kinds, "name": names, "lost": gone.astype(np.int64), "id": ids})
-            )
-    sums = _sum(pa.concat_tables(parts), "lost", "count") if parts else _NONE
+def _losses(
+    folder: Folder, shard: Shard, lost: Any, aside: dict[int, str]
+) -> dict[str, FileRecord]:
+    """Documents in and lost by host and source file, with the id of one that was lost.
+
+    What `lost` says of rows holds for duplicates; those set aside here are added to `aside`.
+    """
+    parts = []
+    wanted = ["id", "url", "source"]
+    for part in over_documents(_STAGE, shard, partial(_lost, lost), wanted, known=aside):
+        parts.append(part.answer)
+        aside |= part.aside
+    sums = _sum(pa.concat_tables(parts), "lost", "count")
     name = scratch("losses", shard.name)
     keys = string_keys(pc.binary_join_element_wise(sums["kind"], sums["name"], " "))[:, 0]
     columns = {n: sums[n].combine_chunks() for n in sums.column_names}
     return {name: write_run(folder, name, "key", {"key": keys, **columns})}
 
 
-_NONE = pa.table(
-    {
-        "kind": pa.array([], pa.string()),
-        "name": pa.array([], pa.string()),
-        "documents": pa.array([], pa.int64()),
-        "lost": pa.array([], pa.int64()),
-        "id": pa.array([], pa.string()),
-    }
-)
+def _lost(lost: Any, batch: pa.RecordBatch, first_row: int) -> pa.Table:
+    low, high = np.searchsorted(lost, [first_row, first_row + batch.num_rows])
+    gone = np.zeros(batch.num_rows, bool)
+    gone[lost[low:high] - first_row] = True
+    ids = pc.if_else(pa.array(gone), batch.column("id"), pa.scalar(None, pa.string()))
+    files = pc.struct_field(batch.column("source"), "file")
+    tables = []
+    for kind, names in (("host", hosts(batch.column("url"))), ("file", files)):
+        columns = {
+            "kind": pa.array([kind] * batch.num_rows, pa.string()),
+            "name": pc.fill_null(names.cast(pa.string()), ""),
+            "lost": gone.astype(np.int64),
+            "id": ids,
+        }
+        tables.append(pa.table(columns))
+    return pa.concat_tables(tables)
 
 
 def _sum(table: pa.Table, lost: str, documents: str) -> pa.Table:

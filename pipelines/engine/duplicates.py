@@ -7,7 +7,7 @@ rows with reason and values; the last step applies them. Only the last one touch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ from pipelines.engine.exchange import (
 )
 from pipelines.engine.files import SCRATCH, FileRecord, Folder
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Step, Task, record_name
+from pipelines.engine.tasks import Step, Task, read_record, record_name
 from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
 
 VERDICTS = pa.schema(
@@ -70,8 +70,8 @@ def numbered_tasks(shards: Sequence[Shard]) -> list[Task]:
 
 
 def files_of(folder: Folder, step: Step, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """Commit records of finished tasks, in the order of the tasks."""
-    return folder.read_jsons([record_name(step, t) for t in tasks])
+    """Commit records of finished tasks, in the order of the tasks. Raises DamagedError."""
+    return folder.each(lambda t: read_record(folder, record_name(step, t)), tasks)
 
 
 def output_fingerprint(records: Sequence[dict[str, Any]]) -> str:
@@ -145,27 +145,39 @@ def write_verdicts(
     threshold: Any,
     kept_id: pa.Array,
     cluster_size: UInt64 | None = None,
+    aside: Mapping[int, str] | None = None,
 ) -> FileRecord:
-    """Write a shard's verdicts in the order of its rows."""
-    order = np.argsort(numbers, kind="stable")
-    take = pa.array(order)
+    """Write a shard's verdicts in the order of its rows.
+
+    `aside` are rows that a step before set aside, with the reason: they go for that alone.
+    """
     columns = {
-        "row": pa.array(row_of(numbers)[order], pa.int64()),
-        "reason": pa.array(list(reason), pa.string()).take(take),
-        "value": pa.array(value, pa.float64(), from_pandas=True).take(take),
-        "threshold": pa.array(threshold, pa.float64(), from_pandas=True).take(take),
-        "kept_id": kept_id.cast(pa.string()).take(take),
+        "row": pa.array(row_of(numbers), pa.int64()),
+        "reason": pa.array(list(reason), pa.string()),
+        "value": pa.array(value, pa.float64(), from_pandas=True),
+        "threshold": pa.array(threshold, pa.float64(), from_pandas=True),
+        "kept_id": kept_id.cast(pa.string()),
     }
     if cluster_size is not None:
-        columns[CLUSTER_SIZE.name] = pa.array(cluster_size, pa.int64()).take(take)
+        columns[CLUSTER_SIZE.name] = pa.array(cluster_size, pa.int64())
+    verdicts = pa.RecordBatch.from_pydict(columns)
+    if aside:
+        others = ~np.isin(verdicts.column("row").to_numpy(), list(aside))
+        rows = [{"row": row, "reason": why} for row, why in aside.items()]
+        more = pa.RecordBatch.from_pylist(rows, verdicts.schema)
+        verdicts = concatenated([verdicts.filter(pa.array(others)), more])
+    verdicts = verdicts.take(pa.array(np.argsort(verdicts.column("row").to_numpy(), kind="stable")))
+    columns = dict(zip(verdicts.schema.names, verdicts.columns, strict=True))
     return write_columns(folder, scratch("verdicts", shard), columns)
 
 
-def no_verdicts(folder: Folder, shard: str, clusters: bool = False) -> FileRecord:
-    """Write that a shard loses nothing."""
-    fields = [*VERDICTS, CLUSTER_SIZE] if clusters else VERDICTS
-    empty = {f.name: pa.array([], f.type) for f in fields}
-    return write_columns(folder, scratch("verdicts", shard), empty)
+def no_verdicts(
+    folder: Folder, shard: str, aside: Mapping[int, str], clusters: bool = False
+) -> FileRecord:
+    """Write that a shard loses nothing but what is set aside."""
+    sizes = np.zeros(0, np.uint64) if clusters else None
+    none = pa.array([], pa.string())
+    return write_verdicts(folder, shard, np.zeros(0, np.uint64), [], [], [], none, sizes, aside)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pipelines.engine.own import note_own
 from pipelines.engine.progress import Quiet
 from pipelines.engine.shuffle import Gathers
 from pipelines.engine.tasklist import write_task_list
-from pipelines.engine.tasks import Step, Task, commit_name, committed, record_place
+from pipelines.engine.tasks import Step, Task, commit_name, committed, record_name, record_place
 
 #: Runner names that mean this machine. Beam's DirectRunner may switch to another runner (and fetch
 #: it from the network), so it is never used under that name.
@@ -119,6 +119,9 @@ class Executor:
         self._forget(step, folder, present, {commit_name(t) for t in tasks})
         if not pending:
             return 0
+        # Records of tasks to be done are of files that are going to be others.
+        left = [record_name(step, t) for t in pending if commit_name(t) in present]
+        folder.each(folder.remove, left)
         done = len(tasks) - len(pending)
         note_own(folder, tasks=names)
         work = write_task_list(folder, step, pending)

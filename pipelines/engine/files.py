@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import logging
 import os
+import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO, TypeVar, cast
 
 from fsspec.implementations.local import LocalFileSystem
 
 from curation import stores
+from curation.credentials import redact
 from curation.errors import ConfigError, InputError, StoreError
 
 A = TypeVar("A")
@@ -52,10 +55,16 @@ class HashingSink:
         self._file = file
         self._hash = hashlib.sha256()
         self._size = 0
-        self.closed = False
+        self.closed = self._abandoned = False
+
+    def abandon(self) -> None:
+        """Take no notice of what is still written: writers end their files when collected."""
+        self._abandoned = True
 
     def write(self, data: Any) -> int:
         view = memoryview(data)
+        if self._abandoned:
+            return view.nbytes
         self._hash.update(view)
         self._file.write(view)
         self._size += view.nbytes
@@ -85,9 +94,14 @@ class HashingSink:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder by local path or fsspec URL. Names inside it use `/` on every system."""
+    """A folder by local path or fsspec URL. Names inside it use `/` on every system.
+
+    With `sync`, files on local disks and their folders are on the disk, and not only in its cache,
+    before `create` ends.
+    """
 
     url: str
+    sync: bool = field(default=True, compare=False)
 
     def __post_init__(self) -> None:
         url = self.url.rstrip("/")
@@ -104,7 +118,7 @@ class Folder:
     def shown(self) -> str:
         """For people: relative to the working directory where that is shorter."""
         if stores.is_url(self.url):
-            return self.url
+            return redact(self.url)
         return min(self.url, os.path.relpath(self.url), key=len)
 
     @cached_property
@@ -126,7 +140,7 @@ class Folder:
         return f"{base}/{name}" if name else base
 
     def __truediv__(self, name: str) -> Folder:
-        return Folder(f"{self.url.rstrip('/')}/{name}")
+        return Folder(f"{self.url.rstrip('/')}/{name}", self.sync)
 
     def url_of(self, name: str = "") -> str:
         """URL of a file inside, for messages."""
@@ -154,11 +168,49 @@ class Folder:
             return None
 
     def stamp(self, name: str) -> str:
-        """What changes with a file's content: size and time, or what a store has for these."""
+        """What changes with a file's content: size and times, or what a store has for these."""
         if self.is_local:
             status = os.stat(self.path(name))
-            return f"{status.st_size} {status.st_mtime_ns}"
+            times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+            return f"{status.st_size} {status.st_ino} {times}"
         return str(self._persistently(name, self.fs.checksum))
+
+    def digest(self, name: str) -> str:
+        """SHA-256 of a file's content, read once as long as the file stays as it is."""
+        return _digest(self, name, self.stamp(name))
+
+    def holds(
+        self, files: Mapping[str, dict[str, Any]], witness: str, sizes: Mapping[str, int] | None
+    ) -> bool:
+        """Whether files are here as `witness` names them, which was written after them.
+
+        Looks at sizes (`sizes` lists them; None: not listed yet) and, on local disks, at the
+        content of what changed after the witness was written. A file that is not what was written
+        is named in the log, and removed.
+        """
+        if self.is_local:
+            try:
+                since = os.stat(self.path(witness)).st_ctime_ns
+            except FileNotFoundError:
+                return False
+            wrong = [name for name, f in files.items() if not self._is_as_named(name, f, since)]
+        else:
+            found = self.tree() if sizes is None else sizes
+            wrong = [name for name, f in files.items() if found.get(name) != f["bytes"]]
+        for name in wrong:
+            if self.exists(name):
+                _LOG.warning("%s: not the bytes that were written; made again", self.url_of(name))
+                self.remove(name)
+        return not wrong
+
+    def _is_as_named(self, name: str, file: dict[str, Any], since: int) -> bool:
+        try:
+            status = os.stat(self.path(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        if status.st_size != file["bytes"]:
+            return False
+        return status.st_ctime_ns < since or self.digest(name) == file["sha256"]
 
     def names(self, suffix: str = "") -> list[str]:
         """Names of the files directly inside, sorted; empty when the folder is absent."""
@@ -190,11 +242,17 @@ class Folder:
     def tree(self) -> dict[str, int]:
         """Sizes of all files below, by name relative to this folder, in order of the names."""
         base = self.path()
+        sizes: dict[str, int] = {}
         if self.is_local:
-            found = self.fs.find(base, detail=True)
+            # not fsspec's `find`, to which a folder that can't be read is an empty one
+            for place, _, names in os.walk(base, onerror=_raise_unless_absent):
+                for path in (f"{place}/{name}" for name in names):
+                    with contextlib.suppress(FileNotFoundError):
+                        sizes[path] = os.stat(path).st_size
         else:
             found = stores.tree(self.fs, base, self.url)
-        return {p[len(base) :].lstrip("/"): found[p]["size"] for p in sorted(found)}
+            sizes = {path: facts["size"] for path, facts in found.items()}
+        return {path[len(base) :].lstrip("/"): sizes[path] for path in sorted(sizes)}
 
     def open(self, name: str) -> BinaryIO:
         if self.is_local:
@@ -216,29 +274,33 @@ class Folder:
         except ValueError as error:
             raise InputError(f"{self.url}/{name}: not valid JSON ({error})") from None
 
-    def read_own_json(self, name: str) -> dict[str, Any]:
-        """An object that a run notes for itself, and can do without.
+    def write_own_json(self, name: str, value: dict[str, Any]) -> FileRecord:
+        """Canonical JSON that begins with the SHA-256 of all that follows it."""
+        rest = _json(value)[1:] if value else b"\n}\n"
+        digest = hashlib.sha256(rest).hexdigest()
+        comma = b"," if value else b""
+        return self.write_bytes(name, f'{{\n "sha256": "{digest}"'.encode() + comma + rest)
 
-        Empty where it is absent, or broken (as power failures leave files), which the log says.
+    def read_own_json(self, name: str) -> dict[str, Any]:
+        """An object that `write_own_json` wrote, and that a run can do without.
+
+        Empty where it is absent, or damaged (its hash is another), which the log says.
         """
         try:
-            content = json.loads(self.read_bytes(name))
-        except FileNotFoundError:
+            data = self.read_bytes(name)
+        except (FileNotFoundError, NotADirectoryError):
             return {}
-        except ValueError:
-            content = None
-        if not isinstance(content, dict):
-            _LOG.warning("%s: damaged, not used: what it said is found out anew", self.url_of(name))
+        content = unsealed(data)
+        if content is None:
+            _LOG.warning(
+                "%s: damaged, not used: what it said is found out anew", redact(self.url_of(name))
+            )
             return {}
         return content
 
     def each(self, action: Callable[[A], T], items: Iterable[A]) -> list[T]:
         """Do something with files of this folder; results in order. Many at a time if far away."""
         return list(map(action, items) if self.is_local else stores.each(action, items))
-
-    def read_jsons(self, names: Iterable[str]) -> list[Any]:
-        """Parsed JSON of many files, in order."""
-        return self.each(self.read_json, names)
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[HashingSink]:
@@ -248,33 +310,54 @@ class Folder:
         stores they wait here, in memory or beyond a part's size in a temporary file, until they are
         complete: an upload that fails begins anew. After an exception nothing is left.
         """
-        target = self.path(name)
+        target, scratch = self.path(name), self.path(SCRATCH)
+        temporary = f"{scratch}/{uuid.uuid4().hex}{_PART}"
         if not self.is_local:
-            temporary = tempfile.gettempdir()
-            with room_for(temporary), tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool:
+            with (
+                room_for(tempfile.gettempdir()),
+                tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool,
+            ):
                 sink = HashingSink(cast(BinaryIO, spool))
                 yield sink
-                stores.write(self.fs, target, self.url_of(name), spool, sink.tell())
+                stores.write(self.fs, target, self.url_of(name), spool, sink.tell(), temporary)
             return
-        scratch = self.path(SCRATCH)
-        temporary = f"{scratch}/{uuid.uuid4().hex}{_PART}"
         with room_for(target):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            self._make(os.path.dirname(target))
             os.makedirs(scratch, exist_ok=True)
             try:
                 with open(temporary, "wb") as file:
                     yield HashingSink(cast(BinaryIO, file))
+                    if self.sync:
+                        file.flush()
+                        os.fsync(file.fileno())
                 os.replace(temporary, target)
+                self._sync_entries(os.path.dirname(target))
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(temporary)
                 raise
 
+    def _make(self, path: str) -> None:
+        """Make a local folder and those above it."""
+        if not os.path.isdir(path):
+            self._make(os.path.dirname(path))
+            with contextlib.suppress(FileExistsError):  # another worker was faster
+                os.mkdir(path)
+            self._sync_entries(os.path.dirname(path))
+
+    def _sync_entries(self, path: str) -> None:
+        """Bring what a local folder lists to the disk: a file's own sync leaves its name out."""
+        if self.sync:
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
     def remove_parts(self) -> None:
         """Remove what killed processes had begun to write, which may be much."""
-        if self.is_local:
-            scratch = self / SCRATCH
-            scratch.each(scratch.remove, scratch.names(_PART))
+        scratch = self / SCRATCH
+        scratch.each(scratch.remove, scratch.names(_PART))
 
     def write_bytes(self, name: str, data: bytes) -> FileRecord:
         with self.create(name) as sink:
@@ -283,8 +366,7 @@ class Folder:
 
     def write_json(self, name: str, value: Any) -> None:
         """Canonical JSON: sorted keys, so equal values are equal bytes."""
-        text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        self.write_bytes(name, text.encode() + b"\n")
+        self.write_bytes(name, _json(value))
 
     def remove(self, name: str = "") -> None:
         """Remove a file or a whole folder; absent is fine."""
@@ -293,6 +375,36 @@ class Folder:
             return
         with contextlib.suppress(FileNotFoundError):
             self.fs.rm(self.path(name), recursive=True)
+
+
+def _raise_unless_absent(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
+
+
+@functools.lru_cache(maxsize=1 << 17)  # planned, then run: a file is read once as long as it stays
+def _digest(folder: Folder, name: str, stamp: str) -> str:
+    """SHA-256 of a file that has this stamp."""
+    with folder.open(name) as handle:
+        return hashlib.file_digest(cast(Any, handle), "sha256").hexdigest()
+
+
+def _json(value: Any) -> bytes:
+    text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return text.encode() + b"\n"
+
+
+_SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",?')
+
+
+def unsealed(data: bytes) -> dict[str, Any] | None:
+    """What `write_own_json` wrote; None where a byte is another."""
+    seal = _SEAL.match(data)
+    if seal is None or hashlib.sha256(data[seal.end() :]).hexdigest().encode() != seal[1]:
+        return None
+    content: dict[str, Any] = json.loads(data)
+    del content["sha256"]
+    return content
 
 
 @contextlib.contextmanager

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from curation.errors import ConfigError, InputError
+from curation.errors import ConfigError
 from pipelines.engine.files import Folder
-from pipelines.engine.own import MANIFEST
+from pipelines.engine.manifest import complete_manifest
 
 INDEX = "index"
 
@@ -26,12 +26,9 @@ def open_index(path: str, stage: str) -> tuple[Folder, dict[str, Any]]:
     Raises ConfigError when there is none.
     """
     for folder in (Folder(path), Folder(path) / stage):
-        if not folder.exists(MANIFEST):
+        manifest = complete_manifest(folder)
+        if not manifest:
             continue
-        try:
-            manifest: dict[str, Any] = folder.read_json(MANIFEST)
-        except InputError as error:
-            raise ConfigError(str(error)) from error
         if manifest["stage"] != stage:
             raise ConfigError(f"{path}: an index of {manifest['stage']}, not of {stage}")
         if not any(name.startswith(f"{INDEX}/") for name in manifest["files"]):

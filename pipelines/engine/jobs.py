@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
@@ -31,6 +33,8 @@ _QUICK = "--experiments=disable_logging_submission_environment"
 #: Words that begin the last line of an error that a step raised in a worker.
 _OURS = "curation.errors."
 
+_log = logging.getLogger(__name__)
+
 
 def check_runner(name: str, arguments: Sequence[str]) -> None:
     """Raise ConfigError unless Beam knows a runner of this name, and its options are whole."""
@@ -43,6 +47,15 @@ def check_runner(name: str, arguments: Sequence[str]) -> None:
         raise ConfigError(f"--runner={name}: {message}") from None
     except (ValueError, ImportError, AttributeError) as error:
         raise ConfigError(f"--runner={name}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Of a job; `final` where another attempt would end the same."""
+
+    text: str
+    final: bool = False
+    error: Exception | None = None
 
 
 class Jobs:
@@ -59,26 +72,45 @@ class Jobs:
             self.arguments = with_defaults(self.arguments)
 
     def run(self, work: TaskList, gathered: bool, name: str) -> None:
-        """Run all tasks of a step. Raises WorkerError when the job fails."""
+        """Run all tasks of a step. Raises WorkerError when the job fails.
+
+        A job that lost its workers is submitted once more, for what is not committed: guarded.
+        """
         if is_dataflow(self._runner) and work.folder.is_local:
             raise ConfigError(
                 f"--output {work.folder.url}: workers of Dataflow don't reach local files; name a "
                 "folder in Cloud Storage (gs://...)"
             )
-        pipeline = self.pipeline(work, gathered, name)
-        if pipeline.options.view_as(TestOptions).dry_run:
+        if PipelineOptions(self.arguments).view_as(TestOptions).dry_run:
             raise ConfigError(
                 "--dry_run: a job reads what those before it wrote; deploy/dataflow/translate.py "
                 "translates all jobs of a recipe"
             )
-        try:
-            state = pipeline.run().wait_until_finish()
-        except Exception as error:
-            raise WorkerError(f"{name} on {self._runner}: {cause(str(error))}") from error
-        if state not in (None, "DONE"):
-            raise WorkerError(f"{name} on {self._runner} ended as {state}")
+        failure = self._failure(self.pipeline(work, gathered, name))
+        if failure and not gathered and not failure.final:
+            _log.warning(
+                "%s on %s: %s; once more, with a process of its own for what may end one",
+                *(name, self._runner, failure.text),
+            )
+            failure = self._failure(self.pipeline(work, gathered, name, guarded=True))
+        if failure:
+            raise WorkerError(f"{name} on {self._runner}: {failure.text}") from failure.error
 
-    def pipeline(self, work: TaskList, gathered: bool, name: str) -> beam.Pipeline:
+    def _failure(self, pipeline: beam.Pipeline) -> _Failure | None:
+        """How a job failed, if it did."""
+        submitted = False
+        try:
+            result = pipeline.run()
+            submitted = True
+            state = result.wait_until_finish()
+        except Exception as error:
+            text = str(error)
+            return _Failure(cause(text), not submitted or _OURS in text, error)
+        return None if state in (None, "DONE") else _Failure(f"ended as {state}")
+
+    def pipeline(
+        self, work: TaskList, gathered: bool, name: str, guarded: bool = False
+    ) -> beam.Pipeline:
         """The pipeline of a step, with the options of this runner; `name` ends the job's name."""
         given = PipelineOptions(self.arguments).view_as(GoogleCloudOptions).job_name
         options = PipelineOptions(
@@ -94,7 +126,7 @@ class Jobs:
         if gathered:
             build_gathered(pipeline, work, tries_again=True)
         else:
-            build(pipeline, work, range(len(work.tasks)), tries_again=True)
+            build(pipeline, work, range(len(work.tasks)), tries_again=True, guarded=guarded)
         return pipeline
 
     def close(self) -> None:

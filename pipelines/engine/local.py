@@ -2,8 +2,9 @@
 
 Beam's own local runners start new processes for every pipeline, assign work statically and wait for
 ever when a worker dies. Here the processes live as long as the run, so that models and compiled
-kernels load once; each takes the next bundle of tasks when it is free; a dead worker ends the run
-with an error at once, and a dead driver ends its workers.
+kernels load once; each takes the next bundle of tasks when it is free. What a dead worker left
+undone is done by a new one, guarded (`documents.py`), so that a document which ends its worker is
+set aside. A dead driver ends its workers.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.sharedctypes import RawArray
 from types import TracebackType
@@ -32,26 +35,41 @@ from pipelines.engine.pipeline import build
 from pipelines.engine.shuffle import build_gathered
 from pipelines.engine.tasklist import TaskList
 from pipelines.engine.tasks import FRAMEWORK, Task, noted_cpu, set_progress, shown, write_seconds
+from pipelines.process import uninterrupted_children
+from pipelines.terminal import Warnings, tell
 
 #: Bundles per worker: enough for balance, few enough that pipeline start-up stays small.
 _BUNDLES_PER_WORKER = 4
 #: Below this many bytes a further bundle costs more than it balances.
 _BUNDLE_BYTES = 16 << 20
+#: Workers that may die over a bundle before the run ends. Guarded ones die by chance alone.
+_DEATHS = 3
 
-_log = logging.getLogger("apache_beam")
+_beam_log = logging.getLogger("apache_beam")
+_log = logging.getLogger(__name__)
 
 _counters: Any = None  # shared int64 [workers, 2]: documents read and kept since the step began
 _slot = 0
 
 
-def run_in_memory(work: TaskList, bundle: Sequence[int], gathered: bool = False) -> None:
+@dataclass(frozen=True)
+class Bundle:
+    """Tasks, by number, that one worker does, and how many workers died over them."""
+
+    numbers: tuple[int, ...]
+    gathered: bool = False
+    deaths: int = 0
+
+
+def run_in_memory(work: TaskList, bundle: Bundle) -> None:
     """Run a step's pipeline in this process. FnApiRunner is named: `DirectRunner` would switch."""
     options = PipelineOptions(flags=[], pipeline_type_check=False)
+    again = bundle.deaths > 0
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
-        if gathered:
-            build_gathered(pipeline, work, tries_again=False)
+        if bundle.gathered:
+            build_gathered(pipeline, work, tries_again=again)
         else:
-            build(pipeline, work, bundle, tries_again=False)
+            build(pipeline, work, bundle.numbers, tries_again=again, guarded=again)
 
 
 def bundles(tasks: Sequence[Task], workers: int) -> list[list[int]]:
@@ -75,7 +93,8 @@ class LocalPool:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._executor: ProcessPoolExecutor | None = None
+        # One per process: when a process dies, its executor is of no use any more.
+        self._executors: list[ProcessPoolExecutor | None] = [None] * workers
         self._counters: Any = RawArray("q", 2 * max(1, workers))
 
     def __enter__(self) -> LocalPool:
@@ -87,14 +106,14 @@ class LocalPool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._executor is None:
-            return
-        processes = list((self._executor._processes or {}).values())
+        started = [executor for executor in self._executors if executor is not None]
         if kind is not None:
-            for process in processes:
-                process.terminate()
-        self._executor.shutdown(wait=kind is None, cancel_futures=True)
-        self._executor = None
+            for executor in started:
+                for process in list((executor._processes or {}).values()):
+                    process.terminate()
+        for executor in started:
+            executor.shutdown(wait=kind is None, cancel_futures=True)
+        self._executors = [None] * self.workers
 
     def counts(self) -> tuple[int, int]:
         """Documents (read, kept) by the step under way."""
@@ -104,72 +123,84 @@ class LocalPool:
         """Run all tasks; yield how many more are finished as bundles end.
 
         With `gathered`, rows travel by GroupByKey, all tasks in one pipeline of one process.
-        Raises WorkerError when a process dies, or what a step raised.
+        Raises WorkerError when processes die time and again, or what a step raised.
         """
         self._counters[:] = [0] * len(self._counters)
         tasks = work.tasks
-        divided = bundles(tasks, max(1, self.workers))
-        if gathered:
-            divided = [list(range(len(tasks)))]
+        divided = [list(range(len(tasks)))] if gathered else bundles(tasks, max(1, self.workers))
+        waiting = deque(Bundle(tuple(numbers), gathered) for numbers in divided)
         if self.workers == 0:
             set_progress(self._count_here)
-            for bundle in divided:
-                _run_bundle(work, bundle, gathered)
-                yield len(bundle)
+            for bundle in waiting:
+                _run_bundle(work, bundle)
+                yield len(bundle.numbers)
             return
-        executor = self._start()
-        try:
-            pending: dict[Future[None], list[int]] = {
-                executor.submit(_run_bundle, work, bundle, gathered): bundle for bundle in divided
-            }
-        except BrokenProcessPool as error:
-            raise self._died(work, tasks) from error
-        while pending:
-            done, _ = wait(pending, return_when=FIRST_COMPLETED, timeout=0.25)
+        free = list(range(self.workers))
+        running: dict[Future[None], tuple[int, Bundle]] = {}
+        while waiting or running:
+            while waiting and free:
+                slot, bundle = free.pop(0), waiting.popleft()
+                running[self._submit(slot, work, bundle)] = slot, bundle
+            done, _ = wait(running, return_when=FIRST_COMPLETED, timeout=0.25)
             if not done:
                 yield 0
             for future in done:
-                bundle = pending.pop(future)
+                slot, bundle = running.pop(future)
+                free.append(slot)
                 try:
                     future.result()
                 except BrokenProcessPool as error:
-                    left = [*bundle, *(i for b in pending.values() for i in b)]
-                    raise self._died(work, [tasks[i] for i in left]) from error
-                yield len(bundle)
+                    self._executors[slot] = None
+                    waiting.appendleft(_once_more(work, bundle, error))
+                else:
+                    yield len(bundle.numbers)
 
-    def _died(self, work: TaskList, tasks: Sequence[Task]) -> WorkerError:
-        names = ", ".join(t.name for t in tasks[:3]) + (", ..." if len(tasks) > 3 else "")
-        return WorkerError(
-            f"a worker process died (killed, out of memory, or crashed in native code) during "
-            f"{shown(work.step, work.folder)}, with {len(tasks)} shards unfinished: {names}. "
-            "Finished shards are safe: the same command goes on from here"
+    def _submit(self, slot: int, work: TaskList, bundle: Bundle) -> Future[None]:
+        """To a process that lives: one may have died while it had nothing to do."""
+        executor = self._executors[slot] or self._start(slot)
+        with uninterrupted_children():
+            try:
+                return executor.submit(_run_bundle, work, bundle)
+            except BrokenProcessPool:
+                return self._start(slot).submit(_run_bundle, work, bundle)
+
+    def _start(self, slot: int) -> ProcessPoolExecutor:
+        executor = ProcessPoolExecutor(
+            1,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start_worker,
+            initargs=(self._counters, slot, _beam_log.getEffectiveLevel()),
         )
-
-    def _start(self) -> ProcessPoolExecutor:
-        if self._executor is None:
-            context = multiprocessing.get_context("spawn")
-            self._executor = ProcessPoolExecutor(
-                self.workers,
-                mp_context=context,
-                initializer=_start_worker,
-                initargs=(self._counters, context.Value("i", 0), _log.getEffectiveLevel()),
-            )
-        return self._executor
+        self._executors[slot] = executor
+        return executor
 
     def _count_here(self, read: int, kept: int) -> None:
         self._counters[0] += read
         self._counters[1] += kept
 
 
-def _start_worker(counters: Any, next_slot: Any, log_level: int) -> None:
+def _once_more(work: TaskList, bundle: Bundle, error: BrokenProcessPool) -> Bundle:
+    """The bundle of a dead worker, to be tried again. Raises WorkerError where too many died."""
+    names = [work.tasks[i].name for i in bundle.numbers]
+    shown_names = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    message = (
+        "a worker process died (killed, out of memory, or crashed in native code) during "
+        f"{shown(work.step, work.folder)}, over one of {len(names)} shards: {shown_names}"
+    )
+    if bundle.deaths + 1 == _DEATHS:
+        hint = "Finished shards are safe: the same command goes on from here"
+        raise WorkerError(f"{message}. {hint}") from error
+    _log.warning("%s; it is tried again", message)
+    return replace(bundle, deaths=bundle.deaths + 1)
+
+
+def _start_worker(counters: Any, slot: int, log_level: int) -> None:
     global _counters, _slot
-    _counters = counters
-    with next_slot.get_lock():
-        _slot = next_slot.value
-        next_slot.value += 1
+    _counters, _slot = counters, slot
     set_progress(_count)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
-    _log.setLevel(max(log_level, logging.ERROR))
+    logging.lastResort = Warnings(tell)
+    _beam_log.setLevel(max(log_level, logging.ERROR))
     threading.Thread(target=_die_with_parent, daemon=True).start()
 
 
@@ -185,14 +216,14 @@ def _count(read: int, kept: int) -> None:
     _counters[2 * _slot + 1] += kept
 
 
-def _run_bundle(work: TaskList, bundle: list[int], gathered: bool) -> None:
+def _run_bundle(work: TaskList, bundle: Bundle) -> None:
     wall, cpu, noted = time.perf_counter(), time.process_time(), noted_cpu()
     try:
-        run_in_memory(work, bundle, gathered)
+        run_in_memory(work, bundle)
         # What the pipeline took beyond its steps is the framework's share.
         beam_cpu = time.process_time() - cpu - (noted_cpu() - noted)
         beam_wall = time.perf_counter() - wall
-        name = f"{work.step.name}~{work.tasks[bundle[0]].name}"
+        name = f"{work.step.name}~{work.tasks[bundle.numbers[0]].name}"
         write_seconds(work.folder, FRAMEWORK, name, beam_wall, beam_cpu)
     except Exception as error:
         # Beam decorates errors of DoFns; what travels back is the one line that names the task.

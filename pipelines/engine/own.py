@@ -11,13 +11,18 @@ from typing import Any
 
 from curation.errors import ConfigError
 from pipelines.engine.files import SCRATCH, Folder
+from pipelines.engine.manifest import (
+    MANIFEST,
+    TIMINGS,
+    inner_stages,
+    named_files,
+    read_manifest,
+    remove_manifest,
+)
 
-MANIFEST = "manifest.json"
-TIMINGS = "timings.json"
-#: Where the manifest of a stage waits whose input is being made anew.
-WAITING = f"{SCRATCH}/{MANIFEST}"
-#: Names of tasks planned, and files of manifests removed, since the stage was last complete.
-OWN = f"{SCRATCH}/own.json"
+#: Names of tasks planned, and files of manifests removed, since the stage was last complete. Twice,
+#: since of tasks that were killed nothing else tells.
+_NOTES = (f"{SCRATCH}/own.json", f"{SCRATCH}/.own.json")
 _RECORDS = "shards/"
 #: What file managers leave behind, besides hidden files.
 _LITTER = {"desktop.ini", "Thumbs.db"}
@@ -25,53 +30,53 @@ _LITTER = {"desktop.ini", "Thumbs.db"}
 
 def note_own(folder: Folder, tasks: Iterable[str] = (), files: Iterable[str] = ()) -> None:
     """Remember what is going to be written, or was, before no manifest says so any more."""
-    noted = folder.read_own_json(OWN)
+    noted = _noted(folder)
     found = {
         "tasks": sorted({*noted.get("tasks", ()), *tasks}),
         "files": sorted({*noted.get("files", ()), *files}),
     }
-    if found != noted:
-        folder.write_json(OWN, found)
+    for name in _NOTES if found != noted else ():
+        folder.write_own_json(name, found)
 
 
-def note_manifests(folder: Folder) -> None:
-    """Remember the files of the manifests that are going to be removed."""
-    files = [n for m in (MANIFEST, WAITING) for n in folder.read_own_json(m).get("files", {})]
-    if files:
-        note_own(folder, files=files)
+def _noted(folder: Folder) -> dict[str, Any]:
+    return folder.read_own_json(_NOTES[0]) or folder.read_own_json(_NOTES[1])
 
 
-def own_and_foreign(folder: Folder) -> tuple[list[str], list[str]]:
-    """Files of a stage folder that runs wrote, and those of others.
+def _files(folder: Folder) -> list[str]:
+    """Files of a stage folder, without scratch, litter and stages inside this one (named mixes)."""
+    inside = inner_stages(folder)
+    return [n for n in folder.tree() if n.split("/", 1)[0] not in inside and not _is_litter(n)]
 
-    Scratch and litter are neither, nor is what lies in stages inside this one (named mixes).
-    """
-    tree, beside = folder.tree(), inner_stages(folder)
-    names = [n for n in tree if n.split("/", 1)[0] not in beside and not _is_litter(n)]
-    noted = folder.read_own_json(OWN)
+
+def _foreign(folder: Folder, names: Iterable[str]) -> list[str]:
+    """Those of these files that no run wrote."""
+    noted, manifest = _noted(folder), read_manifest(folder)
     tasks, files = set(noted.get("tasks", ())), {TIMINGS, *noted.get("files", ())}
-    for name in (MANIFEST, WAITING):
-        files |= _files_of(name, folder.read_own_json(name)) if name in tree else set()
-    # A task's record stands beside its files.
-    tasks_of_files = {_stem(part) for name in files for part in name.split("/")}
+    files |= {MANIFEST, *named_files(manifest)} if manifest else set()
     foreign = [
         n
         for n in names
         if n not in files
         and not any(part in tasks or _stem(part) in tasks for part in n.split("/"))
-        and not (n.startswith(_RECORDS) and _stem(n.removeprefix(_RECORDS)) in tasks_of_files)
     ]
     if foreign:  # without notes, of a folder whose scratch was removed, the records must tell
         records = [n for n in names if n.startswith(_RECORDS) and n.endswith(".json")]
         for name, record in zip(records, folder.each(folder.read_own_json, records), strict=True):
-            files |= _files_of(name, record)
+            files |= {name, *record["files"]} if record else set()
         foreign = [n for n in foreign if n not in files]
-    return sorted(set(names) - set(foreign)), foreign
+    return [n for n in foreign if not _is_blank(folder, n)]
+
+
+def unnamed_files(folder: Folder) -> list[str]:
+    """Files in the folder of a complete stage that its manifest does not name."""
+    named = {MANIFEST, TIMINGS, *named_files(read_manifest(folder))}
+    return [name for name in _files(folder) if name not in named]
 
 
 def refuse_foreign(folder: Folder) -> None:
     """Raise ConfigError where a stage is to be written among files that no run wrote."""
-    _, foreign = own_and_foreign(folder)
+    foreign = _foreign(folder, _files(folder))
     if foreign:
         more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
         raise ConfigError(
@@ -82,8 +87,8 @@ def refuse_foreign(folder: Folder) -> None:
 
 def remove_own(folder: Folder, keep: Iterable[str] = ()) -> None:
     """Remove the files that runs wrote, but those to keep."""
-    own, _ = own_and_foreign(folder)
-    folder.each(folder.remove, sorted(set(own) - set(keep)))
+    names = _files(folder)
+    folder.each(folder.remove, sorted({*names} - {*_foreign(folder, names), *keep}))
 
 
 def remove_stage(folder: Folder) -> None:
@@ -93,6 +98,7 @@ def remove_stage(folder: Folder) -> None:
         refuse_foreign(each)
     for each in folders:
         remove_own(each)
+        remove_manifest(each)
         each.remove(SCRATCH)
         if not each.tree():
             each.remove()
@@ -103,21 +109,11 @@ def with_inner(folder: Folder) -> list[Folder]:
     return [*(folder / name for name in inner_stages(folder)), folder]
 
 
-def is_stage(folder: Folder) -> bool:
-    """Whether a run has been at work on a stage here."""
-    return any(folder.exists(name) for name in (MANIFEST, "shards", SCRATCH))
-
-
-def inner_stages(folder: Folder) -> list[str]:
-    """Stages inside the folder of a stage: those of named mixes."""
-    return [name for name in folder.folders() if is_stage(folder / name)]
-
-
-def _files_of(name: str, content: dict[str, Any]) -> set[str]:
-    """Files that a manifest or record names, and itself; of a damaged one just itself."""
-    if content and not isinstance(content.get("files"), dict):
-        return set()
-    return {name, *content.get("files", {})}
+def _is_blank(folder: Folder, name: str) -> bool:
+    """Whether a manifest or record holds nothing, as power failures leave files."""
+    if name != MANIFEST and not name.startswith(_RECORDS):
+        return False
+    return not folder.read_bytes(name).strip(b"\0")
 
 
 def _stem(name: str) -> str:

@@ -9,7 +9,6 @@ import time
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
@@ -21,6 +20,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from curation.credentials import redact
+from pipelines.terminal import PlainConsole, Warnings, tell
+
 _LOGGERS = ("curation", "pipelines")
 #: Seconds between two lines about one step.
 _PAUSE = 2.0
@@ -29,10 +31,19 @@ Mode = Literal["auto", "bar", "plain", "json", "quiet"]
 
 
 class Quiet(AbstractContextManager["Quiet"]):
-    """Says nothing; those that say something are made of it."""
+    """Says nothing but warnings; those that say something are made of it."""
+
+    def __init__(self) -> None:
+        self._warnings = Warnings(self.message)
+
+    def __enter__(self) -> Quiet:
+        for name in _LOGGERS:
+            logging.getLogger(name).addHandler(self._warnings)
+        return self
 
     def __exit__(self, *exception: object) -> None:
-        return None
+        for name in _LOGGERS:
+            logging.getLogger(name).removeHandler(self._warnings)
 
     def stage(self, stage: str, state: str, **facts: Any) -> None:
         pass
@@ -41,52 +52,26 @@ class Quiet(AbstractContextManager["Quiet"]):
         pass
 
     def message(self, text: str) -> None:
-        pass
-
-
-class _Warnings(logging.Handler):
-    """Brings what the toolkit warns of to the display, in its form."""
-
-    def __init__(self, display: Quiet) -> None:
-        super().__init__(logging.WARNING)
-        self._display = display
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._display.message(record.getMessage())
-
-    def attach(self) -> None:
-        for name in _LOGGERS:
-            logging.getLogger(name).addHandler(self)
-
-    def detach(self) -> None:
-        for name in _LOGGERS:
-            logging.getLogger(name).removeHandler(self)
+        tell(text)
 
 
 class Lines(Quiet):
     """One line per stage on stderr, for logs; as JSON, for machines, also of steps under way."""
 
     def __init__(self, as_json: bool) -> None:
+        super().__init__()
         self._json = as_json
         self._step, self._told = ("", ""), 0.0  # the last step told of, and when
-        self._warnings = _Warnings(self)
-
-    def __enter__(self) -> Lines:
-        self._warnings.attach()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._warnings.detach()
 
     def stage(self, stage: str, state: str, **facts: Any) -> None:
         if self._json:
             event = {"event": "stage", "stage": stage, "state": state, "time": time.time(), **facts}
-            print(json.dumps(event), file=sys.stderr, flush=True)
+            tell(json.dumps(event))
         elif state != "started":
             tail = ", ".join(
                 f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in facts.items()
             )
-            print(f"{stage}: {state}{': ' + tail if tail else ''}", file=sys.stderr, flush=True)
+            tell(f"{stage}: {state}{': ' + tail if tail else ''}")
 
     def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
         now = time.time()
@@ -96,13 +81,10 @@ class Lines(Quiet):
         self._step, self._told = (stage, step), now
         event = {"event": "step", "stage": stage, "step": step, "time": now}
         facts = {"done": done, "total": total, "documents": read, "kept": kept}
-        print(json.dumps(event | facts), file=sys.stderr, flush=True)
+        tell(json.dumps(event | facts))
 
     def message(self, text: str) -> None:
-        if self._json:
-            print(json.dumps({"event": "message", "text": text}), file=sys.stderr, flush=True)
-        else:
-            print(text, file=sys.stderr, flush=True)
+        tell(json.dumps({"event": "message", "text": text}) if self._json else text)
 
 
 class _Documents(ProgressColumn):
@@ -119,6 +101,7 @@ class Bars(Quiet):
     """A live table of stages on a terminal: documents, rate, kept share, time left."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓"),
             TextColumn("{task.description:<17}"),
@@ -127,19 +110,18 @@ class Bars(Quiet):
             _Documents(),
             TimeRemainingColumn(compact=True),
             TextColumn("[dim]{task.fields[step]}"),
-            console=Console(stderr=True),
+            console=PlainConsole(stderr=True),
         )
         self._rows: dict[str, Any] = {}
-        self._warnings = _Warnings(self)
 
     def __enter__(self) -> Bars:
-        self._warnings.attach()
+        super().__enter__()
         self._progress.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
-        self._warnings.detach()
+        super().__exit__(*exception)
 
     def _row(self, stage: str) -> Any:
         if stage not in self._rows:
@@ -163,7 +145,7 @@ class Bars(Quiet):
         )
 
     def message(self, text: str) -> None:
-        self._progress.console.print(text, highlight=False)
+        self._progress.console.print(redact(text))
 
 
 def open_display(mode: Mode) -> Quiet:

@@ -3,59 +3,169 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from curation import stores
 from curation.errors import InputError
 from curation.schema import conformed
+from pipelines.engine.damage import DamagedError, check_content, damaged, is_damage
 from pipelines.engine.files import FileRecord, Folder, HashingSink
 
-#: Documents per batch. Memory of a stage is a few batches, whatever the shard's size.
+#: Most documents of a batch, and most bytes of one with several documents. Memory of a stage is a
+#: few batches, whatever the shard's size, and a few times the largest document.
 BATCH_ROWS = 512
-#: A row group is written when it has this many rows or bytes.
+BATCH_BYTES = 8 << 20
+#: A row group is written when it has this many rows or bytes at the end of 512 rows of input,
+#: however these were cut into batches; before that end when it has the most bytes. A document of
+#: more than BATCH_BYTES is a group of its own, so that reading it takes no others.
 _GROUP_ROWS = 4096
 _GROUP_BYTES = 16 << 20
+_MOST_GROUP_BYTES = 24 << 20
 
 
 @contextlib.contextmanager
-def open_parquet(folder: Folder, name: str) -> Iterator[pq.ParquetFile]:
+def open_parquet(folder: Folder, name: str, sha256: str | None = None) -> Iterator[pq.ParquetFile]:
     """One Parquet file, open. Raises FileNotFoundError, OSError and ArrowInvalid.
+
+    With `sha256`, the content that the file must have, it is hashed first (of a store's objects a
+    copy comes here). Raises DamagedError where the content is another.
 
     Arrow opens local files by itself: through a Python object its threads might still hold the
     interpreter's lock when the interpreter ends, which now and then aborts a process that is done.
     """
-    local = folder.is_local
     with contextlib.ExitStack() as stack:
-        file = pa.OSFile(folder.path(name)) if local else folder.open(name)
-        yield stack.enter_context(pq.ParquetFile(stack.enter_context(file)))
+        if not folder.is_local:
+            source = stack.enter_context(
+                folder.open(name) if sha256 is None else _copy(folder, name, sha256)
+            )
+        else:
+            if sha256 is not None:
+                check_content(folder, name, sha256)
+            source = stack.enter_context(pa.OSFile(folder.path(name)))
+        yield stack.enter_context(pq.ParquetFile(source, page_checksum_verification=True))
+
+
+@contextlib.contextmanager
+def _copy(folder: Folder, name: str, sha256: str) -> Iterator[BinaryIO]:
+    """A copy of an object in a temporary file, hashed while it came."""
+    with tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool:
+        sink = HashingSink(cast(BinaryIO, spool))
+        with folder.open(name) as file:
+            shutil.copyfileobj(file, sink, 1 << 20)
+        if sink.record(0).sha256 != sha256:
+            raise damaged(folder, name, "not the bytes that were written")
+        spool.seek(0)
+        yield cast(BinaryIO, spool)
 
 
 def read_batches(
-    folder: Folder, name: str, columns: Sequence[str] | None = None
+    folder: Folder, name: str, columns: Sequence[str] | None = None, sha256: str | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The batches of one Parquet file, in order, with the columns of documents in their types.
 
-    Raises InputError with the file's name when it is absent or broken, or a value is of no use.
+    None reaches over a multiple of BATCH_ROWS, or has more than BATCH_BYTES and several rows.
+    `sha256`: see `open_parquet`. Raises InputError with the file's name when a value is of no use,
+    DamagedError when the file is absent or broken.
     """
     row = 0
     try:
-        with open_parquet(folder, name) as parquet:
-            for batch in parquet.iter_batches(
-                BATCH_ROWS, columns=None if columns is None else list(columns), use_threads=False
-            ):
+        with open_parquet(folder, name, sha256) as parquet:
+            for batch in _cut(_pieces(parquet, columns)):
                 _check_present(batch, row)
-                yield conformed(batch)
                 row += batch.num_rows
+                batch = conformed(batch)
+                yield batch
+                del batch  # a large one must not stay while the next is read; here and below
+    except DamagedError:
+        raise
     except FileNotFoundError:
-        raise InputError(f"{folder.url}/{name}: no such file") from None
+        raise damaged(folder, name, "no such file") from None
     except (pa.ArrowInvalid, OSError, InputError) as error:
+        if is_damage(error):
+            raise damaged(folder, name, str(error)) from error
         raise InputError(f"{folder.url}/{name}: {error}") from error
+
+
+def _pieces(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    """Rows in pieces that end at multiples of BATCH_ROWS and hold few bytes, from large documents.
+
+    The rows of a group are taken to be of like size, which holds for groups that we wrote.
+    """
+    wanted = None if columns is None else list(columns)
+    row = 0
+    for group in range(parquet.num_row_groups):
+        facts = parquet.metadata.row_group(group)
+        share = BATCH_BYTES * facts.num_rows // max(1, facts.total_byte_size)
+        rows = max(1, min(BATCH_ROWS, share))
+        pieces = parquet.iter_batches(rows, [group], wanted, use_threads=False)
+        if facts.num_rows <= rows:  # so that the reader lets go of its pages
+            pieces = _emptied(list(pieces))
+        for piece in pieces:
+            if _is_large(piece):
+                pa.default_memory_pool().release_unused()
+            first = min(piece.num_rows, -row % BATCH_ROWS)
+            row += piece.num_rows
+            if 0 < first < piece.num_rows:
+                yield piece.slice(0, first)
+                piece = piece.slice(first)
+            yield piece
+            del piece
+
+
+def _emptied(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    while batches:
+        yield batches.pop(0)
+
+
+def _cut(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join small pieces and halve large ones."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for piece in pieces:
+        if waiting and size + piece.nbytes > BATCH_BYTES:
+            yield from _joined(waiting)
+            size = 0
+        waiting.append(piece)
+        rows += piece.num_rows
+        size += piece.nbytes
+        del piece
+        if rows % BATCH_ROWS == 0 or size > BATCH_BYTES:
+            yield from _joined(waiting)
+            size = 0
+    if waiting:
+        yield from _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One batch from those of a list, which is empty then; halves and quarters of a large one."""
+    batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    batches.clear()
+    return _halved([batch])
+
+
+def _halved(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    while batches:
+        batch = batches.pop()
+        if batch.num_rows < 2 or batch.nbytes <= BATCH_BYTES:
+            yield batch
+        else:
+            middle = batch.num_rows // 2
+            batches += [batch.slice(middle), batch.slice(0, middle)]
+        del batch
+
+
+def _is_large(batch: pa.RecordBatch) -> bool:
+    """Whether it is one document that no batch shares."""
+    return batch.num_rows == 1 and batch.nbytes > BATCH_BYTES
 
 
 def _check_present(batch: pa.RecordBatch, row: int) -> None:
@@ -74,20 +184,37 @@ class TableWriter:
         self._stack = contextlib.ExitStack()
         self._sink: HashingSink = self._stack.enter_context(folder.create(name))
         self._writer = pq.ParquetWriter(
-            self._sink, schema, compression="zstd", compression_level=3, write_page_index=False
+            self._sink,
+            schema,
+            compression="zstd",
+            compression_level=3,
+            write_page_index=False,
+            write_page_checksum=True,
         )
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0
         self.rows = 0
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        if batch.num_rows == 0:
-            return
-        self._waiting.append(batch)
-        self._waiting_rows += batch.num_rows
-        self._waiting_bytes += batch.nbytes
-        if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
-            self._flush()
+    def write(self, batch: pa.RecordBatch, whole: bool = True) -> None:
+        """Write rows. Without `whole`, more of the same 512 rows of input follow."""
+        parts = [batch]
+        if batch.nbytes > BATCH_BYTES and any(_is_large(p) for p in _halved([batch])):
+            parts = list(_halved([batch]))
+        for part in parts:
+            large = _is_large(part)
+            if large:
+                self._flush()
+                pa.default_memory_pool().release_unused()
+            self._add(part)
+            full = self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES
+            if large or (whole and full) or self._waiting_bytes >= _MOST_GROUP_BYTES:
+                self._flush()
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows:
+            self._waiting.append(batch)
+            self._waiting_rows += batch.num_rows
+            self._waiting_bytes += batch.nbytes
 
     def _flush(self) -> None:
         if self._waiting:
@@ -106,11 +233,16 @@ class TableWriter:
         trace: TracebackType | None,
     ) -> None:
         if kind is not None:
+            self._sink.abandon()
             self._stack.__exit__(kind, error, trace)
             return
         with self._stack:  # where the last rows can't be written, nothing is left either
-            self._flush()
-            self._writer.close()
+            try:
+                self._flush()
+                self._writer.close()
+            except BaseException:
+                self._sink.abandon()
+                raise
 
     @property
     def record(self) -> FileRecord:

@@ -15,6 +15,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
+from pipelines.engine.damage import DamagedError, note
 from pipelines.engine.exchange import GatheredFolder
 from pipelines.engine.pipeline import PerformTask
 from pipelines.engine.runs import read_batches_of
@@ -62,9 +63,13 @@ class Scatter(beam.DoFn):
             yield element, _NOTHING
             return
         run = element - len(self._order)
-        for piece, batch in enumerate(read_batches_of(self.work.folder, self._runs[run])):
-            for task, rows in self._divide(batch):
-                yield task, (run, piece, _encoded(rows))
+        try:
+            for piece, batch in enumerate(read_batches_of(self.work.folder, self._runs[run])):
+                for task, rows in self._divide(batch):
+                    yield task, (run, piece, _encoded(rows))
+        except DamagedError as error:
+            note(self.work.folder, error)
+            raise
 
     def _divide(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         keys = batch.column("key").to_numpy()
@@ -101,7 +106,8 @@ class PerformGathered(PerformTask):
             if run >= 0:
                 batch = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
                 rows.setdefault(self._runs[run], []).append(batch)
-        yield from self.perform(number, GatheredFolder(self.work.folder.url, rows))
+        folder = self.work.folder
+        yield from self.perform(number, GatheredFolder(folder.url, folder.sync, rows))
 
 
 def build_gathered(pipeline: beam.Pipeline, work: TaskList, tries_again: bool) -> Any:

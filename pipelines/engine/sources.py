@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,14 @@ import xxhash
 from curation import stores
 from curation.errors import InputError
 from curation.readers import InputFile
+from pipelines.engine.damage import DamagedError
 from pipelines.engine.files import SCRATCH, Folder
-from pipelines.engine.own import TIMINGS
+from pipelines.engine.manifest import TIMINGS
 
 #: Hashes of the input files, and by what they are known again without being read, for resumed runs.
 KNOWN_INPUTS = f"{SCRATCH}/inputs.json"
 
+_CHANGED = "changed since it was hashed"
 _CHUNK = 4 << 20
 #: Files smaller than this share a shard; larger ones have their own.
 _GROUP_BELOW = 1 << 20
@@ -52,8 +55,7 @@ def content_fingerprints(files: Sequence[InputFile], folder: Folder) -> dict[str
         if stores.is_url(file.path):
             found[file.name] = [f"{file.size} {file.version or _checksum(file.path)}"]
             return
-        facts = os.stat(file.path)
-        state = [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
+        state = _state(file.path)
         old = known.get(file.name)
         if old and old[1:] == state:
             found[file.name] = old
@@ -63,13 +65,51 @@ def content_fingerprints(files: Sequence[InputFile], folder: Folder) -> dict[str
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(one, files))
     ordered = {name: found[name] for name in sorted(found)}
-    folder.write_json(KNOWN_INPUTS, ordered)
+    folder.write_own_json(KNOWN_INPUTS, {"inputs": ordered})
     return {name: entry[0] for name, entry in ordered.items()}
 
 
 def _checksum(url: str) -> str:
     system, path = stores.file_system(url)
     return str(stores.persistently(url, lambda: system.checksum(path)))
+
+
+@contextlib.contextmanager
+def as_planned(path: str, fingerprint: str) -> Iterator[None]:
+    """Around the reading of an input file: its content is what was hashed for the plan, and stays.
+
+    Raises DamagedError where it is not.
+    """
+    before = _state(path)
+    if stores.is_url(path):
+        found = f"{before[0]} {before[1] or _checksum(path)}"
+    else:
+        found = _content_hash(path)
+    if found != fingerprint:
+        raise DamagedError({path: _CHANGED})
+    try:
+        yield
+    except InputError as error:
+        if _state(path) != before:
+            raise DamagedError({path: _CHANGED}) from error
+        raise
+    if _state(path) != before:
+        raise DamagedError({path: _CHANGED})
+
+
+def _state(path: str) -> list[Any]:
+    """What changes with the content of a file or object. Raises InputError where there is none."""
+    if not stores.is_url(path):
+        try:
+            facts = os.stat(path)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        return [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
+    system, place = stores.file_system(path)
+    found = stores.info(system, place, path)
+    if found is None:
+        raise InputError(f"{path}: no such object")
+    return [found.get("size"), stores.version(found)]
 
 
 def _content_hash(path: str) -> str:
@@ -86,8 +126,7 @@ def _content_hash(path: str) -> str:
 def _known_fingerprints(folder: Folder) -> dict[str, list[Any]]:
     known: dict[str, list[Any]] = {}
     for name in (TIMINGS, KNOWN_INPUTS):
-        content = folder.read_own_json(name)
-        known |= content.get("inputs", {}) if name == TIMINGS else content
+        known |= folder.read_own_json(name).get("inputs", {})
     return known
 
 

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-import functools
 import glob
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
 from curation import stores
+from curation.credentials import redact_all
 from curation.errors import ConfigError, InputError
 from curation.readers import InputFile
 from curation.schema import COLUMN_TYPES, DOCUMENTS, fits
+from pipelines.engine.damage import check_content, damaged, noticed
 from pipelines.engine.execute import Executor
-from pipelines.engine.files import SCRATCH, Folder, fingerprint
-from pipelines.engine.own import (
+from pipelines.engine.files import SCRATCH, Folder, fingerprint, unsealed
+from pipelines.engine.manifest import (
     MANIFEST,
     TIMINGS,
-    WAITING,
-    note_manifests,
-    refuse_foreign,
-    remove_own,
+    after,
+    documents_of,
+    is_whole,
+    named_files,
+    read_manifest,
+    remove_manifest,
+    write_manifest,
 )
-from pipelines.engine.shards import add_counts, open_parquet
+from pipelines.engine.own import note_own, refuse_foreign, remove_own
+from pipelines.engine.shards import add_counts, open_parquet, read_batches
 from pipelines.engine.tasks import Step, Task
 
 
@@ -41,6 +46,20 @@ class Shard:
     fingerprint: str
     rows: int
     bytes: int
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """As `read_batches`. Raises DamagedError where the content is not what it was."""
+        return read_batches(self.folder, self.file, columns, self.fingerprint)
+
+    def schema(self) -> pa.Schema:
+        """Columns of the file. Raises DamagedError likewise."""
+        if self.folder.is_local:
+            check_content(self.folder, self.file, self.fingerprint)
+        try:
+            with open_parquet(self.folder, self.file) as parquet:
+                return parquet.schema_arrow
+        except (OSError, pa.ArrowInvalid) as error:
+            raise damaged(self.folder, self.file, str(error)) from error
 
 
 @dataclass
@@ -57,53 +76,50 @@ class StageRun:
     inputs: Sequence[Shard] = ()
     also: dict[str, Any] = field(default_factory=dict)  # other sections that the stage reads
     files: tuple[InputFile, ...] = ()  # raw input of the first stage
-    others: tuple[Folder, ...] = ()  # stage folders of the same run
     passed_over: str = ""  # what lies beside the raw input and is not read
+    follows: str = ""  # stage of the same run whose documents it reads
 
     @property
     def documents(self) -> int:
         return sum(s.rows for s in self.inputs)
 
-    def run(self, step: Step, tasks: Sequence[Task]) -> int:
-        return self.executor.run(self.stage, step, self.folder, tasks, self.documents)
+    def run(self, step: Step, tasks: Sequence[Task], folder: Folder | None = None) -> int:
+        """Run a step, in this folder or another. Raises DamagedError for what can't be read."""
+        place = folder or self.folder
+        with noticed(place):
+            return self.executor.run(self.stage, step, place, tasks, self.documents)
 
     def key(self, inputs: Sequence[tuple[str, str]]) -> str:
         """Fingerprint of the stage: what it reads and what decides its outputs."""
         return fingerprint([self.stage, self.settings_key, list(inputs)])
 
     def complete(self, inputs: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
-        """The manifest, when it matches these inputs and every file it names is there in full.
+        """The manifest, when it matches these inputs and every file it names is there as it says.
 
         Where only other stages' part of the recipe changed, its name and hash are brought up to
         date: the outputs do not depend on them.
         """
-        name = MANIFEST if self.folder.exists(MANIFEST) else WAITING
-        if not self.folder.exists(name):
+        manifest = read_manifest(self.folder)
+        if manifest.get("key") != self.key(inputs) or not is_whole(self.folder, manifest):
             return None
-        manifest = self.folder.read_own_json(name)
-        if manifest.get("key") != self.key(inputs):
-            return None
-        sizes = self.folder.tree()
-        if not all(sizes.get(n) == f["bytes"] for n, f in manifest["files"].items()):
-            return None
-        if manifest["recipe"] != self.recipe or name == WAITING:
-            manifest["recipe"] = self.recipe
-            self.folder.write_json(MANIFEST, manifest)
+        manifest |= {"recipe": self.recipe, **self._after()}
+        write_manifest(self.folder, manifest)
         self.folder.remove(SCRATCH)
         return manifest
 
+    def _after(self) -> dict[str, Any]:
+        documents = [(s.name, s.fingerprint) for s in self.inputs]
+        return {"after": after(self.follows, documents)} if self.follows else {}
+
     def begin(self) -> None:
-        """From here to `finish` the stage, and what was made of it, does not exist for others.
+        """From here to `finish` the stage does not exist for others.
 
         Raises ConfigError where files lie in its folder that no run wrote.
         """
         refuse_foreign(self.folder)
-        set_aside_readers(self.folder, self.others)
         self.folder.remove_parts()
-        note_manifests(self.folder)
-        self.folder.remove(MANIFEST)
-        self.folder.remove(WAITING)
-        self.folder.remove(TIMINGS)
+        note_own(self.folder, files=named_files(read_manifest(self.folder)))
+        remove_manifest(self.folder)
 
     def finish(
         self,
@@ -121,31 +137,45 @@ class StageRun:
         """
         counts = dict(counts or {})
         files: dict[str, dict[str, Any]] = {}
+        records: dict[str, dict[str, Any]] = {}
         names = [f"shards/{name}.json" for name in sorted(t.name for t in tasks)]
-        for record in self.folder.read_jsons(names):
+        for name, data in zip(names, self.folder.each(self._record, names), strict=True):
+            record = unsealed(data)
+            if record is None:
+                raise damaged(self.folder, name, "not what was written")
             add_counts(counts, record["counts"])
             files.update(record["files"])
+            digest = hashlib.sha256(data).hexdigest()
+            records[name] = {"bytes": len(data), "sha256": digest}
         for record in also:
             files.update(record["files"])
         manifest = {
             "stage": self.stage,
             "key": self.key(inputs),
             "recipe": self.recipe,
-            "settings": json.loads(self.settings.model_dump_json(by_alias=True)),
-            **{k: json.loads(v.model_dump_json(by_alias=True)) for k, v in self.also.items()},
+            "settings": _recorded(self.settings),
+            **{k: _recorded(v) for k, v in self.also.items()},
             **self.facts,
             "counts": counts,
             "inputs": [{"name": n, "fingerprint": f} for n, f in inputs],
             "bytes": sum(f["bytes"] for f in files.values()),
             "files": files,
-            **(extra or {}),
+            "records": records,
+            **self._after(),
+            **redact_all(extra or {}),
         }
         # What no record names an interrupted run wrote, for other inputs.
         remove_own(self.folder, keep={*files, *names})
-        self.folder.write_json(TIMINGS, self._seconds() | (timings or {}))
-        self.folder.write_json(MANIFEST, manifest)
+        self.folder.write_own_json(TIMINGS, self._seconds() | (timings or {}))
+        write_manifest(self.folder, manifest)
         self.folder.remove(SCRATCH)
         return manifest
+
+    def _record(self, name: str) -> bytes:
+        try:
+            return self.folder.read_bytes(name)
+        except FileNotFoundError:
+            raise damaged(self.folder, name, "no such file") from None
 
     def _seconds(self) -> dict[str, Any]:
         steps: dict[str, dict[str, float]] = {}
@@ -162,29 +192,9 @@ class StageRun:
         return {"steps": steps}
 
 
-def set_aside_readers(folder: Folder, others: Sequence[Folder]) -> None:
-    """Take the mark of completion from the stages that read the documents of this one, and so on.
-
-    Their files would look complete though they are of other documents than those to come. Nothing
-    is lost: the manifest waits in the scratch folder, and counts again if the same input returns.
-    """
-    try:
-        files = folder.read_json(MANIFEST)["files"]
-    except (InputError, KeyError, TypeError):
-        return
-    made = {f["sha256"] for name, f in files.items() if name.startswith("documents/")}
-    for other in others:
-        if other.url == folder.url or not other.exists(MANIFEST):
-            continue
-        try:
-            manifest = other.read_json(MANIFEST)
-            read = {held["fingerprint"] for held in manifest["inputs"]}
-        except (InputError, KeyError, TypeError):
-            continue
-        if made & read:
-            set_aside_readers(other, [o for o in others if o.url != folder.url])
-            other.write_json(WAITING, manifest)
-            other.remove(MANIFEST)
+def _recorded(settings: Any) -> Any:
+    """Settings as a manifest has them."""
+    return redact_all(json.loads(settings.model_dump_json(by_alias=True)))
 
 
 def stage_inputs(paths: Sequence[str]) -> list[Shard]:
@@ -195,8 +205,8 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
     shards: list[Shard] = []
     for path in paths:
         folder = Folder(path)
-        if folder.exists(MANIFEST):
-            shards += _manifest_shards(folder)
+        if manifest := read_manifest(folder):
+            shards += _manifest_shards(folder, manifest)
         elif folder.exists("documents") or folder.exists("shards"):
             raise InputError(
                 f"{path}: no {MANIFEST}: the stage is not complete; run it again to finish it"
@@ -210,21 +220,14 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
     return sorted(shards, key=lambda s: s.name)
 
 
-def _manifest_shards(folder: Folder) -> list[Shard]:
-    files = folder.read_json(MANIFEST)["files"]
-    if not any(name.startswith("documents/") for name in files):
+def _manifest_shards(folder: Folder, manifest: dict[str, Any]) -> list[Shard]:
+    files, documents = manifest["files"], documents_of(manifest)
+    if not documents:
         raise InputError(f"{folder.shown}: this stage leaves no documents for another")
+    named = [(name, f"documents/{name}.parquet", sha256) for name, sha256 in documents]
     return [
-        Shard(
-            name.removeprefix("documents/").removesuffix(".parquet"),
-            folder,
-            name,
-            f["sha256"],
-            f["rows"],
-            f["bytes"],
-        )
-        for name, f in files.items()
-        if name.startswith("documents/")
+        Shard(name, folder, file, sha256, files[file]["rows"], files[file]["bytes"])
+        for name, file, sha256 in named
     ]
 
 
@@ -283,14 +286,7 @@ def _loose_shards(path: str) -> list[Shard]:
         except Exception as error:
             raise InputError(f"{file}: {error}") from error
         _check_columns(file, metadata.schema.to_arrow_schema())
-        digest, size = _content(folder, name, folder.stamp(name))
+        digest, size = folder.digest(name), folder.size(name) or 0
         stem = name.removesuffix(".parquet")
         shards.append(Shard(stem, folder, name, digest, metadata.num_rows, size))
     return shards
-
-
-@functools.lru_cache(maxsize=1 << 17)  # planned, then run: a file is read once as long as it stays
-def _content(folder: Folder, name: str, stamp: str) -> tuple[str, int]:
-    """SHA-256 and size of a file that has this stamp."""
-    with folder.open(name) as handle:
-        return hashlib.file_digest(cast(Any, handle), "sha256").hexdigest(), handle.tell()

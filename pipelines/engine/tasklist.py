@@ -2,16 +2,21 @@
 
 A job carries the file's name and plain numbers, so that it stays small for any number of shards:
 Dataflow refuses a job of more than 10 MB, and the description of 90,000 tasks is more.
+
+The output folder may be open to more people than the workers are. So the file is data and no code,
+and counts only with the hash and for the classes that the job names.
 """
 
 from __future__ import annotations
 
 import hashlib
-import pickle
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from curation.errors import InputError
+from pipelines.engine.description import describe, restore
 from pipelines.engine.files import SCRATCH, Folder
 from pipelines.engine.tasks import Step, Task
 
@@ -22,6 +27,8 @@ class TaskList:
 
     folder: Folder
     file: str
+    sha256: str
+    classes: tuple[type, ...]  # of which step and tasks are made
 
     @property
     def step(self) -> Step:
@@ -34,14 +41,23 @@ class TaskList:
 
 def write_task_list(folder: Folder, step: Step, tasks: Sequence[Task]) -> TaskList:
     """Write what the workers will read. The name follows from the content."""
-    data = pickle.dumps((step, list(tasks)), protocol=5)
-    digest = hashlib.sha256(data).hexdigest()[:24]
-    file = f"{SCRATCH}/tasks/{step.name}-{digest}.pickle"
+    classes: dict[str, type] = {}
+    described = describe([step, list(tasks)], classes)
+    data = json.dumps(described, separators=(",", ":")).encode()
+    digest = hashlib.sha256(data).hexdigest()
+    file = f"{SCRATCH}/tasks/{step.name}-{digest[:24]}.json"
     folder.write_bytes(file, data)
-    return TaskList(folder, file)
+    return TaskList(folder, file, digest, tuple(classes[name] for name in sorted(classes)))
 
 
 @lru_cache(maxsize=2)  # once per process and step, however many tasks it gets
 def _load(tasks: TaskList) -> tuple[Step, list[Task]]:
-    step, found = pickle.loads(tasks.folder.read_bytes(tasks.file))
+    """Raises InputError where the file is not the one that the driver wrote."""
+    data = tasks.folder.read_bytes(tasks.file)
+    if hashlib.sha256(data).hexdigest() != tasks.sha256:
+        raise InputError(
+            f"{tasks.folder.url_of(tasks.file)}: changed since the run wrote it; "
+            "the same command writes it again"
+        )
+    step, found = restore(json.loads(data), tasks.classes)
     return step, found

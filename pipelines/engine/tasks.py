@@ -1,6 +1,6 @@
 """A stage's work as tasks. A task's commit record, written last, says that its outputs are whole.
 
-A step is what is done (a picklable object with settings); a task is what it is done to (names and
+A step is what is done (a dataclass with settings); a task is what it is done to (names and
 fingerprints, never data). The record holds the fingerprint of everything that decides the outputs:
 run again, a task whose record still matches is not redone, and any other is.
 """
@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from curation.errors import CurationError, WorkerError
+from pipelines.engine.damage import DamagedError, damaged, note
 from pipelines.engine.files import SCRATCH, FileRecord, Folder, fingerprint
+from pipelines.engine.guard import guarding
+from pipelines.engine.memory import return_large_blocks
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Result:
 
 
 class Step(Protocol):
-    """One kind of task. Implementations are dataclasses that pickle."""
+    """One kind of task. Implementations are dataclasses made of data (see `description`)."""
 
     @property
     def name(self) -> str: ...
@@ -64,6 +67,14 @@ class Step(Protocol):
 def record_place(step: Step) -> str:
     """Where a step's records lie: those of the last step stay, those before it are scratch."""
     return "shards" if step.name == "shards" else f"{SCRATCH}/records/{step.name}"
+
+
+def read_record(folder: Folder, name: str) -> dict[str, Any]:
+    """What a run noted and needs now. Raises DamagedError where it is absent or damaged."""
+    record = folder.read_own_json(name)
+    if not record:
+        raise damaged(folder, name, "absent or damaged")
+    return record
 
 
 def record_name(step: Step, task: Task) -> str:
@@ -86,37 +97,48 @@ def shown(step: Step, folder: Folder) -> str:
 def committed(
     folder: Folder, step: Step, tasks: Sequence[Task], present: dict[str, int]
 ) -> set[str]:
-    """Names of the tasks whose record matches and whose every file is there in full size.
+    """Names of the tasks whose record matches and whose every file is there as it says.
 
     `present` lists the step's records (name -> size).
     """
     recorded = [t for t in tasks if commit_name(t) in present]
     if not recorded:
         return set()
-    sizes = folder.tree()
-    found = folder.each(lambda t: _is_committed(folder, step, t, sizes.get), recorded)
+    sizes = None if folder.is_local else folder.tree()
+    found = folder.each(lambda t: _is_committed(folder, step, t, sizes), recorded)
     return {t.name for t, complete in zip(recorded, found, strict=True) if complete}
 
 
 def is_committed(folder: Folder, step: Step, task: Task) -> bool:
-    """Whether one task's record matches and every file that it names is there in full size."""
-    return _is_committed(folder, step, task, folder.size)
+    """Whether one task's record matches and every file that it names is there as it says."""
+    return _is_committed(folder, step, task, None)
 
 
-def _is_committed(
-    folder: Folder, step: Step, task: Task, size: Callable[[str], int | None]
-) -> bool:
-    record = folder.read_own_json(record_name(step, task))
+def _is_committed(folder: Folder, step: Step, task: Task, sizes: dict[str, int] | None) -> bool:
+    name = record_name(step, task)
+    record = folder.read_own_json(name)
     if record.get("key") != task.key(step.settings_key):
         return False
-    return all(size(name) == f["bytes"] for name, f in record["files"].items())
+    return folder.holds(record["files"], name, sizes)
 
 
-def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
-    """Run one task and commit it."""
+def perform(
+    step: Step, task: Task, folder: Folder, progress: Progress, guarded: bool = False
+) -> None:
+    """Run one task and commit it; or note which file it could not read for its bytes.
+
+    It is `guarded` once its worker died, or memory ran out.
+    """
+    return_large_blocks()
     wall, cpu = time.perf_counter(), time.process_time()
     try:
-        result = step.run(task, folder, progress)
+        result = None if guarded else _unguarded(step, task, folder, progress)
+        if result is None:
+            with guarding(True):
+                result = step.run(task, folder, progress)
+    except DamagedError as error:
+        note(folder, error)
+        return
     except CurationError as error:
         error.args = (f"{shown(step, folder)}, shard {task.name}: {error}",)
         raise
@@ -133,7 +155,15 @@ def perform(step: Step, task: Task, folder: Folder, progress: Progress) -> None:
         "files": {name: f.as_dict() for name, f in sorted(result.files.items())},
         "counts": result.counts,
     }
-    folder.write_json(record_name(step, task), record)
+    folder.write_own_json(record_name(step, task), record)
+
+
+def _unguarded(step: Step, task: Task, folder: Folder, progress: Progress) -> Result | None:
+    """What the task made; None where memory ran out."""
+    try:
+        return step.run(task, folder, progress)
+    except MemoryError:
+        return None
 
 
 def write_seconds(
@@ -148,7 +178,8 @@ def write_seconds(
     global _noted_cpu
     _noted_cpu += cpu
     record = {"wall": wall, "cpu": cpu, "bytes": written}
-    folder.write_json(f"{SCRATCH}/seconds/{step}~{name}.json", record)
+    # Lost in a power failure, these are missing from timings.json and nowhere else.
+    replace(folder, sync=False).write_own_json(f"{SCRATCH}/seconds/{step}~{name}.json", record)
 
 
 #: CPU seconds that this process has noted so far.

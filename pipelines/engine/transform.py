@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from curation.schema import EDITS, Verdicts, conformed, split
+from curation.schema import EDITS, Verdicts, split
+from pipelines.engine.documents import Part, nothing, over_documents, set_aside_by
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.shards import TableWriter, Tally, read_batches
 from pipelines.engine.stage import Shard, StageRun
@@ -32,7 +33,7 @@ class Outcome:
 
 
 class Transform(Protocol):
-    """The function of a stage. Picklable; `open` loads models and lists once per shard."""
+    """The function of a stage, a dataclass of data; `open` loads models and lists for a shard."""
 
     def open(self, shard: str, folder: Folder) -> Transform: ...
 
@@ -48,6 +49,8 @@ class TransformShards:
     transform: Transform
     writes_edits: bool = False
     beside: dict[str, pa.Schema] = field(default_factory=dict)  # tables in folders of these names
+    #: An earlier step that reads the same documents, with its folder: what it set aside is removed.
+    counted: tuple[Folder, str] | None = None
 
     @property
     def name(self) -> str:
@@ -55,26 +58,51 @@ class TransformShards:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
-        transform = self.transform.open(shard.name, folder)
+        apply = _Opened(self.transform, shard.name, folder)
+        known = set_aside_by(*self.counted, shard.name) if self.counted else {}
         tally = Tally()
         with ShardWriter(folder, shard.name, self.stage, tally) as writer:
-            row = 0
-            for batch in _at_least_one(shard):
-                outcome = transform.apply(batch, row)
-                row += batch.num_rows
-                tally.add_in(batch)
-                for name, amount in sorted(outcome.extra.items()):
-                    tally.add(name, amount)
-                kept = writer.write(outcome.batch, outcome.verdicts)
-                if self.writes_edits:
-                    writer.write_to("edits", outcome.edits or _NO_EDITS)
-                for name, schema in self.beside.items():
-                    nothing = pa.RecordBatch.from_pylist([], schema=schema)
-                    writer.write_to(name, outcome.beside.get(name, nothing))
-                for kind, table in outcome.tables.items():
-                    writer.write_to(kind, table)
-                progress(batch.num_rows, kept)
+            for part in over_documents(self.stage, shard, apply, None, nothing, known):
+                tally.add_in(part.batch)
+                kept = self._write(writer, part, tally)
+                progress(part.batch.num_rows, kept)
+                del part  # a large document goes before the next is read
         return Result(writer.files, tally.counts())
+
+    def _write(self, writer: ShardWriter, part: Part[Outcome], tally: Tally) -> int:
+        outcome, whole = part.answer, part.ends_batch
+        for name, amount in sorted(outcome.extra.items()):
+            tally.add(name, amount)
+        kept = writer.write(outcome.batch, outcome.verdicts, whole)
+        if part.reason is not None:
+            writer.write_lost(part.batch, outcome.batch.schema, part.reason)
+        if self.writes_edits:
+            writer.write_to("edits", outcome.edits or _NO_EDITS, whole)
+        for name, schema in self.beside.items():
+            none = pa.RecordBatch.from_pylist([], schema=schema)
+            writer.write_to(name, outcome.beside.get(name, none), whole)
+        for kind, table in outcome.tables.items():
+            writer.write_to(kind, table, whole)
+        return kept
+
+
+@dataclass
+class _Opened:
+    """A transform as a function of batches, opened in the process that calls it."""
+
+    transform: Transform
+    shard: str
+    folder: Folder
+
+    _open: Transform | None = None
+
+    def __call__(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
+        if self._open is None:  # cached_property would hold one lock for all shards until 3.12
+            self._open = self.transform.open(self.shard, self.folder)
+        return self._open.apply(batch, first_row)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_open": None}
 
 
 class ShardWriter:
@@ -85,21 +113,35 @@ class ShardWriter:
         self._stack = contextlib.ExitStack()
         self._writers: dict[str, TableWriter] = {}
 
-    def write(self, batch: pa.RecordBatch, verdicts: Verdicts) -> int:
-        """Write each document to `documents` or `removed`; return how many were kept."""
+    def write(self, batch: pa.RecordBatch, verdicts: Verdicts, whole: bool = True) -> int:
+        """Write each document to `documents` or `removed`; return how many were kept.
+
+        `whole` as TableWriter.write has it.
+        """
         kept, removed = split(batch, verdicts, self._stage)
         self._tally.add_kept(kept)
         self._tally.add_removed(removed)
-        self.write_to("documents", kept)
-        self.write_to("removed", removed)
+        self.write_to("documents", kept, whole)
+        self.write_to("removed", removed, whole)
         return int(kept.num_rows)
 
-    def write_to(self, kind: str, batch: pa.RecordBatch) -> None:
+    def write_lost(self, documents: pa.RecordBatch, schema: pa.Schema, reason: str) -> None:
+        """Write documents of which the stage could say nothing; `schema` is that of the others."""
+        rows, names = documents.num_rows, documents.schema.names
+        columns = [
+            documents.column(f.name) if f.name in names else pa.nulls(rows, f.type) for f in schema
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+        _, removed = split(batch, Verdicts.where(np.ones(rows, bool), reason), self._stage)
+        self._tally.add_removed(removed)
+        self.write_to("removed", removed, whole=False)
+
+    def write_to(self, kind: str, batch: pa.RecordBatch, whole: bool = True) -> None:
         if kind not in self._writers:
             name = f"{kind}/{self._shard}.parquet"
             writer = TableWriter(self._folder, name, batch.schema)
             self._writers[kind] = self._stack.enter_context(writer)
-        self._writers[kind].write(batch)
+        self._writers[kind].write(batch, whole)
 
     def __enter__(self) -> ShardWriter:
         return self
@@ -113,26 +155,6 @@ class ShardWriter:
         return {w.name: w.record for w in self._writers.values()}
 
 
-def _at_least_one(shard: Shard) -> Iterator[pa.RecordBatch]:
-    """The shard's batches; one empty batch for an empty shard, so that the files still appear."""
-    seen = False
-    for batch in read_batches(shard.folder, shard.file):
-        seen = True
-        yield batch
-    if not seen:
-        yield conformed(pa.RecordBatch.from_pylist([], schema=_schema(shard)))
-
-
-def column_names(shard: Shard) -> list[str]:
-    """Columns that a shard has."""
-    return list(_schema(shard).names)
-
-
-def _schema(shard: Shard) -> pa.Schema:
-    with shard.folder.open(shard.file) as file:
-        return pq.read_schema(file)
-
-
 def shard_tasks(shards: Sequence[Shard], extra: dict[str, str] | None = None) -> list[Task]:
     """One task per shard; `extra` holds a further fingerprint by shard name."""
     tasks = []
@@ -142,6 +164,15 @@ def shard_tasks(shards: Sequence[Shard], extra: dict[str, str] | None = None) ->
             inputs.append(("verdicts", extra[shard.name]))
         tasks.append(Task(shard.name, tuple(inputs), shard.bytes, shard))
     return tasks
+
+
+def batches_beside(run: StageRun, kind: str) -> Iterator[pa.RecordBatch]:
+    """The table that a stage wrote beside its documents, shard by shard.
+
+    By the names of the shards: a store's listing may be late, or fail and look empty.
+    """
+    for file in sorted(f"{kind}/{shard.name}.parquet" for shard in run.inputs):
+        yield from read_batches(run.folder, file)
 
 
 def run_transform(

@@ -23,6 +23,7 @@ import grpc
 from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
 
 from curation.errors import ConfigError
+from pipelines.terminal import say
 
 #: Seconds that a worker has to end by itself.
 _PATIENCE = 10.0
@@ -118,11 +119,22 @@ def _end_with_pool() -> None:
         os._exit(1)
 
 
-def serve(port: int, host: str = "localhost") -> None:
+#: Addresses that no other machine can reach.
+_HERE = {"localhost", "127.0.0.1", "::1", "[::1]"}
+
+
+def serve(port: int, host: str = "localhost", trust_network: bool = False) -> None:
     """Serve until the process is told to end.
 
-    Raises ConfigError when the port is taken.
+    Who can reach the port can run any code as the pool's user: Beam's protocol knows no passwords.
+    Raises ConfigError when the port is taken, and for a host that others reach unless
+    `trust_network` says that they may.
     """
+    if host not in _HERE and not trust_network:
+        raise ConfigError(
+            f"--host {host}: whoever reaches this address can run any code here, without a "
+            "password; where only your cluster can, say so with --trust-network"
+        )
     server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
     pool = WorkerPool()
     beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(pool, server)
@@ -131,7 +143,7 @@ def serve(port: int, host: str = "localhost") -> None:
     except RuntimeError as error:
         raise ConfigError(f"--port {port}: {error}") from None
     server.start()
-    print(f"workers can be had at {host}:{bound}", flush=True)
+    say(f"workers can be had at {host}:{bound}")
     done = threading.Event()
     for which in (signal.SIGTERM, signal.SIGINT):
         signal.signal(which, lambda *_: done.set())

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 from pipelines.engine.files import Folder
-from pipelines.engine.own import MANIFEST, TIMINGS
+from pipelines.engine.manifest import TIMINGS, read_manifest
 from pipelines.engine.shards import read_batches
 from pipelines.engine.tasks import FRAMEWORK
 from pipelines.report.values import skipped
-from pipelines.run import load_run, stage_before, stale_stages
+from pipelines.run import load_run, root_hash, stage_before, stale_stages
 
 #: Removed documents shown per reason, and how much of their text.
 _EXAMPLES = 3
@@ -23,25 +23,27 @@ _EXAMPLE_SHARDS = 8
 
 def collect(directory: str) -> dict[str, Any]:
     """Facts of a run: `run`, `recipe`, `funnel` (stages in order), `problems` of its counts, and
-    `stale`: stages that the folder holds of an earlier run with another recipe.
+    `root`: one hash for all that the run wrote, and
+    `stale`: stages that the folder holds of an earlier run with another recipe or other documents.
 
     Raises ConfigError when the folder is no run.
     """
     folder, stages = load_run(directory)
     funnel = [_stage(folder, stage) for stage in stages]
-    recipe = (folder / stages[-1]).read_json(MANIFEST)["recipe"]
+    recipe = read_manifest(folder / stages[-1])["recipe"]
     return {
         "run": folder.shown,
         "recipe": recipe,
         "funnel": funnel,
         "problems": _problems(funnel),
-        "stale": stale_stages(folder),
+        "root": root_hash(folder, stages),
+        "stale": stale_stages(folder, stages),
     }
 
 
 def _stage(folder: Folder, stage: str) -> dict[str, Any]:
     place = folder / stage
-    manifest = place.read_json(MANIFEST)
+    manifest = read_manifest(place)
     counts = manifest["counts"]
     seconds = place.read_own_json(TIMINGS).get("steps", {})
     other = {k: v for k, v in counts.items() if isinstance(v, int) and k not in _KNOWN}

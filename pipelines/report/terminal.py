@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pipelines.report.values import records_text
+from pipelines.terminal import PlainConsole
 
 _REASONS = 6
 
 
-def print_funnel(facts: dict[str, Any], console: Console) -> None:
+def print_funnel(facts: dict[str, Any], console: PlainConsole) -> None:
     """Stages with documents in, kept, characters, CPU seconds and the main reasons of removal."""
     table = Table(title=f"Funnel of {facts['run']} (recipe {facts['recipe']['name']})")
     for name in ("stage", "in", "kept", "share", "characters", "tokens", "CPU s"):
@@ -33,18 +34,19 @@ def print_funnel(facts: dict[str, Any], console: Console) -> None:
     console.print(table)
     for entry in facts["funnel"]:
         if entry["removed"]:
-            console.print(f"{entry['stage']} removed: {_reasons(entry)}", highlight=False)
+            console.print(f"{entry['stage']} removed: {_reasons(entry)}")
     for entry in facts["funnel"]:
         for line in entry["notes"].get("advice", []):
-            console.print(f"[yellow]{entry['stage']}:[/] {line}", highlight=False)
+            console.print(Text.assemble((f"{entry['stage']}:", "yellow"), f" {line}"))
     first = facts["funnel"][0]["counters"]
     if first.get("records"):
-        console.print(records_text(first), highlight=False)
+        console.print(records_text(first))
     if facts["stale"]:
         names = ", ".join(facts["stale"])
-        console.print(f"[yellow]of an earlier run, not in this recipe:[/] {names}", highlight=False)
+        label = ("of an earlier run, with another recipe or other documents:", "yellow")
+        console.print(Text.assemble(label, f" {names}"))
     for problem in facts["problems"]:
-        console.print(f"[red]counts do not add up: {problem}")
+        console.print(Text(f"counts do not add up: {problem}", "red"))
 
 
 def _reasons(entry: dict[str, Any]) -> str:

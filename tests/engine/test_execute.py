@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,30 @@ def test_files_are_whole_or_absent(tmp_path: Path) -> None:
     assert (folder / ".work").sizes() == {}
     record = folder.write_bytes("x.bin", b"whole")
     assert folder.size("x.bin") == record.bytes == 5
+
+
+def test_files_and_their_folders_are_on_the_disk_before_they_have_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    sync, move = os.fsync, os.replace
+
+    def synced(handle: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{handle}")
+        done.append("file" if path.endswith(".part") else os.path.relpath(path, tmp_path))
+        sync(handle)
+
+    def moved(source: str, target: str) -> None:
+        done.append("rename")
+        move(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", moved)
+    (Folder(str(tmp_path)) / "a").write_bytes("b/x.bin", b"1")
+    assert done == [".", "a", "file", "rename", "a/b"]
+    done.clear()
+    (Folder(str(tmp_path), sync=False) / "a").write_bytes("c/x.bin", b"1")
+    assert done == ["rename"]
 
 
 def test_processes_are_a_number() -> None:

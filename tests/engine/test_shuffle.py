@@ -131,10 +131,14 @@ def test_a_committed_task_is_left(tmp_path: Path) -> None:
     scatter.setup()
     pieces = [p for e in range(2) for _, p in scatter.process(e)]
     assert list(performer.process((0, pieces))) == ["t0"]
-    before = folder.read_bytes("out/t0.txt")
-    folder.write_bytes("out/t0.txt", b"x" * len(before))
+    before = folder.stamp("out/t0.txt")
     assert list(performer.process((0, pieces))) == ["t0"]
-    assert folder.read_bytes("out/t0.txt").startswith(b"x")
+    assert folder.stamp("out/t0.txt") == before
+    size = folder.size("out/t0.txt")
+    assert size is not None
+    folder.write_bytes("out/t0.txt", b"x" * size)  # of the same size, but not what was written
+    assert list(performer.process((0, pieces))) == ["t0"]
+    assert not folder.read_bytes("out/t0.txt").startswith(b"x")
 
 
 def test_the_cause_of_a_failed_job_is_found() -> None:

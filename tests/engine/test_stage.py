@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,14 +15,17 @@ from pydantic import BaseModel
 
 from curation.errors import ConfigError, InputError, StoreError
 from curation.schema import DOCUMENTS
+from pipelines.engine.damage import DamagedError
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder, HashingSink
+from pipelines.engine.manifest import complete_manifest, documents_of, read_manifest
 from pipelines.engine.own import remove_stage
 from pipelines.engine.shards import TableWriter, read_batches
 from pipelines.engine.sources import content_fingerprints
-from pipelines.engine.stage import StageRun, set_aside_readers, stage_inputs
+from pipelines.engine.stage import Shard, StageRun, stage_inputs
 from pipelines.engine.tasks import Task
-from tests.engine.toys import WriteName
+from pipelines.run import check_current
+from tests.engine.toys import ReadShard, WriteName
 
 
 class Settings(BaseModel):
@@ -61,38 +65,56 @@ def test_a_change_elsewhere_in_the_recipe_only_renames(tmp_path: Path) -> None:
         assert manifest["recipe"] == {"name": "other"}
 
 
-def test_what_was_made_of_changed_documents_is_not_complete(tmp_path: Path) -> None:
-    folders = [Folder(str(tmp_path / name)) for name in ("first", "second", "third", "other")]
-    with Executor(parse_beam_args([], 0)) as executor:
-        first = finished(tmp_path / "first", executor)
-        made = [
-            (n, f["sha256"]) for n, f in first.folder.read_json("manifest.json")["files"].items()
-        ]
-        for name, inputs in (("second", made), ("third", made[:1]), ("other", INPUTS)):
-            run = stage(tmp_path / name, executor)
-            run.run(WriteName(), TASKS)
-            run.finish(TASKS, inputs)
-        first.others = tuple(folders)
-        first.begin()
-        assert [f.exists("manifest.json") for f in folders] == [False, False, False, True]
-        # The same input again: the mark comes back, and nothing is done anew.
-        assert stage(tmp_path / "second", executor).complete(made)
-        assert folders[1].exists("manifest.json")
-        # Other input: what waited does not count any more, whatever comes after.
-        third = stage(tmp_path / "third", executor)
-        assert not third.complete(INPUTS)
-        third.begin()
-        assert not third.complete(made[:1])
+def documents_of_toys(folder: Folder) -> tuple[Shard, ...]:
+    """The documents of a finished toy stage as input of another."""
+    found = documents_of(read_manifest(folder))
+    return tuple(Shard(name, folder, f"documents/{name}", sha, 1, 1) for name, sha in found)
 
 
-def test_stages_further_down_lose_their_mark_too(tmp_path: Path) -> None:
+def chain(run_folder: Path, executor: Executor, words: str) -> None:
+    """Stage `first`, which writes these words, `second` made of it, and `third` of that."""
+    before = ""
+    for name in ("first", "second", "third"):
+        run = replace(stage(run_folder / name, executor), stage=name, follows=before)
+        inputs = INPUTS
+        if before:
+            run.inputs = documents_of_toys(Folder(str(run_folder / before)))
+            inputs = [(s.name, s.fingerprint) for s in run.inputs]
+        if not run.complete([*inputs, ("words", words)] if not before else inputs):
+            run.begin()
+            tasks = [
+                Task(n, (*t.inputs, ("words", words))) for n, t in zip("ab", TASKS, strict=True)
+            ]
+            run.run(WriteName(words=words), tasks)
+            run.finish(tasks, [*inputs, ("words", words)] if not before else inputs)
+        before = name
+
+
+def test_a_stage_is_complete_while_its_input_is_what_the_stage_before_names(tmp_path: Path) -> None:
     folders = [Folder(str(tmp_path / name)) for name in ("first", "second", "third")]
-    held = {"documents/a.parquet": {"sha256": "1"}}, {"documents/a.parquet": {"sha256": "2"}}, {}
-    read = [], [{"fingerprint": "1"}], [{"fingerprint": "2"}]
-    for folder, files, inputs in zip(folders, held, read, strict=True):
-        folder.write_json("manifest.json", {"files": files, "inputs": inputs})
-    set_aside_readers(folders[0], folders)
-    assert [f.exists("manifest.json") for f in folders] == [True, False, False]
+    with Executor(parse_beam_args([], 0)) as executor:
+        chain(tmp_path, executor, "one")
+        assert all(complete_manifest(f) for f in folders)
+        kept = [shutil.copytree(f.path(), f"{f.path()}-kept") for f in folders]
+        chain(tmp_path / "other", executor, "two")
+        # The first stage makes other documents: what was made of the old ones is stale.
+        shutil.rmtree(folders[0].path())
+        shutil.copytree(tmp_path / "other" / "first", folders[0].path())
+        assert [bool(complete_manifest(f)) for f in folders] == [True, False, False]
+        with pytest.raises(InputError, match=r"second: not complete: .*has other documents now"):
+            check_current([folders[1].url])
+        # It is being done again, was killed, and then makes the old documents.
+        (tmp_path / "first" / "manifest.json").unlink()
+        (tmp_path / "first" / ".manifest.json").unlink()
+        assert not any(complete_manifest(f) for f in folders)
+        shutil.rmtree(folders[0].path())
+        shutil.copytree(kept[0], folders[0].path())
+        assert all(complete_manifest(f) for f in folders)
+        # A file is missing in the middle; or the stages before were taken away.
+        (tmp_path / "second" / "documents" / "a.txt").unlink()
+        assert [bool(complete_manifest(f)) for f in folders] == [True, False, False]
+        shutil.rmtree(folders[1].path())
+        assert complete_manifest(folders[2])
 
 
 def test_strays_of_an_interrupted_run_go(tmp_path: Path) -> None:
@@ -229,23 +251,19 @@ def test_documents_without_id_or_text_are_named(tmp_path: Path, name: str) -> No
         list(read_batches(Folder(str(tmp_path)), "a.parquet"))
 
 
-BROKEN = [".work/seconds/shards~a.json", ".work/inputs.json", "shards/a.json", "timings.json"]
+BROKEN = [".work/seconds/shards~a.json", ".work/inputs.json", "shards/a.json", ".work/own.json"]
+CONTENTS = [b"", b"\0\0", b"[]", b"{", b'{"files": {}}']
 
 
-@pytest.mark.parametrize("content", [b"", b"\0\0", b"[]", b"{"])
-@pytest.mark.parametrize("name", [*BROKEN, "manifest.json", ".work/manifest.json"])
-def test_damaged_notes_are_made_again(
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("name", BROKEN)
+def test_damaged_notes_of_a_killed_run_are_made_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, content: bytes
 ) -> None:
-    """Of a stage killed before it was finished, or, for its last files, after."""
     with Executor(parse_beam_args([], 0)) as executor:
         run = stage(tmp_path, executor)
         run.begin()
         run.run(WriteName(), TASKS)
-        if "manifest" in name or "timings" in name:
-            run.finish(TASKS, INPUTS)
-            (tmp_path / "manifest.json").unlink()
-        (tmp_path / ".work").mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
         content_fingerprints([], run.folder)
         assert not run.complete(INPUTS)
@@ -254,6 +272,60 @@ def test_damaged_notes_are_made_again(
         run.finish(TASKS, INPUTS)
         assert run.complete(INPUTS)
     assert name in caplog.text
+
+
+def flipped(data: bytes) -> bytes:
+    """One bit, in the middle."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize("damage", ["absent", "blank", "flipped", "cut"])
+@pytest.mark.parametrize(
+    ("name", "tasks"),
+    [("manifest.json", 0), (".manifest.json", 0), ("shards/a.json", 1), ("documents/a.txt", 1)],
+)
+def test_any_file_of_a_finished_stage_is_made_again_at_its_own_cost(
+    tmp_path: Path, name: str, tasks: int, damage: str
+) -> None:
+    """`tasks` is how many it takes."""
+    path = tmp_path / name
+    with Executor(parse_beam_args([], 0)) as executor:
+        run = finished(tmp_path, executor)
+        whole = path.read_bytes()
+        if damage == "absent":
+            path.unlink()
+        else:
+            kinds = {"blank": bytes(len(whole)), "flipped": flipped(whole), "cut": whole[:-1]}
+            path.write_bytes(kinds[damage])
+        again = stage(tmp_path, executor)
+        assert bool(again.complete(INPUTS)) == (tasks == 0)
+        if tasks:
+            again.begin()
+            assert again.run(WriteName(), TASKS) == tasks
+            again.finish(TASKS, INPUTS)
+        assert path.read_bytes() == whole
+        assert run.complete(INPUTS)
+
+
+def test_files_that_a_run_cannot_read_are_noted_and_the_step_says_which(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path / "stage"))
+    source = Folder(str(tmp_path / "source"))
+    sha256 = source.write_bytes("documents/a", b"as it was written").sha256
+    source.write_bytes("documents/a", b"as it is")
+    tasks = [
+        Task("a", (("a", sha256),), 0, Shard("a", source, "documents/a", sha256, 1, 1)),
+        *TASKS,
+    ]
+    with Executor(parse_beam_args([], 0)) as executor:
+        run = stage(tmp_path / "stage", executor)
+        run.begin()
+        with pytest.raises(DamagedError, match="documents/a: not the bytes") as caught:
+            run.run(ReadShard(), tasks[:1])
+        assert list(caught.value.files) == [source.url_of("documents/a")]
+        assert not folder.exists("shards/a.json")
+        source.write_bytes("documents/a", b"as it was written")
+        assert run.run(ReadShard(), tasks[:1]) == 1
 
 
 def test_hidden_files_and_those_that_are_no_records_are_left_alone(tmp_path: Path) -> None:

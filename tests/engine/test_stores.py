@@ -296,6 +296,8 @@ def test_where_files_appear_while_they_are_written_they_are_renamed(
         move(source, target)
 
     monkeypatch.setattr(system, "mv", watched)
-    stores.write(system, f"{tmp_path}/a/x.json", "hdfs://a/x.json", content, 5)
+    stores.write(
+        system, f"{tmp_path}/a/x.json", "hdfs://a/x.json", content, 5, f"{tmp_path}/b/x.part"
+    )
     assert (tmp_path / "a" / "x.json").read_bytes() == b"whole"
     assert len(seen) == 1 and seen[0].endswith(".part")

@@ -6,23 +6,38 @@ import os
 import signal
 from dataclasses import dataclass
 
+from pipelines.engine.damage import check_content
 from pipelines.engine.files import Folder
 from pipelines.engine.tasks import Progress, Result, Task
 
 
 @dataclass(frozen=True)
 class WriteName:
-    """Writes the task's name into a file and counts its runs in a log."""
+    """Writes the task's name, or words, into a file and counts its runs in a log."""
+
+    settings_key: str = "1"
+    name: str = "shards"
+    words: str = ""
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        with open(folder.path(".log.txt"), "a") as log:
+            log.write(task.name + "\n")
+        text = (self.words or task.name).encode()
+        record = folder.write_bytes(f"documents/{task.name}.txt", text)
+        progress(2, 1)
+        return Result({f"documents/{task.name}.txt": record}, {"documents_in": 2})
+
+
+@dataclass(frozen=True)
+class ReadShard:
+    """Looks whether the input shard is what the plan says."""
 
     settings_key: str = "1"
     name: str = "shards"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        with open(folder.path(".log.txt"), "a") as log:
-            log.write(task.name + "\n")
-        record = folder.write_bytes(f"documents/{task.name}.txt", task.name.encode())
-        progress(2, 1)
-        return Result({f"documents/{task.name}.txt": record}, {"documents_in": 2})
+        check_content(task.payload.folder, task.payload.file, task.payload.fingerprint)
+        return Result({}, {"documents_in": 1})
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class _Unpicklable:
         return os._exit, (4,)
 
 
-@pytest.mark.parametrize("error", [MemoryError, RecursionError, SystemExit, ValueError])
+@pytest.mark.parametrize("error", [RecursionError, SystemExit, ValueError])
 def test_what_an_engine_raises_costs_one_page(
     error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_crashing_page_is_set_aside(tmp_path: Path, monkeypatch: pytest.Monkey
         assert main([*arguments, "--set", "extract.engine=resiliparse", "--quiet"]) == 0
         kept, removed, aside = (_rows(out, kind) for kind in ("documents", "removed", "set_aside"))
         assert sorted(row["title"] for row in kept) == ["0", "2", "4"]
-        assert [row["reason"] for row in removed] == ["extract.crash"] * 2
+        assert [row["reason"] for row in removed] == ["crash.extract"] * 2
         assert [row["detail"] for row in aside] == ["ended its process by SIGABRT"] * 2
         assert all(b"abort-here" in row["html"] for row in aside)
         manifest = json.loads((out / "extract" / "manifest.json").read_text())

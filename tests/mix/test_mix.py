@@ -84,7 +84,7 @@ def test_shares_are_exact_to_half_a_document_per_cell(budget: Any, weights: Any)
 
 def test_auto_is_the_largest_budget_without_shortage() -> None:
     table = narrow(3000)
-    mix = plan_tables([table], mixing())
+    mix = plan_tables([table], mixing(on_shortage="shrink"))
     more = plan_tables([table], mixing(budget=mix.budget + math.ceil(1 / 0.08) + 1))
     assert not mix.short and len(more.short) == 1
     assert more.short[0].domain in {r["domain"] for r in mix.rows() if r["epochs"] > 3.999}
@@ -150,6 +150,46 @@ def test_a_missing_domain_is_reported_and_the_rest_keeps_its_shares() -> None:
     assert "code is short of" in plan_table(mix)
     got = drawn_by(table, draw(table, mix).repeats, "domain")
     assert got["general"] / got["math_reasoning"] == pytest.approx(2, rel=0.01)
+
+
+def scarce(tokens: int) -> pa.Table:
+    """Ordinary amounts of three domains, and one document of mathematics."""
+    table = narrow(4000)
+    others = table.filter(pa.compute.not_equal(table.column("domain"), "math_reasoning"))
+    one = table.slice(0, 1).to_pylist()[0] | {"domain": "math_reasoning", "tokens": tokens}
+    return pa.concat_tables([others, pa.Table.from_pylist([one], schema=table.schema)])
+
+
+def test_a_scarce_domain_gives_what_it_has_and_the_others_keep_their_proportions() -> None:
+    table = scarce(1250)
+    without = plan_tables([table.slice(0, table.num_rows - 1)], mixing())
+    mix = plan_tables([table], mixing())
+    got = drawn_by(table, draw(table, mix).repeats, "domain")
+    assert got["math_reasoning"] == 4 * 1250
+    assert mix.drawn == without.drawn + 4 * 1250
+    for domain, share in (("general", 0.5), ("code", 0.17), ("multilingual", 0.08)):
+        assert abs(got[domain] - share * mix.budget) <= 2 * 1000 + 1
+    assert sum(row["kept_share"] for row in mix.rows()) == pytest.approx(1)
+    short, shrunk = advice(mix)
+    assert "math_reasoning is short of" in short and "instead of 25.00%" in short
+    assert "a budget of 20,000 tokens" in shrunk and not mix.unused
+
+    table = scarce(10**7)  # as much as its share takes
+    assert not plan_tables([table], mixing()).short
+
+
+def test_a_scarce_domain_may_lower_the_budget_or_stop_the_run() -> None:
+    table = scarce(1250)
+    mix = plan_tables([table], mixing(on_shortage="shrink"))
+    assert mix.budget == mix.most == 20_000 and not mix.short
+    (line,) = advice(mix)
+    assert mix.unused > 10**6 and f"{mix.unused:,} tokens of other domains are not" in line
+    assert "math_reasoning sets the budget" in line and "mix.on_shortage: relax" in line
+    assert plan_tables([table], mixing(on_shortage="shrink", budget=10**9)).budget == 20_000
+    for budget in ("auto", 10**9):
+        with pytest.raises(ConfigError, match=r"math_reasoning is short of .* mix\.on_shortage"):
+            plan_tables([table], mixing(on_shortage="stop", budget=budget))
+    assert plan_tables([table], mixing(on_shortage="stop", budget=10_000)).budget == 10_000
 
 
 def test_source_weights_shift_the_draw_within_a_domain() -> None:

@@ -1,0 +1,257 @@
+"""`curate verify`: whether a run folder is what its manifests say, down to the records of tokens.
+
+Every file is hashed. Documents are counted: what goes into a stage is kept or removed there. A
+sample of the tokens is traced back: the text of their document gives these tokens, and each stage
+before kept that document, from the same record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.errors import ConfigError, InputError
+from curation.readers import read_at
+from curation.recipe import load
+from curation.tokenize.megatron import token_dtype
+from curation.tokenize.settings import TokenizeSettings
+from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
+from pipelines.engine.files import Folder
+from pipelines.engine.manifest import (
+    Manifest,
+    damaged_copies,
+    is_stage,
+    named_files,
+    read_manifest,
+)
+from pipelines.engine.own import unnamed_files
+from pipelines.engine.shards import read_batches
+from pipelines.extract import document_id
+from pipelines.report.collect import collect
+from pipelines.run import (
+    RECIPE_FILE,
+    SUMS,
+    all_stages,
+    input_files,
+    load_run,
+    root_hash,
+    sums,
+)
+from pipelines.terminal import say, say_json
+
+#: Files that are hashed at a time.
+_THREADS = 4
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Check everything, print what does not hold; 0 only where all does."""
+    if not 0 <= options.sample <= 1:
+        raise ConfigError(f"--sample {options.sample}: expected a share from 0 to 1")
+    folder, stages = load_run(options.run)
+    manifests = {stage: read_manifest(folder / stage) for stage in stages}
+    problems = [*_stages(folder, stages), *_files(folder, manifests)]
+    traced = 0
+    if not problems:  # of damaged files nothing more can be said
+        problems += _counts(options.run, manifests)
+        tracer = _Tracer(folder, manifests, _records(folder, options.input))
+        for stage in stages:
+            if stage.split("/")[0] == "tokenize":
+                tracer.trace(stage, options.sample)
+        problems += tracer.problems
+        traced = tracer.spans
+    _print(options, folder, manifests, problems, traced)
+    return 1 if problems else 0
+
+
+def _stages(folder: Folder, complete: Sequence[str]) -> Iterator[str]:
+    """Stages that are not complete, and manifests that are not those that the run named."""
+    for stage in all_stages(folder):
+        if stage not in complete and is_stage(folder / stage):
+            yield f"{stage}: not complete, or stale: files are missing or its input is another now"
+        for name in damaged_copies(folder / stage) if stage in complete else ():
+            yield f"{stage}/{name}: damaged or absent"
+    named = folder.read_bytes(SUMS).splitlines() if folder.exists(SUMS) else []
+    found = sums(folder, complete).splitlines()
+    if not named:
+        yield f"{SUMS}: absent: the run did not come to its end"
+    elif len(named) != len(found):
+        yield f"{SUMS}: damaged, or of another run"
+    for one, other in zip(named, found, strict=False):
+        if one != other:
+            yield f"{other.split()[-1].decode()}: not what {SUMS} says"
+
+
+def _files(folder: Folder, manifests: dict[str, Manifest]) -> Iterator[str]:
+    """Files that are missing, are not what their manifest says, or that no manifest names."""
+    for stage, manifest in manifests.items():
+        place, named = folder / stage, named_files(manifest)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = pool.map(lambda name, place=place: _digest(place, name), named)
+            for name, digest in zip(named, found, strict=True):
+                if digest != named[name]["sha256"]:
+                    what = "missing" if digest is None else "not the bytes that were written"
+                    yield f"{stage}/{name}: {what}"
+        yield from (f"{stage}/{name}: no manifest names it" for name in unnamed_files(place))
+
+
+def _digest(place: Folder, name: str) -> str | None:
+    try:
+        with place.open(name) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    except FileNotFoundError:
+        return None
+
+
+def _counts(run: str, manifests: dict[str, Manifest]) -> Iterator[str]:
+    """Stages in which documents are neither kept nor removed, or are both."""
+    yield from collect(run)["problems"]
+    for stage, manifest in manifests.items():
+        for kind, count in (("documents", "documents"), ("removed", "documents_removed")):
+            rows = [f["rows"] for n, f in manifest["files"].items() if n.startswith(f"{kind}/")]
+            if rows and sum(rows) != manifest["counts"][count]:
+                yield f"{stage}: {sum(rows)} rows in {kind}, {manifest['counts'][count]} counted"
+
+
+def _records(folder: Folder, given: Sequence[str]) -> dict[str, str]:
+    """Paths of the raw input files, by name; none where they are not given."""
+    if not given:
+        return {}
+    recipe = load(folder.url_of(RECIPE_FILE))
+    return {file.name: file.path for file in input_files(recipe, given)}
+
+
+class _Tracer:
+    """Follows tokens back to their documents, and these through the stages to their records."""
+
+    def __init__(
+        self, folder: Folder, manifests: dict[str, Manifest], records: dict[str, str]
+    ) -> None:
+        self._folder, self._manifests, self._records = folder, manifests, records
+        self.problems: list[str] = []
+        self.spans = 0
+
+    def trace(self, stage: str, share: float) -> None:
+        """Trace this share of the spans of a tokenize stage."""
+        found = [span for spans in self._sampled(stage, share) for span in spans]
+        self.spans += len(found)
+        documents = {span["id"]: span["source"] for span in found}
+        before = self._before(stage)
+        if before is not None:
+            texts = self._documents(before, documents, ["id", "source", "text"])
+            self._check_tokens(stage, found, texts)
+        while before is not None:
+            held = self._documents(before, documents, ["id", "source"])
+            for name, source in documents.items():
+                if name not in held:
+                    self.problems.append(f"{stage}: {name} is no document of {before}")
+                elif held[name]["source"] != source:
+                    self.problems.append(f"{stage}: {name} is of another record in {before}")
+            before = self._before(before)
+        if self._records:
+            self._check_records(stage, documents)
+
+    def _before(self, stage: str) -> str | None:
+        name: str | None = self._manifests[stage].get("after", {}).get("stage")
+        return name if name in self._manifests else None
+
+    def _sampled(self, stage: str, share: float) -> Iterator[list[dict[str, Any]]]:
+        """Rows of the document index, with `tokens`: every n-th, so that the share is met."""
+        place, step, row = self._folder / stage, round(1 / share) if share else 0, 0
+        settings = TokenizeSettings.model_validate(self._manifests[stage]["settings"])
+        dtype = token_dtype(load_tokenizer(settings.tokenizer).vocab_size).newbyteorder("<")
+        for name in sorted(self._manifests[stage]["files"]):
+            if not name.startswith("index/") or not step:
+                continue
+            shard = name.removeprefix("index/").removesuffix(".parquet")
+            for batch in read_batches(place, name):
+                chosen = np.arange(-row % step, batch.num_rows, step)
+                spans = batch.take(pa.array(chosen)).to_pylist()
+                for span in spans:
+                    first = span["sequence"] * settings.context_length + span["start"]
+                    start, end = (n * dtype.itemsize for n in (first, first + span["length"]))
+                    data = place.read_bytes(f"{shard}.bin", start, end)
+                    span["tokens"] = np.frombuffer(data, dtype).tolist()
+                row += batch.num_rows
+                yield spans
+
+    def _documents(
+        self, stage: str, wanted: dict[str, Any], columns: list[str]
+    ) -> dict[str, dict[str, Any]]:
+        ids, found = pa.array(sorted(wanted), pa.string()), dict[str, dict[str, Any]]()
+        for name in self._manifests[stage]["files"] if wanted else ():
+            if name.startswith("documents/"):
+                for batch in read_batches(self._folder / stage, name, columns):
+                    rows = batch.filter(pc.is_in(batch["id"], ids)).to_pylist()
+                    found |= {row["id"]: row for row in rows}
+        return found
+
+    def _check_tokens(
+        self, stage: str, spans: Sequence[dict[str, Any]], texts: dict[str, dict[str, Any]]
+    ) -> None:
+        settings = TokenizeSettings.model_validate(self._manifests[stage]["settings"])
+        tokenizer = load_tokenizer(settings.tokenizer)
+        for span in spans:
+            if span["id"] in texts:
+                whole = _encoded(texts[span["id"]]["text"], tokenizer, settings)
+                first = span["document_offset"]
+                if whole[first : first + span["length"]] != span["tokens"]:
+                    where = f"sequence {span['sequence']}, token {span['start']}"
+                    self.problems.append(f"{stage}: {where}: not the tokens of {span['id']}")
+
+    def _check_records(self, stage: str, documents: dict[str, Any]) -> None:
+        readers = load(self._folder.url_of(RECIPE_FILE)).readers
+        for name, source in documents.items():
+            file = source["file"]
+            try:
+                page = read_at(self._records[file], source["offset"], readers)
+                own = (page.fields or {}).get("id")
+                found = own if isinstance(own, str) and own else document_id(file, page)
+            except KeyError:
+                self.problems.append(f"{stage}: {file} is not among the given input")
+                continue
+            except InputError as error:
+                self.problems.append(f"{stage}: {name}: {error}")
+                continue
+            if found != name:
+                self.problems.append(f"{stage}: {name} is not the record at {source['offset']}")
+
+
+def _encoded(text: str, tokenizer: Tokenizer, settings: TokenizeSettings) -> list[int]:
+    """Token ids of a document with its marks."""
+    tokens, _ = tokenizer.encode_batch(pa.array([text], pa.large_string()))
+    begin = [tokenizer.bos] if settings.bos else []
+    end = [tokenizer.eos] if settings.eos else []
+    return [*begin, *tokens.tolist(), *end]
+
+
+def _print(
+    options: argparse.Namespace,
+    folder: Folder,
+    manifests: dict[str, Manifest],
+    problems: Sequence[str],
+    traced: int,
+) -> None:
+    root = root_hash(folder, list(manifests))
+    files = sum(len(named_files(m)) for m in manifests.values())
+    if options.json:
+        facts = {"root": root, "files": files, "spans": traced, "problems": list(problems)}
+        say_json({"stages": list(manifests)} | facts)
+        return
+    for stage, manifest in manifests.items():
+        counts = manifest["counts"]
+        say(
+            f"{stage}: {len(named_files(manifest)):,} files; {counts['documents_in']:,} documents "
+            f"= {counts['documents']:,} kept + {counts['documents_removed']:,} removed"
+        )
+    for problem in problems:
+        say(f"wrong: {problem}")
+    if not problems:
+        say(f"{files:,} files hold; {traced:,} spans of tokens lead back to their records")
+    say(f"root: {root}")

@@ -1,0 +1,83 @@
+"""Steps and tasks as JSON, so that reading one can't run code.
+
+Dataclasses are described by their fields, settings as a recipe would spell them. What JSON has no
+word for is an object with the key `is`: a tuple, a dictionary, an Arrow schema, or the name of a
+class. Only classes that the reader expects are ever made: it is told of them by the job, never by
+the file.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from curation.errors import InputError
+
+_TUPLE, _DICT, _SCHEMA = "tuple", "dict", "schema"
+
+
+def name_of(kind: type) -> str:
+    """Name of a class in descriptions."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def describe(value: Any, classes: dict[str, type]) -> Any:
+    """The value as JSON has it; classes that it is made of are added to `classes`, by name.
+
+    Raises TypeError for what is no data, such as functions and arrays.
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is list:
+        return [describe(v, classes) for v in value]
+    if type(value) is tuple:
+        return {"is": _TUPLE, "of": [describe(v, classes) for v in value]}
+    if type(value) is dict:
+        pairs = [[describe(k, classes), describe(v, classes)] for k, v in value.items()]
+        return {"is": _DICT, "of": pairs}
+    if isinstance(value, pa.Schema):
+        return {"is": _SCHEMA, "of": base64.b64encode(value.serialize()).decode()}
+    kind = type(value)
+    if isinstance(value, BaseModel):
+        content = {"of": value.model_dump(mode="json", by_alias=True, round_trip=True)}
+    elif dataclasses.is_dataclass(value):
+        fields = dataclasses.fields(value)
+        content = {f.name: describe(getattr(value, f.name), classes) for f in fields}
+    else:
+        raise TypeError(f"{name_of(kind)}: steps and tasks are made of data, and this is none")
+    classes[name_of(kind)] = kind
+    return {"is": name_of(kind), **content}
+
+
+def restore(described: Any, classes: Iterable[type]) -> Any:
+    """The value that was described, made of no other classes than these. Raises InputError."""
+    return _restored(described, {name_of(kind): kind for kind in classes})
+
+
+def _restored(described: Any, classes: dict[str, type]) -> Any:
+    if isinstance(described, list):
+        return [_restored(v, classes) for v in described]
+    if not isinstance(described, dict):
+        return described
+    content = dict(described)
+    name = content.pop("is", None)
+    try:
+        if name == _TUPLE:
+            return tuple(_restored(v, classes) for v in content["of"])
+        if name == _DICT:
+            return {_restored(k, classes): _restored(v, classes) for k, v in content["of"]}
+        if name == _SCHEMA:
+            return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(content["of"])))
+        kind = classes.get(name) if isinstance(name, str) else None
+        if kind is None:
+            raise InputError(f"{name}: not a class that this step is made of")
+        if issubclass(kind, BaseModel):
+            return kind.model_validate(content["of"])
+        return kind(**{field: _restored(v, classes) for field, v in content.items()})
+    except (KeyError, TypeError, ValueError, pa.ArrowInvalid) as error:
+        raise InputError(f"{name}: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,223 @@
+"""The documents of a shard, batch by batch, and a function of them; whoever kills it is set aside.
+
+Every step that reads documents goes through `over_documents`. Normally it calls the function here.
+In a task that is done again after its worker died (`guard.guarding`) it calls it in a guarded
+process: when a batch ends that process, its documents are tried one by one, those that end theirs
+are set aside, and the others are done as if these were not there. All but the batch in question is
+computed once, and what comes out depends on the documents alone, not on when a worker died.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from curation.errors import CurationError, WorkerError
+from curation.schema import conformed, with_column
+from pipelines.engine.files import SCRATCH, Folder
+from pipelines.engine.guard import Crash, Guard, is_guarded
+from pipelines.engine.shards import BATCH_ROWS
+from pipelines.engine.stage import Shard
+
+Answer = TypeVar("Answer")
+#: Of a batch and the number of its first row in the shard; picklable.
+Function = Callable[[pa.RecordBatch, int], Answer]
+
+#: Key in a commit record's counts under which a step keeps what it set aside.
+_ASIDE = "set aside"
+
+
+@dataclass(frozen=True)
+class Part(Generic[Answer]):
+    """A part of a shard with what the function says of it.
+
+    With a `reason` it is one document that is to be removed for it; the answer is then of its
+    stand-in.
+    """
+
+    batch: pa.RecordBatch
+    first_row: int
+    answer: Answer
+    reason: str | None = None
+
+    @property
+    def aside(self) -> dict[int, str]:
+        """The row that is set aside, if this is one, with the reason."""
+        return {} if self.reason is None else {self.first_row: self.reason}
+
+    @property
+    def ends_batch(self) -> bool:
+        """Whether the next part begins a batch of its own."""
+        return (self.first_row + self.batch.num_rows) % BATCH_ROWS == 0
+
+
+def blank(document: pa.RecordBatch) -> pa.RecordBatch:
+    """A stand-in that keeps a document's row, but is like no other document."""
+    for name in ("text", "url"):
+        if name in document.schema.names:
+            empty = pa.array([""] * document.num_rows, document.schema.field(name).type)
+            document = with_column(document, name, empty)
+    return document
+
+
+def nothing(document: pa.RecordBatch) -> pa.RecordBatch:
+    """No document, of the same columns."""
+    return document.slice(0, 0)
+
+
+def over_documents(
+    stage: str,
+    shard: Shard,
+    function: Function[Answer],
+    columns: Sequence[str] | None = None,
+    stand_in: Callable[[pa.RecordBatch], pa.RecordBatch] = blank,
+    known: Mapping[int, str] | None = None,
+) -> Iterator[Part[Answer]]:
+    """The function's answers for all documents of a shard, in order; at least one, of no documents.
+
+    Args:
+        stage: names the reasons for which documents are set aside.
+        columns: to be read; all if not given.
+        stand_in: what the function gets in place of a document that is set aside.
+        known: rows that are set aside already, with the reason.
+    """
+    parts = _Parts(stage, function, stand_in, is_guarded())
+    row = 0
+    for batch in shard.batches(columns):
+        end = row + batch.num_rows
+        aside = {r - row: reason for r, reason in (known or {}).items() if row <= r < end}
+        found = parts.of(batch, row, aside)
+        del batch  # the parts have it, and let it go with the last of them
+        yield from found
+        row = end
+    if not row:
+        batch = pa.RecordBatch.from_pylist([], schema=shard.schema())
+        batch = conformed(batch.select(list(columns)) if columns is not None else batch)
+        yield Part(batch, 0, function(batch, 0))
+
+
+def column_names(shard: Shard) -> list[str]:
+    """Columns that a shard has."""
+    return list(shard.schema().names)
+
+
+@dataclass(frozen=True)
+class _Parts(Generic[Answer]):
+    stage: str
+    function: Function[Answer]
+    stand_in: Callable[[pa.RecordBatch], pa.RecordBatch]
+    guarded: bool
+
+    def of(
+        self, batch: pa.RecordBatch, row: int, aside: Mapping[int, str]
+    ) -> Iterator[Part[Answer]]:
+        """Parts of a batch: what lies between documents set aside, and these."""
+        if not aside:
+            return self._sound(batch, row)
+        return self._divided(batch, row, aside)
+
+    def _divided(
+        self, batch: pa.RecordBatch, row: int, aside: Mapping[int, str]
+    ) -> Iterator[Part[Answer]]:
+        start = 0
+        for place in (*sorted(aside), batch.num_rows):
+            if place > start:
+                yield from self._sound(batch.slice(start, place - start), row + start)
+            if place < batch.num_rows:
+                document = batch.slice(place, 1)
+                answer = self._call(self.stand_in(document), row + place)
+                if isinstance(answer, Crash):
+                    raise WorkerError(f"row {row + place}: {answer.detail}")
+                yield Part(document, row + place, answer, aside[place])
+            start = place + 1
+
+    def _sound(self, batch: pa.RecordBatch, row: int) -> Iterator[Part[Answer]]:
+        answer = self._call(batch, row)
+        if isinstance(answer, Crash):
+            found = self._culprits(batch, row)
+            if found:
+                yield from self.of(batch, row, found)
+                return
+            answer = self._call(batch, row)  # the first death may have been chance
+        if isinstance(answer, Crash):
+            raise WorkerError(
+                f"rows {row} to {row + batch.num_rows - 1} together, but none of them alone: "
+                f"{answer.detail}"
+            )
+        part = Part(batch, row, answer)
+        del batch, answer
+        yield part
+
+    def _call(self, batch: pa.RecordBatch, row: int) -> Answer | Crash:
+        if not self.guarded:
+            return self.function(batch, row)
+        return self._guarded([batch], row)[0]
+
+    def _culprits(self, batch: pa.RecordBatch, row: int) -> dict[int, str]:
+        """Of documents that end a process one by one, the place in the batch and the reason."""
+        singly = [batch.slice(i, 1) for i in range(batch.num_rows)]
+        answers = self._guarded(singly, row)
+        return {i: a.reason(self.stage) for i, a in enumerate(answers) if isinstance(a, Crash)}
+
+    def _guarded(self, batches: Sequence[pa.RecordBatch], row: int) -> list[Answer | Crash]:
+        function, items = pickle.dumps(self.function), []
+        for batch in batches:
+            items.append((function, _encoded(batch), row))
+            row += batch.num_rows
+        answers = []
+        for answer in _guard.map(items, again=False):
+            if isinstance(answer, _Raised):
+                raise answer.error
+            answers.append(answer)
+        return answers
+
+
+def _encoded(batch: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+@dataclass(frozen=True)
+class _Raised:
+    error: CurationError
+
+
+def _apply(item: tuple[bytes, pa.Buffer, int]) -> Any:
+    """In the guarded process: a function's answer, or what it raised."""
+    function, data, row = item
+    try:
+        return _load(function)(pa.ipc.open_stream(data).read_next_batch(), row)
+    except MemoryError:
+        raise
+    except CurationError as error:
+        return _Raised(error)
+    except Exception as error:
+        return _Raised(WorkerError(f"{type(error).__name__}: {error}"))
+
+
+@functools.lru_cache(maxsize=1)  # models and lists of a shard are opened once
+def _load(function: bytes) -> Function[Any]:
+    return pickle.loads(function)  # type: ignore[no-any-return]  # by this process's parent
+
+
+#: The guarded process of this worker.
+_guard: Guard[tuple[bytes, pa.Buffer, int], Any] = Guard(_apply)
+
+
+def noted(aside: Mapping[int, str]) -> dict[str, Any]:
+    """Rows that a step set aside, as counts of its result."""
+    return {_ASIDE: {str(row): reason for row, reason in aside.items()}} if aside else {}
+
+
+def set_aside_by(folder: Folder, step: str, shard: str) -> dict[int, str]:
+    """Rows of a shard that an earlier step of the stage set aside, with the reason."""
+    record = folder.read_own_json(f"{SCRATCH}/records/{step}/{shard}.json")
+    found = record.get("counts", {}).get(_ASIDE, {})
+    return {int(row): reason for row, reason in found.items()}

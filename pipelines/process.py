@@ -1,0 +1,178 @@
+"""A command as a process: how it ends when told to, its temporary folder, what limits it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import resource
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any, NoReturn
+
+from curation.errors import ConfigError
+
+_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_FOLDER = "curate-run-"
+_OWNER = "owner"
+#: Seconds after which a folder without an owner's file was left by a process that died making it.
+_MAKING = 3600.0
+#: Seconds for what has to be done at the very end.
+_PATIENCE = 10
+
+
+class Stopped(KeyboardInterrupt):
+    """The process was told to end, by Ctrl-C or by SIGTERM."""
+
+    def __init__(self, number: int) -> None:
+        word = _WORDS[signal.Signals(number)]
+        super().__init__(f"curate: error: {word}; the same command goes on from here")
+        self.number, self.exit_code = number, 128 + number
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """From here on the first SIGINT or SIGTERM raises Stopped, and the second ends all at once.
+
+    After a Stopped the process ends here: the interpreter would wait for its threads, which may be
+    about to try a request again, and which a trace would tell of.
+    """
+    told: list[Stopped] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if not told:
+            told.append(Stopped(number))
+            raise told[0]
+        _end(told[0])
+
+    def unraisable(found: Any) -> None:
+        # Raised in a place that may not raise, such as a finalizer, it would be lost.
+        if isinstance(found.exc_value, Stopped):
+            told.clear()
+            signal.raise_signal(found.exc_value.number)
+        else:
+            sys.__unraisablehook__(found)
+
+    sys.unraisablehook = unraisable
+    before = {number: signal.signal(number, stop) for number in _WORDS}
+    with contextlib.suppress(Stopped):
+        yield
+    if told:
+        _end(told[0])
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def _end(stopped: Stopped) -> NoReturn:
+    """Say why and end, without waiting for threads; children don't stay behind."""
+    import psutil  # seldom needed
+
+    for which in _WORDS:
+        signal.signal(which, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(stopped.exit_code))
+    signal.alarm(_PATIENCE)
+    os.write(2, f"{stopped}\n".encode())
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if "resource_tracker" not in " ".join(child.cmdline()):
+                child.kill()
+    with contextlib.suppress(Exception):
+        atexit._run_exitfuncs()
+    os._exit(stopped.exit_code)
+
+
+@contextlib.contextmanager
+def uninterrupted_children() -> Iterator[None]:
+    """Processes started in here never see Ctrl-C, from their beginning on: the driver decides."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for the temporary files of this process and its children; gone at the end.
+
+    Folders of processes that were killed are removed first. A lock, which no process can leave
+    behind, says whose owner lives.
+    """
+    base = tempfile.gettempdir()
+    _remove_leftovers(Path(base))
+    place, lock = _own_folder(base)
+    before = os.environ.get("TMPDIR")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(place)
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    try:
+        yield place
+    finally:
+        tempfile.tempdir = None
+        if before is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = before
+        shutil.rmtree(place, ignore_errors=True)
+        lock.close()
+
+
+def _own_folder(base: str) -> tuple[Path, IO[str]]:
+    while True:
+        place = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=base))
+        lock = open(place / _OWNER, "x")  # noqa: SIM115 (held until the process ends)
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return place, lock
+        lock.close()  # taken for a leftover in between
+
+
+def _remove_leftovers(base: Path) -> None:
+    with contextlib.suppress(OSError):
+        for place in base.glob(f"{_FOLDER}*"):
+            with contextlib.suppress(OSError):
+                facts = place.lstat()
+                if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid():
+                    _remove_if_left(place, facts.st_mtime)
+
+
+def _remove_if_left(place: Path, changed: float) -> None:
+    try:
+        file = os.open(place / _OWNER, os.O_RDWR | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        if changed < time.time() - _MAKING:
+            shutil.rmtree(place, ignore_errors=True)
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its owner lives
+        shutil.rmtree(place, ignore_errors=True)
+    finally:
+        os.close(file)
+
+
+#: Address space that a process takes: libraries, models and memory that is set aside for threads,
+#: of which there are as many as cores. Measured on two cores: 2.6 GB.
+_ADDRESSES = 2 << 30
+_ADDRESSES_PER_CORE = 256 << 20
+
+
+def check_address_space() -> None:
+    """Raise ConfigError where `ulimit -v` is too small.
+
+    Libraries don't only fail then: some wait for ever for threads that could not be started.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    needed = _ADDRESSES + _ADDRESSES_PER_CORE * (os.cpu_count() or 1)
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        raise ConfigError(
+            f"each process may address only {limit / 1e9:.1f} GB here (ulimit -v), which counts "
+            f"what is mapped, not what is used: on this machine it takes {needed / 1e9:.1f} GB or "
+            "more; raise the limit, or limit the memory of the group instead (cgroup, systemd)"
+        )

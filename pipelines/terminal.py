@@ -1,0 +1,80 @@
+"""Everything that is printed: nothing of a page or a file's name can act on the terminal."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from curation.credentials import redact
+
+#: Control characters but tab and line feed, marks that turn the direction of writing, line ends
+#: that are not one of a terminal, and surrogates, which can't be printed.
+_ACTING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def plain(text: str) -> str:
+    r"""The text with `\u001b` and the like for characters that act on a terminal.
+
+    JSON stays JSON of the same values: these characters only occur inside its strings.
+    """
+    return _ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def say(text: object = "", end: str = "\n") -> None:
+    """Print a result to standard output."""
+    print(plain(str(text)), end=end, flush=True)
+
+
+def say_json(value: Any) -> None:
+    """Print a result as JSON."""
+    say(json.dumps(value, indent=1, ensure_ascii=False, default=str))
+
+
+def hand_over(text: str) -> None:
+    """Print content: as it is to a file or another program, without controls to a terminal."""
+    print(plain(text) if sys.stdout.isatty() else text, flush=True)
+
+
+def tell(text: str) -> None:
+    """Print a message to standard error, without secrets of URLs."""
+    print(plain(redact(text)), file=sys.stderr, flush=True)
+
+
+class Warnings(logging.Handler):
+    """Brings what libraries and the toolkit warn of to a reader, each message once."""
+
+    def __init__(self, reader: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._reader = reader
+        self._told: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if message not in self._told:
+            self._told.add(message)
+            self._reader(message)
+
+
+class PlainConsole(Console):
+    """A console of `rich` for tables and bars; text is shown as it is, never read as markup."""
+
+    def __init__(self, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(plain(segment.text), segment.style)

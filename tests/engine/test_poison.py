@@ -1,0 +1,214 @@
+"""A document that ends the process which works on it costs itself alone, in every stage."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pipelines.extract
+from curation.errors import StoreError, WorkerError
+from curation.schema import DOCUMENTS
+from pipelines.cli import main
+from pipelines.engine import documents, local
+from pipelines.engine.execute import Executor, parse_beam_args
+from pipelines.engine.files import Folder
+from pipelines.engine.guard import guarding
+from pipelines.engine.stage import Shard, stage_inputs
+from pipelines.engine.tasks import no_progress, perform
+from pipelines.engine.transform import TransformShards, shard_tasks
+from tests.engine import poison
+from tests.folders import differences, external_workers
+
+STAGES = (
+    *("dedup-urls", "identify-language", "dedup-documents", "dedup-lines"),
+    *("filter", "classify", "mix", "tokenize"),
+)
+WORDS = "of the river and a stone that was in it for her with him under their house by day".split()
+
+
+def text(seed: int) -> str:
+    chosen = np.random.default_rng(seed).choice(WORDS, 60)
+    return " ".join(chosen) + "."
+
+
+def write(path: Path, texts: list[str]) -> str:
+    """A shard of documents with these texts, and all columns that stages want."""
+    rows = [
+        {
+            "id": f"{path.stem}-{i}",
+            "url": f"https://{path.stem}.example/{i}" + ("?" + t if " in dedup-urls" in t else ""),
+            "date": None,
+            "text": t,
+            "title": "",
+            "source": {"file": path.name, "offset": i},
+            "language": "en",
+            "domain": "general",
+            "topic": "art",
+            "format": "news",
+            "quality": 3.0,
+        }
+        for i, t in enumerate(texts)
+    ]
+    names = ("language", "domain", "topic", "format")
+    more = [*(pa.field(n, pa.string()) for n in names), pa.field("quality", pa.float64())]
+    schema = pa.schema([*DOCUMENTS, *more])
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema), path)
+    return str(path.parent / "*.parquet")
+
+
+def read(place: Path, kind: str) -> dict[str, dict[str, Any]]:
+    files = sorted((place / kind).glob("*.parquet"))
+    return {row["id"]: row for f in files for row in pq.read_table(f).to_pylist()}
+
+
+def counts(place: Path) -> dict[str, Any]:
+    return json.loads((place / "manifest.json").read_text())["counts"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def deadly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marked documents are deadly, here and in workers of the local pool."""
+    monkeypatch.setattr(documents, "_Parts", functools.partial(poison.deadly_parts, True))
+    monkeypatch.setattr(
+        pipelines.extract, "extract_page", functools.partial(poison.deadly_page, True)
+    )
+    monkeypatch.setattr(local, "_start_worker", poison.start_deadly_worker)
+    pipelines.extract.guarded.cache_clear()
+
+
+@pytest.mark.usefixtures("deadly")
+@pytest.mark.parametrize("stage", STAGES)
+def test_in_every_stage(stage: str, tmp_path: Path) -> None:
+    texts = [text(i) for i in range(6)]
+    lost = f"abort in {stage} {text(9)}"
+    inputs = write(tmp_path / "in/a.parquet", [*texts[:3], lost, *texts[3:]])
+    whole = write(tmp_path / "sound/a.parquet", texts)
+    arguments = [stage, "--quiet", "--workers", "0", "--input"]
+    assert main([*arguments, inputs, "--output", str(tmp_path / "out")]) == 0
+    assert main([*arguments, whole, "--output", str(tmp_path / "plain")]) == 0
+    place = tmp_path / "out" / stage
+    removed = read(place, "removed")
+    assert removed["a-3"]["reason"] == f"crash.{stage}"
+    assert (removed["a-3"]["text"], removed["a-3"]["source"]["offset"]) == (lost, 3)
+    found, plain = counts(place), counts(tmp_path / "plain" / stage)
+    assert found["documents_in"] == found["documents"] + found["documents_removed"] == 7
+    assert found["removed"].pop(f"crash.{stage}")["documents"] == 1
+    assert (found["documents"], found["removed"]) == (plain["documents"], plain["removed"])
+    kept, expected = (
+        {r["text"] for r in read(p, "documents").values()}
+        for p in (place, tmp_path / "plain" / stage)
+    )
+    assert kept == expected
+
+
+@pytest.mark.usefixtures("deadly")
+def test_workers_that_die_are_replaced(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Real deaths in the local pool, of each kind, in two shards of three."""
+    marks = {f"{kind} in filter": why for kind, why in poison.KINDS.items()}
+    some = [f"{mark} {text(i)}" for i, mark in enumerate(marks)]
+    for name, texts in (("a", [text(20), *some[:2]]), ("b", [text(21)]), ("c", some[2:])):
+        inputs = write(tmp_path / f"in/{name}.parquet", texts)
+    arguments = ["filter", "--input", inputs, "--log-format", "plain", "--output"]
+    assert main([*arguments, str(tmp_path / "two"), "--workers", "2"]) == 0
+    assert capfd.readouterr().err.count("a worker process died") == 1
+    assert main([*arguments, str(tmp_path / "none"), "--workers", "0"]) == 0
+    assert differences(tmp_path / "two", tmp_path / "none") == []
+    reasons = [r["reason"] for r in read(tmp_path / "two/filter", "removed").values()]
+    assert [r for r in reasons if r.endswith(".filter")] == [f"{w}.filter" for w in marks.values()]
+
+
+@pytest.mark.usefixtures("deadly")
+def test_pages_and_the_document_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    for name, mark in (("a", "sound"), ("b", "abort in extract"), ("c", "starve in extract")):
+        (tmp_path / "in" / f"{name}.html").write_text(f"<p>The page {name} is {mark}, it says.")
+    out = str(tmp_path / "out")
+    inputs = str(tmp_path / "in")
+    assert main(["extract", "--input", inputs, "--output", out, "--workers", "0", "--quiet"]) == 0
+    place = tmp_path / "out/extract"
+    removed = sorted((r["url"][-6:], r["reason"]) for r in read(place, "removed").values())
+    assert removed == [("b.html", "crash.extract"), ("c.html", "memory.extract")]
+    assert len(read(place, "set_aside")) == 2 and len(read(place, "documents")) == 1
+    capsys.readouterr()
+    assert main(["why", "b.html", "--run", out]) == 0
+    assert "extract: removed by crash.extract" in capsys.readouterr().out
+
+
+def _toy(tmp_path: Path, texts: dict[str, list[str]]) -> tuple[TransformShards, list[Shard]]:
+    for name, some in texts.items():
+        inputs = write(tmp_path / f"in/{name}.parquet", some)
+    return TransformShards("toy", "1", poison.Delicate()), stage_inputs([inputs])
+
+
+def test_on_a_beam_runner(tmp_path: Path) -> None:
+    """Workers of a cluster's kind; Beam's own job service waits for ever for one that is dead."""
+    step, shards = _toy(tmp_path, {"a": ["one", "abort in toy", "two"], "b": ["three"]})
+    outputs = [Folder(str(tmp_path / name)) for name in ("portable", "local")]
+    with external_workers() as runner:
+        for folder, options in zip(outputs, (runner[1:], []), strict=True):
+            with Executor(parse_beam_args(options, 0)) as executor:
+                assert executor.run("toy", step, folder, shard_tasks(shards)) == 2
+    removed = read(tmp_path / "portable", "removed")
+    assert [(r["text"], r["reason"]) for r in removed.values()] == [("abort in toy", "crash.toy")]
+    assert removed["a-1"]["letters"] is None
+    assert differences(tmp_path / "portable/documents", tmp_path / "local/documents") == []
+    assert differences(tmp_path / "portable/removed", tmp_path / "local/removed") == []
+
+
+def test_the_rest_of_a_batch_is_done_as_if_it_were_not_there(tmp_path: Path) -> None:
+    """First, last and neighbouring rows; shards of several batches; nothing else changes."""
+    texts = [f"word {i}" for i in range(1300)]
+    for row in (0, 511, 512, 513, 1299):
+        texts[row] = "starve in toy"
+    step, shards = _toy(tmp_path, {"a": texts, "b": ["starve in toy"]})
+    folder = Folder(str(tmp_path / "out"))
+    for task in shard_tasks(shards):
+        perform(step, task, folder, no_progress)
+    kept = read(tmp_path / "out", "documents")
+    assert [r["text"] for r in kept.values()] == [t for t in texts if t[0] == "w"]
+    assert all(r["letters"] == len(r["text"]) for r in kept.values())
+    lost = read(tmp_path / "out", "removed")
+    assert list(lost) == ["a-0", "a-511", "a-512", "a-513", "a-1299", "b-0"]
+    assert {r["reason"] for r in lost.values()} == {"memory.toy"}
+
+
+def test_guarded_or_not_the_bytes_are_the_same(tmp_path: Path) -> None:
+    step, shards = _toy(tmp_path, {"a": [f"word {i}" for i in range(1300)]})
+    for name, guarded in (("one", False), ("two", True)):
+        (task,) = shard_tasks(shards)
+        perform(step, task, Folder(str(tmp_path / name)), no_progress, guarded)
+    one, two = tmp_path / "one/documents", tmp_path / "two/documents"
+    assert differences(one, two) == []
+
+
+class _Full:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __call__(self, batch: pa.RecordBatch, row: int) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (StoreError("a: No space left on device"), StoreError("a: No space left on device")),
+        (ValueError("odd"), WorkerError("ValueError: odd")),
+    ],
+)
+def test_what_a_function_raises_is_not_poison(
+    tmp_path: Path, error: Exception, raised: Exception
+) -> None:
+    _, (shard,) = _toy(tmp_path, {"a": ["one"]})
+    with guarding(True), pytest.raises(type(raised), match=str(raised)):
+        list(documents.over_documents("toy", shard, _Full(error)))

@@ -1,0 +1,214 @@
+"""Steps and tasks as files of data: every one there is comes back equal, and no code with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import json
+import pickle
+import pkgutil
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+import pipelines
+from curation.dedup.lines import LineTotals
+from curation.errors import InputError
+from curation.mix import MixPlan, Mixture
+from curation.mix.settings import SearchSettings
+from curation.recipe import STAGES, Recipe, built_in, load
+from curation.schema import DOCUMENTS, EDITS
+from curation.tokenize.settings import EncodeSettings
+from pipelines.dedup_documents.indexes import Place
+from pipelines.engine import tasklist
+from pipelines.engine.description import describe, restore
+from pipelines.engine.files import Folder
+from pipelines.engine.sources import SourceShard
+from pipelines.engine.stage import Shard, StageRun
+from pipelines.engine.tasklist import write_task_list
+from pipelines.engine.tasks import Task
+from pipelines.engine.transform import Transform
+from tests.engine.toys import WriteName
+
+#: What a transform gets when it is opened, and never takes along.
+_OPENED = (pa.RecordBatch, MixPlan, LineTotals)
+
+
+def _classes() -> list[type]:
+    """Every dataclass of the pipelines that is a step or a transform."""
+    found = set()
+    for module in pkgutil.walk_packages(pipelines.__path__, "pipelines."):
+        for kind in vars(importlib.import_module(module.name)).values():
+            if inspect.isclass(kind) and dataclasses.is_dataclass(kind):
+                fields = {f.name for f in dataclasses.fields(kind)}
+                step = hasattr(kind, "run") and "settings_key" in fields and kind is not StageRun
+                if step or {"open", "apply"} <= set(dir(kind)):
+                    found.add(kind)
+    return sorted(found, key=lambda k: k.__name__)
+
+
+CLASSES = _classes()
+TRANSFORMS = [k for k in CLASSES if hasattr(k, "apply")]
+
+
+def _settings() -> dict[type, list[BaseModel]]:
+    """Settings of the built-in recipes by class."""
+    found: dict[type, list[BaseModel]] = {}
+    for recipe in (load(name) for name in built_in()):
+        _add_settings(recipe, found)
+        _add_settings(recipe.tokenize.encoding, found)
+        _add_settings(recipe.mix.mixture(""), found)
+        for stage in STAGES:
+            _add_settings(recipe.settings(stage), found)
+    return found
+
+
+def _add_settings(one: BaseModel, found: dict[type, list[BaseModel]]) -> None:
+    found.setdefault(type(one), []).append(one)
+    for name in type(one).model_fields:
+        if isinstance(value := getattr(one, name), BaseModel):
+            _add_settings(value, found)
+
+
+SETTINGS = _settings()
+
+text = st.text(max_size=8)
+numbers = st.integers(0, 2**64 - 1)
+folders = st.builds(Folder, text.map(lambda t: f"s3://bucket/{t}"))
+hashes = st.tuples(text, text)
+
+
+def made(kind: Any) -> st.SearchStrategy[Any]:
+    """Values of an annotated type."""
+    if kind is Any:
+        return payloads
+    if kind is Folder:
+        return folders
+    if kind is Transform:
+        return st.sampled_from(TRANSFORMS).flatmap(instances)
+    if kind is pa.Schema:
+        return st.sampled_from([DOCUMENTS, EDITS])
+    if kind in _OPENED:
+        return st.none()
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return st.sampled_from(SETTINGS[kind])
+    arguments = typing.get_args(kind)
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return st.one_of(*map(made, arguments))
+    if typing.get_origin(kind) is tuple:
+        if arguments[-1] is Ellipsis:
+            return st.lists(made(arguments[0]), max_size=3).map(tuple)
+        return st.tuples(*map(made, arguments))
+    if typing.get_origin(kind) is list:
+        return st.lists(made(arguments[0]), max_size=3)
+    if typing.get_origin(kind) is dict:
+        return st.dictionaries(made(arguments[0]), made(arguments[1]), max_size=3)
+    if dataclasses.is_dataclass(kind):
+        return instances(kind)
+    plain = {
+        str: text,
+        int: st.integers(),
+        float: st.floats(allow_nan=False),
+        bool: st.booleans(),
+        types.NoneType: st.none(),
+    }
+    return plain[kind]
+
+
+def instances(kind: Any) -> st.SearchStrategy[Any]:
+    """Instances of a dataclass with every field of its annotated type."""
+    hints = typing.get_type_hints(kind)
+    return st.builds(kind, **{f.name: made(hints[f.name]) for f in dataclasses.fields(kind)})
+
+
+shards = st.builds(Shard, text, folders, text, text, st.integers(0), st.integers(0))
+payloads: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | text
+    | numbers
+    | st.floats(allow_nan=False)
+    | shards
+    | st.builds(SourceShard, text, st.lists(hashes, max_size=2).map(tuple), numbers)
+    | st.builds(Place, text, st.integers(0), shards, st.integers(0), st.none() | text),
+    lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple),
+    max_leaves=4,
+)
+tasks = st.builds(Task, text, st.lists(hashes, max_size=3).map(tuple), st.integers(0), payloads)
+
+
+def through_a_file(value: Any) -> Any:
+    classes: dict[str, type] = {}
+    return restore(json.loads(json.dumps(describe(value, classes))), classes.values())
+
+
+def test_the_steps_are_found() -> None:
+    names = {kind.__name__ for kind in CLASSES}
+    assert {"ExtractShards", "UrlSurvivors", "Clusters", "SmallStar", "CutLines"} <= names
+    assert {"PackShards", "DrawDocuments", "RunProxies", "TransformShards"} <= names
+    assert {"FilterDocuments", "ClassifyDocuments", "IdentifyLanguage"} <= {
+        k.__name__ for k in TRANSFORMS
+    }
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda k: k.__name__)
+def test_every_step_comes_back_equal(kind: type) -> None:
+    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(instances(kind))
+    def check(step: Any) -> None:
+        again = through_a_file(step)
+        assert again == step and type(again) is type(step)
+
+    check()
+
+
+@settings(max_examples=50, deadline=None)
+@given(tasks)
+def test_every_task_comes_back_equal(task: Task) -> None:
+    again = through_a_file(task)
+    assert again == task and again.key("k") == task.key("k")
+
+
+@pytest.mark.parametrize("kind", SETTINGS, ids=lambda k: k.__name__)
+def test_settings_keep_the_order_of_their_keys(kind: type) -> None:
+    """The filter tries rules in the recipe's order."""
+    for one in SETTINGS[kind]:
+        assert through_a_file(one).model_dump_json() == one.model_dump_json()
+
+
+def test_what_is_no_data_is_refused() -> None:
+    for value in (print, object(), b"bytes", {1, 2}, Task("a", (), payload=pickle.dumps)):
+        with pytest.raises(TypeError, match="made of data"):
+            describe(value, {})
+
+
+def test_only_classes_of_the_job_are_made() -> None:
+    described = describe(Task("a", ()), {})
+    with pytest.raises(InputError, match="Task: not a class"):
+        restore(described, [Shard])
+    with pytest.raises(InputError, match=r"subprocess\.Popen: not a class"):
+        restore({"is": "subprocess.Popen", "args": ["true"]}, [Task])
+    with pytest.raises(InputError, match="unexpected keyword"):
+        restore(described | {"more": 1}, [Task])
+
+
+def test_a_list_that_somebody_changed_does_not_count(tmp_path: Path) -> None:
+    work = write_task_list(Folder(str(tmp_path)), WriteName(), [Task("a", (("a", "1"),))])
+    assert work.step == WriteName() and [t.name for t in work.tasks] == ["a"]
+    path = tmp_path / work.file
+    path.write_text(path.read_text().replace('"a"', '"b"'))
+    tasklist._load.cache_clear()
+    with pytest.raises(InputError, match="changed since the run wrote it"):
+        _ = work.tasks
+    assert pickle.loads(pickle.dumps(work)) == work  # as a job carries it
+
+
+def test_recipes_have_all_settings_of_the_steps() -> None:
+    assert {EncodeSettings, Mixture, SearchSettings, Recipe} <= set(SETTINGS)

@@ -1,0 +1,66 @@
+"""Code and formulas within prose: what is measured of the whole text, and what after edits."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from curation.filters import dialects
+from curation.filters.content import has_blocks, look_again, look_at
+from curation.filters.settings import default_settings
+from curation.filters.signals import Meter
+
+LINES = (
+    "A line of plain words that says something about gardens.",
+    "def f(x, y):",
+    "    return g(x) + y[1]",
+    "for (int i = 0; i < n; i++) { a[i] = b(i); }",
+    r"$$\sum_{i=1}^{n} x_i^2 = \frac{1}{2} \alpha$$",
+    "",
+    "Größe und Länge, … и слова, 木の葉が落ちる。",
+    "|",
+    "short",
+)
+
+
+def texts(number: int, dice: random.Random) -> list[str]:
+    return ["\n".join(dice.choices(LINES, k=dice.randrange(12))) for _ in range(number)]
+
+
+@pytest.mark.parametrize("dialect", sorted(set(dialects.CODES) - {"nemo"}))
+def test_words_and_characters_are_those_of_the_whole_text(dialect: str) -> None:
+    settings = default_settings()
+    assert settings.paths is not None
+    update = {"dialect": dialect}
+    signals = settings.signals.model_copy(
+        update={"gopher": settings.signals.gopher.model_copy(update=update)}
+    )
+    meter = Meter(signals)
+    batch = texts(300, random.Random(1))
+    assert has_blocks(look_at(batch, settings.paths)).sum() > 30
+    whole = meter.measure(batch)
+    parts = meter.measure(batch, paths=settings.paths)
+    for name in ("gopher_word_count", "c4_characters"):
+        assert parts.field(name).to_pylist() == whole.field(name).to_pylist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_only_changed_texts_are_looked_at_again(seed: int) -> None:
+    dice = random.Random(seed)
+    paths = default_settings().paths
+    before = pa.array(texts(20, dice), pa.large_string())
+    rows = np.flatnonzero(np.array([dice.random() < 0.3 for _ in range(len(before))]))
+    new = texts(len(rows), dice)
+    after = before.to_pylist()
+    for row, text in zip(rows, new, strict=True):
+        after[row] = text
+    changed = pa.array(["outside", *after], pa.large_string())[1:]
+    found = look_again(changed, look_at(before, paths), rows, paths)
+    expected = look_at(changed, paths)
+    for got, want in zip(found.structure, expected.structure, strict=True):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(found.paths, expected.paths)
+    np.testing.assert_array_equal(found.signals, expected.signals)

@@ -1,0 +1,150 @@
+"""Inputs that change while they are read, and files that a disk changed below everybody's eyes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pipelines.extract
+from curation.errors import InputError
+from curation.readers import Event
+from curation.recipe import load
+from pipelines.commands.verify import _Tracer
+from pipelines.engine.execute import Executor, parse_beam_args
+from pipelines.engine.files import Folder
+from pipelines.engine.manifest import read_manifest
+from pipelines.run import plan, run_plan
+from tests.folders import differences
+
+
+def run_of(output: Path, crawl: Path, *settings: str, stages: str = "extract, dedup-urls") -> None:
+    """Run some stages here and now."""
+    recipe = load("llama3", [f"stages=[{stages}]", *settings])
+    with Executor(parse_beam_args([], 0)) as executor:
+        run_plan(plan(recipe, str(output), [str(crawl)]), executor)
+
+
+def write_pages(path: Path, *names: str) -> None:
+    """A new file at the path, with a page of each name."""
+    pages = [
+        {"text": f"A page of {name}. " * 9, "url": f"http://a.example/{name}"} for name in names
+    ]
+    part = path.with_suffix(".new")
+    part.write_text("".join(json.dumps(page) + "\n" for page in pages))
+    part.replace(path)
+
+
+def flip_unseen(folder: Path, name: str) -> None:
+    """Flip a bit where it looks as if the file had been as it is when the manifest was written."""
+    data = bytearray((folder / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / name).write_bytes(data)
+    for witness in (folder / "manifest.json", *(folder / "shards").iterdir()):
+        witness.write_bytes(witness.read_bytes())
+
+
+@pytest.mark.parametrize("moment", ["hashed", "opened", "read"])
+def test_an_input_that_is_replaced_is_read_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, moment: str
+) -> None:
+    crawl = tmp_path / "crawl"
+    crawl.mkdir()
+    write_pages(crawl / "a.jsonl", "one", "two")
+    write_pages(crawl / "b.jsonl", "three")
+    replaced: list[str] = []
+    hashes, read = pipelines.extract.content_fingerprints, pipelines.extract.read
+
+    def replace(now: str) -> None:
+        if now == moment and not replaced:
+            write_pages(crawl / "a.jsonl", *"123456789")
+            replaced.append(now)
+
+    def hashed(*arguments: Any) -> dict[str, str]:
+        found = hashes(*arguments)
+        replace("hashed")
+        return found
+
+    def reading(*arguments: Any) -> Iterator[Event]:
+        replace("opened")
+        for event in read(*arguments):
+            replace("read")
+            yield event
+
+    monkeypatch.setattr(pipelines.extract, "content_fingerprints", hashed)
+    monkeypatch.setattr(pipelines.extract, "read", reading)
+    run_of(tmp_path / "out", crawl)
+    assert replaced == [moment]
+    assert caplog.text.count("a.jsonl: changed since it was hashed; read again as it is now") == 1
+    run_of(tmp_path / "fresh", crawl)
+    assert differences(tmp_path / "out", tmp_path / "fresh") == []
+    assert read_manifest(Folder(str(tmp_path / "out" / "extract")))["counts"]["documents"] == 10
+
+
+def test_an_input_that_never_stays_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pages(tmp_path / "a.jsonl", "start")
+    hashes = pipelines.extract.content_fingerprints
+    names = iter(range(100))
+
+    def hashed(*arguments: Any) -> dict[str, str]:
+        found = hashes(*arguments)
+        write_pages(tmp_path / "a.jsonl", str(next(names)))
+        return found
+
+    monkeypatch.setattr(pipelines.extract, "content_fingerprints", hashed)
+    with pytest.raises(InputError, match=r"a\.jsonl: changed since it was hashed"):
+        run_of(tmp_path / "out", tmp_path / "a.jsonl")
+
+
+def test_a_bit_that_a_disk_flipped_costs_one_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is found when the next stage reads the file: never does it travel further."""
+    monkeypatch.setattr("pipelines.engine.sources._GROUP_BELOW", 0)  # a shard for each input
+    crawl, output = tmp_path / "crawl", tmp_path / "out"
+    crawl.mkdir()
+    for name in ("a", "b", "c"):
+        write_pages(crawl / f"{name}.jsonl", f"{name}1", f"{name}2")
+    run_of(output, crawl, stages="extract")
+    documents = sorted((output / "extract" / "documents").iterdir())
+    flip_unseen(output / "extract", f"documents/{documents[1].name}")
+    before = {path: os.stat(path).st_mtime_ns for path in documents}
+    run_of(output, crawl)
+    lines = [r.getMessage() for r in caplog.records if "made again" in r.getMessage()]
+    assert lines == [f"{documents[1]}: not the bytes that were written; made again"]
+    after = {path: os.stat(path).st_mtime_ns for path in documents}
+    assert [after[path] != before[path] for path in documents] == [False, True, False]
+    run_of(tmp_path / "fresh", crawl)
+    assert differences(output, tmp_path / "fresh") == []
+
+
+def test_tokens_that_are_not_those_of_their_documents_are_named(sample_run: Path) -> None:
+    folder = Folder(str(sample_run))
+    stages = [*load("sample").stages]
+    manifests = {stage: read_manifest(folder / stage) for stage in stages}
+    tracer = _Tracer(folder, manifests, {})
+    tracer.trace("tokenize", 0.2)
+    assert tracer.spans == 107 and tracer.problems == []
+    # As if another document stood in the first span's place.
+    spans = next(tracer._sampled("tokenize", 0.2))
+    texts = {span["id"]: {"text": "another text"} for span in spans[:1]}
+    tracer._check_tokens("tokenize", spans, texts)
+    assert tracer.problems[0].endswith(f"not the tokens of {spans[0]['id']}")
+
+
+def test_pages_of_parquet_have_checksums(sample_run: Path) -> None:
+    (path,) = (sample_run / "extract" / "documents").iterdir()
+    data = bytearray(path.read_bytes())
+    column = pq.ParquetFile(path).metadata.row_group(0).column(3)
+    start = column.dictionary_page_offset or column.data_page_offset
+    data[start + column.total_compressed_size // 2] ^= 1
+    with pytest.raises(OSError, match="CRC checksum"):
+        pq.read_table(pa.BufferReader(bytes(data)), page_checksum_verification=True)

@@ -1,0 +1,217 @@
+"""Costs grow with the size of the input and no faster, whatever it is made of.
+
+Each shape is measured at four sizes, each double the one before, the smallest chosen so that the
+largest takes about 10 ms of CPU. One that is more than 2.3 times as dear per doubling fails, after
+it was measured again and again: other load only ever adds time.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from benchmarks.hostile import CASES
+from benchmarks.shapes import ENCODED, FILES, TEXTS, URLS
+from curation import dedup
+from curation.classify import Classifier
+from curation.classify import default_settings as classify_settings
+from curation.dedup.settings import (
+    DocumentDedupSettings,
+    LineDedupSettings,
+    UrlDedupSettings,
+)
+from curation.dedup.settings import defaults as dedup_settings
+from curation.extract import Extractor, PageTooLargeError
+from curation.extract import default_settings as extract_settings
+from curation.extract.clean import clean
+from curation.filters import Filter, pii
+from curation.filters.settings import default_settings as filter_settings
+from curation.language import LanguageIdentifier
+from curation.language import default_settings as language_settings
+from curation.readers import decode_html, decode_text, read
+from curation.tokenize import load_tokenizer
+from tests.readers.archives import default_settings
+
+MOST = 2.3  # per doubling
+ENOUGH = 0.0015  # CPU seconds of the smallest size
+LEAST, LARGEST = 1 << 11, 1 << 17  # smallest size: the largest is eight times as much
+ATTEMPTS = 10
+_HANGS = 60  # seconds
+_COMPILES = 600  # seconds: kernels that were not used before are compiled
+
+Run = Callable[[int], Callable[[], object]]  # from a size to what is timed
+
+
+@contextmanager
+def ended_after(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in what takes longer, if it is Python or a pattern.
+
+    Timers of CPU time would make the clock of CPU time coarse.
+    """
+
+    def end(*_: object) -> None:
+        raise TimeoutError(f"more than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def timed(run: Callable[[], object]) -> float:
+    gc.collect(0)
+    gc.disable()
+    try:
+        start = time.process_time()
+        run()
+        return time.process_time() - start
+    finally:
+        gc.enable()
+
+
+def growth(run: Run) -> float:
+    """Factor per doubling. What is only a cache that overflows is gone at four times the size."""
+    size = LEAST
+    while timed(run(size)) < ENOUGH and size < LARGEST:
+        size *= 2
+    factor = doubling(run, size)
+    return factor if factor <= MOST else doubling(run, 4 * size)
+
+
+def doubling(run: Run, size: int) -> float:
+    """Factor per doubling, over the larger two of three doublings."""
+    small, large = run(2 * size), run(8 * size)
+    least_small = least_large = float("inf")
+    for _ in range(ATTEMPTS):
+        least_small = min(least_small, *(timed(small) for _ in range(3)))
+        least_large = min(least_large, timed(large))
+        factor = (least_large / max(least_small, ENOUGH)) ** 0.5
+        if factor <= MOST:
+            break
+    return float(factor)
+
+
+_EXTRACTOR = Extractor(extract_settings())
+_NORMALIZATION = dedup_settings(DocumentDedupSettings).exact.normalization
+_LINES = dedup_settings(LineDedupSettings).model_copy(update={"max_occurrences": 1})
+
+
+def extracted(html: bytes | str) -> None:
+    with suppress(PageTooLargeError):
+        _EXTRACTOR.extract(html)
+
+
+def lines_removed(texts: pa.Array) -> None:
+    doc64 = np.arange(len(texts), dtype=np.uint64)
+    counts = dedup.count_lines(dedup.line_hashes(texts, _LINES), doc64, _LINES)
+    frequent = dedup.frequent_lines(dedup.total_lines(counts), _LINES)
+    dedup.remove_lines(texts, doc64, frequent, _LINES)
+
+
+@functools.cache
+def stages() -> dict[str, Callable[[pa.Array], object]]:
+    """What is done to the texts of documents."""
+    whole = Filter(filter_settings())
+    language = LanguageIdentifier(language_settings())
+    classifier = Classifier(classify_settings())
+    tokenizer = load_tokenizer("curation-128k")
+    minhash = dedup_settings(DocumentDedupSettings).minhash
+
+    def filtered(texts: pa.Array) -> None:
+        known = {"id": ["a"], "url": ["http://a.b/"], "text": texts, "language": ["en"]}
+        whole.apply(pa.record_batch(known))
+
+    return {
+        "normal form": lambda texts: clean(texts[0].as_py()),
+        "extract": lambda texts: extracted("<p>" + texts[0].as_py()),
+        "exact keys": lambda texts: dedup.exact_keys(texts, _NORMALIZATION),
+        "signatures": lambda texts: dedup.signatures(texts, minhash),
+        "lines": lines_removed,
+        "filter": filtered,
+        "personal data": lambda texts: pii.redact(texts, filter_settings().pii),
+        "language": language.apply,
+        "language by line": language.by_line,
+        "classify": classifier.apply,
+        "tokenize": tokenizer.encode_batch,
+    }
+
+
+def column(text: str) -> pa.Array:
+    return pa.array([text], pa.large_string())
+
+
+def check(runs: dict[str, Run]) -> None:
+    with ended_after(_COMPILES):
+        for run in runs.values():
+            run(LEAST)()
+    with ended_after(_HANGS):
+        found = {name: growth(run) for name, run in runs.items()}
+    assert {name: round(factor, 2) for name, factor in found.items() if factor > MOST} == {}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_reading(name: str, tmp_path: Path) -> None:
+    shape = FILES[name]
+    settings = default_settings(**({"max_record_bytes": 1 << 16} if shape.small_records else {}))
+
+    def run(size: int) -> Callable[[], object]:
+        path = tmp_path / str(size) / shape.name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(shape.make(size))
+        return lambda: sum(1 for _ in read(str(path), settings))
+
+    check({"read": run})
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_encodings(name: str) -> None:
+    def run(decode: Callable[[bytes, None], object]) -> Run:
+        return lambda size: functools.partial(decode, ENCODED[name](size), None)
+
+    check({"html": run(decode_html), "text": run(decode_text)})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pages(name: str) -> None:
+    full = len(CASES[name](0.02)) / 0.02
+
+    def run(size: int) -> Callable[[], object]:
+        return functools.partial(extracted, CASES[name](size / full))
+
+    check({"extract": run})
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(name: str) -> None:
+    def run(stage: Callable[[pa.Array], object]) -> Run:
+        return lambda size: functools.partial(
+            stage, pa.array([TEXTS[name](size)], pa.large_string())
+        )
+
+    check({what: run(stage) for what, stage in stages().items()})
+
+
+@pytest.mark.parametrize("name", URLS)
+def test_addresses(name: str) -> None:
+    rules = dedup_settings(UrlDedupSettings).canonical
+
+    def run(size: int) -> Callable[[], object]:
+        return functools.partial(dedup.canonical_urls, [URLS[name](size)], rules)
+
+    check({"canonical": run})
+
+
+def test_there_are_many_shapes() -> None:
+    assert len(FILES) + len(ENCODED) + len(CASES) + len(TEXTS) + len(URLS) > 200

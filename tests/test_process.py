@@ -1,0 +1,197 @@
+"""How commands end that are told to, what they leave behind, and what they say of limits."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pipelines.engine.files import Folder
+from pipelines.engine.progress import open_display
+from pipelines.process import temporary_folder
+from pipelines.terminal import Warnings
+from tests.conftest import ROOT
+
+RUN = [sys.executable, "-m", "pipelines.cli", "run", "llama3", "--workers", "2", "--quiet"]
+RUN += ["--stages", "extract", "--input", "data_samples/*.warc.gz"]
+
+
+def start(output: Path, temporary: Path) -> subprocess.Popen[str]:
+    temporary.mkdir(exist_ok=True)
+    return subprocess.Popen(
+        [*RUN, "--output", str(output)],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        found = psutil.Process(process.pid).children(recursive=True)
+        if any("spawn_main" in " ".join(child.cmdline()) for child in found):
+            return found
+        time.sleep(0.02)
+    raise AssertionError("no workers")
+
+
+@pytest.mark.parametrize(
+    ("signals", "code", "word", "pause"),
+    [
+        ([signal.SIGINT, signal.SIGINT], 130, "interrupted", 0.0),
+        ([signal.SIGINT], 130, "interrupted", 1.0),
+        ([signal.SIGTERM], 143, "terminated", 0.0),
+        ([signal.SIGTERM, signal.SIGINT, signal.SIGINT], 143, "terminated", 1.0),
+    ],
+)
+def test_a_run_ends_with_one_line(
+    tmp_path: Path, signals: list[int], code: int, word: str, pause: float
+) -> None:
+    """`pause` is how long its workers have been there: they start up, or work."""
+    process = start(tmp_path / "out", tmp_path / "tmp")
+    children = wait_for_workers(process)
+    time.sleep(pause)
+    children += psutil.Process(process.pid).children(recursive=True)
+    for number in signals:
+        # A terminal sends Ctrl-C to all, a supervisor SIGTERM to the one that it started.
+        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        time.sleep(0.05)
+    said, told = process.communicate(timeout=30)
+    assert (process.returncode, said) == (code, "")
+    assert told == f"curate: error: {word}; the same command goes on from here\n"
+    gone, alive = psutil.wait_procs(children, 10)
+    assert not alive and gone is not None
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_nobody_waits_for_threads_and_a_second_signal_not_for_the_rest(signals: int) -> None:
+    code = (
+        "import sys, time, threading\n"
+        "from pipelines import cli\n"
+        "def wait(*_):\n"
+        "    threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "    print('here', flush=True)\n"
+        "    try:\n"
+        "        time.sleep(60)\n"
+        f"    finally:\n        time.sleep({60 * (signals - 1)})\n"
+        "cli._report = wait\n"
+        "sys.argv = ['curate', 'report', '--run', 'x']\n"
+        "sys.exit(cli.main())\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.3)
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    if signals == 2:
+        time.sleep(0.5)
+        assert process.poll() is None  # held up
+        process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130 and time.monotonic() - started < 30
+    assert told.decode() == "curate: error: interrupted; the same command goes on from here\n"
+
+
+def test_the_next_run_clears_away_what_a_killed_one_left(tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    process = start(tmp_path / "out", temporary)
+    wait_for_workers(process)
+    process.kill()
+    process.communicate()
+    (left,) = temporary.iterdir()
+    assert left.name.startswith("curate-run-")
+    alive, strange, link = (temporary / f"curate-run-{n}" for n in ("alive", "strange", "link"))
+    elsewhere = tmp_path / "elsewhere"
+    for folder in (alive, strange, elsewhere):
+        folder.mkdir()
+        (folder / "precious").touch()
+    (elsewhere / "owner").touch()
+    link.symlink_to(elsewhere)
+    with open(alive / "owner", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(
+            [sys.executable, "-m", "pipelines.cli", "recipes"],
+            cwd=ROOT,
+            env=os.environ | {"TMPDIR": str(temporary)},
+            capture_output=True,
+        )
+    assert done.returncode == 0
+    # One without an owner's file may be in the making.
+    assert sorted(temporary.iterdir()) == sorted([alive, strange, link])
+    assert (elsewhere / "precious").exists() and (alive / "precious").exists()
+    old = time.time() - 7200
+    os.utime(strange, (old, old))
+    environment = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = str(temporary)
+    try:
+        import tempfile
+
+        tempfile.tempdir = None
+        with temporary_folder() as own:
+            assert own.parent == temporary and tempfile.gettempdir() == str(own)
+        assert sorted(temporary.iterdir()) == [link]
+    finally:
+        tempfile.tempdir = None
+        if environment is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = environment
+
+
+@pytest.mark.parametrize("megabytes", [200, 1000, 2000])
+def test_a_small_address_space_is_named(tmp_path: Path, megabytes: int) -> None:
+    most = megabytes << 20
+    done = subprocess.run(
+        [*RUN, "--output", str(tmp_path / "out")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert f"may address only {most / 1e9:.1f} GB here (ulimit -v)" in line
+
+
+@pytest.mark.parametrize("mode", ["quiet", "plain", "json"])
+def test_each_warning_appears_once(
+    mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "timings.json").write_text("{")
+    folder = Folder(str(tmp_path))
+    with open_display(mode):  # type: ignore[arg-type]
+        for _ in range(3):
+            folder.read_own_json("timings.json")
+    assert capsys.readouterr().err.count("damaged, not used") == 1
+
+
+def test_warnings_without_a_display_are_plain_and_appear_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipelines.terminal import tell
+
+    told: list[str] = []
+    handler = Warnings(told.append)
+    for text in ("a", "a", "b"):
+        handler.handle(logging.makeLogRecord({"msg": text, "levelno": logging.WARNING}))
+    assert told == ["a", "b"]
+    tell("\x1b[31m")
+    assert capsys.readouterr().err == "\\u001b[31m\n"
