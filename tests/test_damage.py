@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,7 +133,8 @@ def test_tokens_that_are_not_those_of_their_documents_are_named(sample_run: Path
     manifests = {stage: read_manifest(folder / stage) for stage in stages}
     tracer = _Tracer(folder, manifests, {})
     tracer.trace("tokenize", 0.2)
-    assert tracer.spans == 107 and tracer.problems == []
+    rows = pq.read_table(sample_run / "tokenize" / "index").num_rows
+    assert tracer.spans == math.ceil(rows / 5) > 0 and tracer.problems == []
     # As if another document stood in the first span's place.
     spans = next(tracer._sampled("tokenize", 0.2))
     texts = {span["id"]: {"text": "another text"} for span in spans[:1]}
