@@ -33,7 +33,8 @@ from curation import stores  # noqa: E402
 from curation.recipe import load  # noqa: E402
 from pipelines.engine.execute import Executor, parse_beam_args  # noqa: E402
 from pipelines.engine.files import Folder  # noqa: E402
-from pipelines.run import plan, run_plan  # noqa: E402
+from pipelines.plan import plan  # noqa: E402
+from pipelines.run import run_plan  # noqa: E402
 from tests.faulty_store import KINDS, Proxy, environment, faulty_store  # noqa: E402
 from tests.folders import digests  # noqa: E402
 

@@ -39,7 +39,8 @@ from pipelines import run as runs
 from pipelines.cli import line_of
 from pipelines.engine import files
 from pipelines.engine.files import Folder
-from pipelines.run import Plan, plan, run_plan
+from pipelines.plan import Plan, plan
+from pipelines.run import run_plan
 from tests.folders import VARYING
 from tests.simulated import (
     LOCAL,

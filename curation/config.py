@@ -159,10 +159,15 @@ def assign(tree: dict[str, Any], assignment: str) -> None:
     node[last] = merge(node, {last: value})[last]
 
 
-def validate(model: type[Model], tree: dict[str, Any], name: str) -> Model:
-    """The settings in a tree. Raises ConfigError with the key's path and the nearest valid name."""
+def validate(
+    model: type[Model], tree: dict[str, Any], name: str, folders: Sequence[str] = ()
+) -> Model:
+    """The settings in a tree; the user's code that they name is looked for in these folders.
+
+    Raises ConfigError with the key's path and the nearest valid name.
+    """
     try:
-        return model.model_validate(tree)
+        return model.model_validate(tree, context={"folders": tuple(folders)})
     except ValidationError as error:
         errors = error.errors(include_url=False)
         where = _place(errors[0], tree)

@@ -6,43 +6,37 @@ source, `extends: NAME` takes another recipe as the base, and `--set a.b=value` 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
+from itertools import combinations
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from curation import resources
-from curation.classify.settings import ClassifySettings
 from curation.config import Settings, assign, merge, nearest, read_yaml, validate
-from curation.dedup.settings import DocumentDedupSettings, LineDedupSettings, UrlDedupSettings
 from curation.errors import ConfigError
-from curation.extract.settings import ExtractSettings
-from curation.filters.settings import FilterSettings
-from curation.inputs import check_name, fold_inputs
-from curation.language.settings import LanguageSettings
-from curation.mix.settings import MixSettings, SearchSettings
+from curation.mix.settings import SearchSettings
 from curation.readers.settings import ReaderSettings
-from curation.tokenize.settings import TokenizeSettings
+from curation.schema import DOCUMENTS
+from curation.stages import Stage, find, known_stages
+from curation.stages.custom import StageCode
+from curation.user_code import entry_points
 
 #: Every stage in its usual order.
-STAGES = (
-    "extract",
-    "dedup-urls",
-    "identify-language",
-    "dedup-documents",
-    "classify",
-    "dedup-lines",
-    "filter",
-    "mix",
-    "tokenize",
-)
+STAGES = tuple(known_stages())
 
 
 class Recipe(Settings):
-    """A complete recipe: every value is set."""
+    """A complete recipe: every value is set.
+
+    The settings of each stage are a section of the stage's name, and an attribute:
+    `recipe.dedup_urls`.
+    """
 
     name: str = Field(min_length=1)
     description: str
@@ -52,54 +46,41 @@ class Recipe(Settings):
     )
     stages: tuple[str, ...] = Field(min_length=1, description="the stages to run, in order")
     readers: ReaderSettings
-    extract: ExtractSettings
-    dedup_urls: UrlDedupSettings = Field(alias="dedup-urls")
-    identify_language: LanguageSettings = Field(alias="identify-language")
-    dedup_documents: DocumentDedupSettings = Field(alias="dedup-documents")
-    dedup_lines: LineDedupSettings = Field(alias="dedup-lines")
-    filter: FilterSettings
-    classify: ClassifySettings
-    mix: MixSettings
-    tokenize: TokenizeSettings
     search: SearchSettings
 
-    @model_validator(mode="after")
-    def _mixes_exist(self) -> Self:
-        for name in self.tokenize.mixes:
-            if name not in self.mix.mixes:
-                raise ValueError(
-                    f"tokenize.mixes: no mix of the name {name!r}{nearest(name, self.mix.mixes)}"
-                )
-        return self
+    if TYPE_CHECKING:  # the sections
+
+        def __getattr__(self, name: str) -> Any: ...
 
     @model_validator(mode="after")
-    def _rules_can_fire(self) -> Self:
-        if "filter" in self.stages and (problem := self.filter.unmeasured()):
-            raise ValueError(f"filter.{problem}")
+    def _sections_fit_together(self) -> Self:
+        for stage in self.sections:
+            stage.check_recipe(self.section(stage), self)
         return self
 
-    @model_validator(mode="after")
-    def _targets_are_domains(self) -> Self:
-        for name in self.search.targets:
-            if name not in self.mix.domains:
-                raise ValueError(
-                    f"search.targets: {name!r} is no domain of the mix"
-                    f"{nearest(name, self.mix.domains)} (it has: {', '.join(self.mix.domains)})"
-                )
-        return self
+    @property
+    def sections(self) -> list[Stage[Any]]:
+        """The stages that the recipe has settings for: all, whether it runs them or not."""
+        return [find(f.alias) for f in type(self).model_fields.values() if f.alias]
 
-    def settings(self, stage: str, mix: str = "") -> BaseModel:
-        """The settings of one stage; of `mix` and `tokenize`, for one of the mixes by name."""
-        if stage == "mix":
-            return self.mix.mixture(mix)
-        if stage == "tokenize":
-            return self.tokenize.for_mix(mix)
-        return getattr(self, stage.replace("-", "_"))  # type: ignore[no-any-return]
+    def settings(self, stage: str, mix: str = "") -> Settings:
+        """The settings of one stage, for one of the mixes by name."""
+        described = find(stage)
+        return described.of_mix(self.section(described), mix)
+
+    def section(self, stage: Stage[Any]) -> Any:
+        """The section of a stage: its settings, with those of all mixes."""
+        return getattr(self, _attribute(stage.name))
 
     @property
     def mixes(self) -> tuple[str, ...]:
         """Names of the mixes besides the one without a name, sorted."""
-        return tuple(sorted(self.mix.mixes))
+        return tuple(m for s in self.sections for m in s.mixes(self.section(s)))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of inputs that the settings know."""
+        return tuple(n for s in self.sections for n in s.sources(self.section(s)))
 
     @property
     def sha256(self) -> str:
@@ -109,6 +90,10 @@ class Recipe(Settings):
         )
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _attribute(stage: str) -> str:
+    return stage.replace("-", "_")
 
 
 def built_in() -> dict[str, Path]:
@@ -122,63 +107,97 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
 
     Raises ConfigError with one clear line: the key's path, what is wrong, the nearest valid name.
     """
-    merged = merge(_defaults(), _read_with_parents(recipe, ()))
+    own, folders = _read_with_parents(recipe, ())
+    merged = merge(_defaults(), own)
     for assignment in assignments:
         assign(merged, assignment)
     merged.pop("extends", None)
-    fold_inputs(merged, _file_of(recipe).name)
-    _complete_mixes(merged)
-    loaded = validate(Recipe, merged, _file_of(recipe).name)
-    check_order(loaded.stages)
-    for name in loaded.mixes:
-        check_name(name, f"{_file_of(recipe).name}: mix.mixes")
-        if name in _FOLDERS:
-            raise ConfigError(
-                f"{_file_of(recipe).name}: mix.mixes: {name!r} is a stage's folder "
-                f"(as are {', '.join(f for f in _FOLDERS if f != name)})"
-            )
+    name = _file_of(recipe).name
+    for stage in known_stages().values():
+        stage.prepare(merged, name)
+    loaded = validate(_model(_own_stages(merged, name)), merged, name, folders)
+    check_order(loaded)
     return loaded
 
 
-#: Folders of the stages `mix` and `tokenize`, beside which those of the named mixes lie.
-_FOLDERS = ("documents", "removed", "shards", "tokens", "index", "mds", "huggingface")
+def _own_stages(tree: dict[str, Any], recipe: str) -> tuple[str, ...]:
+    """Names of the stages that only this recipe knows: sections with `python`, entry points.
+
+    Sections of entry points are completed in place. Raises ConfigError for an impossible name.
+    """
+    wanted = tree.get("stages")
+    for name in wanted if isinstance(wanted, list | tuple) else ():
+        if name not in STAGES and name in entry_points(StageCode.group):
+            tree[name] = {"python": name} | (tree.get(name) or {})
+    own = [k for k, v in tree.items() if isinstance(v, dict) and "python" in v and k not in STAGES]
+    for name in own:
+        if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", str(name)) or name in _FIXED:
+            raise ConfigError(
+                f"{recipe}: {name}: a stage's name is made of small letters, digits and -"
+            )
+    return tuple(own)
 
 
-def _complete_mixes(tree: dict[str, Any]) -> None:
-    """Fill what a named mix leaves out from the mix without a name, in place."""
-    mix = tree.get("mix")
-    if isinstance(mix, dict) and isinstance(mix.get("mixes"), dict):
-        base = {k: v for k, v in mix.items() if k != "mixes"}
-        mix["mixes"] = {
-            name: merge(base, {} if own is None else own)
-            if own is None or isinstance(own, dict)
-            else own
-            for name, own in mix["mixes"].items()
-        }
+#: Sections and keys that are no stages.
+_FIXED = frozenset(Recipe.model_fields)
 
 
-def check_order(stages: Sequence[str]) -> None:
-    """Raise ConfigError when a stage is unknown, repeated, or stands before what it depends on."""
-    for i, stage in enumerate(stages):
-        if stage not in STAGES:
-            raise ConfigError(f"stages[{i}]: unknown stage {stage!r}{nearest(stage, STAGES)}")
-        if stage in stages[:i]:
-            raise ConfigError(f"stages[{i}]: {stage} stands twice")
-    place = {stage: i for i, stage in enumerate(stages)}
-    for before, after, why in _ORDER:
-        if before in place and after in place and place[before] > place[after]:
-            raise ConfigError(f"stages: {before} must come before {after}: {why}")
+@functools.cache
+def _model(own: tuple[str, ...]) -> type[Recipe]:
+    """The class of recipes with a section for every stage, and for these."""
+    fields: dict[str, Any] = {
+        _attribute(name): (find(name).settings, Field(alias=name)) for name in (*STAGES, *own)
+    }
+    return create_model("Recipe", __base__=Recipe, **fields)
 
 
-_ORDER = [
-    *(("extract", stage, "it makes the documents") for stage in STAGES[1:]),
-    *((stage, "tokenize", "tokenize ends the chain") for stage in STAGES[:-1]),
-    *(
-        ("identify-language", stage, "its rules depend on the language")
-        for stage in ("dedup-documents", "dedup-lines", "filter", "classify", "mix")
-    ),
-    ("classify", "mix", "the mix is drawn by domain"),
-]
+def check_order(
+    recipe: Recipe, stages: Sequence[str] = (), columns: Collection[str] | None = None
+) -> None:
+    """Raise ConfigError where stages can't run in this order, by default the recipe's.
+
+    So it is where one is unknown or repeated, reads a column that a later one adds, or one that the
+    documents do not have. `columns` are those of the input; None: they are not known. What a source
+    makes is known.
+    """
+    chosen = tuple(stages) or recipe.stages
+    known = [stage.name for stage in recipe.sections]
+    for i, name in enumerate(chosen):
+        if name not in known:
+            raise ConfigError(f"stages[{i}]: unknown stage {name!r}{nearest(name, known)}")
+        if name in chosen[:i]:
+            raise ConfigError(f"stages[{i}]: {name} stands twice")
+    described = [find(name) for name in chosen]
+    for before, after in combinations(described, 2):
+        if why := _must_follow(before, after, recipe):
+            raise ConfigError(f"stages: {after.name} must come before {before.name}: {why}")
+    if described[0].is_source:
+        columns = DOCUMENTS.names
+    if columns is not None:
+        _check_columns(described, recipe, set(columns))
+
+
+def _must_follow(before: Stage[Any], after: Stage[Any], recipe: Recipe) -> str | None:
+    """Why the stage that comes first should come after the other; None where it need not."""
+    if after.is_source:
+        return "it makes the documents"
+    if before.is_sink:
+        return f"{before.name} ends the chain"
+    needed, used = before.reads(recipe.section(before))
+    for column in after.adds_of(recipe.section(after)):
+        if column in (*needed, *used):
+            return f"it adds the column {column!r}"
+    return None
+
+
+def _check_columns(stages: Sequence[Stage[Any]], recipe: Recipe, present: set[str]) -> None:
+    for stage in stages:
+        for column in stage.reads(recipe.section(stage)).needed:
+            if column not in present:
+                makers = [s.name for s in recipe.sections if column in s.adds_of(recipe.section(s))]
+                hint = f"; {' or '.join(makers)} adds it" if makers else ""
+                raise ConfigError(f"stages: {stage.name} needs the column {column!r}{hint}")
+        present |= set(stage.adds_of(recipe.section(stage)))
 
 
 def _defaults() -> dict[str, Any]:
@@ -203,16 +222,18 @@ def _file_of(recipe: str) -> Path:
     )
 
 
-def _read_with_parents(recipe: str, seen: tuple[Path, ...]) -> dict[str, Any]:
+def _read_with_parents(recipe: str, seen: tuple[Path, ...]) -> tuple[dict[str, Any], list[str]]:
+    """A recipe's tree over those that it extends, and the folders of all of them, its own first."""
     path = _file_of(recipe).resolve()
     if path in seen:
         raise ConfigError(f"{path}: extends: goes round in a circle")
     content = read_yaml(path)
     parent = content.get("extends")
     if parent is None:
-        return content
+        return content, [str(path.parent)]
     if not isinstance(parent, str):
         raise ConfigError(f"{path}: extends: must be a recipe's name or path")
     local = path.parent / parent
     found = str(local) if local.is_file() else parent
-    return merge(_read_with_parents(found, (*seen, path)), content)
+    base, folders = _read_with_parents(found, (*seen, path))
+    return merge(base, content), [str(path.parent), *folders]

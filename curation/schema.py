@@ -6,6 +6,7 @@ document of a stage ends in exactly one of `documents` and `removed`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -79,7 +80,8 @@ SET_ASIDE = pa.schema(
     metadata={"curation": "set_aside"},
 )
 
-#: Documents of broken records, which hold what could be saved of them.
+#: What was wrong with documents: of broken records, which hold what could be saved of them, and of
+#: those on which code of the user's own failed.
 MENDED = pa.schema(
     [
         ("id", pa.string()),
@@ -144,6 +146,16 @@ class Verdicts:
             pc.if_else(kept, later.value, self.value),
             pc.if_else(kept, later.threshold, self.threshold),
             pc.if_else(kept, later.kept_id, self.kept_id),
+        )
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[Verdicts]) -> Verdicts:
+        """The verdicts of batches one after the other."""
+        return cls(
+            pa.concat_arrays([part.reason for part in parts]),
+            pa.concat_arrays([part.value for part in parts]),
+            pa.concat_arrays([part.threshold for part in parts]),
+            pa.concat_arrays([part.kept_id for part in parts]),
         )
 
     @property

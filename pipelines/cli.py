@@ -8,26 +8,14 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 from curation import __version__
 from curation.errors import ConfigError, CurationError, StoreError, WorkerError
-from pipelines.commands import INDEXED_STAGES
+from curation.stages import Stage, known_stages
 from pipelines.commands.options import add_set
 from pipelines.process import check_address_space, stoppable, temporary_folder
 from pipelines.terminal import Warnings, tell
-
-STAGE_COMMANDS = {
-    "extract": "web archives, pages and tables to documents",
-    "dedup-urls": "keep one capture of each URL",
-    "identify-language": "add each document's language",
-    "dedup-documents": "remove exact and near duplicates",
-    "dedup-lines": "remove lines that repeat across documents",
-    "filter": "measure and judge documents by heuristic rules",
-    "classify": "score quality, domain, topic and format",
-    "mix": "draw the training mixture",
-    "tokenize": "write token shards",
-}
-
 
 _GOES_ON = "the same command goes on from here"
 
@@ -102,8 +90,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"curate {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     _add_run(commands)
-    for stage, purpose in STAGE_COMMANDS.items():
-        _add_stage(commands, stage, purpose)
+    for stage in known_stages().values():
+        _add_stage(commands, stage)
     _add_extract_file(commands)
     _add_why(commands)
     _add_report(commands)
@@ -229,12 +217,11 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(command=_run)
 
 
-def _add_stage(commands: argparse._SubParsersAction, stage: str, purpose: str) -> None:
-    at = list(STAGE_COMMANDS).index(stage)
-    source = f"out/{list(STAGE_COMMANDS)[at - 1]}" if at else "'crawl/*.warc.gz'"
-    parser = _command(
-        commands, stage, purpose, f"curate {stage} --input {source} --output out --recipe llama3"
-    )
+def _add_stage(commands: argparse._SubParsersAction, described: Stage[Any]) -> None:
+    stage = described.name
+    source = "'crawl/*.warc.gz'" if described.is_source else f"out/{described.after}"
+    example = f"curate {stage} --input {source} --output out --recipe llama3"
+    parser = _command(commands, stage, described.purpose, example)
     parser.add_argument(
         "--input",
         nargs="+",
@@ -248,10 +235,10 @@ def _add_stage(commands: argparse._SubParsersAction, stage: str, purpose: str) -
         "--output",
         required=stage != "filter",
         metavar="DIR",
-        help=f"run folder; the stage writes DIR/{stage}",
+        help=f"run folder; the stage writes DIR/{described.name}",
     )
     parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
-    if stage in INDEXED_STAGES:
+    if described.is_indexed:
         _add_index(parser)
     _add_recipe_options(parser)
     parser.set_defaults(command=_run, stages=stage)

@@ -1,89 +1,58 @@
-"""What decides a stage's outputs besides its input: settings, lists, models, software."""
+"""What decides a stage's outputs besides its input: settings, lists, models, code, software."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import importlib.metadata
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import BaseModel
-
 import curation
 from curation import resources, stores
-from curation.classify import Classifier, ClassifySettings
+from curation.config import Settings
 from curation.credentials import redact
-from curation.errors import ConfigError, InputError
-from curation.extract.engines import engine_packages
-from curation.extract.model import load as load_extraction_model
-from curation.extract.settings import ExtractSettings
-from curation.language import LanguageIdentifier, LanguageSettings
-from curation.models import model_checksums, sha256_of
-from curation.tokenize.settings import EncodeSettings, TokenizeSettings
-from curation.tokenize.tokenizer import load_tokenizer
-from pipelines.named_files import named_files
-from pipelines.token_formats import format_packages
-
-#: Among the models: what of a tokenizer decides token ids, its pattern and special tokens, too.
-VOCABULARY = "tokenizer_vocabulary"
-#: Packages whose version can change a stage's bytes, besides pyarrow, which writes them all.
-_PACKAGES = {
-    "extract": ["brotli", "chardet", "lz4", "numba", "numpy", "regex", "webencodings", "zstandard"],
-    "dedup-urls": ["idna", "numpy"],
-    # datasketch: permutations and, by scipy's integrals, bands
-    "dedup-documents": ["datasketch", "idna", "numba", "numpy", "regex", "scipy"],
-    "dedup-lines": ["numba", "numpy", "regex"],  # regex: which characters are letters and spaces
-    "identify-language": ["numba", "numpy", "regex"],
-    "filter": ["idna", "numba", "numpy", "regex"],
-    "classify": ["numba", "numpy", "regex"],
-    "mix": ["numpy", "tiktoken"],
-    "tokenize": ["numpy", "tiktoken"],
-}
+from curation.errors import ConfigError
+from curation.models import sha256_of
+from curation.stages import Stage
+from curation.user_code import codes_of
 
 
-def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
-    """Software versions, checksums of models and of list files, for key and manifest.
+def stage_facts(
+    stage: Stage[Any], settings: Settings, also: Mapping[str, Settings]
+) -> dict[str, Any]:
+    """Versions of software, checksums of models, lists and code, for key and manifest.
 
-    `sections` are the settings that the stage reads. Raises ConfigError when a model or a list is
-    absent or can't be read.
+    `also` are other sections that the stage reads. Raises ConfigError when a model, a list or code
+    is absent or can't be loaded.
     """
-    packages = ["pyarrow", *_PACKAGES[stage]]
-    models: dict[str, str] = {}
+    code = _code({stage.name: settings, **also})
+    packages = {"pyarrow", *stage.packages_of(settings)}
+    stage.load(settings)  # what does not fit together is told before the run
     lists: dict[str, str] = {}
-    for settings in sections:
-        if isinstance(settings, ExtractSettings):
-            packages += engine_packages(settings.engine)
-            for model in settings.models().values():
-                load_extraction_model(model)
-        if isinstance(settings, TokenizeSettings):
-            packages += format_packages(settings.formats)
-        if isinstance(settings, EncodeSettings):
-            models |= _tokenizer_checksums(settings.tokenizer)
-        if hasattr(settings, "models"):
-            models |= model_checksums(settings)
-        if isinstance(settings, LanguageSettings):
-            LanguageIdentifier(settings).load()  # what does not fit together is told before the run
-        if isinstance(settings, ClassifySettings):
-            Classifier(settings).load()
-            packages += ["onnxruntime", "tokenizers"] if settings.onnx is not None else []
-        for named in named_files(stage, settings):
-            lists |= _checksums(named.path)
-    versions = {name: importlib.metadata.version(name) for name in sorted(set(packages))}
-    return {
+    for named in stage.files(settings):
+        lists |= _checksums(named.path)
+    versions = {name: importlib.metadata.version(name) for name in sorted(packages)}
+    facts = {
         "software": {"curation": curation.__version__, **versions},
-        "models": models,
+        "models": stage.models(settings, also),
         "lists": lists,
     }
+    return facts | {"code": code} if code else facts
 
 
-def _tokenizer_checksums(name: str) -> dict[str, str]:
-    try:
-        tokenizer = load_tokenizer(name)
-    except InputError as error:
-        raise ConfigError(f"tokenize.tokenizer: {error}") from None
-    return {"tokenizer": tokenizer.file_sha256, VOCABULARY: tokenizer.sha256}
+def _code(sections: Mapping[str, Settings]) -> dict[str, str]:
+    """SHA-256 of the user's code by reference."""
+    digests = {}
+    for section, settings in sections.items():
+        for key, code in codes_of(settings, section):
+            try:
+                code.load()
+                digests[code.reference] = code.found.sha256
+            except ValueError as error:
+                raise ConfigError(f"{key}: {error}") from error
+    return digests
 
 
 @functools.cache

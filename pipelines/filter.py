@@ -15,6 +15,7 @@ from curation.filters.hosts import FOLDER, HOSTS, most_personal
 from curation.filters.personal_hosts import manifest_url
 from curation.filters.settings import FilterSettings
 from curation.schema import with_column
+from pipelines.engine.errors import ERRORS, errors_table
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import MANIFEST
 from pipelines.engine.shards import characters
@@ -47,7 +48,11 @@ class FilterDocuments:
             extra |= Counter(f"overruled.{rule}" for rule in kept.drop_null().to_pylist())
         extra["edits"] = result.edits.num_rows
         extra["characters_cut"] = cut
-        return Outcome(batch, result.verdicts, result.edits, extra, {FOLDER: result.pii_hosts})
+        outcome = Outcome(batch, result.verdicts, result.edits, extra, {FOLDER: result.pii_hosts})
+        if result.failures:
+            outcome.tables[ERRORS] = errors_table(batch, result.failures, "filter")
+            outcome.extra[ERRORS] = len(result.failures)
+        return outcome
 
 
 def run(run: StageRun) -> dict[str, Any]:

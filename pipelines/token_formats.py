@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import shutil
 import tempfile
@@ -14,26 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.errors import ConfigError
 from curation.tokenize.megatron import read_index
 from pipelines.engine.files import FileRecord, Folder
 
-#: Package and module of each format; the extra has the format's name.
-_LIBRARIES = {"mds": ("mosaicml-streaming", "streaming"), "huggingface": ("datasets", "datasets")}
-
 Files = dict[str, FileRecord]
-
-
-def format_packages(formats: Sequence[str]) -> list[str]:
-    """Packages that write the formats. Raises ConfigError where one is absent."""
-    for name in formats:
-        package, module = _LIBRARIES[name]
-        if importlib.util.find_spec(module) is None:
-            raise ConfigError(
-                f"tokenize.formats: {name} needs the package {package}: "
-                f"pip install 'curation[{name}]'"
-            )
-    return [_LIBRARIES[name][0] for name in formats]
 
 
 def write_formats(formats: Sequence[str], folder: Folder, shard: str) -> Files:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import InputError
+from curation.stages.tokenize import VOCABULARY
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import DOCUMENT_INDEX, ENCODED, encoded_rows, write_rows
 from curation.tokenize.tokenizer import load_tokenizer
@@ -29,7 +30,6 @@ from pipelines.engine.shards import TableWriter, Tally, add_counts, open_parquet
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import ShardWriter, shard_tasks
-from pipelines.facts import VOCABULARY
 from pipelines.mix import saved_tokens
 from pipelines.token_formats import write_formats
 

@@ -21,7 +21,8 @@ from pipelines.commands.verify import _Tracer
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import read_manifest
-from pipelines.run import plan, run_plan
+from pipelines.plan import plan
+from pipelines.run import run_plan
 from tests.folders import differences
 
 

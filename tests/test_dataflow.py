@@ -54,7 +54,8 @@ def test_every_stage_of_the_sample_recipe_translates(tmp_path: Path) -> None:
     gcp()
     translate = script("translate")
     from curation.recipe import load
-    from pipelines.run import plan, run_plan
+    from pipelines.plan import plan
+    from pipelines.run import run_plan
 
     inputs = [str(ROOT / "data_samples" / "board-00004.warc.lz4")]
     work = plan(load("sample"), str(tmp_path / "out"), inputs)

@@ -12,17 +12,19 @@ import pytest
 from curation.errors import ConfigError
 from curation.models import list_models
 from curation.recipe import load
-from pipelines.facts import _PACKAGES, stage_facts
+from curation.stages import find, known_stages
+from pipelines.facts import stage_facts
 
 
 def facts(stage: str, *assignments: str) -> dict[str, Any]:
-    return stage_facts(stage, [load("llama3", assignments).settings(stage)])
+    recipe, described = load("llama3", assignments), find(stage)
+    return stage_facts(described, recipe.section(described), described.also(recipe))
 
 
 def test_stages_name_only_packages_that_every_installation_has() -> None:
     required = importlib.metadata.requires("curation") or []
     always = {re.split(r"[^A-Za-z0-9._-]", r)[0].lower() for r in required if "extra ==" not in r}
-    assert {"pyarrow", *(p for names in _PACKAGES.values() for p in names)} <= always
+    assert {"pyarrow", *(p for s in known_stages().values() for p in s.packages)} <= always
 
 
 @pytest.mark.parametrize(

@@ -147,12 +147,26 @@ def test_two_settings_switch_off_the_divergence_in_all_languages() -> None:
 )
 def test_impossible_orders(stages: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        check_order(stages)
+        check_order(load("llama3"), stages)
+
+
+def test_columns_that_no_stage_adds_are_named_before_anything_runs() -> None:
+    """The stages that need them would fail, but only once all input was read."""
+    message = "dedup-lines needs the column 'language'; identify-language adds it"
+    with pytest.raises(ConfigError, match=message):
+        load("llama3", ["stages=[extract, dedup-lines]"])
+    load("llama3", ["stages=[extract, dedup-lines]", "dedup-lines.per_language=false"])
+    recipe = load("llama3")
+    with pytest.raises(ConfigError, match=message):
+        check_order(recipe, ["dedup-lines"], ["id", "text"])
+    check_order(recipe, ["dedup-lines"], ["id", "text", "language"])
+    check_order(recipe, ["dedup-lines"])  # of which nothing is known
 
 
 def test_possible_orders() -> None:
-    check_order(["extract", "identify-language", "filter", "dedup-urls", "dedup-documents"])
-    check_order(["dedup-documents"])
+    order = ["extract", "identify-language", "filter", "dedup-urls", "dedup-documents"]
+    check_order(load("llama3"), order)
+    check_order(load("llama3"), ["dedup-documents"])
 
 
 def test_unknown_recipes_and_broken_files(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import main
-from pipelines.run import load_run
+from pipelines.run_folder import load_run
 from tests.conftest import ROOT, curate, curate_well
 from tests.folders import differences, flip, tear
 

@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
-import pipelines.run
+import pipelines.run_folder
 from curation.errors import ConfigError
 from curation.recipe import load
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
+from pipelines.plan import plan
 from pipelines.report.collect import _problems, collect
 from pipelines.report.render import render
-from pipelines.run import load_run, locked, plan, run_plan
+from pipelines.run import run_plan
+from pipelines.run_folder import load_run, locked
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_a_lock_that_ends_while_another_waits(
             ended.append(first.__exit__(None, None, None))
         flock(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pipelines.run.fcntl, "flock", late)
+    monkeypatch.setattr(pipelines.run_folder.fcntl, "flock", late)
     with locked(folder), pytest.raises(ConfigError, match="another run"), locked(folder):
         pass
 

@@ -21,7 +21,7 @@ from curation.readers import InputFile
 from pipelines.cli import main
 from pipelines.engine.files import Folder
 from pipelines.engine.progress import open_display
-from pipelines.run import _named_safely
+from pipelines.plan import _named_safely
 from pipelines.terminal import PlainConsole, plain
 
 #: Sets a window's title, colours, moves up, turns the direction of writing, ends a line.

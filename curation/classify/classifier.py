@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -104,13 +105,9 @@ class Classifier:
         if settings.ranking is not None:
             ranking.load(settings.ranking)
 
-    def check_topics(self, topics: Iterable[str], key: str) -> None:
-        """Raise ConfigError, naming the recipe's key, for a topic that the model doesn't know."""
-        _check_labels(self.settings.topic, topics, "topic", key)
-
-    def check_formats(self, formats: Iterable[str], key: str) -> None:
-        """Raise ConfigError, naming the recipe's key, for a format that the model doesn't know."""
-        _check_labels(self.settings.format, formats, "format", key)
+    def labels(self, kind: Literal["topic", "format"]) -> tuple[str, ...]:
+        """Every topic, or format, that the model knows."""
+        return _load(getattr(self.settings, kind), "classes").labels
 
     def _prose(self, texts: Texts) -> npt.NDArray[np.bool_]:
         if self.settings.paths is None:
@@ -182,13 +179,13 @@ def _best(model: LinearModel, features: Features) -> tuple[pa.Array, pa.Array]:
     )
 
 
-def _check_labels(file: ModelFile, names: Iterable[str], kind: str, key: str) -> None:
-    known = sorted(_load(file, "classes").labels)
+def check_labels(kind: str, names: Iterable[str], known: Collection[str], key: str) -> None:
+    """Raise ConfigError, naming the recipe's key, for a topic or format that no model knows."""
     for name in names:
         if name not in known:
             raise ConfigError(
                 f"{key}: the model has no {kind} {name!r}{nearest(name, known)} "
-                f"(it has: {', '.join(known)})"
+                f"(it has: {', '.join(sorted(known))})"
             )
 
 

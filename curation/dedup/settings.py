@@ -126,6 +126,11 @@ class SurvivorSettings(Settings):
             raise ValueError("the rule preferred_source needs preferred_sources")
         return self
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that the policy reads besides those that every document has."""
+        return ("quality",) if "highest_quality" in self.policy else ()
+
 
 class IndexSettings(Settings):
     """What a finished run leaves for later ones, and which finished runs this one builds on."""

@@ -24,6 +24,7 @@ from curation.filters.rules import Judgement, RuleBook
 from curation.filters.settings import FilterSettings as FilterSettings
 from curation.filters.signals import Meter
 from curation.filters.signals import measure as measure
+from curation.judging import Failure, measure_all, opened
 from curation.paths import PATHS
 from curation.schema import EDITS, Verdicts
 
@@ -44,6 +45,7 @@ class FilterResult:
     languages_without_settings: dict[str, int]  # documents
     paths: pa.Array  # string: prose, code or mathematics
     overruled: pa.Array | None  # string: the rule that quality overruled; None: no rule can be
+    failures: list[Failure]  # of code of the user's own
 
 
 class Filter:
@@ -80,6 +82,8 @@ class Filter:
         elif len(edited.rows):
             found = look_again(edited.texts, found, np.unique(edited.rows), settings.paths)
         signals = self._meter.measured(edited.texts, found, languages, paths=settings.paths)
+        signals, failures = _with_own(signals, edited.texts, settings)
+        verdicts = verdicts.otherwise(_error_verdicts(failures, len(signals)))
         quality = batch.column("quality") if "quality" in names else None
         judged, signals = self._judge(signals, languages, quality, edited.texts)
         overruled = pc.if_else(verdicts.kept, judged.overruled, None)
@@ -98,6 +102,7 @@ class Filter:
             {n or NO_LANGUAGE: labels[n] for n in self._rules.without_settings(labels)},
             pa.array(np.array(PATHS, object)[found.paths], pa.string()),
             overruled if settings.overrule is not None else None,
+            failures,
         )
 
     def _judge(
@@ -120,6 +125,28 @@ class Filter:
         scores[failed] = quality_of(texts.take(pa.array(failed)), self._settings.overrule.model)
         signals = _with_quality(signals, pa.array(scores))
         return self._rules.judge(signals, languages), signals
+
+
+def _with_own(
+    signals: pa.StructArray, texts: pa.Array, settings: FilterSettings
+) -> tuple[pa.StructArray, list[Failure]]:
+    """Add the signals that code of the user's own measures."""
+    columns, fields, failures = signals.flatten(), list(signals.type), list[Failure]()
+    for name, signal in settings.own_signals.items():
+        function = opened(signal.code, signal.settings)
+        values, failed = measure_all(function, texts, signal.code.reference)
+        columns.append(pa.array(values))
+        fields.append(pa.field(name, pa.float64()))
+        failures += failed
+    if len(fields) == len(signals.type):
+        return signals, []
+    return pa.StructArray.from_arrays(columns, fields=fields), failures
+
+
+def _error_verdicts(failures: list[Failure], rows: int) -> Verdicts:
+    failed = np.zeros(rows, bool)
+    failed[[failure.row for failure in failures]] = True
+    return Verdicts.where(failed, "error.filter")
 
 
 def _with_quality(signals: pa.StructArray, quality: pa.Array) -> pa.StructArray:
@@ -151,4 +178,4 @@ def _load(settings: str) -> Filter:
 
 def load_filter(settings: FilterSettings) -> Filter:
     """The filter of these settings, loaded once per process."""
-    return _load(settings.model_dump_json())
+    return _load(settings.model_dump_json(round_trip=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curation.config import nearest
@@ -85,13 +85,16 @@ def with_signals(rules: Any, base: Any, where: str) -> Any:
     """Rules as they stand in a recipe, each with the signal it reads.
 
     A rule that names none reads that of the rule of its name in `base`, else the signal of its own
-    name. Raises ValueError where a signal is unknown or none can be told.
+    name. One with `python` makes a signal: `family_rule`, or the name that it gives. Raises
+    ValueError where a signal is unknown or none can be told.
     """
     if not isinstance(rules, Mapping):
         return rules
+    known = (*NAMES, *_own(base), *_own(rules))
     return {
         family: {
-            name: _with_signal(rule, base, family, name, where) for name, rule in members.items()
+            name: _with_signal(rule, base, f"{family}.{name}", where, known)
+            for name, rule in members.items()
         }
         if isinstance(members, Mapping)
         else members
@@ -99,19 +102,34 @@ def with_signals(rules: Any, base: Any, where: str) -> Any:
     }
 
 
-def _with_signal(rule: Any, base: Any, family: str, name: str, where: str) -> Any:
+def _own(rules: Any) -> list[str]:
+    """Signals that rules with code of the user's own make."""
+    return [
+        rule.get("signal") or f"{family}_{name}"
+        for family, members in (rules.items() if isinstance(rules, Mapping) else ())
+        for name, rule in (members.items() if isinstance(members, Mapping) else ())
+        if isinstance(rule, Mapping) and rule.get("python") is not None
+    ]
+
+
+def _with_signal(rule: Any, base: Any, key: str, where: str, known: Sequence[str]) -> Any:
     if not isinstance(rule, Mapping):
         return rule
-    place = f"{where}.{family}.{name}"
+    place = f"{where}.{key}"
+    family, _, name = key.partition(".")
     named = rule.get("signal")
-    if named is None:
+    if rule.get("python") is not None:
+        named = named or f"{family}_{name}"
+        if named in NAMES:
+            raise ValueError(f"{place}: {named!r} is measured without code of your own")
+    elif named is None:
         held = (base.get(family) or {}).get(name) if isinstance(base, Mapping) else None
         named = held.get("signal") if isinstance(held, Mapping) else None
         named = named or signal_of(family, name)
         if named is None:
-            known = {*((base.get(family) or {}) if isinstance(base, Mapping) else {})}
-            known |= {n.removeprefix(f"{family}_") for n in NAMES}
-            raise ValueError(f"{place}: no signal of this name{nearest(name, sorted(known))}")
-    elif named not in NAMES:
-        raise ValueError(f"{place}.signal: unknown signal {named!r}{nearest(named, NAMES)}")
+            hints = {*((base.get(family) or {}) if isinstance(base, Mapping) else {})}
+            hints |= {n.removeprefix(f"{family}_") for n in NAMES}
+            raise ValueError(f"{place}: no signal of this name{nearest(name, sorted(hints))}")
+    elif named not in known:
+        raise ValueError(f"{place}.signal: unknown signal {named!r}{nearest(named, known)}")
     return {**rule, "signal": named}

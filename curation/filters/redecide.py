@@ -15,7 +15,9 @@ from curation.filters.rules import RuleBook
 
 #: Signals that every tally needs: the length of the text.
 SIZES = ("c4_characters", "gopher_word_count")
-_BLOCKED, _PRIVATE = "blocklist.", "pii."
+#: Families of reasons that come before the rules and do not depend on them.
+_BEFORE = ("blocklist.", "error.", "crash.", "memory.")
+_PRIVATE = "pii."
 _KEPT = "kept"
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -26,10 +28,12 @@ def redecide(
     """Reasons (string, null: kept) under `rules` of documents removed for the reasons `recorded`.
 
     Block lists judge before the rules and personal data after them, both by the text, so their
-    verdicts stand where the rules leave them.
+    verdicts stand where the rules leave them. What was set aside has no signals.
     """
     fresh = rules.decide(signals, languages).reason
-    blocked = pc.fill_null(pc.starts_with(recorded, _BLOCKED), False)
+    blocked = pa.array(np.zeros(len(recorded), bool))
+    for family in _BEFORE:
+        blocked = pc.or_(blocked, pc.fill_null(pc.starts_with(recorded, family), False))
     private = pc.fill_null(pc.starts_with(recorded, _PRIVATE), False)
     stands = pc.or_(blocked, pc.and_(private, pc.is_null(fresh)))
     return pc.if_else(stands, recorded, fresh)

@@ -64,15 +64,15 @@ class RuleBook:
         self._overrule = settings.overrule
         self._unlabelled = settings.signals.unlabelled_language
         self._meant_for = {*settings.default_languages, *settings.by_language}
-        self.signals = self._signals()
+        self.signals = self._signals([*NAMES, *settings.own_signals])
 
-    def _signals(self) -> list[str]:
-        """The signals that the rules read, in the order of the names."""
+    def _signals(self, names: Iterable[str]) -> list[str]:
+        """The signals that the rules read, in the order of these names."""
         rules = [*self._default, *(r for rules in self._by_language.values() for r in rules)]
         read = {r.rule.signal for r in rules}
         read |= {name for e in self._exempt.values() for name in (e.signal, *e.unless)}
         read |= {"quality"} if self._overrule is not None else set()
-        return [name for name in NAMES if name in read]
+        return [name for name in names if name in read]
 
     def of(self, language: str | None) -> list[NamedRule]:
         """The rules for a language; those of its base language, else the default ones."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,7 @@ from curation.filters.names import CONTENT, NAMES, NEEDS, with_signals
 from curation.models import ModelFile
 from curation.paths import PathSettings
 from curation.resources import root
+from curation.user_code import UserCode
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Action = Literal["replace", "remove", "keep"]
@@ -120,6 +121,19 @@ class SignalSettings(Settings):
     )
 
 
+class RuleCode(UserCode):
+    """A function or class that measures texts."""
+
+    group: ClassVar[str] = "curation.rules"
+
+
+class OwnSignal(NamedTuple):
+    """A signal that code of the user's own measures."""
+
+    code: RuleCode
+    settings: dict[str, Any]
+
+
 class Rule(Settings):
     """A document is removed where the signal is below `min` or above `max`.
 
@@ -129,6 +143,12 @@ class Rule(Settings):
     signal: str
     min: float | None = None
     max: float | None = None
+    python: RuleCode | None = Field(
+        None, description="function of texts that gives a number for each: measures the signal"
+    )
+    settings: dict[str, Any] = Field(
+        default={}, description="arguments of that function by name, or of its class"
+    )
     languages: tuple[str, ...] | None = Field(
         None, description="only these languages; `zh` is also zh-Hant, as in by_language"
     )
@@ -299,6 +319,19 @@ class FilterSettings(Settings):
         return named
 
     @model_validator(mode="after")
+    def _own_signals_for_all_languages(self) -> FilterSettings:
+        for where, rules in self.rule_sets():
+            for family, members in rules.items() if where != "rules" else ():
+                for name, rule in (members or {}).items():
+                    if rule is not None and rule.python is not None:
+                        key = f"{where}.{family}.{name}"
+                        raise ValueError(
+                            f"{key}.python: a signal is measured for all languages: name it in "
+                            f"rules.{family}.{name}, and here its limits"
+                        )
+        return self
+
+    @model_validator(mode="after")
     def _known_kinds(self) -> FilterSettings:
         for kind, held in self.exemptions.items():
             if held.signal not in CONTENT:
@@ -371,6 +404,16 @@ class FilterSettings(Settings):
     def models(self) -> dict[str, ModelFile]:
         """Return the models these settings name."""
         return {} if self.overrule is None else {"filter_quality": self.overrule.model}
+
+    @property
+    def own_signals(self) -> dict[str, OwnSignal]:
+        """The signals that code of the user's own measures, by name, in the order of the rules."""
+        return {
+            rule.signal: OwnSignal(rule.python, rule.settings)
+            for members in self.rules.values()
+            for rule in (members or {}).values()
+            if rule is not None and rule.python is not None
+        }
 
     @property
     def exemptions(self) -> dict[str, Exemption]:

@@ -16,7 +16,8 @@ from curation.recipe import load
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.jobs import Jobs
 from pipelines.engine.tasklist import TaskList
-from pipelines.run import plan, run_plan
+from pipelines.plan import plan
+from pipelines.run import run_plan
 
 
 class SubmittedError(Exception):

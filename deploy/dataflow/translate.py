@@ -28,7 +28,8 @@ from pipelines.engine.jobs import Jobs
 from pipelines.engine.shuffle import Gathers
 from pipelines.engine.tasklist import write_task_list
 from pipelines.engine.tasks import Step, Task
-from pipelines.run import plan, run_plan
+from pipelines.plan import plan
+from pipelines.run import run_plan
 
 
 class TranslatingExecutor(Executor):

@@ -9,15 +9,16 @@ from collections.abc import Sequence
 
 from curation.errors import AlarmError, ConfigError, CurationError, InputError, WorkerError
 from curation.recipe import load
-from pipelines.commands import INDEXED_STAGES
+from curation.stages import known_stages
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import complete_manifest
 from pipelines.engine.progress import Lines, Mode, open_display
+from pipelines.plan import Plan, plan
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
-from pipelines.run import Plan, plan, run_plan
+from pipelines.run import run_plan
 from pipelines.terminal import PlainConsole, say, tell
 
 
@@ -53,11 +54,12 @@ def _index_assignments(runs: Sequence[str]) -> list[str]:
 
     Raises ConfigError for a run that has none.
     """
-    found: dict[str, list[str]] = {stage: [] for stage in INDEXED_STAGES}
+    indexed = [name for name, stage in known_stages().items() if stage.is_indexed]
+    found: dict[str, list[str]] = {stage: [] for stage in indexed}
     for run in runs:
-        stages = [s for s in INDEXED_STAGES if complete_manifest(Folder(run) / s)]
+        stages = [s for s in indexed if complete_manifest(Folder(run) / s)]
         if not stages:
-            raise ConfigError(f"--index {run}: holds no complete {' or '.join(INDEXED_STAGES)}")
+            raise ConfigError(f"--index {run}: holds no complete {' or '.join(indexed)}")
         for stage in stages:
             found[stage].append((Folder(run) / stage).url)
     return [f"{stage}.index.against={json.dumps(v)}" for stage, v in found.items() if v]

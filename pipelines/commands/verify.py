@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from curation.errors import ConfigError, InputError
 from curation.readers import read_at
 from curation.recipe import load
+from curation.stages import find
 from curation.tokenize.megatron import token_dtype
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
@@ -34,16 +35,9 @@ from pipelines.engine.manifest import (
 from pipelines.engine.own import unnamed_files
 from pipelines.engine.shards import read_batches
 from pipelines.extract import document_id
+from pipelines.plan import input_files
 from pipelines.report.collect import collect
-from pipelines.run import (
-    RECIPE_FILE,
-    SUMS,
-    all_stages,
-    input_files,
-    load_run,
-    root_hash,
-    sums,
-)
+from pipelines.run_folder import RECIPE_FILE, SUMS, all_stages, load_run, root_hash, sums
 from pipelines.terminal import say, say_json
 
 #: Files that are hashed at a time.
@@ -62,7 +56,7 @@ def verify(options: argparse.Namespace) -> int:
         problems += _counts(options.run, manifests)
         tracer = _Tracer(folder, manifests, _records(folder, options.input))
         for stage in stages:
-            if stage.split("/")[0] == "tokenize":
+            if find(stage).is_sink:
                 tracer.trace(stage, options.sample)
         problems += tracer.problems
         traced = tracer.spans

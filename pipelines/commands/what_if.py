@@ -22,7 +22,7 @@ from curation.tokenize.shard import count_tokens
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import MANIFEST, read_manifest
 from pipelines.engine.shards import open_parquet
-from pipelines.run import RECIPE_FILE, load_run, run_recipe
+from pipelines.run_folder import load_run, run_recipe, run_settings
 from pipelines.terminal import PlainConsole, say_json
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def what_if(options: argparse.Namespace) -> int:
     if _STAGE not in stages:
         raise ConfigError(f"{options.run}: holds no complete stage {_STAGE!r}")
     place = folder / _STAGE
-    tree = filter_tree(folder)
+    tree = run_settings(folder, _STAGE)
     tried = list(variants(tree, options.assignments, options.sweep))
     samples = max(0, options.samples)
     tallies = [WhatIf(RuleBook(variant.settings), samples) for variant in tried]
@@ -84,24 +84,6 @@ def what_if(options: argparse.Namespace) -> int:
     else:
         _print(facts, folder.shown)
     return 0
-
-
-def run_settings(folder: Folder) -> FilterSettings:
-    """The settings of the run's filter stage; ConfigError where another version wrote them."""
-    return validate(FilterSettings, filter_tree(folder), f"{folder.shown}/{_STAGE}/{MANIFEST}")
-
-
-def filter_tree(folder: Folder) -> dict[str, Any]:
-    """The settings of the run's filter stage, rules in the order in which they were tried.
-
-    A manifest sorts its keys; the recipe beside it has the order, unless another was written since.
-    """
-    settings: dict[str, Any] = read_manifest(folder / _STAGE)["settings"]
-    if folder.exists(RECIPE_FILE):
-        recipe = run_recipe(folder)
-        if recipe.get(_STAGE) == settings:
-            return recipe[_STAGE]  # type: ignore[no-any-return]
-    return settings
 
 
 def variants(
@@ -149,6 +131,8 @@ def check_key(assignment: str, tree: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"--set {path}: {keys[1]} decides what is measured: run the stage again instead"
         )
+    if keys[-1] in ("python", "settings") or "settings" in keys[3:]:
+        raise ConfigError(f"--set {path}: decides what is measured: run the stage again instead")
     if keys[1] == "exempt" and len(keys) > 2 and keys[2] not in tree["exempt"]:
         raise ConfigError(f"--set {path}: unknown key{nearest(keys[2], tree['exempt'])}")
     rules = keys[2:] if keys[1] == "rules" else keys[3:] if keys[1] == "by_language" else []

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import CurationError, InputError
-from curation.filters.rules import RuleBook
-from pipelines.commands.limits import limits_of, rules_of
-from pipelines.commands.what_if import run_settings
+from curation.stages import find as find_stage
+from curation.stages import known_stages
+from pipelines.engine.errors import ERRORS
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import open_index
 from pipelines.engine.manifest import read_manifest
 from pipelines.engine.shards import read_batches
 from pipelines.report.values import value_text
-from pipelines.run import load_run, stage_before
+from pipelines.run_folder import load_run, run_settings, stage_before
 from pipelines.terminal import say, say_json
 
 #: Changes between a duplicate and what was kept: how many, how much of each, how much around it.
@@ -30,10 +30,7 @@ _CONTEXT = 40
 #: URLs that are named where several end like the one asked for.
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
-_FACTS = (
-    *("language", "language_score", "quality", "domain", "topic", "format"),
-    *("path", "overruled", "tokens", "repeats"),
-)
+_FACTS = tuple(column for stage in known_stages().values() for column in stage.shown)
 
 
 def why(options: argparse.Namespace) -> int:
@@ -134,7 +131,7 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
         return decision | _more(folder, removed, row["shard"], stage) | _cut(place, row)
     kept = _row(place, f"documents/{row['shard']}", row)
     if kept is None:
-        return _tokens(place, row, stage) if stage.split("/")[0] == "tokenize" else None
+        return _tokens(place, row, stage) if find_stage(stage).is_sink else None
     decision = {"stage": stage, "decision": "kept"}
     return decision | _more(folder, kept, row["shard"], stage) | _cut(place, row)
 
@@ -156,15 +153,15 @@ def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None
 def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[str, Any]:
     """What the stage measured, or mended before it read the document."""
     facts = {k: row[k] for k in _FACTS if row.get(k) is not None}
-    if stage == "extract":
-        mended = _row(folder / stage, f"mended/{shard}", row)
-        facts |= {"mended": mended["reason"], "detail": mended["detail"]} if mended else {}
-    if stage == "filter" and row.get("signals"):
-        rules = RuleBook(run_settings(folder)).of(row.get("language"))
-        facts["rules"] = list(rules_of(rules, row["signals"]))
-    elif "reason" not in row:  # of a removed one the limit that it failed is told already
-        settings = read_manifest(folder / stage)["settings"]
-        facts["rules"] = list(limits_of(stage, settings, row))
+    failed = _row(folder / stage, f"{ERRORS}/{shard}", row)
+    facts |= {"detail": failed["detail"]} if failed else {}
+    mended = _row(folder / stage, f"mended/{shard}", row)
+    facts |= {"mended": mended["reason"], "detail": mended["detail"]} if mended else {}
+    described = find_stage(stage)
+    # Of a removed one the limit that it failed is told already, unless it has many.
+    if "reason" not in row or described.has_signals:
+        settings = run_settings(folder, stage)
+        facts["rules"] = list(described.limits(settings, row))
     return facts
 
 

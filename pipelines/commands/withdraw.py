@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.dedup.settings import DocumentDedupSettings, UrlDedupSettings
 from curation.errors import ConfigError, InputError
 from curation.recipe import Recipe, load
 from curation.schema import REMOVED_FIELDS
+from curation.stages import find, known_stages
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import index_files
@@ -27,13 +27,11 @@ from pipelines.engine.own import remove_stage
 from pipelines.engine.progress import open_display
 from pipelines.engine.runs import read_batches_of
 from pipelines.engine.shards import TableWriter, read_batches
-from pipelines.run import load_run, make_run_folder, plan, run_plan
+from pipelines.plan import plan
+from pipelines.run import run_plan
+from pipelines.run_folder import WITHDRAWN, load_run, make_run_folder
 from pipelines.terminal import say
 
-_STAGES: dict[str, type[UrlDedupSettings] | type[DocumentDedupSettings]] = {
-    "dedup-urls": UrlDedupSettings,
-    "dedup-documents": DocumentDedupSettings,
-}
 _WAITING = "waiting"
 _REPORT = "withdrawn.json"
 
@@ -60,7 +58,7 @@ class Withdrawn:
 def withdraw(options: argparse.Namespace) -> int:
     """Find the duplicates of what is withdrawn, and deduplicate them among themselves."""
     runs = [load_run(path) for path in options.run]
-    output = Folder(options.output) if options.output else Folder(options.run[0]) / "withdrawn"
+    output = Folder(options.output) if options.output else Folder(options.run[0]) / WITHDRAWN
     if output.is_local:
         make_run_folder(output)
     gone = _withdrawn(options, runs)
@@ -68,7 +66,7 @@ def withdraw(options: argparse.Namespace) -> int:
     output.remove(_WAITING)
     runner = parse_beam_args(options.beam_args, options.workers)
     with open_display("quiet") as display, Executor(runner, display) as executor:
-        for stage in _STAGES:
+        for stage in (name for name, s in known_stages().items() if s.keeps_one):
             remove_stage(output / stage)
             found = [(f / stage, i) for i, (f, s) in enumerate(runs) if stage in s]
             if not sum(_collect(output, stage, place, i, gone) for place, i in found):
@@ -133,7 +131,7 @@ def _collect(output: Folder, stage: str, place: Folder, run: int, gone: Withdraw
 def _recipe(stage: str, place: Folder, gone: Withdrawn) -> Recipe:
     """The run's settings of the stage, without the indexes that hold withdrawn documents."""
     manifest = read_manifest(place)
-    settings = _STAGES[stage].model_validate(manifest["settings"])
+    settings = find(stage).settings.model_validate(manifest["settings"])
     against = [p for p in settings.index.against if not _holds(p, stage, gone)]
     index = settings.index.model_copy(update={"against": tuple(against), "write": False})
     settings = settings.model_copy(update={"index": index})

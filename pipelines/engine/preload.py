@@ -6,7 +6,7 @@ import sys
 
 from numba.core.dispatcher import Dispatcher
 
-from curation.recipe import STAGES
+from curation.stages import known_stages
 
 
 def load_kernels() -> int:
@@ -27,6 +27,6 @@ def load_kernels() -> int:
 
 
 importlib.import_module("apache_beam.runners.worker.sdk_worker")
-for _stage in STAGES:
-    importlib.import_module(f"pipelines.{_stage.replace('-', '_')}")
+for _stage in known_stages().values():
+    importlib.import_module(_stage.module)
 load_kernels()

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from curation import stores
 from curation.errors import InputError
 from curation.schema import conformed
+from curation.stages import counted_columns
 from pipelines.engine.damage import DamagedError, check_content, damaged, is_damage
 from pipelines.engine.files import FileRecord, Folder, HashingSink
 
@@ -256,13 +257,7 @@ class Tally:
     def __init__(self) -> None:
         self._numbers: Counter[str] = Counter()
         self._removed: dict[str, Counter[str]] = {}
-        self._groups: dict[str, dict[str, Counter[str]]] = {
-            "language": {},
-            "domain": {},
-            "topic": {},
-            "format": {},
-            "path": {},
-        }
+        self._groups: dict[str, dict[str, Counter[str]]] = {c: {} for c in counted_columns()}
 
     def add_in(self, batch: pa.RecordBatch) -> None:
         self._numbers["documents_in"] += batch.num_rows

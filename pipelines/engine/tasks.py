@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from curation.errors import CurationError, WorkerError
+from curation.stages import find
 from pipelines.engine.damage import DamagedError, damaged, note
 from pipelines.engine.files import SCRATCH, FileRecord, Folder, fingerprint
 from pipelines.engine.guard import guarding
@@ -89,7 +90,7 @@ def commit_name(task: Task) -> str:
 def shown(step: Step, folder: Folder) -> str:
     """A step for people: the stage, and which part of its work."""
     *_, parent, stage = ("", *folder.url.rstrip("/").split("/"))
-    if parent in ("mix", "tokenize"):  # a named mix
+    if find(parent).per_mix:
         stage = f"{parent}/{stage}"
     return stage if step.name == "shards" else f"{stage} ({step.name})"
 

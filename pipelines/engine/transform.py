@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from curation.schema import EDITS, Verdicts, split
 from pipelines.engine.documents import Part, nothing, over_documents, set_aside_by
+from pipelines.engine.errors import errors_of
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.shards import TableWriter, Tally, read_batches
 from pipelines.engine.stage import Shard, StageRun
@@ -193,4 +194,5 @@ def run_transform(
     step = TransformShards(run.stage, run.settings_key, transform, writes_edits, beside or {})
     tasks = shard_tasks(run.inputs)
     run.run(step, tasks)
-    return run.finish(tasks, inputs, {"notes": notes()} if notes else None)
+    told = errors_of(run) | (notes() if notes else {})
+    return run.finish(tasks, inputs, {"notes": told} if told else None)

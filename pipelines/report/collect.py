@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from curation.stages import counted_columns
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import TIMINGS, read_manifest
 from pipelines.engine.shards import read_batches
 from pipelines.engine.tasks import FRAMEWORK
 from pipelines.report.values import skipped
-from pipelines.run import load_run, root_hash, stage_before, stale_stages
+from pipelines.run_folder import load_run, root_hash, stage_before, stale_stages
 
 #: Removed documents shown per reason, and how much of their text.
 _EXAMPLES = 3
@@ -58,17 +59,18 @@ def _stage(folder: Folder, stage: str) -> dict[str, Any]:
         "bytes": manifest["bytes"],
         "shards": len(manifest["files"]),
         "removed": counts.get("removed", {}),
-        "languages": counts.get("language", {}),
-        "domains": counts.get("domain", {}),
-        "topics": counts.get("topic", {}),
-        "formats": counts.get("format", {}),
-        "paths": counts.get("path", {}),
+        **{plural(column): counts.get(column, {}) for column in counted_columns()},
         "counters": other,
         "notes": manifest.get("notes", {}),
         "cpu_seconds": round(sum(s["cpu"] for n, s in seconds.items() if n != FRAMEWORK), 3),
         "steps": seconds,
         "examples": _examples(place, manifest["files"]),
     }
+
+
+def plural(column: str) -> str:
+    """The key under which an entry of the funnel has the values of a column: `languages`."""
+    return f"{column}s"
 
 
 _KNOWN = {"documents_in", "documents", "documents_removed", "characters_in", "characters", "tokens"}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from curation.html_page import head
+from curation.stages import counted_columns, find
 from pipelines.engine.files import SCRATCH, Folder
+from pipelines.report.collect import plural
 from pipelines.report.values import records_text, value_text
-from pipelines.run import REPORT_DATA, REPORT_PAGE, dumps
+from pipelines.run_folder import REPORT_DATA, REPORT_PAGE
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --bar: #2a7f62; --lost: #b5533c; }
@@ -52,19 +55,12 @@ def render(facts: dict[str, Any]) -> str:
         *_records(facts["funnel"][0]["counters"]),
         _funnel(facts["funnel"]),
     ]
-    for title, key in (
-        ("Languages", "languages"),
-        ("Domains", "domains"),
-        ("Topics", "topics"),
-        ("Formats", "formats"),
-    ):
-        entry = next((e for e in reversed(facts["funnel"]) if e[key]), None)
-        if entry:
-            parts += [f"<h2>{title}</h2>", _groups(entry[key], f"kept after {entry['stage']}")]
-    judged = next((e for e in facts["funnel"] if e["paths"]), None)
-    if judged:
-        parts += ["<h2>Paths: prose, code, mathematics</h2>", *_paths(judged)]
+    for column, title in counted_columns().items():
+        found = [e for e in facts["funnel"] if e[plural(column)]]
+        if found:
+            parts += [f"<h2>{_e(title)}</h2>", *_values(found, column)]
     parts += ["<h2>Removed, by rule</h2>", *(_removed(e) for e in facts["funnel"] if e["removed"])]
+    parts += _overruled(facts["funnel"])
     parts += ["<h2>Other counts</h2>", *(_counters(e) for e in facts["funnel"] if e["counters"])]
     notes = [e for e in facts["funnel"] if e["notes"]]
     if notes:
@@ -100,41 +96,58 @@ def _funnel(funnel: Sequence[dict[str, Any]]) -> str:
     return _table(heads, rows, raw_last=True)
 
 
-def _groups(groups: dict[str, dict[str, int]], caption: str) -> str:
-    ranked = sorted(groups.items(), key=lambda kv: (-kv[1]["characters"], kv[0]))
-    total = sum(g["characters"] for g in groups.values()) or 1
-    rows = [
-        [
-            name,
-            g["documents"],
-            g["characters"],
-            _share(g["characters"], total),
-            _bar(g["characters"] / total),
-        ]
-        for name, g in ranked
-    ]
-    return _table(["", "documents", "characters", "share", ""], rows, caption, raw_last=True)
+def _values(funnel: Sequence[dict[str, Any]], column: str) -> list[str]:
+    """Values of a column where it comes from and, where the mix changes them, after it.
 
-
-def _paths(entry: dict[str, Any]) -> list[str]:
-    """What each path kept, what rules removed from it, and which rules quality overruled."""
-    blocks = [_groups(entry["paths"], f"kept after {entry['stage']}")]
+    Then what rules removed of each value, and which rules quality overruled.
+    """
+    ends = [funnel[0], *(e for e in funnel[-1:] if e is not funnel[0])]
+    drawn = [i for i, e in enumerate(funnel) if find(e["stage"]).per_mix]
+    if drawn and drawn[0] > 1:
+        ends.insert(1, funnel[drawn[0] - 1])
+    blocks = [_table_of_values(ends, plural(column))]
+    counters = funnel[0]["counters"].items()
     removed = []
-    for name, documents in sorted(entry["counters"].items()):
+    for name, documents in sorted(counters):
         kind, _, rest = name.partition(".")
-        if kind == "path":
-            path, _, rule = rest.partition(".removed.")
-            removed.append([path, rule, documents])
-    overruled = [
-        [name.removeprefix("overruled."), documents]
+        value, told, rule = rest.partition(".removed.")
+        if kind == column and told:
+            removed.append([value, rule, documents])
+    if removed:
+        blocks.append(_table([column, "removed by", "documents"], removed))
+    return blocks
+
+
+def _table_of_values(entries: Sequence[dict[str, Any]], key: str) -> str:
+    """Documents and share of the characters of every value that is kept after these stages."""
+    totals = [sum(g["characters"] for g in e[key].values()) for e in entries]
+    rows = []
+    for name in sorted({n for e in entries for n in e[key]}, key=lambda n: _rank(n, entries, key)):
+        row: list[Any] = [name]
+        for entry, total in zip(entries, totals, strict=True):
+            group = entry[key].get(name, {"documents": 0, "characters": 0})
+            row += [group["documents"], group["characters"], _share(group["characters"], total)]
+        last = entries[-1][key].get(name, {"characters": 0})["characters"]
+        rows.append([*row, _bar(last / (totals[-1] or 1))])
+    heads = [""]
+    for entry in entries:
+        heads += [f"documents after {entry['stage']}", "characters", "share"]
+    return _table([*heads, ""], rows, raw_last=True)
+
+
+def _rank(name: str, entries: Sequence[dict[str, Any]], key: str) -> tuple[int, str]:
+    return -max(e[key].get(name, {"characters": 0})["characters"] for e in entries), name
+
+
+def _overruled(funnel: Sequence[dict[str, Any]]) -> list[str]:
+    """Rules that quality overruled."""
+    rows = [
+        [entry["stage"], name.removeprefix("overruled."), documents]
+        for entry in funnel
         for name, documents in sorted(entry["counters"].items())
         if name.startswith("overruled.")
     ]
-    if removed:
-        blocks.append(_table(["path", "removed by", "documents"], removed))
-    if overruled:
-        blocks.append(_table(["rule overruled by quality", "documents kept"], overruled))
-    return blocks
+    return [_table(["stage", "rule overruled by quality", "documents kept"], rows)] if rows else []
 
 
 def _removed(entry: dict[str, Any]) -> str:
@@ -223,3 +236,8 @@ def _share(part: int, whole: int) -> str:
 
 def _e(text: Any) -> str:
     return html.escape(str(text))
+
+
+def dumps(value: Any) -> str:
+    """JSON for people and machines."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)

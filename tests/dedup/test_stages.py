@@ -20,7 +20,8 @@ from pipelines.commands.withdraw import Withdrawn, _holds
 from pipelines.engine.exchange import write_run
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
-from pipelines.run import plan, run_plan
+from pipelines.plan import plan
+from pipelines.run import run_plan
 from tests.folders import differences, external_workers
 
 STAGES = "dedup-urls,dedup-documents,dedup-lines"

@@ -24,7 +24,7 @@ from pipelines.engine.shards import TableWriter, read_batches
 from pipelines.engine.sources import content_fingerprints
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
 from pipelines.engine.tasks import Task
-from pipelines.run import check_current
+from pipelines.plan import check_current
 from tests.engine.toys import ReadShard, WriteName
 
 

@@ -17,7 +17,7 @@ from curation.inputs import source_names
 from curation.recipe import load
 from curation.tokenize import TokenShards, read_index
 from pipelines.cli import main
-from pipelines.run import input_files
+from pipelines.plan import input_files
 from tests.folders import differences
 
 DOMAINS = ("general", "math_reasoning", "code", "multilingual")

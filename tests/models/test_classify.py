@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from curation import resources
 from curation.classify import Classifier, ClassifyResult, ClassifySettings, decide
 from curation.classify import default_settings as defaults
+from curation.classify.classifier import check_labels
 from curation.classify.features import BITS, SHAPE, measure
 from curation.classify.linear import LinearModel, load
 from curation.errors import ConfigError
@@ -149,10 +150,11 @@ def test_labels_of_the_built_in_models_are_the_taxonomy() -> None:
     names = re.findall(r"^- `(\w+)`:", taxonomy, re.MULTILINE)
     classifier = Classifier(defaults())
     assert len(names) == 48
-    classifier.check_topics(names[:24], "topics")
-    classifier.check_formats(names[24:], "formats")
+    topics, formats = classifier.labels("topic"), classifier.labels("format")
+    check_labels("topic", names[:24], topics, "topics")
+    check_labels("format", names[24:], formats, "formats")
     with pytest.raises(ConfigError, match=r"drop_formats: the model has no format 'blogs'.*blog"):
-        classifier.check_formats(["blogs"], "classify.drop_formats")
+        check_labels("format", ["blogs"], formats, "classify.drop_formats")
 
 
 def test_settings_cross_processes() -> None:

@@ -1,0 +1,214 @@
+"""Functions of the user's own over documents: how they are called, and what comes of an error.
+
+A function takes a `pyarrow.RecordBatch` of documents, and returns one of
+- true or false for each document: those that are false are removed;
+- a `Judged`: new or changed columns, and for documents to be removed a reason each, with the value
+  that was measured and the threshold that it failed.
+
+A class takes the settings that a recipe gives it, once per process; its objects are called as
+functions are.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.config import nearest
+from curation.errors import ConfigError
+from curation.schema import Verdicts, with_column
+from curation.user_code import Found, UserCode
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a stage of the user's own says of a batch; everything has one entry per document."""
+
+    #: New or changed columns by name: Arrow arrays, NumPy arrays or lists.
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    #: None, or null: the document is kept. Reasons without a dot get the stage's name before them.
+    reason: Sequence[str | None] | pa.Array | None = None
+    value: Any = None
+    threshold: Any = None
+
+
+class Failure(NamedTuple):
+    """A document on which a function raised an exception."""
+
+    row: int  # of the batch
+    detail: str  # function and exception
+
+
+def opened(code: UserCode, settings: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return the function with its settings, or an object of the class made with them.
+
+    It is made once per process for each code and settings. Raises ValueError for a setting that the
+    function does not take, or that its class refuses.
+    """
+    return _opened(code, code.found, json.dumps(settings, sort_keys=True))
+
+
+def check_opens(code: UserCode, settings: Mapping[str, Any], key: str) -> None:
+    """Raise ConfigError, naming the recipe's key, where code or its settings can't be used."""
+    try:
+        opened(code, settings)
+    except ValueError as error:
+        raise ConfigError(f"{key}: {error}") from error
+
+
+@functools.lru_cache(maxsize=64)
+def _opened(code: UserCode, found: Found, settings: str) -> Callable[..., Any]:
+    loaded, given = code.load(), json.loads(settings)
+    is_class = isinstance(loaded, type)
+    _check_arguments(code, loaded, given, 0 if is_class else 1)
+    if not is_class:
+        return functools.partial(loaded, **given)
+    try:
+        return loaded(**given)  # type: ignore[no-any-return]
+    except Exception as error:
+        raise ValueError(f"{code}: {type(error).__name__}: {error}") from error
+
+
+def _check_arguments(
+    code: UserCode, function: Callable[..., Any], given: Mapping[str, Any], positional: int
+) -> None:
+    parameters = list(inspect.signature(function).parameters.values())
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    known = [p.name for p in parameters[positional:] if p.kind is not p.VAR_POSITIONAL]
+    for name in given:
+        if name not in known:
+            takes = f" (it takes: {', '.join(known)})" if known else " (it takes none)"
+            raise ValueError(f"{code}: no argument {name!r}{nearest(name, known)}{takes}")
+    for p in parameters[positional:]:
+        if p.default is p.empty and p.kind is not p.VAR_POSITIONAL and p.name not in given:
+            raise ValueError(f"{code}: the argument {p.name!r} has no value")
+
+
+def judge(
+    function: Callable[[pa.RecordBatch], Any], batch: pa.RecordBatch, stage: str, name: str
+) -> tuple[pa.RecordBatch, Verdicts]:
+    """Return the batch with the function's columns, and its verdicts.
+
+    `name` is the function's, for the reason of documents that it calls false. Raises ValueError
+    where what it returns does not fit the batch; exceptions of the function pass.
+    """
+    answer = function(batch)
+    rows = batch.num_rows
+    if not isinstance(answer, Judged):
+        kept = np.asarray(_as_array(answer, rows, pa.bool_()).fill_null(False))
+        return batch, Verdicts.where(~kept, f"{stage}.{name}")
+    for column, values in answer.columns.items():
+        kind = batch.schema.field(column).type if column in batch.schema.names else None
+        batch = with_column(batch, column, _as_array(values, rows, kind))
+    reasons = _as_array(answer.reason, rows, pa.string())
+    removed = np.asarray(reasons.is_valid())
+    names = [n if n is None or "." in n else f"{stage}.{n}" for n in reasons.to_pylist()]
+    value = _only(_as_array(answer.value, rows, pa.float64()), removed)
+    threshold = _only(_as_array(answer.threshold, rows, pa.float64()), removed)
+    return batch, Verdicts(
+        pa.array(names, pa.string()), value, threshold, pa.nulls(rows, pa.string())
+    )
+
+
+def _only(values: pa.Array, wanted: Any) -> pa.Array:
+    return pa.array(values.to_numpy(zero_copy_only=False), from_pandas=True, mask=~wanted)
+
+
+def _as_array(values: Any, rows: int, kind: pa.DataType | None) -> pa.Array:
+    """Values as an array of the type; of None, nulls, and of one value, copies of it."""
+    if values is None:
+        return pa.nulls(rows, kind or pa.null())
+    if isinstance(values, bool | int | float | str):
+        values = [values] * rows
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not isinstance(values, pa.Array):
+        values = pa.array(values, from_pandas=True)
+    if len(values) != rows:
+        raise ValueError(f"{len(values)} values for {rows} documents")
+    return values if kind is None or values.type == kind else values.cast(kind)
+
+
+def judge_all(
+    function: Callable[[pa.RecordBatch], Any], batch: pa.RecordBatch, stage: str, name: str
+) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
+    """Judge as `judge`, and remove documents on which the function raises, for `error.<stage>`."""
+    parts: list[pa.RecordBatch] = []
+    verdicts: list[Verdicts] = []
+    failures: list[Failure] = []
+    for part, row, answer in attempt(lambda b: judge(function, b, stage, name), batch):
+        if isinstance(answer, Exception):
+            failures.append(Failure(row, f"{name}: {type(answer).__name__}: {answer}"))
+            answer = part, Verdicts.where(np.ones(1, bool), f"error.{stage}")
+        parts.append(answer[0])
+        verdicts.append(answer[1])
+    tables = [pa.Table.from_batches([part]) for part in parts]
+    whole = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    return whole.to_batches()[0], Verdicts.concatenated(verdicts), failures
+
+
+def measure_all(
+    function: Callable[[Any], Any], texts: pa.Array, name: str
+) -> tuple[npt.NDArray[np.float64], list[Failure]]:
+    """Return a number for each text, float64 [texts]; NaN where the function raises.
+
+    It gets a `pyarrow.Array` of strings where its parameter is annotated so, else a list.
+    """
+    wants_arrow = _wants_arrow(function)
+    batch = pa.RecordBatch.from_arrays([texts], ["text"])
+    values = np.full(len(texts), np.nan)
+    failures: list[Failure] = []
+
+    def measured(part: pa.RecordBatch) -> npt.NDArray[np.float64]:
+        given = part.column(0) if wants_arrow else part.column(0).to_pylist()
+        numbers = _as_array(function(given), part.num_rows, pa.float64())
+        return numbers.to_numpy(zero_copy_only=False)
+
+    for part, row, answer in attempt(measured, batch):
+        if isinstance(answer, Exception):
+            failures.append(Failure(row, f"{name}: {type(answer).__name__}: {answer}"))
+        else:
+            values[row : row + part.num_rows] = answer
+    return values, failures
+
+
+def _wants_arrow(function: Callable[..., Any]) -> bool:
+    plain = function.func if isinstance(function, functools.partial) else function
+    called = plain if inspect.isroutine(plain) else type(plain).__call__
+    kinds = [p.annotation for p in inspect.signature(called).parameters.values()]
+    return any(kind is pa.Array or str(kind) in ("pa.Array", "pyarrow.Array") for kind in kinds)
+
+
+def attempt(
+    function: Callable[[pa.RecordBatch], T], batch: pa.RecordBatch
+) -> Iterator[tuple[pa.RecordBatch, int, T | Exception]]:
+    """Yield (documents, row of the first, answer), in order; the batch is divided at failures.
+
+    A batch on which the function raises is halved until the documents that it fails on are alone:
+    for k of them in n documents it is called O(k log n) times more. The answer of such a document
+    is the exception.
+    """
+    pending = [(batch, 0)]
+    while pending:
+        part, row = pending.pop()
+        answer: T | Exception
+        try:
+            answer = function(part)
+        except Exception as error:
+            if part.num_rows > 1:
+                half = part.num_rows // 2
+                pending += [(part.slice(half), row + half), (part.slice(0, half), row)]
+                continue
+            answer = error
+        yield part, row, answer

@@ -1,0 +1,75 @@
+"""The stages: every module of this package describes one; packages add theirs by entry points.
+
+Nothing else in the toolkit names a stage to say what holds for it: recipes, the command line,
+manifests, `why` and the report read these descriptions.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.metadata
+import pkgutil
+from typing import Any
+
+from curation.errors import ConfigError
+from curation.stages.base import Columns as Columns
+from curation.stages.base import Limit as Limit
+from curation.stages.base import NamedFile as NamedFile
+from curation.stages.base import Stage as Stage
+from curation.stages.custom import Custom
+
+_GROUP = "curation.stages"
+
+
+@functools.cache
+def known_stages() -> dict[str, Stage[Any]]:
+    """Return every known stage by name, in the usual order.
+
+    Raises ConfigError where two have one name, or one follows an unknown stage.
+    """
+    found: dict[str, Stage[Any]] = {}
+    for stage in [*_of_this_package(), *_of_entry_points()]:
+        if stage.name in found:
+            raise ConfigError(f"two stages have the name {stage.name!r}")
+        found[stage.name] = stage
+    return {name: found[name] for name in _in_order(found)}
+
+
+def find(name: str) -> Stage[Any]:
+    """Return a stage by name: a known one, or one of the user's own. `mix/books` is `mix`."""
+    name = name.partition("/")[0]
+    return known_stages().get(name) or Custom(name)
+
+
+@functools.cache
+def counted_columns() -> dict[str, str]:
+    """Return the columns whose values manifests count, with the titles of their tables."""
+    return {column: title for s in known_stages().values() for column, title in s.counted}
+
+
+def _of_this_package() -> list[Stage[Any]]:
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    return [module.STAGE for module in modules if hasattr(module, "STAGE")]
+
+
+def _of_entry_points() -> list[Stage[Any]]:
+    entries = sorted(importlib.metadata.entry_points(group=_GROUP), key=lambda entry: entry.name)
+    loaded = (entry.load() for entry in entries)
+    return [stage for stage in loaded if isinstance(stage, Stage)]
+
+
+def _in_order(found: dict[str, Stage[Any]]) -> list[str]:
+    """Names, each directly behind the stage that it usually follows."""
+    order: list[str] = []
+    waiting = dict(sorted(found.items(), reverse=True))
+    while waiting:
+        ready = [n for n, s in waiting.items() if not s.after or s.after in order]
+        if not ready:
+            name, stage = next(iter(waiting.items()))
+            raise ConfigError(f"stage {name!r}: usually follows {stage.after!r}, which is no stage")
+        for name in ready:
+            after = waiting.pop(name).after
+            order.insert(order.index(after) + 1 if after else 0, name)
+    return order

@@ -1,0 +1,142 @@
+"""The description of a stage: all that the rest of the toolkit needs to know about one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+from curation.config import Settings
+from curation.models import model_checksums
+
+S = TypeVar("S", bound=Settings)
+
+#: A list may be in an object store or on the web; everything else is local.
+Kind = Literal["file", "folder", "file or folder"]
+#: A rule that compares a number: `rule`, `value`, and `min` or `max`.
+Limit = dict[str, Any]
+
+
+class NamedFile(NamedTuple):
+    """A path in a recipe, and its key."""
+
+    key: str
+    path: str
+    kind: Kind
+    suffix: str = ""  # of the files by language in a folder
+
+
+class Columns(NamedTuple):
+    """Columns that a stage reads besides those that every document has."""
+
+    needed: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()  # where they are present
+
+
+class Stage(Generic[S]):
+    """Base of the descriptions in `curation.stages`, one module each.
+
+    Subclasses set the class variables and override what differs. The code that runs a stage is the
+    module of the same name in `pipelines` (`dedup-urls`: `pipelines.dedup_urls`); its defaults are
+    `configs/defaults/<name>.yaml`.
+    """
+
+    name: str
+    purpose: str
+    settings: type[S]
+    #: The stage that it usually follows; empty for the first.
+    after: ClassVar[str] = ""
+    #: Columns that the documents have afterwards.
+    adds: ClassVar[tuple[str, ...]] = ()
+    #: Packages whose version can change the stage's bytes, besides pyarrow, which writes them all.
+    packages: ClassVar[tuple[str, ...]] = ()
+    #: It reads raw input and makes the documents.
+    is_source: ClassVar[bool] = False
+    #: No stage reads what it writes.
+    is_sink: ClassVar[bool] = False
+    #: It runs once for each named mix, too.
+    per_mix: ClassVar[bool] = False
+    #: It keeps one of several documents, which `kept_id` of the others names.
+    keeps_one: ClassVar[bool] = False
+    #: It measures documents by signals, so that `why` shows all its limits of a removed one, too.
+    has_signals: ClassVar[bool] = False
+    #: Columns whose values the manifest counts, with the title of their table in the report.
+    counted: ClassVar[tuple[tuple[str, str], ...]] = ()
+    #: Columns that `why` shows.
+    shown: ClassVar[tuple[str, ...]] = ()
+
+    def reads(self, settings: S) -> Columns:
+        """Return the columns that it reads under these settings."""
+        return Columns()
+
+    def adds_of(self, settings: S) -> tuple[str, ...]:
+        """Return the columns that it adds under these settings."""
+        return self.adds
+
+    def also(self, recipe: Any) -> dict[str, Settings]:
+        """Return other parts of the recipe that decide its output, by name."""
+        return {}
+
+    def prepare(self, tree: dict[str, Any], recipe: str) -> None:
+        """Complete a recipe's tree in place before it is validated. Raises ConfigError."""
+
+    def check_recipe(self, settings: S, recipe: Any) -> None:
+        """Check what the settings say of other sections. Raises ValueError with the key."""
+
+    def check(self, settings: S, recipe: Any, known: Mapping[str, Collection[str]]) -> None:
+        """Check what the settings name against `known`: by column, the values that it can have.
+
+        Columns that are not in `known` come with the input. Raises ConfigError.
+        """
+
+    def values(self, settings: S) -> dict[str, Collection[str]]:
+        """Return all values of the columns that it adds, where they can be listed."""
+        return {}
+
+    def load(self, settings: S) -> None:
+        """Load models, to see that they fit together. Raises ConfigError."""
+
+    def packages_of(self, settings: S) -> tuple[str, ...]:
+        """Return the packages under these settings. Raises ConfigError where one is absent."""
+        return self.packages
+
+    def models(self, settings: S, also: Mapping[str, Any]) -> dict[str, str]:
+        """Return SHA-256 of the models by name; `also`: what `also` returns. Raises ConfigError."""
+        return model_checksums(settings) if hasattr(settings, "models") else {}
+
+    def files(self, settings: S) -> Iterator[NamedFile]:
+        """Yield every list and folder that the settings name. Raises ConfigError."""
+        yield from ()
+
+    def mixes(self, settings: S) -> tuple[str, ...]:
+        """Return the names of mixes that the settings describe."""
+        return ()
+
+    def sources(self, settings: S) -> tuple[str, ...]:
+        """Return the names of inputs that the settings describe."""
+        return ()
+
+    def of_mix(self, settings: S, mix: str) -> Settings:
+        """Return the settings for a mix by name; the empty name is the mix without one."""
+        return settings
+
+    def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
+        """Yield the rules that compare a number of a document.
+
+        `settings` are those in the stage's manifest, `row` is the document.
+        """
+        yield from ()
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether a finished run of it can be an index for a later one."""
+        return "index" in self.settings.model_fields
+
+    @property
+    def module(self) -> str:
+        """The module of `pipelines` that runs it."""
+        return f"pipelines.{self.name.replace('-', '_')}"
+
+
+def limit(rule: str, value: float | None, **ends: float | None) -> Limit:
+    """Return a limit as `Stage.limits` yields it; ends that are None are left out."""
+    return {"rule": rule, "value": value} | {k: v for k, v in ends.items() if v is not None}

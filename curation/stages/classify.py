@@ -1,0 +1,63 @@
+"""Stage `classify`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from curation.classify import Classifier
+from curation.classify.classifier import check_labels
+from curation.classify.decide import LOW_RANK, LOW_SCORE
+from curation.classify.settings import ClassifySettings
+from curation.language.identifier import check_known
+from curation.schema import DOMAINS
+from curation.stages.base import Columns, Limit, Stage, limit
+
+
+class _Classify(Stage[ClassifySettings]):
+    name = "classify"
+    purpose = "score quality, domain, topic and format"
+    settings = ClassifySettings
+    after = "dedup-documents"
+    adds = ("quality", "domain", "topic", "format")
+    packages = ("numba", "numpy", "regex")
+    counted = (("domain", "Domains"), ("topic", "Topics"), ("format", "Formats"))
+    shown = ("quality", "domain", "topic", "format")
+
+    def reads(self, settings: ClassifySettings) -> Columns:
+        return Columns(used=("language",))
+
+    def check(
+        self, settings: ClassifySettings, recipe: Any, known: Mapping[str, Collection[str]]
+    ) -> None:
+        ours = self.values(settings)
+        check_labels("topic", settings.drop_topics, ours["topic"], "classify.drop_topics")
+        check_labels("format", settings.drop_formats, ours["format"], "classify.drop_formats")
+        if "language" in known:
+            names = settings.multilingual_excludes
+            check_known("classify.multilingual_excludes", names, set(known["language"]))
+
+    def values(self, settings: ClassifySettings) -> dict[str, Collection[str]]:
+        classifier = Classifier(settings)
+        topics, formats = classifier.labels("topic"), classifier.labels("format")
+        return {"domain": DOMAINS, "topic": topics, "format": formats}
+
+    def load(self, settings: ClassifySettings) -> None:
+        Classifier(settings).load()
+
+    def packages_of(self, settings: ClassifySettings) -> tuple[str, ...]:
+        onnx = ("onnxruntime", "tokenizers") if settings.onnx is not None else ()
+        return (*self.packages, *onnx)
+
+    def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
+        for rule, column, key in (
+            (LOW_SCORE, "quality", "min_quality"),
+            (LOW_RANK, "quality_rank", "min_rank"),
+        ):
+            least = settings[key].get(row["domain"])
+            # What is code or formulas from end to end may be below: it is not judged by quality.
+            if least is not None and row.get(column) is not None and row[column] >= least:
+                yield limit(rule, row[column], min=least)
+
+
+STAGE = _Classify()

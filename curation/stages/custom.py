@@ -1,0 +1,54 @@
+"""Stages of the user's own: a function in a recipe's section, anywhere among the stages."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from curation.config import Settings
+from curation.judging import check_opens
+from curation.stages.base import Columns, Stage
+from curation.user_code import UserCode
+
+
+class StageCode(UserCode):
+    """A function or class that judges documents; see `curation.judging`."""
+
+    group: ClassVar[str] = "curation.stages"
+
+
+class CustomSettings(Settings):
+    """A stage of the user's own."""
+
+    python: StageCode = Field(description="function of a record batch, or class of such functions")
+    settings: dict[str, Any] = Field(
+        default={}, description="arguments of the function by name, or of the class"
+    )
+    reads: tuple[str, ...] = Field(
+        default=(), description="columns that it needs besides those of every document"
+    )
+    adds: tuple[str, ...] = Field(default=(), description="columns that it adds")
+
+
+class Custom(Stage[CustomSettings]):
+    """The description of a stage that only a recipe knows."""
+
+    settings = CustomSettings
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.purpose = "code of your own"
+
+    def reads(self, settings: CustomSettings) -> Columns:
+        return Columns(settings.reads)
+
+    def load(self, settings: CustomSettings) -> None:
+        check_opens(settings.python, settings.settings, self.name)
+
+    def adds_of(self, settings: CustomSettings) -> tuple[str, ...]:
+        return settings.adds
+
+    @property
+    def module(self) -> str:
+        return "pipelines.custom"

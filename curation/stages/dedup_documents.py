@@ -1,0 +1,23 @@
+"""Stage `dedup-documents`."""
+
+from __future__ import annotations
+
+from curation.dedup.settings import DocumentDedupSettings
+from curation.stages.base import Columns, Stage
+
+
+class _DeduplicateDocuments(Stage[DocumentDedupSettings]):
+    name = "dedup-documents"
+    purpose = "remove exact and near duplicates"
+    settings = DocumentDedupSettings
+    after = "identify-language"
+    # datasketch: permutations and, by scipy's integrals, bands
+    packages = ("datasketch", "idna", "numba", "numpy", "regex", "scipy")
+    keeps_one = True
+
+    def reads(self, settings: DocumentDedupSettings) -> Columns:
+        needed = ("language",) if settings.per_language else ()
+        return Columns(needed, ("language", *settings.survivor.columns))
+
+
+STAGE = _DeduplicateDocuments()

@@ -1,0 +1,20 @@
+"""Stage `dedup-lines`."""
+
+from __future__ import annotations
+
+from curation.dedup.settings import LineDedupSettings
+from curation.stages.base import Columns, Stage
+
+
+class _DeduplicateLines(Stage[LineDedupSettings]):
+    name = "dedup-lines"
+    purpose = "remove lines that repeat across documents"
+    settings = LineDedupSettings
+    after = "classify"
+    packages = ("numba", "numpy", "regex")  # regex: which characters are letters and spaces
+
+    def reads(self, settings: LineDedupSettings) -> Columns:
+        return Columns(("language",) if settings.per_language else (), ("language",))
+
+
+STAGE = _DeduplicateLines()

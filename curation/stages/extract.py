@@ -1,0 +1,38 @@
+"""Stage `extract`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from curation.config import Settings
+from curation.extract.engines import engine_packages
+from curation.extract.model import load as load_model
+from curation.extract.settings import ExtractSettings
+from curation.stages.base import Limit, Stage, limit
+
+
+class _Extract(Stage[ExtractSettings]):
+    name = "extract"
+    purpose = "web archives, pages and tables to documents"
+    settings = ExtractSettings
+    packages = ("brotli", "chardet", "lz4", "numba", "numpy", "regex", "webencodings", "zstandard")
+    is_source = True
+
+    def also(self, recipe: Any) -> dict[str, Settings]:
+        return {"readers": recipe.readers}
+
+    def packages_of(self, settings: ExtractSettings) -> tuple[str, ...]:
+        return (*self.packages, *engine_packages(settings.engine))
+
+    def load(self, settings: ExtractSettings) -> None:
+        for model in settings.models().values():
+            load_model(model)
+
+    def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
+        characters = len(row["text"])
+        yield limit("extract.empty", characters, min=max(1, settings["min_characters"]))
+        yield limit("extract.too_long", characters, max=settings["max_characters"])
+
+
+STAGE = _Extract()

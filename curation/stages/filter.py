@@ -1,0 +1,94 @@
+"""Stage `filter`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from curation.errors import ConfigError
+from curation.filters.lists import closest
+from curation.filters.personal_hosts import manifest_url
+from curation.filters.rules import RuleBook
+from curation.filters.settings import FilterSettings, default_settings
+from curation.judging import check_opens
+from curation.language import LanguageIdentifier
+from curation.language.identifier import check_known
+from curation.language.settings import default_settings as default_language_settings
+from curation.stages.base import Columns, Limit, NamedFile, Stage, limit
+
+#: Keys of `filter.signals` that name a folder with one file per language.
+_FOLDERS = {
+    "stop_words": ".txt",
+    "dirty_words": ".txt",
+    "allowed_words": ".txt",
+    "reference": ".npz",
+    "perplexity": ".npz",
+}
+
+
+class _Filter(Stage[FilterSettings]):
+    name = "filter"
+    purpose = "measure and judge documents by heuristic rules"
+    settings = FilterSettings
+    after = "dedup-lines"
+    adds = ("signals", "path")
+    packages = ("idna", "numba", "numpy", "regex")
+    has_signals = True
+    counted = (("path", "Paths: prose, code, mathematics"),)
+    shown = ("path", "overruled")
+
+    def reads(self, settings: FilterSettings) -> Columns:
+        return Columns(used=("language",))
+
+    def check_recipe(self, settings: FilterSettings, recipe: Any) -> None:
+        if self.name in recipe.stages and (problem := settings.unmeasured()):
+            raise ValueError(f"filter.{problem}")
+
+    def check(
+        self, settings: FilterSettings, recipe: Any, known: Mapping[str, Collection[str]]
+    ) -> None:
+        if "language" not in known:
+            return
+        # Languages of the defaults are known with any model: a recipe with another keeps their
+        # rules.
+        languages = set(known["language"])
+        languages |= LanguageIdentifier(default_language_settings()).languages
+        languages |= {language for _, language in default_settings().languages()}
+        for key, language in settings.languages():
+            # `zh-Hant` has the rules of `zh`, and may have its own under a model that tells it.
+            if closest(language, languages) is None:
+                check_known(f"filter.{key}", [language], languages)
+
+    def load(self, settings: FilterSettings) -> None:
+        for signal in settings.own_signals.values():
+            check_opens(signal.code, signal.settings, "filter.rules")
+
+    def files(self, settings: FilterSettings) -> Iterator[NamedFile]:
+        for key, suffix in _FOLDERS.items():
+            folder = getattr(settings.signals, key)
+            if folder is not None:
+                yield NamedFile(f"filter.signals.{key}", folder, "folder", suffix)
+        lists = settings.blocklists
+        for reason, path in lists.lists.items():
+            yield NamedFile(f"filter.blocklists.lists.{reason}", path, "file or folder")
+        for i, path in enumerate(lists.allow):
+            yield NamedFile(f"filter.blocklists.allow[{i}]", path, "file or folder")
+        for key in ("hard_words", "soft_words"):
+            words = getattr(lists, key)
+            if words is not None:
+                yield NamedFile(f"filter.blocklists.{key}", words, "file")
+        for i, run in enumerate(settings.personal_hosts.runs if settings.personal_hosts else ()):
+            key = f"filter.personal_hosts.runs[{i}]"
+            try:  # the manifest has the checksums of the stage's files
+                yield NamedFile(key, manifest_url(run), "file or folder")
+            except ConfigError as error:
+                raise ConfigError(f"{key}: {error}") from None
+
+    def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
+        signals = row.get("signals") or {}
+        rules = RuleBook(FilterSettings.model_validate(settings)).of(row.get("language"))
+        for _, reason, rule in rules if signals else ():
+            yield limit(reason, signals.get(rule.signal), min=rule.min, max=rule.max)
+
+
+STAGE = _Filter()

@@ -1,0 +1,37 @@
+"""Stage `identify-language`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from curation.language import LanguageIdentifier
+from curation.language.decide import DEFAULT, LOW_SCORE
+from curation.language.settings import LanguageSettings
+from curation.stages.base import Limit, Stage, limit
+
+
+class _IdentifyLanguage(Stage[LanguageSettings]):
+    name = "identify-language"
+    purpose = "add each document's language"
+    settings = LanguageSettings
+    after = "dedup-urls"
+    adds = ("language", "language_score")
+    packages = ("numba", "numpy", "regex")
+    counted = (("language", "Languages"),)
+    shown = ("language", "language_score")
+
+    def values(self, settings: LanguageSettings) -> dict[str, Collection[str]]:
+        return {"language": LanguageIdentifier(settings).languages}
+
+    def load(self, settings: LanguageSettings) -> None:
+        LanguageIdentifier(settings).load()
+
+    def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
+        thresholds = settings["thresholds"]
+        least = thresholds.get(row["language"], thresholds.get(DEFAULT))
+        if least is not None:
+            yield limit(LOW_SCORE, row["language_score"], min=least)
+
+
+STAGE = _IdentifyLanguage()

@@ -1,0 +1,91 @@
+"""Stage `mix`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from curation.classify.classifier import check_labels
+from curation.config import Settings, merge, nearest
+from curation.errors import ConfigError
+from curation.inputs import check_name, fold_inputs
+from curation.mix.plan import check_domains
+from curation.mix.settings import MixSettings, Mixture
+from curation.stages.base import Columns, Stage
+from curation.stages.tokenize import tokenizer_checksums
+
+#: Folders of `mix` and `tokenize`, beside which those of the named mixes lie.
+_FOLDERS = ("documents", "removed", "shards", "tokens", "index", "mds", "huggingface")
+
+
+class _Mix(Stage[MixSettings]):
+    name = "mix"
+    purpose = "draw the training mixture"
+    settings = MixSettings
+    after = "filter"
+    adds = ("tokens", "repeats")
+    packages = ("numpy", "tiktoken")
+    per_mix = True
+    shown = ("tokens", "repeats")
+
+    def reads(self, settings: MixSettings) -> Columns:
+        return Columns(("domain",), ("domain", "topic", "format", "language", "quality"))
+
+    def also(self, recipe: Any) -> dict[str, Settings]:
+        return {"tokenize": recipe.tokenize.encoding}
+
+    def prepare(self, tree: dict[str, Any], recipe: str) -> None:
+        """Move the weights of named inputs to `mix.sources`, and complete the named mixes."""
+        fold_inputs(tree, recipe)
+        mix = tree.get("mix")
+        mixes = mix.get("mixes") if isinstance(mix, dict) else None
+        if not isinstance(mix, dict) or not isinstance(mixes, dict):
+            return
+        for name in mixes:
+            check_name(str(name), f"{recipe}: mix.mixes")
+            if name in _FOLDERS:
+                raise ConfigError(
+                    f"{recipe}: mix.mixes: {name!r} is a stage's folder "
+                    f"(as are {', '.join(f for f in _FOLDERS if f != name)})"
+                )
+        base = {k: v for k, v in mix.items() if k != "mixes"}
+        mix["mixes"] = {name: _completed(own, base) for name, own in mixes.items()}
+
+    def check_recipe(self, settings: MixSettings, recipe: Any) -> None:
+        for name in recipe.search.targets:
+            if name not in settings.domains:
+                raise ValueError(
+                    f"search.targets: {name!r} is no domain of the mix"
+                    f"{nearest(name, settings.domains)} (it has: {', '.join(settings.domains)})"
+                )
+
+    def check(
+        self, settings: MixSettings, recipe: Any, known: Mapping[str, Collection[str]]
+    ) -> None:
+        for name in ("", *self.mixes(settings)):
+            key, mixture = f"mix.mixes.{name}" if name else "mix", settings.mixture(name)
+            if "domain" in known:
+                check_domains(mixture.domains, known["domain"], f"{key}.domains")
+            for kind, names in (("topic", mixture.topics), ("format", mixture.formats)):
+                if kind in known:
+                    check_labels(kind, names, known[kind], f"{key}.{kind}s")
+
+    def models(self, settings: MixSettings, also: Mapping[str, Any]) -> dict[str, str]:
+        return tokenizer_checksums(also["tokenize"].tokenizer)
+
+    def mixes(self, settings: MixSettings) -> tuple[str, ...]:
+        return tuple(sorted(settings.mixes))
+
+    def sources(self, settings: MixSettings) -> tuple[str, ...]:
+        return tuple(settings.sources)
+
+    def of_mix(self, settings: MixSettings, mix: str) -> Mixture:
+        return settings.mixture(mix)
+
+
+def _completed(own: Any, base: dict[str, Any]) -> Any:
+    """A named mix with what it leaves out from the mix without a name."""
+    return merge(base, own or {}) if own is None or isinstance(own, dict) else own
+
+
+STAGE = _Mix()

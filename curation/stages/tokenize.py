@@ -1,0 +1,56 @@
+"""Stage `tokenize`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from curation.config import nearest
+from curation.errors import ConfigError, InputError
+from curation.stages.base import Columns, Stage
+from curation.tokenize.formats import format_packages
+from curation.tokenize.settings import TokenizeSettings
+from curation.tokenize.tokenizer import load_tokenizer
+
+#: Among the models: what of a tokenizer decides token ids, its pattern and special tokens, too.
+VOCABULARY = "tokenizer_vocabulary"
+
+
+class _Tokenize(Stage[TokenizeSettings]):
+    name = "tokenize"
+    purpose = "write token shards"
+    settings = TokenizeSettings
+    after = "mix"
+    packages = ("numpy", "tiktoken")
+    is_sink = True
+    per_mix = True
+
+    def reads(self, settings: TokenizeSettings) -> Columns:
+        return Columns(used=("repeats",))
+
+    def check_recipe(self, settings: TokenizeSettings, recipe: Any) -> None:
+        for name in settings.mixes:
+            if name not in recipe.mixes:
+                hint = nearest(name, recipe.mixes)
+                raise ValueError(f"tokenize.mixes: no mix of the name {name!r}{hint}")
+
+    def packages_of(self, settings: TokenizeSettings) -> tuple[str, ...]:
+        return (*self.packages, *format_packages(settings.formats))
+
+    def models(self, settings: TokenizeSettings, also: Mapping[str, Any]) -> dict[str, str]:
+        return tokenizer_checksums(settings.tokenizer)
+
+    def of_mix(self, settings: TokenizeSettings, mix: str) -> TokenizeSettings:
+        return settings.for_mix(mix)
+
+
+def tokenizer_checksums(name: str) -> dict[str, str]:
+    """SHA-256 of a tokenizer's file and of its vocabulary. Raises ConfigError."""
+    try:
+        tokenizer = load_tokenizer(name)
+    except InputError as error:
+        raise ConfigError(f"tokenize.tokenizer: {error}") from None
+    return {"tokenizer": tokenizer.file_sha256, VOCABULARY: tokenizer.sha256}
+
+
+STAGE = _Tokenize()

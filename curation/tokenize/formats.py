@@ -1,0 +1,23 @@
+"""Formats of other libraries for packed sequences, and the packages that write them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+
+from curation.errors import ConfigError
+
+#: Package and module of each format; the extra has the format's name.
+_LIBRARIES = {"mds": ("mosaicml-streaming", "streaming"), "huggingface": ("datasets", "datasets")}
+
+
+def format_packages(formats: Sequence[str]) -> list[str]:
+    """Packages that write the formats. Raises ConfigError where one is absent."""
+    for name in formats:
+        package, module = _LIBRARIES[name]
+        if importlib.util.find_spec(module) is None:
+            raise ConfigError(
+                f"tokenize.formats: {name} needs the package {package}: "
+                f"pip install 'curation[{name}]'"
+            )
+    return [_LIBRARIES[name][0] for name in formats]

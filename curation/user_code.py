@@ -1,0 +1,211 @@
+"""Code of the user's own that a recipe names: found, hashed, and carried to where it runs.
+
+A recipe says `python: "module:name"`, `python: "path/to/file.py:name"`, or the name of an entry
+point of an installed package. Files are looked for in the folder of the recipe and of those that it
+extends, then in the working directory; `module` may be such a file, too (`rules` for `rules.py`).
+The text of a file travels with the settings to other processes and machines, where nothing else of
+its folder is: what needs several files is a package, which must be installed on the workers.
+
+Such code is trusted as the recipe is.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import linecache
+import sys
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+from pydantic import BaseModel, GetCoreSchemaHandler, SerializationInfo, ValidationInfo
+from pydantic_core import CoreSchema, core_schema
+
+from curation.config import nearest
+
+
+class Found(NamedTuple):
+    """Where code was found."""
+
+    module: str  # name to import, or the path of the file
+    name: str  # of the function or class in it
+    source: str | None  # text of the file; None: the module is imported
+    sha256: str  # of the text, and of the version of an installed package
+
+
+class UserCode:
+    """A function or class that a recipe names. It is looked for when it is first needed.
+
+    Subclasses name the group of entry points that they know by a bare name.
+    """
+
+    group: ClassVar[str] = ""
+
+    def __init__(
+        self, reference: str, folders: Sequence[str] = (), found: Found | None = None
+    ) -> None:
+        self.reference, self._folders, self._found = reference, tuple(folders), found
+
+    @property
+    def found(self) -> Found:
+        """Where it is. Raises ValueError."""
+        if self._found is None:
+            self._found = _find(self.reference, self._folders, self.group)
+        return self._found
+
+    def load(self) -> Any:
+        """Return the function or class; a module is executed once per process.
+
+        Raises ValueError where there is none, or its module fails.
+        """
+        found = self.found
+        module = _module(found.module, found.source, found.sha256)
+        loaded = getattr(module, found.name, None)
+        if not callable(loaded):
+            public = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+            what = "is no function or class" if hasattr(module, found.name) else "is not in it"
+            raise ValueError(f"{found.module}: {found.name!r} {what}{nearest(found.name, public)}")
+        return loaded
+
+    def __repr__(self) -> str:
+        return self.reference
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UserCode) and self.reference == other.reference
+
+    def __hash__(self) -> int:
+        return hash(self.reference)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"reference": self.reference, "_folders": (), "_found": self.found}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_plain_validator_function(
+            cls._validated,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                _serialized, info_arg=True
+            ),
+        )
+
+    @classmethod
+    def _validated(cls, value: Any, info: ValidationInfo) -> Self:
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, dict) and value.keys() == {"reference", "found"}:  # of `_serialized`
+            return cls(value["reference"], (), Found(*value["found"]))
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError("expected module:name, path/to/file.py:name or an entry point")
+        return cls(value.strip(), (info.context or {}).get("folders", ()))
+
+
+def _serialized(code: UserCode, info: SerializationInfo) -> Any:
+    """The reference; for another process the code, too."""
+    if not info.round_trip:
+        return code.reference
+    return {"reference": code.reference, "found": list(code.found)}
+
+
+def codes_of(settings: Any, key: str) -> Iterator[tuple[str, UserCode]]:
+    """Every code that settings name, with its key below `key`, in the order of the fields."""
+    if isinstance(settings, UserCode):
+        yield key, settings
+        return
+    parts: Iterator[tuple[Any, Any]] = iter(())
+    if isinstance(settings, BaseModel):
+        fields = type(settings).model_fields.items()
+        parts = ((field.alias or name, getattr(settings, name)) for name, field in fields)
+    elif isinstance(settings, Mapping):
+        parts = iter(settings.items())
+    elif isinstance(settings, list | tuple):
+        parts = iter(enumerate(settings))
+    for name, part in parts:
+        yield from codes_of(part, f"{key}.{name}")
+
+
+def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
+    """Entry points of installed packages by name."""
+    return {entry.name: entry for entry in importlib.metadata.entry_points(group=group)}
+
+
+def _find(reference: str, folders: Sequence[str], group: str) -> Found:
+    place, colon, name = reference.rpartition(":")
+    if not colon:
+        known = entry_points(group)
+        if reference not in known:
+            raise ValueError(
+                f"{reference!r}: no entry point of {group}{nearest(reference, known)}; expected "
+                "module:name or path/to/file.py:name"
+            )
+        place, _, name = known[reference].value.partition(":")
+        return _installed(place, name)
+    if not place or not name.isidentifier():
+        raise ValueError(f"{reference!r}: expected module:name or path/to/file.py:name")
+    file = _file(place, (*folders, "."))
+    if file is not None:
+        return _of_file(file, place, name)
+    if place.endswith(".py"):
+        looked = ", ".join(dict.fromkeys([*folders, "the working directory"]))
+        raise ValueError(f"{place}: no such file (looked in {looked})")
+    return _installed(place, name)
+
+
+def _file(place: str, folders: Sequence[str]) -> Path | None:
+    path = place if place.endswith(".py") else f"{place.replace('.', '/')}.py"
+    return next((f for f in (Path(folder) / path for folder in folders) if f.is_file()), None)
+
+
+def _of_file(file: Path, place: str, name: str) -> Found:
+    try:
+        source = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file}: can't be read: {error}") from None
+    return Found(place, name, source, hashlib.sha256(source.encode()).hexdigest())
+
+
+def _installed(place: str, name: str) -> Found:
+    try:
+        spec = importlib.util.find_spec(place)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        raise ValueError(f"no module {place!r}, neither as a file nor installed")
+    digest = hashlib.sha256(_version(place).encode())
+    if spec.origin and Path(spec.origin).is_file():
+        digest.update(Path(spec.origin).read_bytes())
+    return Found(place, name, None, digest.hexdigest())
+
+
+def _version(module: str) -> str:
+    packages = importlib.metadata.packages_distributions().get(module.partition(".")[0], [])
+    return ",".join(f"{name}=={importlib.metadata.version(name)}" for name in sorted(set(packages)))
+
+
+@functools.lru_cache(maxsize=64)
+def _module(name: str, source: str | None, sha256: str) -> types.ModuleType:
+    if source is None:
+        try:
+            return importlib.import_module(name)
+        except Exception as error:
+            raise ValueError(f"{name}: {_told(error)}") from error
+    module = types.ModuleType(f"curation_user_{sha256[:16]}")
+    module.__file__ = name
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, name, "exec"), module.__dict__)
+    except Exception as error:
+        del sys.modules[module.__name__]
+        raise ValueError(f"{name}: {_told(error)}") from error
+    return module
+
+
+def _told(error: BaseException) -> str:
+    line = getattr(error, "lineno", None)
+    place = f"line {line}: " if line else ""
+    return f"{place}{type(error).__name__}: {getattr(error, 'msg', None) or error}"

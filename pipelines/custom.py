@@ -1,0 +1,42 @@
+"""Stages of the user's own: a function of batches that a recipe names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from curation.judging import judge_all, opened
+from curation.schema import conformed
+from curation.stages.custom import CustomSettings
+from pipelines.engine.errors import ERRORS, errors_table
+from pipelines.engine.files import Folder
+from pipelines.engine.stage import StageRun
+from pipelines.engine.transform import Outcome, run_transform
+
+
+@dataclass(frozen=True)
+class JudgeDocuments:
+    """Call the function on every batch."""
+
+    stage: str
+    settings: CustomSettings
+
+    def open(self, shard: str, folder: Folder) -> JudgeDocuments:
+        return self
+
+    def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
+        code = self.settings.python
+        function = opened(code, self.settings.settings)
+        judged, verdicts, failures = judge_all(function, batch, self.stage, code.found.name)
+        outcome = Outcome(conformed(judged), verdicts)
+        if failures:
+            outcome.tables[ERRORS] = errors_table(batch, failures, self.stage)
+            outcome.extra[ERRORS] = len(failures)
+        return outcome
+
+
+def run(run: StageRun) -> dict[str, Any]:
+    """Judge every document."""
+    return run_transform(run, JudgeDocuments(run.stage, run.settings))

@@ -1,0 +1,46 @@
+"""Documents on which code of the user's own raised an exception: a table, and an alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from curation.judging import Failure
+from curation.schema import MENDED
+from pipelines.engine.shards import read_batches
+from pipelines.engine.stage import StageRun
+
+#: Folder of the tables, and the name of their count.
+ERRORS = "errors"
+#: Errors that the manifest tells of.
+_TOLD = 20
+
+
+def errors_table(batch: pa.RecordBatch, failures: Sequence[Failure], stage: str) -> pa.RecordBatch:
+    """The documents of a batch on which code failed, as MENDED."""
+    rows = batch.take(pa.array([failure.row for failure in failures], pa.int64())).to_pylist()
+    told = [
+        {name: row.get(name) for name in ("id", "url", "source")}
+        | {"reason": f"error.{stage}", "detail": failure.detail}
+        for row, failure in zip(rows, failures, strict=True)
+    ]
+    return pa.RecordBatch.from_pylist(told, MENDED)
+
+
+def errors_of(run: StageRun) -> dict[str, Any]:
+    """Notes for the manifest: an alarm and the first errors; empty where there are none."""
+    names = sorted(f"{ERRORS}/{shard.name}.parquet" for shard in run.inputs)
+    count, told = 0, list[dict[str, Any]]()
+    for name in names:
+        if run.folder.exists(name):
+            for batch in read_batches(run.folder, name):
+                count += batch.num_rows
+                told += batch.slice(0, _TOLD - len(told)).to_pylist()
+    if not told:
+        return {}
+    source = told[0]["source"]
+    where = f"{told[0]['id']} ({source['file']} at offset {source['offset']})"
+    what = f"own code failed on {count:,} documents; on {where}: {told[0]['detail']}"
+    return {"alarms": [{"alarm": what}], "errors": told}

@@ -1,0 +1,168 @@
+"""What a run will do: stages, inputs and all that they need, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from curation.credentials import redact
+from curation.errors import ConfigError, InputError
+from curation.readers import InputFile, PassedOver, discover
+from curation.recipe import STAGES, Recipe, check_order
+from curation.stages import find
+from pipelines.engine.files import Folder
+from pipelines.engine.manifest import complete_manifest, read_manifest
+from pipelines.engine.shards import open_parquet
+from pipelines.engine.stage import Shard, stage_inputs
+from pipelines.facts import stage_facts
+from pipelines.named_files import check_named_files
+from pipelines.run_folder import own_paths
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run, on what, where to."""
+
+    recipe: Recipe
+    stages: tuple[str, ...]
+    inputs: tuple[str, ...]
+    output: Folder
+    facts: dict[str, dict[str, Any]]  # by stage: versions and checksums
+    files: tuple[InputFile, ...]  # that `extract` reads
+    passed_over: PassedOver  # what lies beside them and is not read
+
+
+def plan(
+    recipe: Recipe,
+    output: str,
+    inputs: Sequence[str] = (),
+    stages: Sequence[str] = (),
+    sync: bool = True,
+) -> Plan:
+    """Decide stages and inputs, and look at every model and list, before anything runs.
+
+    Without `sync` the run does not wait until what it writes is on the disk.
+    Raises ConfigError when they don't fit together, or a file is absent or the wrong one.
+    """
+    chosen = tuple(stages) or recipe.stages
+    check_order(recipe, chosen)
+    described = [find(stage) for stage in chosen]
+    for option, value in (("output", output), *(("input", value) for value in inputs)):
+        if not value.strip():
+            raise ConfigError(f"--{option}: an empty path")
+    folder = Folder(output, sync)
+    given = tuple(inputs)
+    if not given and described[0].is_source:
+        if not recipe.inputs:
+            raise ConfigError("no input: name files with --input, or in the recipe as inputs:")
+    elif not given:
+        given = (_complete_before(chosen[0], recipe, folder),)
+    for stage in described:
+        check_named_files(stage, recipe.section(stage))
+    facts = {
+        stage.name: stage_facts(stage, recipe.section(stage), stage.also(recipe))
+        for stage in described
+    }
+    _check_values(recipe, chosen if inputs else {*chosen, *recipe.stages})
+    over = PassedOver()
+    try:
+        own = own_paths(folder, recipe)
+        found = input_files(recipe, given, own, over) if described[0].is_source else []
+        if not described[0].is_source:
+            check_current(given)
+            check_order(recipe, chosen, _columns(stage_inputs(given)))
+    except InputError as error:
+        raise ConfigError(f"--input: {error}") from None
+    return Plan(recipe, chosen, given, folder, facts, tuple(found), over)
+
+
+def _check_values(recipe: Recipe, stages: Collection[str]) -> None:
+    """Raise ConfigError where a stage names a value that no document can have."""
+    known: dict[str, Collection[str]] = {}
+    described = [stage for stage in recipe.sections if stage.name in stages]
+    for stage in described:
+        known |= stage.values(recipe.section(stage))
+    for stage in described:
+        stage.check(recipe.section(stage), recipe, known)
+
+
+def _columns(shards: Sequence[Shard]) -> list[str] | None:
+    """Columns of the first shard; None where it is damaged, which the stage tells that reads it."""
+    try:
+        for shard in shards:
+            with open_parquet(shard.folder, shard.file) as parquet:
+                return list(parquet.schema_arrow.names)
+    except (OSError, pa.ArrowInvalid):
+        return None
+    return None
+
+
+def check_current(paths: Sequence[str]) -> None:
+    """Raise InputError for a stage folder whose own input is not what it was made of any more."""
+    for folder in map(Folder, paths):
+        if read_manifest(folder) and not complete_manifest(folder):
+            raise InputError(
+                f"{folder.shown}: not complete: files are missing, or the stage before it has "
+                "other documents now; run it again"
+            )
+
+
+def input_files(
+    recipe: Recipe,
+    given: Sequence[str] = (),
+    own: Sequence[str] = (),
+    passed_over: PassedOver | None = None,
+) -> list[InputFile]:
+    """Raw files of a run: the recipe's inputs, or `given` in their place; see `discover`.
+
+    Names of files of a named input begin with the input's name as a folder. `given` may say
+    `name=GLOB` for a name that the recipe knows. Raises InputError when nothing matches, or a file
+    without a name lies in a folder of the name of another input.
+    """
+    named: dict[str, list[str]] = {}
+    plain: list[str] = []
+    if not given and isinstance(recipe.inputs, dict):
+        named = {name: list(paths) for name, paths in recipe.inputs.items()}
+    for pattern in given or (() if named else recipe.inputs):
+        name, equals, rest = pattern.partition("=")
+        if equals and name in recipe.sources:
+            named.setdefault(name, []).append(rest)
+        else:
+            plain.append(pattern)
+    files = discover(plain, own, passed_over)
+    for file in files:
+        name, folder, _ = file.name.partition("/")
+        if folder and name in named:  # it would count as of that input, or even have its files' ids
+            raise InputError(
+                f"{file.path}: begins with the folder {name!r}, the name of another input; "
+                f"write {name}={file.path}, or call that input otherwise"
+            )
+    for name, patterns in sorted(named.items()):
+        found = discover(patterns, own, passed_over)
+        files += [replace(f, name=f"{name}/{f.name}") for f in found]
+    return _named_safely(files)
+
+
+def _named_safely(files: Sequence[InputFile]) -> list[InputFile]:
+    """Files without secrets in their names, which documents, manifests and shards take on."""
+    named: dict[str, InputFile] = {}
+    for file in files:
+        name = redact(file.name)
+        if name in named and name != file.name:
+            raise InputError(f"{file.path}: named twice, with other credentials")
+        named[name] = replace(file, name=name)
+    return list(named.values())
+
+
+def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
+    order = recipe.stages if stage in recipe.stages else STAGES
+    for earlier in reversed(order[: order.index(stage)]):
+        if complete_manifest(folder / earlier):
+            return (folder / earlier).url
+    raise ConfigError(
+        f"{stage} needs documents: name a stage folder with --input; "
+        f"{folder.shown} holds no complete earlier stage"
+    )

@@ -1,0 +1,247 @@
+"""Code of the user's own in a recipe: found, hashed, called; its errors and decisions are told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from curation.errors import AlarmError, ConfigError
+from curation.recipe import load
+from pipelines.cli import main
+from pipelines.engine.execute import Executor, parse_beam_args
+from pipelines.plan import plan
+from pipelines.run import run_plan
+
+TEXTS = ["A calm page about bees and flowers.", "BUY NOW! BUY NOW!", "boom", "Another calm page."]
+
+RULES = """
+def share_of_capitals(texts):
+    if any("boom" in text for text in texts):
+        raise RuntimeError("no booms")
+    return [sum(c.isupper() for c in t) / max(1, len(t)) for t in texts]
+"""
+
+STAGE = """
+import pyarrow as pa
+import pyarrow.compute as pc
+from curation.judging import Judged
+
+
+def long_enough(batch, characters=10):
+    return pc.greater_equal(pc.utf8_length(batch["text"]), characters)
+
+
+class Judge:
+    def __init__(self, word, most):
+        self.word, self.most = word, most
+
+    def __call__(self, batch):
+        found = pc.count_substring(pc.utf8_lower(batch["text"]), self.word)
+        over = pc.greater(found, self.most)
+        reason = pc.if_else(over, "too_often", None)
+        return Judged({"found": found}, reason, value=found, threshold=self.most)
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with pages and code."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"text": t, "url": f"http://a.example/{i}"} for i, t in enumerate(TEXTS)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    (tmp_path / "my_rules.py").write_text(RULES)
+    (tmp_path / "my_stage.py").write_text(STAGE)
+    return tmp_path
+
+
+def recipe_of(home: Path, body: str) -> str:
+    path = home / "mine.yaml"
+    path.write_text(f"extends: llama3\nname: mine\n{body}")
+    return str(path)
+
+
+FILTERED = """
+stages: [extract, filter]
+extract: {min_characters: 1}
+filter:
+  rules: {gopher: null, repetition: null, c4: null, fineweb: null, llama3: null, code: null,
+    mathematics: null, mine: {shouting: {python: "my_rules:share_of_capitals", max: 0.3}}}
+"""
+
+STAGED = """
+stages: [extract, long-enough, buys]
+extract: {min_characters: 1}
+long-enough: {python: "my_stage.py:long_enough", settings: {characters: 6}}
+buys: {python: "my_stage.py:Judge", settings: {word: buy, most: 1}, adds: [found]}
+"""
+
+
+def run_of(recipe: str, *settings: str, workers: int = 0, strict: bool = False) -> dict[str, Any]:
+    work = plan(load(recipe, settings), "out", ["in.jsonl"])
+    with Executor(parse_beam_args([], workers)) as executor:
+        return run_plan(work, executor, strict=strict)
+
+
+@pytest.fixture
+def told_by(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command prints, run here and now."""
+
+    def told(*arguments: str) -> str:
+        capsys.readouterr()
+        assert main(list(arguments)) == 0
+        return capsys.readouterr().out
+
+    return told
+
+
+def rows(place: str) -> list[dict[str, Any]]:
+    return pq.read_table(f"out/{place}").to_pylist()
+
+
+def test_a_rule_is_a_signal_like_others(home: Path, told_by: Callable[..., str]) -> None:
+    recipe = recipe_of(home, FILTERED)
+    manifests = run_of(recipe)
+    removed = {r["text"]: r for r in rows("filter/removed")}
+    assert removed[TEXTS[1]]["reason"] == "mine.shouting"
+    assert removed[TEXTS[1]]["value"] == pytest.approx(12 / 17)
+    assert removed[TEXTS[1]]["threshold"] == 0.3
+    kept = rows("filter/documents")
+    assert [r["text"] for r in kept] == [TEXTS[0], TEXTS[3]]
+    assert all(0 < r["signals"]["mine_shouting"] < 0.1 for r in kept)
+    code = manifests["filter"]["code"]
+    assert list(code) == ["my_rules:share_of_capitals"]
+    told = json.loads(told_by("why", "http://a.example/1", "--run", "out", "--json"))
+    (decision,) = (d for d in told[0]["decisions"] if d["stage"] == "filter")
+    assert decision["reason"] == "mine.shouting"
+    assert any(rule["rule"] == "mine.shouting" for rule in decision["rules"])
+    sweep = "filter.rules.mine.shouting.max=0.3,0.9"
+    told = json.loads(told_by("filter", "--what-if", "--run", "out", "--sweep", sweep, "--json"))
+    assert [fact["documents"] for fact in told] == [2, 2, 3]
+
+
+def test_an_exception_costs_its_document_alone(home: Path, told_by: Callable[..., str]) -> None:
+    recipe = recipe_of(home, FILTERED)
+    manifests = run_of(recipe)
+    (failed,) = (r for r in rows("filter/removed") if r["reason"] == "error.filter")
+    assert failed["text"] == "boom"
+    notes = manifests["filter"]["notes"]
+    assert notes["errors"][0]["id"] == failed["id"]
+    assert "share_of_capitals: RuntimeError: no booms" in notes["errors"][0]["detail"]
+    assert failed["id"] in notes["alarms"][0]["alarm"] and "in.jsonl" in notes["alarms"][0]["alarm"]
+    assert "no booms" in told_by("why", "http://a.example/2", "--run", "out")
+    with pytest.raises(AlarmError, match="no booms"):
+        run_of(recipe, strict=True)
+
+
+def test_changed_code_redoes_what_depends_on_it(home: Path) -> None:
+    recipe = recipe_of(home, FILTERED)
+    first = run_of(recipe)
+    assert run_of(recipe)["filter"]["key"] == first["filter"]["key"]
+    (home / "my_rules.py").write_text(RULES.replace("isupper", "islower"))
+    second = run_of(recipe)
+    assert second["extract"]["key"] == first["extract"]["key"]
+    assert second["filter"]["key"] != first["filter"]["key"]
+    assert [r["text"] for r in rows("filter/documents")] == [TEXTS[1]]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_stages_anywhere(home: Path, workers: int, told_by: Callable[..., str]) -> None:
+    recipe = recipe_of(home, STAGED)
+    manifests = run_of(recipe, workers=workers)
+    assert [r["reason"] for r in rows("long-enough/removed")] == ["long-enough.long_enough"]
+    assert manifests["long-enough"]["counts"]["documents_removed"] == 1
+    (removed,) = rows("buys/removed")
+    assert (removed["reason"], removed["value"], removed["threshold"]) == ("buys.too_often", 2, 1)
+    assert [r["found"] for r in rows("buys/documents")] == [0, 0]
+    told = told_by("why", "http://a.example/1", "--run", "out")
+    assert "buys: removed by buys.too_often, value 2, threshold 1" in told
+    page = told_by("report", "--run", "out")
+    assert "out/report.html" in page and "buys.too_often" in Path("out/report.html").read_text()
+
+
+def test_a_stage_that_fails_on_a_document(home: Path) -> None:
+    (home / "my_stage.py").write_text(
+        "from curation.judging import Judged\n"
+        "def count(batch):\n"
+        "    if 'boom' in batch['text'].to_pylist():\n"
+        "        raise ValueError('it went off')\n"
+        "    return Judged({'n': [len(t) for t in batch['text'].to_pylist()]})\n"
+    )
+    recipe = recipe_of(
+        home,
+        "stages: [extract, count]\nextract: {min_characters: 1}\n"
+        "count: {python: 'my_stage.py:count', adds: [n]}\n",
+    )
+    manifests = run_of(recipe)
+    (failed,) = rows("count/removed")
+    assert (failed["text"], failed["reason"], failed["n"]) == ("boom", "error.count", None)
+    assert [r["n"] for r in rows("count/documents")] == [len(TEXTS[i]) for i in (0, 1, 3)]
+    assert "ValueError: it went off" in manifests["count"]["notes"]["alarms"][0]["alarm"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "mine: {python: 'none.py:f'}\nstages: [extract, mine]",
+            r"mine\.python: none\.py: no such",
+        ),
+        ("mine: {python: 'my_stage.py:g'}\nstages: [extract, mine]", "'g' is not in it"),
+        (
+            "mine: {python: 'my_stage.py:long_enuff'}\nstages: [extract, mine]",
+            "did you mean 'long_enough'",
+        ),
+        ("mine: {python: 'broken.py:f'}\nstages: [extract, mine]", "line 1: SyntaxError"),
+        (
+            "mine: {python: 'no_module_here:f'}\nstages: [extract, mine]",
+            "no module 'no_module",
+        ),
+        ("mine: {python: 'word'}\nstages: [extract, mine]", "no entry point of curation.stages"),
+        (
+            "mine: {python: 'my_stage.py:long_enough', settings: {chars: 3}}\n"
+            "stages: [extract, mine]",
+            "no argument 'chars'; did you mean 'characters'",
+        ),
+        ("mine: {python: 'my_stage.py:Judge'}\nstages: [extract, mine]", "'word' has no value"),
+        ("Mine: {python: 'my_stage.py:Judge'}\nstages: [extract, Mine]", "small letters"),
+        (
+            "mine: {python: 'my_stage.py:long_enough', reads: [language]}\nstages: [extract, mine]",
+            "mine needs the column 'language'; identify-language adds it",
+        ),
+        ("stages: [extract, mine]", "unknown stage 'mine'"),
+        (
+            "filter: {rules: {mine: {x: {python: 'my_rules:share_of_capitals'}}}}\n"
+            "stages: [extract, filter]",
+            "a rule needs min, max or both",
+        ),
+    ],
+)
+def test_mistakes_are_told_in_one_line(home: Path, body: str, message: str) -> None:
+    (home / "broken.py").write_text("def f(:\n")
+    recipe = recipe_of(home, body)
+    assert main(["run", recipe, "--input", "in.jsonl", "--output", "out"]) == 2
+    with pytest.raises(ConfigError, match=message):
+        run_of(recipe)
+
+
+def test_code_is_found_beside_the_recipe_and_travels(home: Path, monkeypatch: Any) -> None:
+    """Workers of a cluster have no such file: the task list has its text."""
+    from pipelines.engine.description import describe, restore
+
+    recipe = load(recipe_of(home, STAGED))
+    monkeypatch.chdir("/")
+    section = recipe.settings("long-enough")
+    classes: dict[str, type] = {}
+    described = json.loads(json.dumps(describe(section, classes)))
+    for file in home.glob("*.py"):
+        file.unlink()
+    again = restore(described, classes.values())
+    assert again.python.load().__name__ == "long_enough"
+    assert recipe.model_dump(mode="json", by_alias=True)["long-enough"]["python"] == (
+        "my_stage.py:long_enough"
+    )
