@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from curation.config import nearest
@@ -49,28 +48,29 @@ class Failure(NamedTuple):
     detail: str  # function and exception
 
 
-def opened(code: UserCode, settings: Mapping[str, Any]) -> Callable[..., Any]:
+def opened(code: UserCode, settings: Mapping[str, Any], positional: int = 1) -> Callable[..., Any]:
     """Return the function with its settings, or an object of the class made with them.
 
-    It is made once per process for each code and settings. Raises ValueError for a setting that the
+    `positional` arguments come with each call. It is made once per process for each code and
+    settings. Raises ValueError for a setting that the
     function does not take, or that its class refuses.
     """
-    return _opened(code, code.found, json.dumps(settings, sort_keys=True))
+    return _opened(code, code.found, json.dumps(settings, sort_keys=True), positional)
 
 
-def check_opens(code: UserCode, settings: Mapping[str, Any], key: str) -> None:
+def check_opens(code: UserCode, settings: Mapping[str, Any], key: str, positional: int = 1) -> None:
     """Raise ConfigError, naming the recipe's key, where code or its settings can't be used."""
     try:
-        opened(code, settings)
+        opened(code, settings, positional)
     except ValueError as error:
         raise ConfigError(f"{key}: {error}") from error
 
 
 @functools.lru_cache(maxsize=64)
-def _opened(code: UserCode, found: Found, settings: str) -> Callable[..., Any]:
+def _opened(code: UserCode, found: Found, settings: str, positional: int) -> Callable[..., Any]:
     loaded, given = code.load(), json.loads(settings)
     is_class = isinstance(loaded, type)
-    _check_arguments(code, loaded, given, 0 if is_class else 1)
+    _check_arguments(code, loaded, given, 0 if is_class else positional)
     if not is_class:
         return functools.partial(loaded, **given)
     try:
@@ -158,36 +158,42 @@ def judge_all(
     return whole.to_batches()[0], Verdicts.concatenated(verdicts), failures
 
 
-def measure_all(
-    function: Callable[[Any], Any], texts: pa.Array, name: str
-) -> tuple[npt.NDArray[np.float64], list[Failure]]:
-    """Return a number for each text, float64 [texts]; NaN where the function raises.
+def answer_all(
+    function: Callable[[Any], Any], texts: pa.Array, name: str, kind: pa.DataType
+) -> tuple[pa.Array, list[Failure]]:
+    """Return a value of the type for each text; null where the function raises.
 
     It gets a `pyarrow.Array` of strings where its parameter is annotated so, else a list.
     """
     wants_arrow = _wants_arrow(function)
     batch = pa.RecordBatch.from_arrays([texts], ["text"])
-    values = np.full(len(texts), np.nan)
+    parts: list[pa.Array] = []
     failures: list[Failure] = []
 
-    def measured(part: pa.RecordBatch) -> npt.NDArray[np.float64]:
+    def answered(part: pa.RecordBatch) -> pa.Array:
         given = part.column(0) if wants_arrow else part.column(0).to_pylist()
-        numbers = _as_array(function(given), part.num_rows, pa.float64())
-        return numbers.to_numpy(zero_copy_only=False)
+        return _as_array(function(given), part.num_rows, kind)
 
-    for part, row, answer in attempt(measured, batch):
+    for _, row, answer in attempt(answered, batch):
         if isinstance(answer, Exception):
             failures.append(Failure(row, f"{name}: {type(answer).__name__}: {answer}"))
-        else:
-            values[row : row + part.num_rows] = answer
-    return values, failures
+            answer = pa.nulls(1, kind)
+        parts.append(answer)
+    return pa.concat_arrays(parts), failures
+
+
+def error_verdicts(failures: Sequence[Failure], rows: int, stage: str) -> Verdicts:
+    """Remove the documents that failed, for `error.<stage>`."""
+    failed = np.zeros(rows, bool)
+    failed[[failure.row for failure in failures]] = True
+    return Verdicts.where(failed, f"error.{stage}")
 
 
 def _wants_arrow(function: Callable[..., Any]) -> bool:
     plain = function.func if isinstance(function, functools.partial) else function
     called = plain if inspect.isroutine(plain) else type(plain).__call__
     kinds = [p.annotation for p in inspect.signature(called).parameters.values()]
-    return any(kind is pa.Array or str(kind) in ("pa.Array", "pyarrow.Array") for kind in kinds)
+    return any(kind is pa.Array or kind in ("pa.Array", "pyarrow.Array") for kind in kinds)
 
 
 def attempt(

@@ -202,9 +202,8 @@ def _check_columns(stages: Sequence[Stage[Any]], recipe: Recipe, present: set[st
 
 def _defaults() -> dict[str, Any]:
     folder = resources.root() / "configs" / "defaults"
-    return {
-        section: read_yaml(folder / f"{section}.yaml") for section in ("readers", *STAGES, "search")
-    }
+    sections = {name: read_yaml(folder / f"{name}.yaml") for name in ("readers", "search")}
+    return sections | {name: stage.defaults() for name, stage in known_stages().items()}
 
 
 def _file_of(recipe: str) -> Path:

@@ -23,10 +23,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-from pydantic import BaseModel, GetCoreSchemaHandler, SerializationInfo, ValidationInfo
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, SerializationInfo, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
-from curation.config import nearest
+from curation.config import Settings, nearest
 
 
 class Found(NamedTuple):
@@ -76,7 +76,9 @@ class UserCode:
         return self.reference
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, UserCode) and self.reference == other.reference
+        if not isinstance(other, UserCode):
+            return NotImplemented
+        return (self.reference, self._found) == (other.reference, other._found)
 
     def __hash__(self) -> int:
         return hash(self.reference)
@@ -109,6 +111,17 @@ def _serialized(code: UserCode, info: SerializationInfo) -> Any:
     if not info.round_trip:
         return code.reference
     return {"reference": code.reference, "found": list(code.found)}
+
+
+class CodeSettings(Settings):
+    """Code with its arguments; subclasses add the field `python`, of the kind that they take."""
+
+    settings: dict[str, Any] = Field(
+        default={}, description="arguments of the function by name, or of its class"
+    )
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
 
 
 def codes_of(settings: Any, key: str) -> Iterator[tuple[str, UserCode]]:

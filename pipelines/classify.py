@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.classify import Classifier, decide
+from curation.classify import Classifier, custom, decide
 from curation.classify.settings import ClassifySettings
 from curation.schema import with_column
 from pipelines.engine.files import Folder
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, run_transform
+from pipelines.engine.transform import Outcome, run_transform, with_errors
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,10 @@ class ClassifyDocuments:
         batch = with_column(batch, "domain", result.domain)
         batch = with_column(batch, "topic", result.topic)
         batch = with_column(batch, "format", result.format)
-        return Outcome(batch, decide(result, self.settings))
+        given = batch
+        batch, custom_verdicts, failures = custom.classify(batch, self.settings)
+        outcome = Outcome(batch, decide(result, self.settings).otherwise(custom_verdicts))
+        return with_errors(outcome, given, failures, "classify")
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -10,10 +10,9 @@ import pyarrow as pa
 from curation.judging import judge_all, opened
 from curation.schema import conformed
 from curation.stages.custom import CustomSettings
-from pipelines.engine.errors import ERRORS, errors_table
 from pipelines.engine.files import Folder
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, run_transform
+from pipelines.engine.transform import Outcome, run_transform, with_errors
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,7 @@ class JudgeDocuments:
         code = self.settings.python
         function = opened(code, self.settings.settings)
         judged, verdicts, failures = judge_all(function, batch, self.stage, code.found.name)
-        outcome = Outcome(conformed(judged), verdicts)
-        if failures:
-            outcome.tables[ERRORS] = errors_table(batch, failures, self.stage)
-            outcome.extra[ERRORS] = len(failures)
-        return outcome
+        return with_errors(Outcome(conformed(judged), verdicts), batch, failures, self.stage)
 
 
 def run(run: StageRun) -> dict[str, Any]:

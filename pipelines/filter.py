@@ -15,12 +15,11 @@ from curation.filters.hosts import FOLDER, HOSTS, most_personal
 from curation.filters.personal_hosts import manifest_url
 from curation.filters.settings import FilterSettings
 from curation.schema import with_column
-from pipelines.engine.errors import ERRORS, errors_table
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import MANIFEST
 from pipelines.engine.shards import characters
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, batches_beside, run_transform
+from pipelines.engine.transform import Outcome, batches_beside, run_transform, with_errors
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,7 @@ class FilterDocuments:
         extra["edits"] = result.edits.num_rows
         extra["characters_cut"] = cut
         outcome = Outcome(batch, result.verdicts, result.edits, extra, {FOLDER: result.pii_hosts})
-        if result.failures:
-            outcome.tables[ERRORS] = errors_table(batch, result.failures, "filter")
-            outcome.extra[ERRORS] = len(result.failures)
-        return outcome
+        return with_errors(outcome, batch, result.failures, "filter")
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -7,25 +7,30 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.errors import InputError
+from curation.judging import opened
 from curation.tokenize.megatron import read_index
+from curation.tokenize.settings import CustomFormat
 from pipelines.engine.files import FileRecord, Folder
 
 Files = dict[str, FileRecord]
 
 
-def write_formats(formats: Sequence[str], folder: Folder, shard: str) -> Files:
+def write_formats(formats: Sequence[str | CustomFormat], folder: Folder, shard: str) -> Files:
     """Write the sequences of `<shard>.bin` in further formats; the files' records by name."""
     found: Files = {}
     if formats:
         rows = _rows(folder, shard)
         for name in formats:
-            found |= _WRITERS[name](rows, folder, shard)
+            write = _own(name) if isinstance(name, CustomFormat) else _WRITERS[name]
+            found |= write(rows, folder, shard)
     return found
 
 
@@ -38,6 +43,26 @@ def _rows(folder: Folder, shard: str) -> npt.NDArray[Any]:
         index = read_index(path)
     flat = np.frombuffer(folder.read_bytes(f"{shard}.bin"), index.dtype)
     return flat.reshape(len(index.lengths), -1) if len(flat) else flat.reshape(0, 0)
+
+
+def _own(own: CustomFormat) -> Callable[[npt.NDArray[Any], Folder, str], Files]:
+    """A format of the user's own: `<function>/<shard>/`, whatever it writes."""
+    function, place = opened(own.python, own.settings, positional=2), own.python.found.name
+
+    def write(rows: npt.NDArray[Any], folder: Folder, shard: str) -> Files:
+        found: Files = {}
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                function(rows, scratch)
+            except Exception as error:
+                where = f"tokenize.formats: {own.python}: shard {shard}"
+                raise InputError(f"{where}: {type(error).__name__}: {error}") from error
+            for path in sorted(p for p in Path(scratch).rglob("*") if p.is_file()):
+                name = f"{place}/{shard}/{path.relative_to(scratch).as_posix()}"
+                found[name] = _copy(str(path), folder, name, len(rows))
+        return found
+
+    return write
 
 
 def _mds(rows: npt.NDArray[Any], folder: Folder, shard: str) -> Files:

@@ -184,9 +184,116 @@ def test_a_stage_that_fails_on_a_document(home: Path) -> None:
     assert "ValueError: it went off" in manifests["count"]["notes"]["alarms"][0]["alarm"]
 
 
+ENGINE = """
+def body(html, url, mark="p"):
+    if "boom" in html:
+        raise RuntimeError("no booms")
+    return html.split(f"<{mark}>")[1].split("<")[0]
+"""
+
+CLASSIFIERS = """
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def shouts(texts):
+    if "boom" in texts:
+        raise RuntimeError("no booms")
+    return [sum(c.isupper() for c in t) / len(t) for t in texts]
+
+
+class Kind:
+    def __init__(self, word):
+        self.word = word
+
+    def __call__(self, texts: pa.Array):
+        return pc.if_else(pc.match_substring(texts, self.word), "advert", "page")
+"""
+
+OUTPUT = """
+import json
+
+
+def lines(sequences, folder):
+    with open(f"{folder}/tokens.jsonl", "w") as file:
+        for row in sequences.tolist():
+            file.write(json.dumps(row) + "\\n")
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_engine(home: Path, workers: int) -> None:
+    (home / "engine.py").write_text(ENGINE)
+    pages = [{"html": f"<html><p>{t}</p>", "url": f"http://a.example/{t}"} for t in TEXTS]
+    (home / "in.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
+    engine = "extract: {min_characters: 1, engine: {python: 'engine.py:body'}}"
+    run_of(recipe_of(home, f"stages: [extract]\n{engine}\n"), workers=workers)
+    assert [r["text"] for r in rows("extract/documents")] == [TEXTS[i] for i in (0, 1, 3)]
+    assert [r["reason"] for r in rows("extract/removed")] == ["extract.error"]
+    assert "no booms" in rows("extract/set_aside")[0]["detail"]
+
+
+def test_classifiers(home: Path, told_by: Callable[..., str]) -> None:
+    (home / "mine.py").write_text(CLASSIFIERS)
+    recipe = recipe_of(
+        home,
+        """
+stages: [extract, classify]
+extract: {min_characters: 1}
+classify:
+  min_quality: {general: 0, math_reasoning: 0, code: 0, multilingual: 0}
+  drop_topics: []
+  drop_formats: []
+  classifiers:
+    shouting: {python: "mine:shouts", max: 0.5}
+    kind: {python: "mine:Kind", settings: {word: flowers}, gives: label, drop: [advert]}
+""",
+    )
+    manifests = run_of(recipe)
+    removed = {r["text"]: r for r in rows("classify/removed")}
+    assert {t: r["reason"] for t, r in removed.items()} == {
+        TEXTS[0]: "classify.kind",
+        TEXTS[1]: "classify.shouting",
+        TEXTS[2]: "error.classify",
+    }
+    assert removed[TEXTS[1]]["threshold"] == 0.5
+    (kept,) = rows("classify/documents")
+    assert kept["kind"] == "page" and 0 < kept["shouting"] < 0.1
+    assert len(manifests["classify"]["code"]) == 2
+    told = told_by("why", kept["id"], "--run", "out")
+    assert "classify.shouting" in told and "(max 0.5)" in told
+
+
+def test_an_output_format(home: Path) -> None:
+    (home / "output.py").write_text(OUTPUT)
+    formats = "tokenize: {context_length: 8, formats: [{python: 'output.py:lines'}]}"
+    recipe = recipe_of(
+        home, f"stages: [extract, tokenize]\nextract: {{min_characters: 1}}\n{formats}\n"
+    )
+    run_of(recipe)
+    (written,) = Path("out/tokenize/lines").rglob("tokens.jsonl")
+    sequences = [json.loads(line) for line in written.read_text().splitlines()]
+    assert sequences and all(len(row) == 8 for row in sequences)
+    names = json.loads(Path("out/tokenize/manifest.json").read_text())["files"]
+    assert str(written.relative_to("out/tokenize")) in names
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        (
+            "extract: {engine: {python: 'my_rules.py:none'}}\nstages: [extract]",
+            r"extract\.engine\.python: my_rules\.py: 'none' is not in it",
+        ),
+        (
+            "classify: {classifiers: {language: {python: 'my_rules.py:share_of_capitals'}}}\n"
+            "stages: [extract, classify]",
+            "documents have a column of this name",
+        ),
+        (
+            "classify: {classifiers: {x: {}}}\nstages: [extract, classify]",
+            "either python or onnx",
+        ),
         (
             "mine: {python: 'none.py:f'}\nstages: [extract, mine]",
             r"mine\.python: none\.py: no such",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,9 +12,45 @@ from curation.classify.words import FastTextQuality
 from curation.config import Settings, built_in_settings
 from curation.models import ModelFile
 from curation.paths import PathSettings
-from curation.schema import Domain
+from curation.schema import COLUMN_TYPES, Domain
+from curation.user_code import CodeSettings, UserCode
 
 Score = Annotated[float, Field(ge=0, le=1)]
+ColumnName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
+#: What stages add to documents.
+_ADDED = ("language_score", "quality", "quality_rank", "signals", "path", "tokens", "repeats")
+
+
+class ClassifierCode(UserCode):
+    """A function of texts that returns a score or a label for each."""
+
+    group: ClassVar[str] = "curation.classifiers"
+
+
+class CustomClassifier(CodeSettings):
+    """A classifier of the user's own: a column, by which documents can be removed."""
+
+    python: ClassifierCode | None = Field(
+        None, description="function of texts that returns a score or a label for each"
+    )
+    onnx: OnnxSettings | None = Field(None, description="a sequence classifier that gives a score")
+    gives: Literal["score", "label"] = "score"
+    min: float | None = Field(None, description="score below which a document is removed")
+    max: float | None = Field(None, description="score above which a document is removed")
+    drop: tuple[str, ...] = Field((), description="labels whose documents are removed")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if (self.python is None) == (self.onnx is None):
+            raise ValueError("a classifier is either python or onnx")
+        if self.gives == "label" and (self.onnx or self.min is not None or self.max is not None):
+            raise ValueError("onnx, min and max go with scores; `gives: label` goes with drop")
+        if self.gives == "score" and self.drop:
+            raise ValueError("drop goes with `gives: label`")
+        return self
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
 
 
 class ClassifySettings(Settings):
@@ -62,8 +98,21 @@ class ClassifySettings(Settings):
         description="formats (kinds of text) whose documents are removed (format.dropped)"
     )
 
+    classifiers: dict[ColumnName, CustomClassifier] = Field(
+        default={}, description="further classifiers by the name of the column that each adds"
+    )
+
     @model_validator(mode="after")
-    def _fits_together(self) -> ClassifySettings:
+    def _columns_are_new(self) -> Self:
+        for name in self.classifiers:
+            if name in (*COLUMN_TYPES, *_ADDED):
+                raise ValueError(
+                    f"classifiers.{name}: documents have a column of this name already"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
         if self.min_rank and self.ranking is None:
             raise ValueError("min_rank needs a ranking")
         if self.fasttext is not None and self.onnx is not None:
@@ -88,6 +137,12 @@ class ClassifySettings(Settings):
             named["quality_onnx_tokenizer"] = self.onnx.tokenizer
         if self.ranking is not None:
             named["quality_ranking"] = self.ranking
+        for name, own in self.classifiers.items():
+            if own.onnx is not None:
+                named[f"{name}_onnx"], named[f"{name}_onnx_tokenizer"] = (
+                    own.onnx.model,
+                    own.onnx.tokenizer,
+                )
         return named
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 
 from curation.errors import ConfigError
-from curation.extract.settings import ExtractSettings
+from curation.extract.settings import CustomEngine, ExtractSettings
+from curation.judging import check_opens, opened
 
 #: HTML text and settings to main content; "" when there is none.
 Engine = Callable[[str, str | None, ExtractSettings], str]
@@ -70,10 +71,20 @@ _ENGINES: dict[str, Engine] = {
 }
 
 
-def check_installed(name: str) -> None:
-    """Raise ConfigError when the package of an engine other than `curation` is not installed."""
-    if name not in _ENGINES:
+def check_installed(name: str | CustomEngine) -> None:
+    """Raise ConfigError when the package of an engine other than `curation` is not installed.
+
+    So it does for an engine of the user's own that can't be loaded.
+    """
+    if isinstance(name, CustomEngine):
+        check_opens(name.python, name.settings, "extract.engine", positional=2)
+    elif name not in _ENGINES:
         return
+    else:
+        _check_import(name)
+
+
+def _check_import(name: str) -> None:
     try:
         __import__(name)
     except ImportError:
@@ -82,14 +93,19 @@ def check_installed(name: str) -> None:
         ) from None
 
 
-def text_engine(name: str) -> Engine:
+def text_engine(name: str | CustomEngine) -> Engine:
     """The engine of that name, other than `curation`. Raises ConfigError without its package."""
     check_installed(name)
+    if isinstance(name, CustomEngine):
+        function = opened(name.python, name.settings, positional=2)
+        return lambda html, url, settings: function(html, url) or ""
     return _ENGINES[name]
 
 
-def engine_packages(name: str) -> list[str]:
+def engine_packages(name: str | CustomEngine) -> list[str]:
     """Distributions whose version decides the engine's output."""
+    if isinstance(name, CustomEngine):
+        return []
     packages = {
         "curation": ["numba", "numpy", "regex"],
         "justext": ["jusText", "lxml"],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from curation.config import Ascending, Settings
 from curation.models import ModelFile
+from curation.user_code import CodeSettings, UserCode
 
 
 class Decision(Settings):
@@ -107,11 +108,26 @@ _READ_BY: dict[str, tuple[object, tuple[str, ...]]] = {
 }
 
 
+class EngineCode(UserCode):
+    """A function of HTML text and URL that returns the main content."""
+
+    group: ClassVar[str] = "curation.engines"
+
+
+class CustomEngine(CodeSettings):
+    """An extractor of the user's own."""
+
+    python: EngineCode = Field(description="function of (html, url) that returns text or None")
+
+    def __str__(self) -> str:
+        return self.python.reference
+
+
 class ExtractSettings(Settings):
     """How pages become text."""
 
-    engine: Literal["curation", "trafilatura", "resiliparse", "justext"] = Field(
-        description="extractor for HTML pages"
+    engine: Literal["curation", "trafilatura", "resiliparse", "justext"] | CustomEngine = Field(
+        description="extractor for HTML pages, or {python: ...} for one of your own"
     )
     favor: Literal["balanced", "precision", "recall"] = Field(
         description="what the extractor prefers where it is unsure (trafilatura only)"
@@ -163,7 +179,7 @@ class ExtractSettings(Settings):
         for name, (without, engines) in _READ_BY.items():
             if getattr(self, name) != without and self.engine not in engines:
                 raise ValueError(
-                    f"{name} is not read by the engine {self.engine!r}, only by "
+                    f"{name} is not read by the engine {str(self.engine)!r}, only by "
                     f"{', '.join(engines)}: leave it at {json.dumps(without)}"
                 )
         return self

@@ -24,7 +24,7 @@ from curation.filters.rules import Judgement, RuleBook
 from curation.filters.settings import FilterSettings as FilterSettings
 from curation.filters.signals import Meter
 from curation.filters.signals import measure as measure
-from curation.judging import Failure, measure_all, opened
+from curation.judging import Failure, answer_all, error_verdicts, opened
 from curation.paths import PATHS
 from curation.schema import EDITS, Verdicts
 
@@ -83,7 +83,7 @@ class Filter:
             found = look_again(edited.texts, found, np.unique(edited.rows), settings.paths)
         signals = self._meter.measured(edited.texts, found, languages, paths=settings.paths)
         signals, failures = _with_own(signals, edited.texts, settings)
-        verdicts = verdicts.otherwise(_error_verdicts(failures, len(signals)))
+        verdicts = verdicts.otherwise(error_verdicts(failures, len(signals), "filter"))
         quality = batch.column("quality") if "quality" in names else None
         judged, signals = self._judge(signals, languages, quality, edited.texts)
         overruled = pc.if_else(verdicts.kept, judged.overruled, None)
@@ -132,21 +132,15 @@ def _with_own(
 ) -> tuple[pa.StructArray, list[Failure]]:
     """Add the signals that code of the user's own measures."""
     columns, fields, failures = signals.flatten(), list(signals.type), list[Failure]()
-    for name, signal in settings.own_signals.items():
+    for name, signal in settings.custom_signals.items():
         function = opened(signal.code, signal.settings)
-        values, failed = measure_all(function, texts, signal.code.reference)
-        columns.append(pa.array(values))
+        values, failed = answer_all(function, texts, signal.code.reference, pa.float64())
+        columns.append(pc.fill_null(values, np.nan))
         fields.append(pa.field(name, pa.float64()))
         failures += failed
     if len(fields) == len(signals.type):
         return signals, []
     return pa.StructArray.from_arrays(columns, fields=fields), failures
-
-
-def _error_verdicts(failures: list[Failure], rows: int) -> Verdicts:
-    failed = np.zeros(rows, bool)
-    failed[[failure.row for failure in failures]] = True
-    return Verdicts.where(failed, "error.filter")
 
 
 def _with_quality(signals: pa.StructArray, quality: pa.Array) -> pa.StructArray:

@@ -64,7 +64,7 @@ class RuleBook:
         self._overrule = settings.overrule
         self._unlabelled = settings.signals.unlabelled_language
         self._meant_for = {*settings.default_languages, *settings.by_language}
-        self.signals = self._signals([*NAMES, *settings.own_signals])
+        self.signals = self._signals([*NAMES, *settings.custom_signals])
 
     def _signals(self, names: Iterable[str]) -> list[str]:
         """The signals that the rules read, in the order of these names."""

@@ -127,7 +127,7 @@ class RuleCode(UserCode):
     group: ClassVar[str] = "curation.rules"
 
 
-class OwnSignal(NamedTuple):
+class CustomSignal(NamedTuple):
     """A signal that code of the user's own measures."""
 
     code: RuleCode
@@ -319,7 +319,7 @@ class FilterSettings(Settings):
         return named
 
     @model_validator(mode="after")
-    def _own_signals_for_all_languages(self) -> FilterSettings:
+    def _custom_signals_for_all_languages(self) -> FilterSettings:
         for where, rules in self.rule_sets():
             for family, members in rules.items() if where != "rules" else ():
                 for name, rule in (members or {}).items():
@@ -406,10 +406,10 @@ class FilterSettings(Settings):
         return {} if self.overrule is None else {"filter_quality": self.overrule.model}
 
     @property
-    def own_signals(self) -> dict[str, OwnSignal]:
+    def custom_signals(self) -> dict[str, CustomSignal]:
         """The signals that code of the user's own measures, by name, in the order of the rules."""
         return {
-            rule.signal: OwnSignal(rule.python, rule.settings)
+            rule.signal: CustomSignal(rule.python, rule.settings)
             for members in self.rules.values()
             for rule in (members or {}).values()
             if rule is not None and rule.python is not None

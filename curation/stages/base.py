@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
-from curation.config import Settings
+from curation.config import Settings, read_yaml
 from curation.models import model_checksums
+from curation.resources import root
 
 S = TypeVar("S", bound=Settings)
 
@@ -63,6 +64,10 @@ class Stage(Generic[S]):
     counted: ClassVar[tuple[tuple[str, str], ...]] = ()
     #: Columns that `why` shows.
     shown: ClassVar[tuple[str, ...]] = ()
+
+    def defaults(self) -> dict[str, Any]:
+        """Return every setting with its default. Packages with a stage of their own override it."""
+        return read_yaml(root() / "configs" / "defaults" / f"{self.name}.yaml")
 
     def reads(self, settings: S) -> Columns:
         """Return the columns that it reads under these settings."""

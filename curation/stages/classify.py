@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from curation.classify import Classifier
+from curation.classify import Classifier, custom
 from curation.classify.classifier import check_labels
 from curation.classify.decide import LOW_RANK, LOW_SCORE
 from curation.classify.settings import ClassifySettings
@@ -42,11 +42,16 @@ class _Classify(Stage[ClassifySettings]):
         topics, formats = classifier.labels("topic"), classifier.labels("format")
         return {"domain": DOMAINS, "topic": topics, "format": formats}
 
+    def adds_of(self, settings: ClassifySettings) -> tuple[str, ...]:
+        return (*self.adds, *settings.classifiers)
+
     def load(self, settings: ClassifySettings) -> None:
         Classifier(settings).load()
+        custom.check(settings)
 
     def packages_of(self, settings: ClassifySettings) -> tuple[str, ...]:
-        onnx = ("onnxruntime", "tokenizers") if settings.onnx is not None else ()
+        models = [settings.onnx, *(classifier.onnx for classifier in settings.classifiers.values())]
+        onnx = ("onnxruntime", "tokenizers") if any(models) else ()
         return (*self.packages, *onnx)
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
@@ -58,6 +63,10 @@ class _Classify(Stage[ClassifySettings]):
             # What is code or formulas from end to end may be below: it is not judged by quality.
             if least is not None and row.get(column) is not None and row[column] >= least:
                 yield limit(rule, row[column], min=least)
+        for name, classifier in settings.get("classifiers", {}).items():
+            ends = {end: classifier[end] for end in ("min", "max")}
+            if row.get(name) is not None and any(end is not None for end in ends.values()):
+                yield limit(f"classify.{name}", row[name], **ends)
 
 
 STAGE = _Classify()

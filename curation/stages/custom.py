@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
-from curation.config import Settings
 from curation.judging import check_opens
 from curation.stages.base import Columns, Stage
-from curation.user_code import UserCode
+from curation.user_code import CodeSettings, UserCode
 
 
 class StageCode(UserCode):
@@ -18,13 +17,10 @@ class StageCode(UserCode):
     group: ClassVar[str] = "curation.stages"
 
 
-class CustomSettings(Settings):
+class CustomSettings(CodeSettings):
     """A stage of the user's own."""
 
     python: StageCode = Field(description="function of a record batch, or class of such functions")
-    settings: dict[str, Any] = Field(
-        default={}, description="arguments of the function by name, or of the class"
-    )
     reads: tuple[str, ...] = Field(
         default=(), description="columns that it needs besides those of every document"
     )

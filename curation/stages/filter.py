@@ -60,7 +60,7 @@ class _Filter(Stage[FilterSettings]):
                 check_known(f"filter.{key}", [language], languages)
 
     def load(self, settings: FilterSettings) -> None:
-        for signal in settings.own_signals.values():
+        for signal in settings.custom_signals.values():
             check_opens(signal.code, signal.settings, "filter.rules")
 
     def files(self, settings: FilterSettings) -> Iterator[NamedFile]:

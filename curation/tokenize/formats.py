@@ -6,18 +6,24 @@ import importlib.util
 from collections.abc import Sequence
 
 from curation.errors import ConfigError
+from curation.judging import check_opens
+from curation.tokenize.settings import CustomFormat
 
 #: Package and module of each format; the extra has the format's name.
 _LIBRARIES = {"mds": ("mosaicml-streaming", "streaming"), "huggingface": ("datasets", "datasets")}
 
 
-def format_packages(formats: Sequence[str]) -> list[str]:
-    """Packages that write the formats. Raises ConfigError where one is absent."""
-    for name in formats:
+def format_packages(formats: Sequence[str | CustomFormat]) -> list[str]:
+    """Packages that write the formats. Raises ConfigError where one, or own code, is absent."""
+    names = [name for name in formats if isinstance(name, str)]
+    for own in formats:
+        if isinstance(own, CustomFormat):
+            check_opens(own.python, own.settings, "tokenize.formats", positional=2)
+    for name in names:
         package, module = _LIBRARIES[name]
         if importlib.util.find_spec(module) is None:
             raise ConfigError(
                 f"tokenize.formats: {name} needs the package {package}: "
                 f"pip install 'curation[{name}]'"
             )
-    return [_LIBRARIES[name][0] for name in formats]
+    return [_LIBRARIES[name][0] for name in names]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from curation.config import Settings
+from curation.user_code import CodeSettings, UserCode
 
 Packing = Literal["best_fit", "concat"]
 Context = Annotated[int, Field(ge=2, le=1 << 24)]
@@ -34,6 +35,20 @@ class EncodeSettings(Settings):
         return int(self.bos) + int(self.eos)
 
 
+class FormatCode(UserCode):
+    """A function of sequences and a folder that writes files there."""
+
+    group: ClassVar[str] = "curation.outputs"
+
+
+class CustomFormat(CodeSettings):
+    """A format of the user's own."""
+
+    python: FormatCode = Field(
+        description="function of (sequences [n, context_length], folder) that writes files"
+    )
+
+
 class TokenizeSettings(EncodeSettings):
     """How documents become token sequences. Defaults: `configs/defaults/tokenize.yaml`."""
 
@@ -43,8 +58,9 @@ class TokenizeSettings(EncodeSettings):
         "`concat`: documents end to end, cut at every sequence"
     )
     shard_tokens: int = Field(ge=1, description="About as many tokens go into one shard")
-    formats: tuple[Literal["mds", "huggingface"], ...] = Field(
-        default=(), description="Formats besides Megatron-Core's: each needs its library"
+    formats: tuple[Literal["mds", "huggingface"] | CustomFormat, ...] = Field(
+        default=(),
+        description="Formats besides Megatron-Core's: each needs its library, or {python: ...}",
     )
     seed: int = Field(ge=0, lt=1 << 63, description="Order of documents over the whole data set")
     mixes: dict[str, Shape] = Field(

@@ -122,7 +122,7 @@ def _facts(page: Page, settings: ExtractSettings, found: Extraction) -> dict[str
         "language_hint": found.language,
         "encoding": found.encoding,
         "code_languages": list(found.code_languages),
-        "engine": settings.engine,
+        "engine": str(settings.engine),
         "characters": len(found.text),
         "text": found.text,
     }

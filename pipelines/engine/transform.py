@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from curation.judging import Failure
 from curation.schema import EDITS, Verdicts, split
 from pipelines.engine.documents import Part, nothing, over_documents, set_aside_by
-from pipelines.engine.errors import errors_of
+from pipelines.engine.errors import ERRORS, errors_of, errors_table
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.shards import TableWriter, Tally, read_batches
 from pipelines.engine.stage import Shard, StageRun
@@ -31,6 +32,16 @@ class Outcome:
     extra: dict[str, int] = field(default_factory=dict)
     beside: dict[str, pa.RecordBatch] = field(default_factory=dict)  # tables of other schemas
     tables: dict[str, pa.RecordBatch] = field(default_factory=dict)  # further files, by kind
+
+
+def with_errors(
+    outcome: Outcome, batch: pa.RecordBatch, failures: Sequence[Failure], stage: str
+) -> Outcome:
+    """The outcome with the documents of the batch on which code of the user's own failed."""
+    if failures:
+        outcome.tables[ERRORS] = errors_table(batch, failures, stage)
+        outcome.extra[ERRORS] = len(failures)
+    return outcome
 
 
 class Transform(Protocol):

@@ -1,0 +1,75 @@
+"""Classifiers of the user's own: a column each, and verdicts by it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.classify import onnx
+from curation.classify.settings import ClassifySettings, CustomClassifier
+from curation.errors import ConfigError
+from curation.judging import Failure, answer_all, check_opens, error_verdicts, opened
+from curation.schema import Verdicts, with_column
+
+
+def check(settings: ClassifySettings) -> None:
+    """Load every classifier now. Raises ConfigError with its key."""
+    for name, own in settings.classifiers.items():
+        if own.python is not None:
+            check_opens(own.python, own.settings, f"classify.classifiers.{name}")
+        elif own.onnx is not None:
+            try:
+                onnx.load(own.onnx)
+            except ConfigError as error:
+                raise ConfigError(f"classify.classifiers.{name}: {error}") from error
+
+
+def classify(
+    batch: pa.RecordBatch, settings: ClassifySettings
+) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
+    """Add the columns; the verdicts are `classify.<column>`, and `error.classify` of failures."""
+    verdicts, failures = Verdicts.keep_all(batch.num_rows), list[Failure]()
+    for name, own in settings.classifiers.items():
+        kind = pa.string() if own.gives == "label" else pa.float64()
+        function, called = _function(own)
+        values, failed = answer_all(function, batch.column("text"), called, kind)
+        batch = with_column(batch, name, values)
+        verdicts = verdicts.otherwise(error_verdicts(failed, batch.num_rows, "classify"))
+        verdicts = verdicts.otherwise(_decided(values, own, f"classify.{name}"))
+        failures += failed
+    return batch, verdicts, failures
+
+
+def _function(own: CustomClassifier) -> tuple[Callable[..., Any], str]:
+    if own.python is not None:
+        return opened(own.python, own.settings), own.python.reference
+    assert own.onnx is not None
+    return _scores(own.onnx), own.onnx.model.path
+
+
+@functools.lru_cache(maxsize=8)
+def _scores(settings: onnx.OnnxSettings) -> Callable[[pa.Array], Any]:
+    model = onnx.load(settings)
+
+    def scores(texts: pa.Array) -> Any:
+        return model.scores(texts)
+
+    return scores
+
+
+def _decided(values: pa.Array, own: CustomClassifier, reason: str) -> Verdicts:
+    if own.gives == "label":
+        dropped = pc.is_in(values, pa.array(own.drop, pa.string()))
+        return Verdicts.where(dropped.to_numpy(zero_copy_only=False), reason)
+    scores = pc.fill_null(values, np.nan).to_numpy(zero_copy_only=False)
+    verdicts = Verdicts.keep_all(len(scores))
+    if own.min is not None:
+        verdicts = verdicts.otherwise(Verdicts.where(scores < own.min, reason, scores, own.min))
+    if own.max is not None:
+        verdicts = verdicts.otherwise(Verdicts.where(scores > own.max, reason, scores, own.max))
+    return verdicts

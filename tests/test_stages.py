@@ -1,0 +1,169 @@
+"""The stages: their order, a further one by three files, one of another package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from curation.errors import ConfigError
+from curation.recipe import STAGES, load
+from curation.schema import DOCUMENTS
+from curation.stages import Stage, _in_order, find, known_stages
+from tests.conftest import ROOT
+
+DESCRIPTION = """
+from pydantic import Field
+
+from curation.config import Settings
+from curation.stages.base import Stage
+
+
+class Limits(Settings):
+    most: int = Field(ge=0)
+
+
+class _Shorten(Stage[Limits]):
+    name = "shorten"
+    purpose = "remove long documents"
+    settings = Limits
+    after = "dedup-urls"
+    counted = (("size", "Sizes"),)
+    shown = ("size",)
+
+    def limits(self, settings, row):
+        yield {"rule": "shorten.long", "value": len(row["text"]), "max": settings["most"]}
+
+
+STAGE = _Shorten()
+"""
+TRANSFORM = """
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.schema import Verdicts, with_column
+from pipelines.engine.transform import Outcome, run_transform
+
+
+@dataclass(frozen=True)
+class Shorten:
+    most: int
+
+    def open(self, shard, folder):
+        return self
+
+    def apply(self, batch, first_row):
+        lengths = pc.utf8_length(batch["text"]).to_numpy(zero_copy_only=False)
+        sizes = pa.array(np.where(lengths > 3, "much", "little"))
+        verdicts = Verdicts.where(lengths > self.most, "shorten.long", lengths, self.most)
+        return Outcome(with_column(batch, "size", sizes), verdicts)
+
+
+def run(run):
+    return run_transform(run, Shorten(run.settings.most))
+"""
+
+
+def write_documents(path: Path, *texts: str) -> None:
+    rows = [
+        {"id": str(i), "url": f"http://a/{i}", "text": t, "source": {"file": "a", "offset": i}}
+        for i, t in enumerate(texts)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, DOCUMENTS), path)
+
+
+def test_a_stage_is_two_modules_and_a_file(tmp_path: Path) -> None:
+    house = tmp_path / "house"
+    for name in ("curation", "pipelines", "configs"):
+        shutil.copytree(ROOT / name, house / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (house / "models").symlink_to(ROOT / "models")
+    (house / "data_samples").symlink_to(ROOT / "data_samples")
+    (house / "curation/stages/shorten.py").write_text(DESCRIPTION)
+    (house / "pipelines/shorten.py").write_text(TRANSFORM)
+    (house / "configs/defaults/shorten.yaml").write_text("most: 5\n")
+    write_documents(tmp_path / "in.parquet", "abc", "abcd", "abcdefg")
+
+    def curate(*arguments: str) -> str:
+        command = [sys.executable, "-m", "pipelines.cli", *arguments]
+        environment = os.environ | {"PYTHONPATH": str(house)}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "remove long documents" in curate("--help")
+    printed = curate("shorten", "--input", "in.parquet", "--output", "out", "--workers", "0")
+    assert "shorten" in printed
+    (written,) = (tmp_path / "out/shorten/removed").iterdir()
+    (removed,) = pq.read_table(written).to_pylist()
+    assert (removed["reason"], removed["value"], removed["threshold"]) == ("shorten.long", 7, 5)
+    told = curate("why", "1", "--run", "out")
+    assert "size much" in told and "(max 5)" in told
+    curate("report", "--run", "out")
+    assert "<h2>Sizes</h2>" in (tmp_path / "out/report.html").read_text()
+    assert "most: 5" in (tmp_path / "out/recipe.yaml").read_text()
+
+
+def test_the_usual_order() -> None:
+    assert STAGES[0] == "extract" and STAGES[-1] == "tokenize"
+    assert load("llama3").stages == STAGES
+    assert find("tokenize/books").name == "tokenize"
+    for stage in known_stages().values():
+        assert stage.purpose and stage.defaults()
+
+
+def test_a_stage_that_follows_none() -> None:
+    class Lost(Stage):  # type: ignore[type-arg]
+        name, purpose, after = "lost", "nothing", "nowhere"
+
+    with pytest.raises(ConfigError, match="'nowhere', which is no stage"):
+        _in_order({"lost": Lost()})
+
+
+def test_stages_of_an_installed_package(tmp_path: Path) -> None:
+    """A package names a stage, and a rule, by entry points."""
+    site = tmp_path / "site"
+    info = site / "plugin-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+    (info / "RECORD").write_text("plugin.py,,\nplugin-1.0.dist-info/METADATA,,\n")
+    (info / "top_level.txt").write_text("plugin\n")
+    (info / "entry_points.txt").write_text(
+        "[curation.stages]\nlong-ones = plugin:long_ones\n"
+        "[curation.rules]\nlength = plugin:length\n"
+    )
+    (site / "plugin.py").write_text(
+        "import pyarrow.compute as pc\n"
+        "def long_ones(batch, least=4):\n"
+        "    return pc.greater_equal(pc.utf8_length(batch['text']), least)\n"
+        "def length(texts):\n"
+        "    return [len(t) for t in texts]\n"
+    )
+    write_documents(tmp_path / "in.parquet", "abc", "abcd", "abcdefg")
+    rule = "filter.rules={mine: {length: {python: length, max: 6}}, gopher: null, fineweb: null}"
+    (tmp_path / "r.yaml").write_text(
+        "extends: llama3\nname: r\nstages: [long-ones, tokenize]\ntokenize: {context_length: 8}\n"
+    )
+    command = [sys.executable, "-m", "pipelines.cli", "run", "r.yaml", "--input", "in.parquet"]
+    environment = os.environ | {"PYTHONPATH": f"{site}:{ROOT}"}
+    done = subprocess.run(
+        [*command, "--workers", "0", "--output", "out", "--set", rule],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (written,) = (tmp_path / "out/long-ones/removed").iterdir()
+    assert pq.read_table(written)["reason"].to_pylist() == ["long-ones.long_ones"]
