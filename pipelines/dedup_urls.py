@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from curation.dedup.keys import string_keys
 from curation.dedup.settings import UrlDedupSettings
-from curation.dedup.survivors import choose_survivors, source_ranks
-from curation.dedup.urls import canonical_urls, hosts
+from curation.dedup.survivors import choose_survivors, ranks_of
+from curation.dedup.urls import canonical_urls
 from pipelines.engine.documents import noted, over_documents, set_aside_by
 from pipelines.engine.duplicates import (
     OverRanges,
@@ -85,17 +85,12 @@ class UrlKeys:
         numbers = document_numbers(index, batch.num_rows, first_row)
         urls = canonical_urls(batch.column("url"), self.settings.canonical)
         keys = string_keys(urls)
-        preferred = self.settings.survivor.preferred_sources
-        ranks = np.zeros(batch.num_rows, np.int64)
-        if preferred:
-            files = pc.struct_field(batch.column("source"), "file").cast(pa.large_string())
-            ranks = source_ranks(hosts(batch.column("url")), files, preferred)
         columns = [
             *(pa.array(column) for column in (keys[:, 0], keys[:, 1], numbers)),
             batch.column("date").cast(pa.int64()).fill_null(_ABSENT_DATE),
             pc.utf8_length(batch.column("text")).cast(pa.int64()),
             pa.array(string_keys(batch.column("id"))[:, 0]),
-            pa.array(ranks),
+            pa.array(ranks_of(batch, self.settings.survivor)),
             batch.column("id"),
         ]
         # Documents without a URL have no key: they are copies of nothing.

@@ -352,3 +352,29 @@ def test_code_is_found_beside_the_recipe_and_travels(home: Path, monkeypatch: An
     assert recipe.model_dump(mode="json", by_alias=True)["long-enough"]["python"] == (
         "my_stage.py:long_enough"
     )
+
+
+@pytest.mark.parametrize("stage", ["dedup-urls", "dedup-documents"])
+def test_a_preference_among_duplicates(home: Path, stage: str, caplog: Any) -> None:
+    """The greatest number wins; where the function fails the document loses."""
+    (home / "mine.py").write_text(
+        "def prefer(batch, likes='b'):\n"
+        "    if any('/c' in u for u in batch['url'].to_pylist()):\n"
+        "        raise RuntimeError('no c')\n"
+        "    return [1.5 if f'/{likes}' in u else -2.0 for u in batch['url'].to_pylist()]\n"
+    )
+    text = "The same text about bees and flowers, many words long, on every page. " * 3
+    urls = [f"http://x.example/{name}" for name in "abc"]
+    if stage == "dedup-urls":
+        urls = [f"http://x.example/p?utm_source=/{name}" for name in "abc"]
+    pages = [{"text": text + u * (stage == "dedup-urls"), "url": u} for u in urls]
+    (home / "in.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
+    body = f"stages: [extract, {stage}]\n{stage}:\n  survivor: {{policy: [preferred, id], "
+    body += "preference: {python: 'mine.py:prefer'}}\n"
+    if stage == "dedup-documents":
+        body += "  per_language: false\n"
+    run_of(recipe_of(home, body))
+    assert [r["url"] for r in rows(f"{stage}/documents")] == [urls[1]]
+    assert "no c: has no preference" in caplog.text
+    run_of(recipe_of(home, body.replace("prefer'", "prefer', settings: {likes: a}")))
+    assert [r["url"] for r in rows(f"{stage}/documents")] == [urls[0]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -12,11 +12,19 @@ from curation import resources
 from curation.config import Settings, built_in_settings, read_yaml
 from curation.dedup.patterns import Limits, Zone
 from curation.paths import PathSettings
+from curation.user_code import CodeSettings, UserCode
 
 NORMALIZATIONS = "builtin:configs/lists/normalizations.yaml"
 
 OrderRule = Literal[
-    "newest", "oldest", "longest", "shortest", "highest_quality", "preferred_source", "id"
+    "newest",
+    "oldest",
+    "longest",
+    "shortest",
+    "highest_quality",
+    "preferred_source",
+    "preferred",
+    "id",
 ]
 Scheme = Literal["affine32", "affine64", "legacy"]
 
@@ -107,6 +115,20 @@ class UrlSettings(Settings):
     idna: bool = Field(description="Host names in their ASCII form (UTS 46)")
 
 
+class PreferenceCode(UserCode):
+    """A function of a record batch that returns a number for each document."""
+
+    group: ClassVar[str] = "curation.survivors"
+
+
+class Preference(CodeSettings):
+    """Code of the user's own that says which of several documents is preferred."""
+
+    python: PreferenceCode = Field(
+        description="Function of a batch of documents; the greatest number wins, null loses"
+    )
+
+
 class SurvivorSettings(Settings):
     """Which document of a group of duplicates stays."""
 
@@ -119,11 +141,16 @@ class SurvivorSettings(Settings):
         description="For the rule preferred_source: patterns (*, ?, [...]) of hosts or source "
         "files, the most preferred first"
     )
+    preference: Preference | None = Field(None, description="For the rule preferred")
 
     @model_validator(mode="after")
     def _sources_are_named(self) -> SurvivorSettings:
         if "preferred_source" in self.policy and not self.preferred_sources:
             raise ValueError("the rule preferred_source needs preferred_sources")
+        if "preferred" in self.policy and self.preference is None:
+            raise ValueError("the rule preferred needs preference: {python: ...}")
+        if self.preference is not None and self.preferred_sources:
+            raise ValueError("preferred_sources and preference exclude each other")
         return self
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.dedup.settings import OrderRule
+from curation.dedup.settings import OrderRule, Preference, SurvivorSettings
+from curation.dedup.urls import hosts
 from curation.errors import ConfigError
+from curation.judging import as_numbers, attempt, opened
 
 #: Column that each rule reads, and whether its greatest value wins.
 RULES: dict[OrderRule, tuple[str, bool]] = {
@@ -22,8 +25,13 @@ RULES: dict[OrderRule, tuple[str, bool]] = {
     "shortest": ("length", False),
     "highest_quality": ("quality", True),
     "preferred_source": ("source_rank", False),
+    "preferred": ("source_rank", False),
     "id": ("id", False),
 }
+
+
+_LOG = logging.getLogger(__name__)
+_LAST = np.iinfo(np.int64).max
 
 
 class Removals(NamedTuple):
@@ -80,6 +88,31 @@ def choose_survivors(
     removed, kept = documents[lost], survivors[lost]
     ascending = np.lexsort([kept, removed])
     return Removals(removed[ascending], kept[ascending])
+
+
+def ranks_of(batch: pa.RecordBatch, settings: SurvivorSettings) -> npt.NDArray[np.int64]:
+    """`source_rank` of documents: by the user's preference or by preferred sources; else zeros."""
+    if settings.preference is not None:
+        return _preference(batch, settings.preference)
+    if not settings.preferred_sources:
+        return np.zeros(batch.num_rows, np.int64)
+    files = pc.struct_field(batch.column("source"), "file").cast(pa.large_string())
+    return source_ranks(hosts(batch.column("url")), files, settings.preferred_sources)
+
+
+def _preference(batch: pa.RecordBatch, preference: Preference) -> npt.NDArray[np.int64]:
+    """Integers in the opposite order of the numbers that code gives; the last where it fails."""
+    function = opened(preference.python, preference.settings)
+    ranks = np.full(batch.num_rows, _LAST)
+    for part, row, answer in attempt(lambda given: as_numbers(function(given), given), batch):
+        if isinstance(answer, Exception):
+            name = part.column("id")[0].as_py()
+            _LOG.warning("%s: %s: %s: has no preference", preference.python, name, answer)
+            continue
+        bits = (-answer).view(np.int64)  # ordered as the numbers are, but for the negative ones
+        ordered = np.where(bits < 0, bits ^ np.int64(_LAST), bits)
+        ranks[row : row + part.num_rows] = np.where(np.isnan(answer), _LAST, ordered)
+    return ranks
 
 
 def source_ranks(

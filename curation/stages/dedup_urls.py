@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from curation.dedup.settings import UrlDedupSettings
+from curation.judging import check_opens
 from curation.stages.base import Columns, NamedFile, Stage
 
 
@@ -15,6 +16,12 @@ class _DeduplicateUrls(Stage[UrlDedupSettings]):
     after = "extract"
     packages = ("idna", "numpy")
     keeps_one = True
+
+    def load(self, settings: UrlDedupSettings) -> None:
+        preference = settings.survivor.preference
+        if preference is not None:
+            key = f"{self.name}.survivor.preference"
+            check_opens(preference.python, preference.settings, key)
 
     def reads(self, settings: UrlDedupSettings) -> Columns:
         return Columns(used=settings.survivor.columns)

@@ -18,8 +18,7 @@ from curation.dedup.keys import language_scopes, string_keys, within
 from curation.dedup.lsh import band_hashes
 from curation.dedup.minhash import has_signature, signatures
 from curation.dedup.settings import DocumentDedupSettings
-from curation.dedup.survivors import source_ranks
-from curation.dedup.urls import hosts
+from curation.dedup.survivors import ranks_of
 from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.duplicates import check_languages, scratch
 from pipelines.engine.exchange import (
@@ -84,16 +83,10 @@ class Sign:
             "exact_low": keys[:, 1],
             "scope": scopes,
             "quality": np.full(batch.num_rows, np.nan),
-            "source_rank": np.zeros(batch.num_rows, np.int64),
+            "source_rank": ranks_of(batch, settings.survivor),
         }
         if "quality" in batch.schema.names:
             facts["quality"] = batch.column("quality").cast(pa.float64()).fill_null(np.nan)
-        if settings.survivor.preferred_sources:
-            facts["source_rank"] = source_ranks(
-                hosts(batch.column("url")),
-                pc.struct_field(batch.column("source"), "file").cast(pa.large_string()),
-                settings.survivor.preferred_sources,
-            )
         if settings.minhash.enabled:
             facts["signature"] = binary_rows(signatures(texts, settings.minhash).values)
         return pa.RecordBatch.from_pydict(facts)
