@@ -98,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_withdraw(commands)
     _add_train(commands)
+    _add_new(commands)
     _add_worker_pool(commands)
     _add_listings(commands)
     return parser
@@ -388,6 +389,19 @@ def _add_withdraw(commands: argparse._SubParsersAction) -> None:
         "--workers", type=_workers, default=None, metavar="N", help="local processes"
     )
     parser.set_defaults(command=_withdraw)
+
+
+def _add_new(commands: argparse._SubParsersAction) -> None:
+    from pipelines.commands.new import add
+
+    add(
+        _command(
+            commands,
+            "new",
+            "write a file for a rule or stage of your own, with a test",
+            "curate new rule shouting",
+        )
+    )
 
 
 def _add_worker_pool(commands: argparse._SubParsersAction) -> None:

@@ -1,0 +1,86 @@
+"""`curate new`: a file for code of the user's own, with a test and the lines for a recipe."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from curation.errors import ConfigError
+from pipelines.terminal import say
+
+_RULE = '''"""A rule of a recipe: a number for each text."""
+
+
+def {name}(texts: list[str], letter: str = "!") -> list[float]:
+    """Occurrences of a letter per 100 characters."""
+    return [100 * text.count(letter) / max(1, len(text)) for text in texts]
+'''
+_RULE_TEST = """from {name} import {name}
+
+
+def test_{name}():
+    assert {name}(["ab!!", "", "calm"]) == [50.0, 0.0, 0.0]
+"""
+_RULE_LINES = """filter:
+  rules:
+    mine:
+      {stage}: {{python: "{name}.py:{name}", settings: {{letter: "!"}}, max: 2}}"""
+
+_STAGE = '''"""A stage of a recipe: it measures documents, and removes some."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from curation.judging import Judged
+
+
+def {name}(batch: pa.RecordBatch, most: int = 100_000) -> Judged:
+    """Add the column `characters`, and remove documents with more than `most`."""
+    characters = pc.utf8_length(batch["text"])
+    reason = pc.if_else(pc.greater(characters, most), "too_long", None)
+    return Judged({{"characters": characters}}, reason, value=characters, threshold=most)
+'''
+_STAGE_TEST = """import pyarrow as pa
+from {name} import {name}
+
+
+def test_{name}():
+    judged = {name}(pa.record_batch({{"text": ["short", "much longer"]}}), most=5)
+    assert judged.reason.to_pylist() == [None, "too_long"]
+    assert judged.columns["characters"].to_pylist() == [5, 11]
+"""
+_STAGE_LINES = """stages: [..., {stage}, ...]
+{stage}: {{python: "{name}.py:{name}", settings: {{most: 50000}}, adds: [characters]}}"""
+
+_KINDS = {
+    "rule": (_RULE, _RULE_TEST, _RULE_LINES),
+    "stage": (_STAGE, _STAGE_TEST, _STAGE_LINES),
+}
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("kind", choices=list(_KINDS), help="what the code is for")
+    parser.add_argument("name", metavar="NAME", help="of the function and its file")
+    parser.add_argument("--output", default=".", metavar="DIR", help="folder (default: here)")
+    parser.set_defaults(command=new)
+
+
+def new(options: argparse.Namespace) -> int:
+    """Write the file and its test; print what belongs in the recipe."""
+    name = options.name.replace("-", "_")
+    if not re.fullmatch("[a-z][a-z0-9_]*", name):
+        raise ConfigError(f"{options.name}: a name is made of small letters, digits and _")
+    code, test, lines = _KINDS[options.kind]
+    folder = Path(options.output)
+    files = {folder / f"{name}.py": code, folder / f"test_{name}.py": test}
+    for file in files:
+        if file.exists():
+            raise ConfigError(f"{file}: exists already; choose another name or --output")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        file.write_text(content.format(name=name), encoding="utf-8")
+    written = " and ".join(map(str, files))
+    say(f"wrote {written}; a recipe in the same folder uses it so:\n")
+    say(lines.format(name=name, stage=name.replace("_", "-" if options.kind == "stage" else "_")))
+    return 0
