@@ -183,19 +183,21 @@ def _must_follow(before: Stage[Any], after: Stage[Any], recipe: Recipe) -> str |
         return "it makes the documents"
     if before.is_sink:
         return f"{before.name} ends the chain"
-    needed, used = before.reads(recipe.section(before))
+    reads = before.reads(recipe.section(before))
     for column in after.adds_of(recipe.section(after)):
-        if column in (*needed, *used):
+        if column in (*reads.needed, *reads.used):
             return f"it adds the column {column!r}"
     return None
 
 
 def _check_columns(stages: Sequence[Stage[Any]], recipe: Recipe, present: set[str]) -> None:
     for stage in stages:
-        for column in stage.reads(recipe.section(stage)).needed:
+        reads = stage.reads(recipe.section(stage))
+        for column in reads.needed:
             if column not in present:
                 makers = [s.name for s in recipe.sections if column in s.adds_of(recipe.section(s))]
                 hint = f"; {' or '.join(makers)} adds it" if makers else ""
+                hint += f", and {reads.unless} does without" if reads.unless else ""
                 raise ConfigError(f"stages: {stage.name} needs the column {column!r}{hint}")
         present |= set(stage.adds_of(recipe.section(stage)))
 

@@ -125,7 +125,6 @@ def test_examples_of_documents_are_of_the_sample(
         ),
         (["worker-pool", "--port", "99999"], 2, "expected the number of a port"),
         (["frobnicate"], 2, "frobnicate"),
-        ([], 2, "COMMAND"),
         (["run", "llama3", "--input", ".", "--", "--flink_master=h:1"], 2, ""),
     ],
 )
@@ -356,3 +355,8 @@ def test_broken_records_are_told_and_only_whole_pages_are_tried_again(
     again = extracted(str(tmp_path / "out/extract/set_aside"), "again", 0)
     assert [(r["reason"], r["raw"]) for r in again] == [(r["reason"], r["raw"]) for r in aside]
     assert len(aside) == 3
+
+
+def test_without_arguments_the_commands_are_listed() -> None:
+    printed = curate_well([])
+    assert all(stage in printed for stage in STAGES)

@@ -31,6 +31,7 @@ class Columns(NamedTuple):
 
     needed: tuple[str, ...] = ()
     used: tuple[str, ...] = ()  # where they are present
+    unless: str = ""  # the setting under which it does without those that it needs
 
 
 class Stage(Generic[S]):
@@ -60,6 +61,8 @@ class Stage(Generic[S]):
     keeps_one: ClassVar[bool] = False
     #: It measures documents by signals, so that `why` shows all its limits of a removed one, too.
     has_signals: ClassVar[bool] = False
+    #: Module of `pipelines.commands` with further options of its command; empty: it has none.
+    command: ClassVar[str] = ""
     #: Columns whose values the manifest counts, with the title of their table in the report.
     counted: ClassVar[tuple[tuple[str, str], ...]] = ()
     #: Columns that `why` shows.

@@ -24,7 +24,8 @@ class _DeduplicateDocuments(Stage[DocumentDedupSettings]):
 
     def reads(self, settings: DocumentDedupSettings) -> Columns:
         needed = ("language",) if settings.per_language else ()
-        return Columns(needed, ("language", *settings.survivor.columns))
+        used = ("language", *settings.survivor.columns)
+        return Columns(needed, used, f"{self.name}.per_language=false")
 
 
 STAGE = _DeduplicateDocuments()

@@ -14,7 +14,8 @@ class _DeduplicateLines(Stage[LineDedupSettings]):
     packages = ("numba", "numpy", "regex")  # regex: which characters are letters and spaces
 
     def reads(self, settings: LineDedupSettings) -> Columns:
-        return Columns(("language",) if settings.per_language else (), ("language",))
+        needed = ("language",) if settings.per_language else ()
+        return Columns(needed, ("language",), f"{self.name}.per_language=false")
 
 
 STAGE = _DeduplicateLines()

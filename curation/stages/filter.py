@@ -34,6 +34,7 @@ class _Filter(Stage[FilterSettings]):
     adds = ("signals", "path")
     packages = ("idna", "numba", "numpy", "regex")
     has_signals = True
+    command = "what_if"
     counted = (("path", "Paths: prose, code, mathematics"),)
     shown = ("path", "overruled")
 

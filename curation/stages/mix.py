@@ -26,6 +26,7 @@ class _Mix(Stage[MixSettings]):
     adds = ("tokens", "repeats")
     packages = ("numpy", "tiktoken")
     per_mix = True
+    command = "mix"
     shown = ("tokens", "repeats")
 
     def reads(self, settings: MixSettings) -> Columns:

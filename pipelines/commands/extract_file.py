@@ -15,9 +15,30 @@ from curation.extract.settings import ExtractSettings
 from curation.readers import Page, ReaderSettings, read, read_at
 from curation.readers.charset import utf8_html
 from curation.recipe import load
+from pipelines.commands.options import add_set
 from pipelines.engine.guard import Crash, Guard
 from pipelines.extract import guarded
 from pipelines.terminal import hand_over, say_json
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "page",
+        metavar="PAGE",
+        help="an HTML file, - for standard input, or a record of an archive as FILE@OFFSET",
+    )
+    parser.add_argument("--url", metavar="URL", help="address of the page")
+    parser.add_argument("--charset", metavar="NAME", help="encoding that the HTTP header named")
+    parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
+    parser.add_argument("--engine", metavar="NAME", help="engine instead of the recipe's")
+    parser.add_argument("--markdown", action="store_true", help="markdown instead of plain text")
+    add_set(parser, "the recipe", "extract.comments=false")
+    parser.add_argument("--json", action="store_true", help="text, title and facts as JSON")
+    parser.add_argument(
+        "--explain", metavar="OUT.html", help="write every block with its score, fate and reason"
+    )
+    parser.set_defaults(command=extract_file)
 
 
 def extract_file(options: argparse.Namespace) -> int:

@@ -10,9 +10,18 @@ from rich.table import Table
 import curation
 from curation.models import list_models
 from curation.recipe import built_in, load
+from pipelines.commands.options import add_json
 from pipelines.terminal import PlainConsole, say, say_json
 
 _SUMS = 3  # checksums shown of a model of many files; --json has them all
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options of `recipes` or `models`."""
+    if name == "recipes":
+        parser.add_argument("recipe", nargs="?", help="print this recipe with every value")
+    add_json(parser)
+    parser.set_defaults(command=recipes if name == "recipes" else models)
 
 
 def recipes(options: argparse.Namespace) -> int:

@@ -23,6 +23,18 @@ from pipelines.terminal import say
 SEARCH_FILE = "mix-search.json"
 
 
+def extend(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command has besides a stage's options."""
+    before = parser.add_mutually_exclusive_group()
+    before.add_argument(
+        "--plan", action="store_true", help="only count and show the token table of every mix"
+    )
+    before.add_argument(
+        "--search", action="store_true", help="only propose shares, from small proxy runs"
+    )
+    parser.set_defaults(command=mix)
+
+
 def mix(options: argparse.Namespace) -> int:
     """Draw the mix, or only plan it, or search for shares."""
     if not options.plan and not options.search:

@@ -58,7 +58,7 @@ _KINDS = {
 }
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     parser.add_argument("kind", choices=list(_KINDS), help="what the code is for")
     parser.add_argument("name", metavar="NAME", help="of the function and its file")

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands have, and kinds of values."""
 
 from __future__ import annotations
 
@@ -15,3 +15,93 @@ def add_set(parser: argparse.ArgumentParser, what: str, example: str) -> None:
         dest="assignments",
         help=f"change a value of {what}, e.g. --set {example} (repeatable)",
     )
+
+
+def add_recipe_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what every command that runs stages takes."""
+    add_set(parser, "the recipe", "dedup-documents.verify.threshold=0.8")
+    parser.add_argument(
+        "--workers",
+        type=workers,
+        default=None,
+        metavar="N",
+        help="local processes (default: one per CPU; 0: run inside this process)",
+    )
+    parser.add_argument(
+        "--exchange",
+        choices=["auto", "files", "beam"],
+        default="auto",
+        help="how keys travel between shards: as files that many tasks read, or by Beam's "
+        "GroupByKey (default: files here, beam on a cluster); the results are the same",
+    )
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="start over instead of resuming; what an earlier recipe left goes, too",
+    )
+    parser.add_argument(
+        "--no-sync",
+        action="store_false",
+        dest="sync",
+        help="don't wait until files are on the disk: for scratch disks; a power failure may cost "
+        "finished work",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="stop at a stage that raises an alarm (exit code 1)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    parser.add_argument(
+        "--log-format",
+        choices=["auto", "bar", "plain", "json"],
+        default="auto",
+        help="progress as live bars, plain lines or JSON lines (default: bars, on a terminal)",
+    )
+
+
+def add_index(parser: argparse.ArgumentParser) -> None:
+    """Declare `--index`."""
+    parser.add_argument(
+        "--index",
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="deduplicate against this finished run, too (repeatable; the first has priority)",
+    )
+
+
+def workers(text: str) -> int:
+    """A number of processes, from an argument."""
+    return _number(text, "a number of processes")
+
+
+def port(text: str) -> int:
+    """The number of a port, from an argument."""
+    found = _number(text, "the number of a port")
+    if found >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"expected the number of a port, below 65536, got {text}")
+    return found
+
+
+def count(text: str) -> int:
+    """A number, from an argument."""
+    return _number(text, "a number")
+
+
+def _number(text: str, what: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
+    return number
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Declare `--run`."""
+    parser.add_argument("--run", required=True, metavar="DIR", help="run folder")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Declare `--json`."""
+    parser.add_argument("--json", action="store_true", help="machine-readable")

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import argparse
 
+from pipelines.commands.options import add_run
 from pipelines.engine.files import Folder
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
 from pipelines.terminal import PlainConsole, say
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    add_run(parser)
+    parser.set_defaults(command=report)
 
 
 def report(options: argparse.Namespace) -> int:

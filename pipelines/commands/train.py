@@ -27,7 +27,7 @@ _EXAMPLES = {"ranking": "min_documents=100", "tokenizer": "size=64000"}
 _FILES = "JSONL (also .gz) or Parquet files, by path or glob"
 
 
-def add_train(parser: argparse.ArgumentParser) -> None:
+def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the models that can be trained and their options."""
     tasks = parser.add_subparsers(metavar="MODEL", required=True)
     for task, purpose in (

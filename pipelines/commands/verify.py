@@ -24,6 +24,7 @@ from curation.stages import find
 from curation.tokenize.megatron import token_dtype
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
+from pipelines.commands.options import add_json, add_run
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import (
     Manifest,
@@ -42,6 +43,28 @@ from pipelines.terminal import say, say_json
 
 #: Files that are hashed at a time.
 _THREADS = 4
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    add_run(parser)
+    parser.add_argument(
+        "--sample",
+        type=float,
+        default=0.01,
+        metavar="SHARE",
+        help="share of the spans of tokens that are traced back (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--input",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="GLOB",
+        help="the run's raw input: tokens are traced back to its records, too",
+    )
+    add_json(parser)
+    parser.set_defaults(command=verify)
 
 
 def verify(options: argparse.Namespace) -> int:

@@ -19,6 +19,8 @@ from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings, default_tree
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import count_tokens
+from pipelines.commands.options import count
+from pipelines.commands.run import run
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import MANIFEST, read_manifest
 from pipelines.engine.shards import open_parquet
@@ -53,6 +55,52 @@ class Source(NamedTuple):
     name: str
     first: int
     rows: int
+
+
+#: `--what-if` reads a run instead.
+NEEDS_INPUT = False
+
+
+def extend(parser: argparse.ArgumentParser) -> None:
+    """Declare `--what-if` and its options on the command of the stage."""
+    group = parser.add_argument_group(
+        "other thresholds on a finished run",
+        "curate filter --what-if --run out --sweep filter.rules.fineweb.line_punct.min=0.05,0.1",
+    )
+    group.add_argument(
+        "--what-if",
+        action="store_true",
+        help="show what --set and --sweep would change, from the signals alone; nothing is written",
+    )
+    group.add_argument("--run", metavar="DIR", help="run folder")
+    group.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="KEY=V1,V2,...",
+        help="try each value; several sweeps try every combination (repeatable)",
+    )
+    group.add_argument(
+        "--samples",
+        type=count,
+        default=2,
+        metavar="N",
+        help="documents shown per change (default: 2)",
+    )
+    group.add_argument("--json", action="store_true", help="machine-readable")
+    parser.set_defaults(command=_filter)
+
+
+def _filter(options: argparse.Namespace) -> int:
+    if options.what_if:
+        return what_if(options)
+    for name in ("input", "output"):
+        if not getattr(options, name):
+            raise ConfigError(f"--{name} is required (see `curate filter --help`)")
+    for name in ("run", "sweep"):
+        if getattr(options, name):
+            raise ConfigError(f"--{name} goes with --what-if")
+    return run(options)
 
 
 def what_if(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from curation.errors import CurationError, InputError
 from curation.stages import find as find_stage
 from curation.stages import known_stages
+from pipelines.commands.options import add_json, add_run
 from pipelines.engine.errors import ERRORS
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import open_index
@@ -31,6 +32,14 @@ _CONTEXT = 40
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
 _FACTS = tuple(column for stage in known_stages().values() for column in stage.shown)
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    parser.add_argument("document", metavar="ID_OR_URL")
+    add_run(parser)
+    add_json(parser)
+    parser.set_defaults(command=why)
 
 
 def why(options: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from curation.errors import ConfigError, InputError
 from curation.recipe import Recipe, load
 from curation.schema import REMOVED_FIELDS
 from curation.stages import find, known_stages
+from pipelines.commands.options import workers
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import index_files
@@ -34,6 +35,32 @@ from pipelines.terminal import say
 
 _WAITING = "waiting"
 _REPORT = "withdrawn.json"
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--run",
+        required=True,
+        nargs="+",
+        metavar="DIR",
+        help="run folder, and further ones that had it as an index",
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--url-prefix",
+        action="append",
+        metavar="PREFIX",
+        help="documents whose URL starts like this are withdrawn (repeatable)",
+    )
+    what.add_argument("--ids", metavar="FILE", help="so are those with these ids, one a line")
+    parser.add_argument(
+        "--output", metavar="DIR", help="run folder of what comes back (default: RUN/withdrawn)"
+    )
+    parser.add_argument(
+        "--workers", type=workers, default=None, metavar="N", help="local processes"
+    )
+    parser.set_defaults(command=withdraw)
 
 
 @dataclass

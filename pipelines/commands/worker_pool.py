@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import argparse
 
+from pipelines.commands.options import port
 from pipelines.engine.worker_pool import serve
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    parser.add_argument("--port", type=port, default=50000, help="(default: %(default)s)")
+    parser.add_argument(
+        "--host", default="localhost", help="address to listen at (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--trust-network",
+        action="store_true",
+        help="listen at an address that other machines reach: all of them can run code here",
+    )
+    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -193,9 +193,9 @@ def test_documents_need_a_language(
     rows = [{k: v for k, v in row.items() if k != "language"} for row in NEAR]
     pq.write_table(pa.Table.from_pylist(rows, DOCUMENTS), tmp_path / "s.parquet")
     arguments = [name, "--input", str(tmp_path / "s.parquet"), "--workers", "0", "--quiet"]
-    assert main([*arguments, "--output", str(tmp_path / "out")]) == 1
+    assert main([*arguments, "--output", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
-    assert "no column 'language'; run identify-language first" in error
+    assert "needs the column 'language'; identify-language adds it" in error
     assert f"{name}.per_language=false" in error
     both = [*arguments, "--output", str(tmp_path / "out"), "--set", f"{name}.per_language=false"]
     assert main(both) == 0

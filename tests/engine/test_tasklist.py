@@ -24,9 +24,11 @@ from curation.dedup.lines import LineTotals
 from curation.errors import InputError
 from curation.mix import MixPlan, Mixture
 from curation.mix.settings import SearchSettings
-from curation.recipe import STAGES, Recipe, built_in, load
+from curation.recipe import STAGES, built_in, load
 from curation.schema import DOCUMENTS, EDITS
+from curation.stages.custom import CustomSettings, StageCode
 from curation.tokenize.settings import EncodeSettings
+from curation.user_code import Found
 from pipelines.dedup_documents.indexes import Place
 from pipelines.engine import tasklist
 from pipelines.engine.description import describe, restore
@@ -68,6 +70,9 @@ def _settings() -> dict[type, list[BaseModel]]:
         _add_settings(recipe.mix.mixture(""), found)
         for stage in STAGES:
             _add_settings(recipe.settings(stage), found)
+    code = Found("mine.py", "f", "def f(batch): return [True] * batch.num_rows", "0" * 64)
+    custom = CustomSettings(python=StageCode("mine.py:f", (), code), settings={"most": 3})
+    _add_settings(custom, found)
     return found
 
 
@@ -211,4 +216,4 @@ def test_a_list_that_somebody_changed_does_not_count(tmp_path: Path) -> None:
 
 
 def test_recipes_have_all_settings_of_the_steps() -> None:
-    assert {EncodeSettings, Mixture, SearchSettings, Recipe} <= set(SETTINGS)
+    assert {EncodeSettings, Mixture, SearchSettings} <= set(SETTINGS)
