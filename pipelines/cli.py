@@ -9,11 +9,10 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from curation import __version__
 from curation.errors import ConfigError, CurationError, StoreError, WorkerError
-from curation.stages import known_stages
 from pipelines.process import check_address_space, stoppable, temporary_folder
 from pipelines.terminal import Warnings, tell
 
@@ -108,9 +107,9 @@ def _main(arguments: list[str]) -> int:
     if not debug:  # Beam logs the traceback of what fails in a step; here one line tells of it
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     try:
+        check_address_space()
         options = build_parser(own or ["--help"]).parse_args(own or ["--help"])
         options.beam_args = beam
-        check_address_space()
         return int(options.command(options) or 0)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -165,15 +164,16 @@ def _commands(asked: str | None) -> dict[str, Command]:
     """All commands in the order of the help; stages, which take time to load, where need be."""
     if asked in COMMANDS or asked == _NONE:
         return COMMANDS
+    from curation.stages import known_stages  # loads much; signals are minded before
+
     first, *others = COMMANDS
-    stages = {name: _stage_command(name) for name in known_stages()}
+    stages = {name: _stage_command(stage) for name, stage in known_stages().items()}
     return {first: COMMANDS[first]} | stages | {name: COMMANDS[name] for name in others}
 
 
-def _stage_command(name: str) -> Command:
-    stage = known_stages()[name]
+def _stage_command(stage: Any) -> Command:
     source = "'crawl/*.warc.gz'" if stage.is_source else f"out/{stage.after}"
-    example = f"curate {name} --input {source} --output out --recipe llama3"
+    example = f"curate {stage.name} --input {source} --output out --recipe llama3"
     return Command("stage", stage.purpose, example)
 
 

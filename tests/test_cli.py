@@ -241,7 +241,7 @@ def test_a_run_that_fails_reports_what_is_complete(tmp_path: Path) -> None:
     text = tmp_path / "text.jsonl"
     text.write_text(json.dumps({"text": "Some words.", "url": "http://x/a"}))
     out = tmp_path / "out"
-    arguments = ["run", "llama3", "--input", text, "--output", out, "--workers", "1"]
+    arguments = ["run", "llama3", "--input", text, "--output", out, "--workers", "1", "--quiet"]
     curate_well([*arguments, "--stages", "extract"])
     (out / "report.html").write_text("<title>Curation report: of another run</title>")
     (written,) = (out / "extract" / "documents").iterdir()
@@ -259,7 +259,7 @@ def test_a_traceback_is_shown_with_debug_only(tmp_path: Path) -> None:
     curate_well(["extract", "--input", text, "--output", out, "--workers", "1", "--quiet"])
     (written,) = (out / "extract" / "documents").iterdir()
     written.write_bytes(b"x" * written.stat().st_size)
-    arguments = ["dedup-urls", "--input", out / "extract", "--output", out, "--workers"]
+    arguments = ["dedup-urls", "--input", out / "extract", "--output", out, "--quiet", "--workers"]
     for runner in (["1"], ["0"], ["1", "--", "--runner=BundleBasedDirectRunner"]):
         failed = curate(*arguments, *runner)
         assert failed.returncode == 1

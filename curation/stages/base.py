@@ -63,6 +63,8 @@ class Stage(Generic[S]):
     has_signals: ClassVar[bool] = False
     #: Module of `pipelines.commands` with further options of its command; empty: it has none.
     command: ClassVar[str] = ""
+    #: CPU milliseconds that a document of the sample takes, for how long a run will take.
+    cost: ClassVar[float] = 1.0
     #: Columns whose values the manifest counts, with the title of their table in the report.
     counted: ClassVar[tuple[tuple[str, str], ...]] = ()
     #: Columns that `why` shows.

@@ -20,6 +20,7 @@ class _Classify(Stage[ClassifySettings]):
     settings = ClassifySettings
     after = "dedup-documents"
     adds = ("quality", "domain", "topic", "format")
+    cost = 0.4
     packages = ("numba", "numpy", "regex")
     counted = (("domain", "Domains"), ("topic", "Topics"), ("format", "Formats"))
     shown = ("quality", "domain", "topic", "format")

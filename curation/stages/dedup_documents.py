@@ -12,6 +12,7 @@ class _DeduplicateDocuments(Stage[DocumentDedupSettings]):
     purpose = "remove exact and near duplicates"
     settings = DocumentDedupSettings
     after = "identify-language"
+    cost = 2.1
     # datasketch: permutations and, by scipy's integrals, bands
     packages = ("datasketch", "idna", "numba", "numpy", "regex", "scipy")
     keeps_one = True

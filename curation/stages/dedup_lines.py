@@ -11,6 +11,7 @@ class _DeduplicateLines(Stage[LineDedupSettings]):
     purpose = "remove lines that repeat across documents"
     settings = LineDedupSettings
     after = "classify"
+    cost = 1.1
     packages = ("numba", "numpy", "regex")  # regex: which characters are letters and spaces
 
     def reads(self, settings: LineDedupSettings) -> Columns:

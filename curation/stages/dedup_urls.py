@@ -14,6 +14,7 @@ class _DeduplicateUrls(Stage[UrlDedupSettings]):
     purpose = "keep one capture of each URL"
     settings = UrlDedupSettings
     after = "extract"
+    cost = 0.1
     packages = ("idna", "numpy")
     keeps_one = True
 

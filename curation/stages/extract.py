@@ -16,6 +16,7 @@ class _Extract(Stage[ExtractSettings]):
     name = "extract"
     purpose = "web archives, pages and tables to documents"
     settings = ExtractSettings
+    cost = 2.6
     packages = ("brotli", "chardet", "lz4", "numba", "numpy", "regex", "webencodings", "zstandard")
     is_source = True
 

@@ -32,6 +32,7 @@ class _Filter(Stage[FilterSettings]):
     settings = FilterSettings
     after = "dedup-lines"
     adds = ("signals", "path")
+    cost = 3.0
     packages = ("idna", "numba", "numpy", "regex")
     has_signals = True
     command = "what_if"

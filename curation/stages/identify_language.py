@@ -17,6 +17,7 @@ class _IdentifyLanguage(Stage[LanguageSettings]):
     settings = LanguageSettings
     after = "dedup-urls"
     adds = ("language", "language_score")
+    cost = 1.1
     packages = ("numba", "numpy", "regex")
     counted = (("language", "Languages"),)
     shown = ("language", "language_score")

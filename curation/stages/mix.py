@@ -24,6 +24,7 @@ class _Mix(Stage[MixSettings]):
     settings = MixSettings
     after = "filter"
     adds = ("tokens", "repeats")
+    cost = 0.3
     packages = ("numpy", "tiktoken")
     per_mix = True
     command = "mix"

@@ -21,6 +21,7 @@ class _Tokenize(Stage[TokenizeSettings]):
     purpose = "write token shards"
     settings = TokenizeSettings
     after = "mix"
+    cost = 0.2
     packages = ("numpy", "tiktoken")
     is_sink = True
     per_mix = True

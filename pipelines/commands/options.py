@@ -54,7 +54,8 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         "--log-format",
         choices=["auto", "bar", "plain", "json"],
         default="auto",
-        help="progress as live bars, plain lines or JSON lines (default: bars, on a terminal)",
+        help="progress as live bars, plain lines or JSON lines (default: bars on a terminal, "
+        "plain lines elsewhere)",
     )
 
 

@@ -14,7 +14,7 @@ from pipelines.commands.options import add_index, add_recipe_options
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import complete_manifest
-from pipelines.engine.progress import Lines, Mode, open_display
+from pipelines.engine.progress import Events, Mode, Quiet, open_display
 from pipelines.plan import Plan, plan
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
@@ -54,8 +54,8 @@ def run(options: argparse.Namespace) -> int:
     runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
     mode: Mode = "quiet" if options.quiet else options.log_format
     if work.passed_over.counts and not options.quiet:
-        lines = Lines(as_json=mode == "json")
-        lines.message(f"input: passed over {work.passed_over}")
+        passed_over = Events() if mode == "json" else Quiet()
+        passed_over.message(f"input: passed over {work.passed_over}")
     with open_display(mode) as display, Executor(runner, display) as executor:
         try:
             run_plan(work, executor, options.fresh, options.strict)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
@@ -16,16 +18,18 @@ from rich.progress import (
     SpinnerColumn,
     Task,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.text import Text
 
 from curation.credentials import redact
+from pipelines.engine.pace import Pace, duration
 from pipelines.terminal import PlainConsole, Warnings, tell
 
 _LOGGERS = ("curation", "pipelines")
 #: Seconds between two lines about one step.
 _PAUSE = 2.0
+#: Seconds of silence after which plain lines say something.
+_SILENCE = 30.0
 
 Mode = Literal["auto", "bar", "plain", "json", "quiet"]
 
@@ -45,38 +49,114 @@ class Quiet(AbstractContextManager["Quiet"]):
         for name in _LOGGERS:
             logging.getLogger(name).removeHandler(self._warnings)
 
+    def plan(self, costs: Mapping[str, float]) -> None:
+        """The stages to come, each with what a document costs in it."""
+
     def stage(self, stage: str, state: str, **facts: Any) -> None:
-        pass
+        """A stage is `started`, `done`, or was `complete` already."""
 
     def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
-        pass
+        """Of a step's tasks or documents some are done; documents read and kept, where known."""
 
     def message(self, text: str) -> None:
         tell(text)
 
 
-class Lines(Quiet):
-    """One line per stage on stderr, for logs; as JSON, for machines, also of steps under way."""
+class Paced(Quiet):
+    """A display that knows how long the run will still take."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._json = as_json
+        self._pace = Pace({})
+
+    def plan(self, costs: Mapping[str, float]) -> None:
+        self._pace = Pace(costs)
+
+    def stage(self, stage: str, state: str, **facts: Any) -> None:
+        if state == "started":
+            self._pace.begin(stage)
+        else:
+            documents, kept = facts.get("documents", 0), facts.get("kept", 0)
+            self._pace.end(stage, documents, kept, state == "complete")
+
+    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+        self._pace.step(stage, done / max(1, total))
+
+    @property
+    def left(self) -> str:
+        """What is left of the run, for people; empty where nothing can be said."""
+        seconds = self._pace.remaining()
+        return "" if seconds is None else f"about {duration(seconds)} left"
+
+
+class Lines(Paced):
+    """Lines on stderr for logs: one when a stage ends, and one every half minute until then."""
+
+    def __init__(self, pause: float = _SILENCE) -> None:
+        super().__init__()
+        self._pause, self._ended = pause, threading.Event()
+        self._lock = threading.Lock()
+        self._now, self._begun = "", False
+        self._since = self._told = time.monotonic()
+
+    def __enter__(self) -> Lines:
+        super().__enter__()
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ended.set()
+        super().__exit__(*exception)
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._pause / 4):
+            with self._lock:
+                silent = time.monotonic() - self._told
+                if self._now and silent >= self._pause:
+                    self._tell(f"{self._now}{f'; {self.left}' if self.left else ''}")
+
+    def _tell(self, text: str) -> None:
+        self._told = time.monotonic()
+        tell(text)
+
+    def stage(self, stage: str, state: str, **facts: Any) -> None:
+        with self._lock:
+            super().stage(stage, state, **facts)
+            if state == "started":
+                self._now, self._since = f"{stage}: under way", time.monotonic()
+                if not self._begun:  # nobody should wait in the dark for the first line
+                    self._begun = True
+                    self._tell(self._now)
+                return
+            self._now = ""
+            tail = ", ".join(f"{k} {v:,}" for k, v in facts.items())
+            left = f"; {self.left}" if self.left and state == "done" else ""
+            self._tell(f"{stage}: {state}{': ' + tail if tail else ''}{left}")
+
+    def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+        with self._lock:
+            super().step(stage, step, done, total, read, kept)
+            seconds = time.monotonic() - self._since
+            rate = f", {read / seconds:,.0f} documents/s" if read and seconds > 1 else ""
+            part = f" ({step})" if step != "shards" else ""
+            self._now = f"{stage}{part}: {done:,} of {total:,}{rate}"
+
+
+class Events(Quiet):
+    """JSON lines on stderr, for machines."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._step, self._told = ("", ""), 0.0  # the last step told of, and when
 
     def stage(self, stage: str, state: str, **facts: Any) -> None:
-        if self._json:
-            event = {"event": "stage", "stage": stage, "state": state, "time": time.time(), **facts}
-            tell(json.dumps(event))
-        elif state != "started":
-            tail = ", ".join(
-                f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in facts.items()
-            )
-            tell(f"{stage}: {state}{': ' + tail if tail else ''}")
+        event = {"event": "stage", "stage": stage, "state": state, "time": time.time(), **facts}
+        tell(json.dumps(event))
 
     def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
         now = time.time()
         same = (stage, step) == self._step
-        if not self._json or (same and now < self._told + _PAUSE and done < total):
+        if same and now < self._told + _PAUSE and done < total:
             return
         self._step, self._told = (stage, step), now
         event = {"event": "step", "stage": stage, "step": step, "time": now}
@@ -84,7 +164,7 @@ class Lines(Quiet):
         tell(json.dumps(event | facts))
 
     def message(self, text: str) -> None:
-        tell(json.dumps({"event": "message", "text": text}) if self._json else text)
+        tell(json.dumps({"event": "message", "text": text}))
 
 
 class _Documents(ProgressColumn):
@@ -92,13 +172,14 @@ class _Documents(ProgressColumn):
         read, kept = task.fields["read"], task.fields["kept"]
         if not read:
             return Text(task.fields["note"], style="dim")
-        rate = read / task.elapsed if task.elapsed else 0.0
-        text = f"{read:>9,} docs {rate:>6,.0f}/s {kept / read:>4.0%} kept"
+        seconds = task.finished_time or task.elapsed or 0.0
+        rate = f"{read / seconds:>6,.0f}/s" if seconds and not task.fields["note"] else " " * 8
+        text = f"{read:>9,} docs {rate} {kept / read:>4.0%} kept"
         return Text(text, style="green", no_wrap=True)
 
 
-class Bars(Quiet):
-    """A live table of stages on a terminal: documents, rate, kept share, time left."""
+class Bars(Paced):
+    """A live table of stages on a terminal: documents, rate, kept share, time left of the run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +189,6 @@ class Bars(Quiet):
             BarColumn(bar_width=8),
             TextColumn("{task.percentage:>3.0f}%"),
             _Documents(),
-            TimeRemainingColumn(compact=True),
             TextColumn("[dim]{task.fields[step]}"),
             console=PlainConsole(stderr=True),
         )
@@ -131,17 +211,26 @@ class Bars(Quiet):
         return self._rows[stage]
 
     def stage(self, stage: str, state: str, **facts: Any) -> None:
+        super().stage(stage, state, **facts)
         row = self._row(stage)
         if state == "started":
             self._progress.reset(row, total=1)
         else:
             read, kept = facts.get("documents", 0), facts.get("kept", 0)
             note = "already complete" if state == "complete" else ""
-            self._progress.update(row, completed=1, total=1, read=read, kept=kept, step=note)
+            self._progress.update(
+                row, completed=1, total=1, read=read, kept=kept, step=note, note=note
+            )
 
     def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
+        super().step(stage, step, done, total, read, kept)
         self._progress.update(
-            self._row(stage), completed=done, total=max(1, total), read=read, kept=kept, step=step
+            self._row(stage),
+            completed=min(done, max(1, total) - 1),  # only a stage that has ended is finished
+            total=max(1, total),
+            read=read,
+            kept=kept,
+            step=f"{step}  {self.left}",
         )
 
     def message(self, text: str) -> None:
@@ -149,9 +238,9 @@ class Bars(Quiet):
 
 
 def open_display(mode: Mode) -> Quiet:
-    """The display for a mode; `auto` is live bars on a terminal, else nothing."""
+    """The display for a mode; `auto` is live bars on a terminal, else plain lines."""
     if mode == "auto":
-        mode = "bar" if sys.stderr.isatty() else "quiet"
+        mode = "bar" if sys.stderr.isatty() else "plain"
     if mode == "quiet":
         return Quiet()
-    return Bars() if mode == "bar" else Lines(as_json=mode == "json")
+    return {"bar": Bars, "plain": Lines, "json": Events}[mode]()

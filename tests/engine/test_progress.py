@@ -1,0 +1,90 @@
+"""What a run says of itself while it goes on."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pipelines.engine.pace import Pace, duration
+from pipelines.engine.progress import Bars, Lines, open_display
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_time_left_follows_from_work_done() -> None:
+    clock = Clock()
+    pace = Pace({"extract": 3.0, "filter": 1.0, "mix": 1.0}, clock)
+    assert pace.remaining() is None
+    pace.begin("extract")
+    clock.now = 30.0
+    pace.step("extract", 0.5)
+    assert pace.remaining() == pytest.approx(30 * 3.5 / 1.5)  # of 5 parts 1.5 are done
+    clock.now = 60.0
+    pace.end("extract", documents=100, kept=50, resumed=False)
+    assert pace.remaining() == pytest.approx(60 * 100 / 300)  # half the documents go on
+    pace.begin("filter")
+    clock.now = 70.0
+    pace.end("filter", documents=50, kept=0, resumed=False)
+    assert pace.remaining() == 0
+
+
+def test_stages_that_were_complete_say_nothing_of_the_time() -> None:
+    clock = Clock()
+    pace = Pace({"extract": 3.0, "filter": 1.0}, clock)
+    pace.begin("extract")
+    pace.end("extract", documents=100, kept=100, resumed=True)
+    pace.begin("filter")
+    clock.now = 10.0
+    pace.step("filter", 0.25)
+    assert pace.remaining() == pytest.approx(30)
+    pace.step("filter", 0.1)  # another step of the stage begins
+    assert pace.remaining() == pytest.approx(30)
+
+
+def test_seconds_for_people() -> None:
+    assert [duration(s) for s in (4.4, 89, 91, 7100, 7500)] == [
+        "4 s", "89 s", "2 min", "118 min", "2 h 5 min",
+    ]  # fmt: skip
+
+
+def test_without_a_terminal_no_half_minute_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with Lines(pause=0.2) as display:
+        display.plan({"extract": 1.0, "filter": 1.0})
+        display.stage("extract", "started")
+        assert "extract: under way" in capsys.readouterr().err  # at once
+        time.sleep(0.5)
+        assert "extract: under way" in capsys.readouterr().err
+        display.step("extract", "shards", 30, 200, 30, 20)
+        time.sleep(0.5)
+        assert "extract: 30 of 200" in capsys.readouterr().err
+        display.stage("extract", "done", documents=200, kept=150)
+        assert capsys.readouterr().err == "extract: done: documents 200, kept 150\n"
+        time.sleep(0.5)
+        assert capsys.readouterr().err == ""  # between stages there is nothing to tell
+    display.stage("filter", "started")
+
+
+def test_the_display_without_a_terminal() -> None:
+    assert isinstance(open_display("auto"), Lines)
+
+
+def test_a_finished_stage_keeps_its_rate_and_a_resumed_one_has_none() -> None:
+    with Bars() as display:
+        display.stage("extract", "started")
+        display.step("extract", "shards", 100, 100, 100, 90)
+        display.stage("extract", "done", documents=100, kept=90)
+        display.stage("filter", "started")
+        display.stage("filter", "complete", documents=90, kept=80)
+        column = display._progress.columns[4]
+        done, resumed = display._progress.tasks
+        first = str(column.render(done))
+        time.sleep(0.3)
+        assert str(column.render(done)) == first and "/s" in first
+        assert "/s" not in str(column.render(resumed)) and "90 docs" in str(column.render(resumed))
