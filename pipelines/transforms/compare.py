@@ -45,7 +45,9 @@ def passes(given: Any, source: beam.PTransform | None) -> Iterator[PCollection[K
 def refuse_indexes(index: Any, stage: str) -> None:
     """Raise ConfigError where documents are to be compared with those of earlier runs."""
     if index.against:
-        raise ConfigError(f"{stage}.index.against: no Beam transform reads it; use `curate {stage}`")
+        raise ConfigError(
+            f"{stage}.index.against: not for Beam transforms; use `curate {stage}`"
+        )
 
 
 def shard_names(documents: PCollection[Keyed]) -> beam.pvalue.AsSingleton:
@@ -101,10 +103,10 @@ class Scatter(beam.DoFn):
                 yield part, rows.filter(pa.array(parts == part))
 
 
-def gathered(rows: PCollection[pa.RecordBatch], parts: int) -> PCollection[Any]:
+def gathered(rows: PCollection[pa.RecordBatch], parts: int, what: str) -> PCollection[Any]:
     """Rows with a column `key` -> (part, all batches of the part), by one GroupByKey."""
     scatter = beam.ParDo(Scatter(parts)).with_output_types(OfPart)
-    return rows | "Scatter" >> scatter | "Gather" >> beam.GroupByKey()
+    return rows | f"Scatter{what}" >> scatter | f"Gather{what}" >> beam.GroupByKey()
 
 
 def sorted_rows(batches: Iterable[pa.RecordBatch], *columns: str) -> pa.RecordBatch:

@@ -30,10 +30,9 @@ from pipelines.dedup_documents.sign import Sign, bucket_records
 from pipelines.dedup_documents.verdicts import document_verdicts
 from pipelines.engine.duplicates import check_languages
 from pipelines.engine.exchange import UInt64, concatenated, document_numbers
-from pipelines.engine.graph import components, edge_pairs
+from pipelines.engine.graph import NO_EDGES, components, edge_pairs
 from pipelines.transforms.compare import (
     PARTS,
-    Scatter,
     by_shard,
     gathered,
     passes,
@@ -93,16 +92,19 @@ class DeduplicateDocuments(beam.PTransform):
         reads = passes(documents, self.source)
         first, second, third = next(reads), next(reads), next(reads)
         shards = shard_names(first)
-        labels, pairs = self._graph(first, shards)
-        members = self._members(second, shards, labels)
+        # No Flatten of members and pairs: FnApiRunner would wait for ever.
+        found = (beam.pvalue.AsMultiMap(rows) for rows in self._graph(first, shards))
+        members = beam.ParDo(_Members(self.settings), shards, *found)
+        groups = gathered(
+            second | "Members" >> members.with_output_types(pa.RecordBatch), self.parts, "Groups"
+        )
         decide = beam.ParDo(_Decide(self.settings), shards).with_output_types(OfShard)
-        groups = (members, pairs) | "Groups" >> beam.Flatten() | "ByGroup" >> beam.GroupByKey()
         return remove(third, groups | "Decide" >> decide, "dedup-documents", clusters=True)
 
     def _graph(
         self, documents: PCollection[Keyed], shards: Any
-    ) -> tuple[PCollection[OfShard], PCollection[OfPart]]:
-        """Labels of the documents that have a neighbour, and candidate pairs of groups."""
+    ) -> tuple[PCollection[OfShard], PCollection[OfShard]]:
+        """Labels of the documents that have a neighbour, and candidate pairs, by shard."""
         sign = beam.ParDo(_Sign(Sign("", self.settings))).with_output_types(OfShard)
         bucket = beam.ParDo(_Bucket(self.settings), shards)
         bucket = bucket.with_output_types(pa.RecordBatch, edges=pa.RecordBatch)
@@ -111,7 +113,7 @@ class DeduplicateDocuments(beam.PTransform):
         solve = beam.ParDo(_Solve(self.settings.graph.edges_in_memory), shards)
         facts = documents | "Sign" >> sign | "FactsOfShard" >> beam.GroupByKey()
         buckets = facts | "Bucket" >> bucket.with_outputs("edges", main="records")
-        linked_ = gathered(buckets.records, self.parts) | "Link" >> link.with_outputs(
+        linked_ = gathered(buckets.records, self.parts, "Buckets") | "Link" >> link.with_outputs(
             "pairs", main="edges"
         )
         edges = (buckets.edges, linked_.edges) | "Edges" >> beam.Flatten()
@@ -121,22 +123,7 @@ class DeduplicateDocuments(beam.PTransform):
             | "AllEdges" >> beam.GroupByKey()
             | "Solve" >> solve.with_output_types(OfShard)
         )
-        groups = beam.ParDo(_PairsOfGroups()).with_output_types(pa.RecordBatch)
-        joined = {"labels": labels, "pairs": linked_.pairs} | "OfShard" >> beam.CoGroupByKey()
-        pairs = (
-            joined
-            | "Pairs" >> groups
-            | "ScatterPairs" >> beam.ParDo(Scatter(self.parts)).with_output_types(OfPart)
-        )
-        return labels, pairs
-
-    def _members(
-        self, documents: PCollection[Keyed], shards: Any, labels: PCollection[OfShard]
-    ) -> PCollection[OfPart]:
-        side = beam.pvalue.AsMultiMap(labels)
-        find = beam.ParDo(_Members(self.settings), shards, side).with_output_types(pa.RecordBatch)
-        scatter = beam.ParDo(Scatter(self.parts)).with_output_types(OfPart)
-        return documents | "Members" >> find | "ScatterMembers" >> scatter
+        return labels, linked_.pairs
 
 
 @dataclass
@@ -227,18 +214,6 @@ class _Solve(beam.DoFn):
             yield edge_pairs(batch)
 
 
-@dataclass
-class _PairsOfGroups(beam.DoFn):
-    """Candidate pairs of a shard, with their group's key."""
-
-    def process(self, element: tuple[str, dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-        pairs = list(element[1]["pairs"])
-        if pairs:
-            ends = edge_pairs(concatenated(pairs)).T
-            columns = group_pairs(*_labels(element[1]["labels"]), *ends)
-            yield pa.RecordBatch.from_pydict(columns)
-
-
 def _labels(batches: Iterable[pa.RecordBatch]) -> tuple[UInt64, UInt64]:
     """Numbers of a shard's documents that have a neighbour, ascending, and keys of their groups."""
     rows = concatenated([_NO_LABELS, *batches])
@@ -253,12 +228,16 @@ _NO_LABELS = pa.RecordBatch.from_pydict(
 
 @dataclass
 class _Members(beam.DoFn):
-    """Documents that have a neighbour: what decides who stays, and what they are compared by."""
+    """Documents that have a neighbour: what decides who stays, and what they are compared by.
+
+    Tables of three kinds, with the key of their group: members, candidate pairs whose first
+    document is of the batch, and sets of shingles or signatures.
+    """
 
     settings: DocumentDedupSettings
 
     def process(
-        self, element: Keyed, shards: Sequence[str], labels: Any
+        self, element: Keyed, shards: Sequence[str], labels: Any, pairs: Any
     ) -> Iterator[pa.RecordBatch]:
         key, batch = element
         numbers, keys = _labels(labels[key.shard])
@@ -267,6 +246,9 @@ class _Members(beam.DoFn):
         if not len(rows):
             return
         documents, mine = batch.take(pa.array(rows)), own[rows]
+        ends = edge_pairs(concatenated([_edges(NO_EDGES), *pairs[key.shard]]))
+        ends = ends[np.isin(ends[:, 0], mine)]
+        yield pa.RecordBatch.from_pydict(group_pairs(numbers, keys, *ends.T))
         keys = keys[np.searchsorted(numbers, mine)]
         facts = Sign("", self._settings_of_facts()).facts(documents, 0)
         members = member_columns(self.settings, facts, mine, keys, 0)

@@ -91,7 +91,8 @@ class DeduplicateLines(beam.PTransform):
         """All frequent lines, by ascending hash."""
         count = beam.ParDo(_Count(self.settings), shards, buckets, pages)
         find = beam.ParDo(_Find(self.settings)).with_output_types(pa.RecordBatch)
-        lines = gathered(documents | "Count" >> count.with_output_types(pa.RecordBatch), self.parts)
+        counts = documents | "Count" >> count.with_output_types(pa.RecordBatch)
+        lines = gathered(counts, self.parts, "Lines")
         together = beam.CombineGlobally(_together).with_output_types(pa.RecordBatch)
         return beam.pvalue.AsSingleton(lines | "Find" >> find | "Together" >> together)
 

@@ -66,7 +66,8 @@ class DeduplicateUrls(beam.PTransform):
         compared = next(reads)
         shards = shard_names(compared)
         keys = beam.ParDo(_Keys(UrlKeys("", self.settings)), shards)
-        ranges = gathered(compared | "Keys" >> keys.with_output_types(pa.RecordBatch), self.parts)
+        rows = compared | "Keys" >> keys.with_output_types(pa.RecordBatch)
+        ranges = gathered(rows, self.parts, "Keys")
         choose = beam.ParDo(_Choose(self.settings), shards).with_output_types(OfShard)
         return remove(next(reads), ranges | "Choose" >> choose, "dedup-urls", clusters=False)
 
