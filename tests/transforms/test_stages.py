@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
 
 from curation.recipe import Recipe, load
 from pipelines.transforms import (
@@ -20,13 +20,13 @@ from pipelines.transforms import (
     Extract,
     Filter,
     IdentifyLanguage,
+    Judged,
     Mix,
-    ReadDocuments,
     ReadPages,
     Tokenize,
     WriteDocuments,
 )
-from tests.folders import digests
+from tests.folders import digests, external_workers
 
 ORDER = (
     *("extract", "dedup-urls", "identify-language", "dedup-documents"),
@@ -54,12 +54,16 @@ def write_all(outputs: Any, folder: Path, label: str = "") -> None:
 
 
 def check_same(made: Path, stage: Path) -> None:
-    """Every file that the transforms wrote has the bytes of the stage's."""
+    """Of each kind of file that transforms wrote, the stage wrote the same, byte for byte."""
+    assert sorted(p.name for p in made.iterdir() if p.name == ".work" and any(p.iterdir())) == []
     written = digests(made)
-    assert written
-    assert {n: h for n, h in digests(stage).items() if n in written} == written
-    folders = {name.partition("/")[0] for name in written}
-    assert {n for n in digests(stage) if n.partition("/")[0] in folders} == set(written)
+    ends = {(name.partition("/")[0] if "/" in name else Path(name).suffix) for name in written}
+    known = {
+        name: digest
+        for name, digest in digests(stage).items()
+        if (name.partition("/")[0] if "/" in name else Path(name).suffix) in ends
+    }
+    assert written and written == known
 
 
 @pytest.fixture(scope="module")
@@ -67,43 +71,56 @@ def recipe() -> Recipe:
     return load("sample")
 
 
-def test_pages_are_extracted_as_by_the_stage(
+def test_pages_that_cannot_be_read_are_set_aside(
     sample_run: Path, recipe: Recipe, tmp_path: Path
 ) -> None:
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
         pages = pipeline | ReadPages(recipe.inputs, recipe.readers)
-        extracted = pages.pages | Extract(recipe.extract)
-        write_all(extracted._replace(set_aside=pages.set_aside), tmp_path)
-    for kind in ("documents", "removed"):
-        check_same(tmp_path / kind, sample_run / "extract" / kind)
+        _ = pages.set_aside | WriteDocuments(str(tmp_path / "set_aside"))
     made, known = (
         sorted(r["source"]["offset"] for f in sorted(p.glob("*.parquet")) for r in rows(f))
         for p in (tmp_path / "set_aside", sample_run / "extract" / "set_aside")
     )
-    assert made == known
+    assert made and made == known
 
 
 def rows(file: Path) -> list[dict[str, Any]]:
     return pq.read_table(file).to_pylist()
 
 
-@pytest.mark.parametrize("stage", ORDER[1:-1])
-def test_each_stage_gives_the_same_files(
-    sample_run: Path, recipe: Recipe, tmp_path: Path, stage: str
+def composed(pipeline: beam.Pipeline, recipe: Recipe, folder: Path) -> None:
+    """All stages in one pipeline; what each keeps and removes is written to the stage's folder."""
+    pages = pipeline | ReadPages(recipe.inputs, recipe.readers)
+    extracted = pages.pages | Extract(recipe.extract)
+    write_all(Judged(extracted.documents, extracted.removed), folder / "extract", "extract")
+    documents = extracted.documents
+    for stage in ORDER[1:-1]:
+        outputs = documents | transforms(recipe)[stage]()
+        write_all(outputs, folder / stage, stage)
+        documents = outputs.documents
+    _ = documents | Tokenize(str(folder / "tokenize"), recipe.tokenize)
+
+
+def check_composed(made: Path, run: Path) -> None:
+    for stage in ORDER:
+        check_same(made / stage, run / stage)
+
+
+@pytest.mark.parametrize("runner", ["FnApiRunner", "DirectRunner"])
+def test_one_pipeline_does_what_the_stages_do(
+    sample_run: Path, recipe: Recipe, tmp_path: Path, runner: str
 ) -> None:
-    before = sample_run / ORDER[ORDER.index(stage) - 1]
-    with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        documents = pipeline | ReadDocuments(str(before))
-        write_all(documents | transforms(recipe)[stage](), tmp_path)
-    check_same(tmp_path, sample_run / stage)
+    with beam.Pipeline(runner=runner) as pipeline:
+        composed(pipeline, recipe, tmp_path)
+    check_composed(tmp_path, sample_run)
 
 
-def test_tokens_are_the_same_bytes(sample_run: Path, recipe: Recipe, tmp_path: Path) -> None:
-    shards: list[str] = []
-    with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        documents = pipeline | ReadDocuments(str(sample_run / "mix"))
-        _ = documents | Tokenize(str(tmp_path), recipe.tokenize)
-    known = digests(sample_run / "tokenize")
-    made = {n: h for n, h in digests(tmp_path).items() if not n.startswith(".work")}
-    assert {n for n in known if n.endswith((".bin", ".idx"))} <= set(made)
-    assert {n: known[n] for n in made} == made
+def test_workers_in_another_process_do_the_same(
+    sample_run: Path, recipe: Recipe, tmp_path: Path
+) -> None:
+    with (
+        external_workers() as (_, *options),
+        beam.Pipeline(options=PipelineOptions(options)) as pipeline,
+    ):
+        composed(pipeline, recipe, tmp_path)
+    check_composed(tmp_path, sample_run)
