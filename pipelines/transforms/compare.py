@@ -45,9 +45,7 @@ def passes(given: Any, source: beam.PTransform | None) -> Iterator[PCollection[K
 def refuse_indexes(index: Any, stage: str) -> None:
     """Raise ConfigError where documents are to be compared with those of earlier runs."""
     if index.against:
-        raise ConfigError(
-            f"{stage}.index.against: not for Beam transforms; use `curate {stage}`"
-        )
+        raise ConfigError(f"{stage}.index.against: not for Beam transforms; use `curate {stage}`")
 
 
 def shard_names(documents: PCollection[Keyed]) -> beam.pvalue.AsSingleton:
