@@ -92,7 +92,7 @@ class DeduplicateDocuments(beam.PTransform):
         reads = passes(documents, self.source)
         first, second, third = next(reads), next(reads), next(reads)
         shards = shard_names(first)
-        # No Flatten of members and pairs: FnApiRunner would wait for ever.
+        # Pairs by side input: behind a Flatten of members and pairs, FnApiRunner runs no `Judge`.
         found = (beam.pvalue.AsMultiMap(rows) for rows in self._graph(first, shards))
         members = beam.ParDo(_Members(self.settings), shards, *found)
         groups = gathered(

@@ -10,15 +10,18 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from curation.dedup.keys import string_keys
 from curation.dedup.settings import UrlDedupSettings
+from curation.schema import with_column
 from pipelines.dedup_urls import UrlKeys, url_copies, url_verdicts
+from pipelines.engine.exchange import UInt64
 from pipelines.transforms.compare import (
     PARTS,
     by_shard,
     gathered,
     passes,
-    place_of,
     refuse_indexes,
     remove,
     shard_names,
@@ -64,21 +67,27 @@ class DeduplicateUrls(beam.PTransform):
         refuse_indexes(self.settings.index, "dedup-urls")
         reads = passes(documents, self.source)
         compared = next(reads)
-        shards = shard_names(compared)
-        keys = beam.ParDo(_Keys(UrlKeys("", self.settings)), shards)
-        rows = compared | "Keys" >> keys.with_output_types(pa.RecordBatch)
-        ranges = gathered(rows, self.parts, "Keys")
-        choose = beam.ParDo(_Choose(self.settings), shards).with_output_types(OfShard)
-        return remove(next(reads), ranges | "Choose" >> choose, "dedup-urls", clusters=False)
+        keys = beam.ParDo(_Keys(UrlKeys("", self.settings))).with_output_types(pa.RecordBatch)
+        ranges = gathered(compared | "Keys" >> keys, self.parts, "Keys")
+        choose = beam.ParDo(_Choose(self.settings), shard_names(compared))
+        verdicts = ranges | "Choose" >> choose.with_output_types(OfShard)
+        return remove(next(reads), verdicts, "dedup-urls", clusters=False)
 
 
 @dataclass
 class _Keys(beam.DoFn):
     step: UrlKeys
 
-    def process(self, element: Keyed, shards: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def process(self, element: Keyed) -> Iterator[pa.RecordBatch]:
+        # Numbers without the shard's: to wait for the names of all shards would keep the documents.
         key, batch = element
-        yield self.step.keys_of(place_of(key.shard, shards), batch, key.row)
+        rows = self.step.keys_of(0, batch, key.row)
+        shard = np.full(rows.num_rows, _hash([key.shard])[0])
+        yield rows.append_column("shard", pa.array(shard, pa.uint64()))
+
+
+def _hash(shards: Sequence[str]) -> UInt64:
+    return string_keys(pa.array(shards, pa.string()))[:, 0]
 
 
 @dataclass
@@ -88,7 +97,16 @@ class _Choose(beam.DoFn):
     def process(
         self, element: tuple[int, Iterable[pa.RecordBatch]], shards: Sequence[str]
     ) -> Iterator[OfShard]:
-        rows = sorted_rows(element[1], "number")
+        rows = sorted_rows(_numbered(element[1], shards), "number")
         copies = url_copies(rows, np.zeros(rows.num_rows, np.int64), self.settings)
         numbers = copies.column("key").to_numpy()
         yield from by_shard(url_verdicts(copies), numbers, shards)
+
+
+def _numbered(batches: Iterable[pa.RecordBatch], shards: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Complete the numbers of documents by those of their shards."""
+    hashes = pa.array(_hash(shards))
+    for batch in batches:
+        places = pc.index_in(batch.column("shard"), hashes).to_numpy().astype(np.uint64)
+        numbers = (places << np.uint64(32)) | batch.column("number").to_numpy()
+        yield with_column(batch, "number", pa.array(numbers))
