@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", required=True, help="a folder, local or a URL")
     parser.add_argument("--language", nargs="+", default=["en"], help="codes of those to keep")
     options, others = parser.parse_known_args(arguments)
-    with beam.Pipeline(options=PipelineOptions(others)) as pipeline:
+    with beam.Pipeline(options=PipelineOptions([o for o in others if o != "--"])) as pipeline:
         build(pipeline, options.input, options.output, options.language)
 
 

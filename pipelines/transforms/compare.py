@@ -26,8 +26,8 @@ from pipelines.engine.exchange import concatenated, key_ranges, shard_of
 from pipelines.transforms.judge import Judged, judge, outputs
 from pipelines.transforms.keys import Keyed, OfPart, OfShard
 
-#: Into how many parts keys are divided that are compared: as many workers can take part. No result
-#: depends on it.
+#: Into how many parts the columns are divided that are compared. A worker has one in memory at a
+#: time. No result depends on it.
 PARTS = 64
 
 #: Scattered rows are collected up to this many bytes, so that elements of a shuffle are not tiny.

@@ -53,7 +53,7 @@ class DeduplicateLines(beam.PTransform):
     Args:
         source: a transform that reads the documents, such as `ReadDocuments`: then it is applied
             for each pass (3), and this transform to the pipeline instead of to documents.
-        parts: most workers that compare at a time.
+        parts: into how many the columns above are divided; a worker has one in memory at a time.
     """
 
     settings: LineDedupSettings = field(

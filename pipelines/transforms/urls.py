@@ -42,7 +42,7 @@ class DeduplicateUrls(beam.PTransform):
     Args:
         source: a transform that reads the documents, such as `ReadDocuments`: then it is applied
             for each pass (2), and this transform to the pipeline instead of to documents.
-        parts: most workers that compare at a time.
+        parts: into how many the columns above are divided; a worker has one in memory at a time.
 
     >>> import apache_beam as beam
     >>> from curation.schema import DOCUMENTS

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from apache_beam.pipeline import PipelineVisitor
 
 from curation.recipe import load
 from curation.schema import DOCUMENTS
@@ -154,6 +155,35 @@ def test_documents_are_read_again_for_each_pass(
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
         write_all(pipeline | transform, tmp_path)
     check_same(tmp_path, stage(name, settings))
+
+
+class Consumers(PipelineVisitor):
+    """Which transforms read what a pass over the documents gives; whether they wait for others."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, list[bool]] = {}
+
+    def visit_transform(self, applied: Any) -> None:
+        for given in applied.inputs:
+            if given.producer is not None and given.producer.full_label.endswith("/Read"):
+                label = given.producer.full_label
+                self.waiting.setdefault(label, []).append(bool(applied.side_inputs))
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"),
+    [("dedup-urls", 2), ("dedup-documents", 3), ("dedup-lines", 3), ("mix", 2)],
+)
+def test_documents_that_are_read_again_need_not_be_kept(
+    shards: Path, name: str, passes: int
+) -> None:
+    source = ReadDocuments(f"{shards}/*.parquet")
+    pipeline, consumers = beam.Pipeline(), Consumers()
+    _ = pipeline | transforms(load("llama3"))[name](source=source)
+    pipeline.visit(consumers)
+    assert len(consumers.waiting) == passes
+    for waits in consumers.waiting.values():  # all at once, or one that waits
+        assert not any(waits) or len(waits) == 1
 
 
 def test_tokens_are_the_same_bytes(
