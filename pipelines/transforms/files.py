@@ -45,6 +45,15 @@ class ReadDocuments(beam.PTransform):
         columns: those to be read; all if not given.
 
     Raises InputError where nothing is found, ConfigError for two shards of one name.
+
+    >>> import apache_beam as beam, pyarrow.parquet as pq, tempfile
+    >>> from pipelines.transforms import ReadDocuments
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"id": ["a", "b"]}), f"{folder}/part-0.parquet")
+    ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...         documents = pipeline | ReadDocuments(f"{folder}/*.parquet")
+    ...         _ = documents | beam.Map(lambda e: print(e[0], e[1].num_rows))
+    ShardKey(shard='part-0', row=0) 2
     """
 
     paths: str | Sequence[str]

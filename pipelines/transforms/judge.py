@@ -124,6 +124,15 @@ class Classify(beam.PTransform):
     """Add `quality`, `domain`, `topic` and `format`, remove what scores too low.
 
     Needs `text`; where `language` is there, documents are scored by the models of their language.
+
+    >>> import apache_beam as beam
+    >>> from pipelines.transforms import Classify, ShardKey
+    >>> text = "def area(r):\\n    return 3.14 * r * r\\n\\nfor r in range(9):\\n    area(r)\\n"
+    >>> batch = pa.RecordBatch.from_pydict({"id": ["a"], "text": [text]})
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Classify()
+    ...     _ = judged.documents | beam.Map(lambda e: print(e[1]["domain"].to_pylist()))
+    ['code']
     """
 
     settings: ClassifySettings = field(
@@ -139,6 +148,15 @@ class Filter(beam.PTransform):
     """Measure `signals`, apply the rules, cut lines, take personal data out of texts.
 
     Needs `id`, `url`, `text`, and `language` for rules of languages.
+
+    >>> import apache_beam as beam
+    >>> from pipelines.transforms import Filter, ShardKey
+    >>> row = {"id": "a", "url": "http://a.example/", "text": "Buy now. " * 60, "language": "en"}
+    >>> batch = pa.RecordBatch.from_pylist([row])
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Filter()
+    ...     _ = judged.removed | beam.Map(lambda e: print(e[1]["reason"].to_pylist()))
+    ['repetition.top_2gram']
     """
 
     settings: FilterSettings = field(default_factory=functools.partial(default_settings, "filter"))

@@ -72,6 +72,13 @@ class ReadPages(beam.PTransform):
         settings: of readers.
 
     Raises InputError where nothing is found.
+
+    >>> import apache_beam as beam
+    >>> from pipelines.transforms import ReadPages
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     read = pipeline | ReadPages("builtin:data_samples/records-00007.jsonl.gz")
+    ...     _ = read.pages | beam.Map(lambda e: print(e[0].row, e[1].num_rows, e[1]["kind"][0]))
+    0 4 text
     """
 
     paths: str | Sequence[str]
