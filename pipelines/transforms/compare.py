@@ -20,7 +20,7 @@ from apache_beam import PCollection
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
-from curation.errors import ConfigError
+from curation.errors import ConfigError, InputError
 from pipelines.engine.duplicates import CLUSTER_SIZE, VERDICTS, ApplyVerdicts
 from pipelines.engine.exchange import concatenated, key_ranges, shard_of
 from pipelines.transforms.judge import Judged, judge, outputs
@@ -112,6 +112,16 @@ def sorted_rows(batches: Iterable[pa.RecordBatch], *columns: str) -> pa.RecordBa
     rows = concatenated(list(batches))
     order = np.lexsort([rows.column(name).to_numpy() for name in reversed(columns)])
     return rows.take(pa.array(order))
+
+
+def rows_of_shard(shard: str, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    """All rows of a shard, by their column `row`. Raises InputError where two have the same."""
+    rows = sorted_rows(batches, "row")
+    places = rows.column("row").to_numpy()
+    twice = np.flatnonzero(places[1:] == places[:-1])
+    if len(twice):
+        raise InputError(f"shard {shard!r} has two documents in row {places[twice[0]]}")
+    return rows
 
 
 def by_shard(rows: pa.RecordBatch, numbers: Any, shards: Sequence[str]) -> Iterator[OfShard]:

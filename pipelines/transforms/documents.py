@@ -39,6 +39,7 @@ from pipelines.transforms.compare import (
     place_of,
     refuse_indexes,
     remove,
+    rows_of_shard,
     shard_names,
     sorted_rows,
 )
@@ -151,7 +152,7 @@ class _Bucket(beam.DoFn):
     def process(
         self, element: tuple[str, Iterable[pa.RecordBatch]], shards: Sequence[str]
     ) -> Iterator[Any]:
-        facts = sorted_rows(element[1], "row")
+        facts = rows_of_shard(*element)
         if not facts.num_rows:
             return
         first = np.uint64(place_of(element[0], shards) << 32)

@@ -16,7 +16,7 @@ from curation.errors import ConfigError, InputError
 from curation.readers import discover
 from curation.schema import conformed
 from pipelines.engine.files import SCRATCH, Folder
-from pipelines.engine.manifest import documents_of, read_manifest
+from pipelines.engine.manifest import MANIFEST, documents_of, read_manifest
 from pipelines.engine.shards import BATCH_ROWS, TableWriter, open_parquet, read_batches
 from pipelines.transforms.keys import Keyed, RecordBatchCoder, ShardKey
 
@@ -76,6 +76,11 @@ def _files(path: str) -> list[_File]:
     if manifest := read_manifest(folder):
         documents = documents_of(manifest)
         return [_File(n, folder.url, f"documents/{n}.parquet", sha256) for n, sha256 in documents]
+    if folder.exists("documents"):
+        raise InputError(
+            f"{path}: no {MANIFEST}, so no complete stage; files can be named, as in "
+            f"{path.rstrip('/')}/documents/*.parquet"
+        )
     found = [f.path for f in discover([path]) if f.path.endswith(".parquet")]
     if not found:
         raise InputError(f"{path}: no Parquet file")

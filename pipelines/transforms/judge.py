@@ -203,6 +203,9 @@ def _applied(function: Function, batch: pa.RecordBatch, first_row: int) -> Outco
         found = batch, found
     elif isinstance(found, pa.RecordBatch):
         found = found, Verdicts.keep_all(batch.num_rows)
+    if not isinstance(found, tuple):
+        name = getattr(function, "__name__", function)
+        raise InputError(f"{name}: returned {type(found).__name__}, not RecordBatch or Verdicts")
     documents, verdicts = found
     for rows in (documents.num_rows, len(verdicts.reason)):
         if rows != batch.num_rows:

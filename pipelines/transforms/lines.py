@@ -31,6 +31,7 @@ from pipelines.transforms.compare import (
     passes,
     place_of,
     refuse_indexes,
+    rows_of_shard,
     shard_names,
     sorted_rows,
 )
@@ -147,7 +148,7 @@ class _Pages(beam.DoFn):
         shards: Sequence[str],
         buckets: Buckets,
     ) -> Iterator[OfShard]:
-        narrow = concatenated(list(element[1]))
+        narrow = rows_of_shard(*element)
         first = np.uint64(place_of(element[0], shards) << 32)
         hosts = buckets.hosts(narrow, first + narrow.column("row").to_numpy())
         keys, pages = np.unique(hosts, return_counts=True)

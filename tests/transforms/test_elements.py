@@ -26,6 +26,7 @@ from curation.schema import Verdicts
 from pipelines.transforms import (
     Apply,
     DeduplicateDocuments,
+    DeduplicateLines,
     DeduplicateUrls,
     ReadDocuments,
     ShardKey,
@@ -126,6 +127,9 @@ def test_batches_of_other_columns_are_refused(tmp_path: Path) -> None:
 def test_reading_refuses_what_it_cannot_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no input file matches"):
         _ = beam.Pipeline() | ReadDocuments(str(tmp_path / "*.parquet"))
+    (tmp_path / "stage" / "documents").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"no manifest\.json, .*stage/documents/\*\.parquet"):
+        _ = beam.Pipeline() | ReadDocuments(str(tmp_path / "stage"))
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         pq.write_table(pa.table({"id": ["1"]}), tmp_path / folder / "same.parquet")
@@ -189,6 +193,25 @@ def test_own_functions_account_for_every_document() -> None:
         beam.Pipeline(runner="FnApiRunner") as pipeline,
     ):
         _ = pipeline | beam.Create([(ShardKey("s", 0), BATCH)]) | Apply(shrink)
+
+
+def test_own_functions_return_batches_or_verdicts() -> None:
+    with (
+        pytest.raises(InputError, match="returned Table, not RecordBatch"),
+        beam.Pipeline(runner="FnApiRunner") as pipeline,
+    ):
+        elements = pipeline | beam.Create([(ShardKey("s", 0), BATCH)])
+        _ = elements | Apply(lambda batch: pa.Table.from_batches([batch]))
+
+
+def test_documents_of_one_key_are_not_compared() -> None:
+    elements = [(ShardKey("s", 0), BATCH.append_column("url", BATCH["id"]))] * 2
+    recipe = load("llama3", ["dedup-lines.per_language=false"])
+    with (
+        pytest.raises(InputError, match="shard 's' has two documents in row 0"),
+        beam.Pipeline(runner="FnApiRunner") as pipeline,
+    ):
+        _ = pipeline | beam.Create(elements) | DeduplicateLines(recipe.dedup_lines)
 
 
 def test_indexes_of_earlier_runs_are_refused() -> None:
