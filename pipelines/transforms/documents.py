@@ -93,38 +93,42 @@ class DeduplicateDocuments(beam.PTransform):
         reads = passes(documents, self.source)
         first, second, third = next(reads), next(reads), next(reads)
         shards = shard_names(first)
-        # Pairs by side input: behind a Flatten of members and pairs, FnApiRunner runs no `Judge`.
-        found = (beam.pvalue.AsMultiMap(rows) for rows in self._graph(first, shards))
-        members = beam.ParDo(_Members(self.settings), shards, *found)
-        groups = gathered(
-            second | "Members" >> members.with_output_types(pa.RecordBatch), self.parts, "Groups"
-        )
+        labels, pairs = self._graph(first, shards)
+        members = self._members(second, shards, labels, pairs)
+        groups = gathered(members, self.parts, "Groups")
         decide = beam.ParDo(_Decide(self.settings), shards).with_output_types(OfShard)
         return remove(third, groups | "Decide" >> decide, "dedup-documents", clusters=True)
 
     def _graph(
-        self, documents: PCollection[Keyed], shards: Any
+        self, documents: PCollection[Keyed], shards: beam.pvalue.AsSingleton
     ) -> tuple[PCollection[OfShard], PCollection[OfShard]]:
         """Labels of the documents that have a neighbour, and candidate pairs, by shard."""
         sign = beam.ParDo(_Sign(Sign("", self.settings))).with_output_types(OfShard)
+        facts = documents | "Sign" >> sign | "FactsOfShard" >> beam.GroupByKey()
         bucket = beam.ParDo(_Bucket(self.settings), shards)
         bucket = bucket.with_output_types(pa.RecordBatch, edges=pa.RecordBatch)
+        buckets = facts | "Bucket" >> bucket.with_outputs("edges", main="records")
         link = beam.ParDo(_Link(self.settings), shards)
         link = link.with_output_types(pa.RecordBatch, pairs=OfShard)
+        records = gathered(buckets.records, self.parts, "Buckets")
+        links = records | "Link" >> link.with_outputs("pairs", main="edges")
+        edges = (buckets.edges, links.edges) | "Edges" >> beam.Flatten()
+        together = beam.Map(lambda batch: (0, batch)).with_output_types(OfPart)
+        graph = edges | "Together" >> together | "Graph" >> beam.GroupByKey()
         solve = beam.ParDo(_Solve(self.settings.graph.edges_in_memory), shards)
-        facts = documents | "Sign" >> sign | "FactsOfShard" >> beam.GroupByKey()
-        buckets = facts | "Bucket" >> bucket.with_outputs("edges", main="records")
-        linked_ = gathered(buckets.records, self.parts, "Buckets") | "Link" >> link.with_outputs(
-            "pairs", main="edges"
-        )
-        edges = (buckets.edges, linked_.edges) | "Edges" >> beam.Flatten()
-        labels = (
-            edges
-            | "Together" >> beam.Map(lambda batch: (0, batch)).with_output_types(OfPart)
-            | "AllEdges" >> beam.GroupByKey()
-            | "Solve" >> solve.with_output_types(OfShard)
-        )
-        return labels, linked_.pairs
+        return graph | "Solve" >> solve.with_output_types(OfShard), links.pairs
+
+    def _members(
+        self,
+        documents: PCollection[Keyed],
+        shards: beam.pvalue.AsSingleton,
+        labels: PCollection[OfShard],
+        pairs: PCollection[OfShard],
+    ) -> PCollection[pa.RecordBatch]:
+        # Pairs by side input: behind a Flatten of members and pairs, FnApiRunner runs no `Judge`.
+        found = (beam.pvalue.AsMultiMap(rows) for rows in (labels, pairs))
+        find = beam.ParDo(_Members(self.settings), shards, *found)
+        return documents | "Members" >> find.with_output_types(pa.RecordBatch)
 
 
 @dataclass

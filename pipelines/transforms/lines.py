@@ -82,13 +82,12 @@ class DeduplicateLines(beam.PTransform):
         first, second, third = next(reads), next(reads), next(reads)
         shards = shard_names(first)
         narrow = beam.ParDo(_Narrow(self.settings)).with_output_types(OfShard)
-        documents_of = first | "Narrow" >> narrow
-        buckets = self._buckets(documents_of)
-        pages = beam.ParDo(_Pages(), shards, buckets).with_output_types(OfShard)
-        hosts = documents_of | "NarrowOfShard" >> beam.GroupByKey() | "Pages" >> pages
-        frequent = self._frequent(second, shards, buckets, beam.pvalue.AsMultiMap(hosts))
-        cut = _Cut(self.settings)
-        return judge_and_edit(third, cut, shards, buckets, frequent)
+        named = first | "Narrow" >> narrow
+        buckets = self._buckets(named)
+        count = beam.ParDo(_Pages(), shards, buckets).with_output_types(OfShard)
+        pages = named | "OfShard" >> beam.GroupByKey() | "Pages" >> count
+        frequent = self._frequent(second, shards, buckets, beam.pvalue.AsMultiMap(pages))
+        return judge_and_edit(third, _Cut(self.settings), shards, buckets, frequent)
 
     def _buckets(self, narrow: PCollection[OfShard]) -> beam.pvalue.AsSingleton:
         """Buckets of documents, from how many there are of each language."""
@@ -183,11 +182,11 @@ class _Find(beam.DoFn):
     settings: LineDedupSettings
 
     def process(self, element: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-        totals, _, _ = counted_totals(_by_shard(concatenated(list(element[1]))))
+        totals, _, _ = counted_totals(_summed(concatenated(list(element[1]))))
         yield pa.RecordBatch.from_pydict(frequent_lines(totals, self.settings)._asdict())
 
 
-def _by_shard(counts: pa.RecordBatch) -> pa.RecordBatch:
+def _summed(counts: pa.RecordBatch) -> pa.RecordBatch:
     """Counts of batches, summed over those of a shard; `pages` are the shard's as they are."""
     rows = pa.Table.from_batches([counts])
     rows = rows.append_column("shard", pa.array(shard_of(counts.column("first").to_numpy())))
