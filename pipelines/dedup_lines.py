@@ -77,19 +77,27 @@ class Buckets:
     def of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Bucket of each document, within its language -> int64 [rows]."""
         ids = string_keys(batch.column("id"))[:, 0]
-        languages = _languages(batch, self.settings)
+        found = languages(batch, self.settings)
         buckets = np.zeros(batch.num_rows, np.int64)
         for language, documents in self.documents:
-            mine = pc.equal(languages, language).to_numpy(zero_copy_only=False)
+            mine = pc.equal(found, language).to_numpy(zero_copy_only=False)
             buckets[mine] = assign_buckets(ids[mine], documents, self.settings.bucket_documents)
         return buckets
 
     def scopes(self, batch: pa.RecordBatch) -> UInt64:
         """Scope of each document: its language -> uint64 [rows]."""
-        return language_scopes(_languages(batch, self.settings))
+        return language_scopes(languages(batch, self.settings))
+
+    def hosts(self, batch: pa.RecordBatch, numbers: UInt64) -> UInt64:
+        """Host of each document, where the rule looks at hosts: those of a language and bucket."""
+        if self.settings.rule != "pattern":
+            return np.zeros(batch.num_rows, np.uint64)
+        hosts = within(host_keys(batch.column("url"), numbers), self.scopes(batch))
+        return in_buckets(hosts, self.of(batch))
 
 
-def _languages(batch: pa.RecordBatch, settings: LineDedupSettings) -> pa.Array:
+def languages(batch: pa.RecordBatch, settings: LineDedupSettings) -> pa.Array:
+    """Language of each document, "" where all are compared together -> string [rows]."""
     if settings.per_language:
         return batch.column("language").fill_null("")
     return pa.array([""] * batch.num_rows, pa.string())
@@ -113,7 +121,7 @@ class Census:
             check_languages(column_names(shard), "dedup-lines")
         found: Counter[str] = Counter()
         for batch in shard.batches(_columns(self.settings, "id")):
-            found.update(_languages(batch, self.settings).to_pylist())
+            found.update(languages(batch, self.settings).to_pylist())
         return Result({}, dict(sorted(found.items())))
 
 
@@ -133,7 +141,7 @@ class CountLines:
         all_hosts: list[UInt64] = []
         aside: dict[int, str] = {}
         read = _columns(self.settings, "id", "url", "text")
-        for part in over_documents(_STAGE, shard, partial(self._lines, index), read):
+        for part in over_documents(_STAGE, shard, partial(self.lines_of, index), read):
             lines, places, hosts = part.answer
             parts.append(lines)
             placed.append(places)
@@ -143,20 +151,10 @@ class CountLines:
         counts = with_pages(merge_counts(parts), np.concatenate(all_hosts))
         buckets = np.concatenate(placed)[row_of(counts.first)]
         name = scratch("lines", shard.name)
-        # The key is the line's in all buckets: an index knows of lines, not of buckets.
-        columns = {
-            "key": out_of_buckets(counts.hashes, buckets),
-            "bucket": buckets,
-            "host": counts.hosts,
-            "count": counts.counts,
-            "edges": counts.edges,
-            "pages": counts.pages,
-            "first": counts.first,
-            "bytes": counts.bytes,
-        }
+        columns = count_columns(counts, buckets)
         return Result({name: write_run(folder, name, "key", columns)}, noted(aside))
 
-    def _lines(
+    def lines_of(
         self, index: int, batch: pa.RecordBatch, first_row: int
     ) -> tuple[LineCounts, npt.NDArray[np.int64], UInt64]:
         """Lines of a batch; bucket and host of each document."""
@@ -165,10 +163,17 @@ class CountLines:
         of_lines = np.repeat(buckets, np.diff(lines.doc_offsets))
         lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
         numbers = document_numbers(index, batch.num_rows, first_row)
-        hosts = np.zeros(batch.num_rows, np.uint64)
-        if self.settings.rule == "pattern":  # hosts of a language and bucket
-            hosts = in_buckets(within(host_keys(batch.column("url"), numbers), scopes), buckets)
+        hosts = self.buckets.hosts(batch, numbers)
         return count_lines(lines, numbers, self.settings, hosts), buckets, hosts
+
+
+def count_columns(counts: LineCounts, buckets: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Counts with the bucket of each row, as they travel.
+
+    The key is the line's in all buckets: an index knows of lines, not of buckets.
+    """
+    columns = {"key": out_of_buckets(counts.hashes, buckets), "bucket": buckets}
+    return columns | dict(zip(_COUNTS, counts[1:], strict=True))
 
 
 @dataclass(frozen=True)
@@ -192,12 +197,7 @@ class FindFrequent(OverRanges):
         batch = read_key_range(folder, "lines", self.shards, low, high)
         totals, keys, buckets = total_lines(merge_counts([])), _NO_KEYS, np.zeros(0, np.int64)
         if batch is not None:
-            column = {n: batch.column(n).to_numpy() for n in batch.schema.names}
-            own = in_buckets(column["key"], column["bucket"])
-            counts = merge_counts([LineCounts(own, *(column[n] for n in _COUNTS))])
-            totals = total_lines(counts)
-            _, rows = np.unique(own, return_index=True)
-            keys, buckets = column["key"][rows], column["bucket"][rows]
+            totals, keys, buckets = counted_totals(batch)
         files = {}
         if self.settings.index.write:
             name = index_file(task.name)
@@ -230,6 +230,17 @@ class FindFrequent(OverRanges):
 _NO_KEYS = np.zeros(0, np.uint64)
 _COUNTS = ("host", "count", "edges", "pages", "first", "bytes")
 _KNOWN = ("count", "edges", "pages")
+
+
+def counted_totals(
+    batch: pa.RecordBatch,
+) -> tuple[LineTotals, UInt64, npt.NDArray[np.int64]]:
+    """Totals of rows of `count_columns`; key and bucket of each line."""
+    column = {n: batch.column(n).to_numpy() for n in batch.schema.names}
+    own = in_buckets(column["key"], column["bucket"])
+    counts = merge_counts([LineCounts(own, *(column[n] for n in _COUNTS))])
+    _, rows = np.unique(own, return_index=True)
+    return total_lines(counts), column["key"][rows], column["bucket"][rows]
 
 
 def _greatest(keys: UInt64, totals: LineTotals) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,6 +28,7 @@ from pipelines.engine.duplicates import (
     removals_of_shard,
     run_verdicts,
     scratch,
+    verdict_rows,
     write_verdicts,
 )
 from pipelines.engine.exchange import (
@@ -72,7 +74,7 @@ class UrlKeys:
         index, shard = task.payload
         parts: list[pa.RecordBatch] = []
         aside: dict[int, str] = {}
-        for part in over_documents(_STAGE, shard, partial(self._keys, index), _COLUMNS):
+        for part in over_documents(_STAGE, shard, partial(self.keys_of, index), _COLUMNS):
             parts.append(part.answer)
             aside |= part.aside
             progress(part.batch.num_rows, part.batch.num_rows)
@@ -81,7 +83,8 @@ class UrlKeys:
         columns = dict(zip(keys.schema.names, keys.columns, strict=True))
         return Result({name: write_run(folder, name, "key", columns)}, noted(aside))
 
-    def _keys(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+    def keys_of(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        """Keys of the documents of a batch, of those that have a URL."""
         numbers = document_numbers(index, batch.num_rows, first_row)
         urls = canonical_urls(batch.column("url"), self.settings.canonical)
         keys = string_keys(urls)
@@ -122,31 +125,56 @@ class UrlSurvivors(OverRanges):
                 others.append(batch.set_column(place, "number", pa.array(numbers)))
                 priorities.append(np.full(batch.num_rows, part.priority))
         rows = concatenated([pa.RecordBatch.from_pylist([], schema=_KEYS), *own, *others])
-        column = {n: rows.column(n).to_numpy() for n in rows.schema.names if n != "id"}
         count = sum(batch.num_rows for batch in own)
         last = np.full(count, len(self.settings.index.against))
-        removed, kept = choose_survivors(
-            np.stack([column["key"], column["key_low"]], axis=1),
-            np.arange(rows.num_rows, dtype=np.uint64),
-            {
-                "priority": np.concatenate([last, *priorities]),
-                "date": column["date"].astype("datetime64[us]"),
-                "length": column["length"],
-                "source_rank": column["source_rank"],
-                "id": column["id_hash"],
-            },
-            self.settings.survivor.policy,
-        )
-        mine = removed < count
-        gone, stays = pa.array(removed[mine]), pa.array(kept[mine])
+        found = url_copies(rows, np.concatenate([last, *priorities]), self.settings)
+        found = found.filter(pa.array(found.column("place").to_numpy() < count))
         name = scratch("survivors", task.name)
-        columns = {
-            "key": rows.column("number").take(gone),
-            "date": rows.column("date").take(gone),
-            "kept_date": rows.column("date").take(stays),
-            "kept_id": rows.column("id").take(stays),
-        }
+        columns = {n: found.column(n) for n in found.schema.names[1:]}
         return Result({name: write_run(folder, name, "key", columns)})
+
+
+def url_copies(
+    rows: pa.RecordBatch, priority: npt.NDArray[np.int64], settings: UrlDedupSettings
+) -> pa.RecordBatch:
+    """Which documents go, and what stays in the place of each.
+
+    Args:
+        rows: of `UrlKeys`, by ascending number.
+        priority: [rows], outweighs the policy: the least wins.
+
+    -> columns `place` (row in `rows`), `key` (number), `date`, `kept_date`, `kept_id`.
+    """
+    column = {n: rows.column(n).to_numpy() for n in rows.schema.names if n != "id"}
+    removed, kept = choose_survivors(
+        np.stack([column["key"], column["key_low"]], axis=1),
+        np.arange(rows.num_rows, dtype=np.uint64),
+        {
+            "priority": priority,
+            "date": column["date"].astype("datetime64[us]"),
+            "length": column["length"],
+            "source_rank": column["source_rank"],
+            "id": column["id_hash"],
+        },
+        settings.survivor.policy,
+    )
+    gone, stays = pa.array(removed), pa.array(kept)
+    columns = {
+        "place": gone,
+        "key": rows.column("number").take(gone),
+        "date": rows.column("date").take(gone),
+        "kept_date": rows.column("date").take(stays),
+        "kept_id": rows.column("id").take(stays),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def url_verdicts(copies: pa.RecordBatch) -> pa.RecordBatch:
+    """Verdicts on the documents of `url_copies`."""
+    own, other = copies.column("date").to_numpy(), copies.column("kept_date").to_numpy()
+    reasons = np.where(own < other, "url.older_capture", "url.duplicate").tolist()
+    numbers, kept_id = copies.column("key").to_numpy(), copies.column("kept_id")
+    return verdict_rows(numbers, reasons, _seconds(own), _seconds(other), kept_id)
 
 
 @dataclass(frozen=True)
@@ -170,13 +198,7 @@ class UrlVerdicts:
         aside = set_aside_by(folder, UrlKeys.name, shard)
         if rows is None:
             return Result({name: no_verdicts(folder, shard, aside)})
-        own, other = rows.column("date").to_numpy(), rows.column("kept_date").to_numpy()
-        reasons = np.where(own < other, "url.older_capture", "url.duplicate").tolist()
-        numbers, kept_id = rows.column("key").to_numpy(), rows.column("kept_id")
-        verdicts = write_verdicts(
-            folder, shard, numbers, reasons, _seconds(own), _seconds(other), kept_id, aside=aside
-        )
-        return Result({name: verdicts})
+        return Result({name: write_verdicts(folder, shard, url_verdicts(rows), aside)})
 
 
 def _seconds(microseconds: Any) -> Any:

@@ -39,7 +39,7 @@ _GROUP_BYTES = 4 << 20
 
 
 @dataclass
-class _Batch:
+class PageBatch:
     """Rows under way, with a verdict each."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -75,10 +75,9 @@ class _Batch:
 
 
 @dataclass
-class _Beside:
+class PagesBeside:
     """Rows of the tables beside the documents; that of what was mended is only there if need be."""
 
-    writer: ShardWriter
     set_aside: list[dict[str, Any]] = field(default_factory=list)
     mended: list[dict[str, Any]] = field(default_factory=list)
 
@@ -86,11 +85,11 @@ class _Beside:
     def full(self) -> bool:
         return len(self.set_aside) + len(self.mended) >= _BATCH_PAGES
 
-    def write(self) -> None:
+    def write(self, writer: ShardWriter) -> None:
         batch = pa.RecordBatch.from_pylist(self.set_aside, SET_ASIDE)
-        self.writer.write_to("set_aside", batch)
+        writer.write_to("set_aside", batch)
         if self.mended:
-            self.writer.write_to("mended", pa.RecordBatch.from_pylist(self.mended, MENDED))
+            writer.write_to("mended", pa.RecordBatch.from_pylist(self.mended, MENDED))
         self.set_aside, self.mended = [], []
 
 
@@ -110,9 +109,9 @@ class ExtractShards:
         shard: SourceShard = task.payload
         tally = Tally()
         with ShardWriter(folder, shard.name, "extract", tally) as writer:
-            batch, beside = _Batch(), _Beside(writer)
+            judge, batch, beside = JudgePages(self.extract), PageBatch(), PagesBeside()
             for records in _grouped(self._records(shard, dict(task.inputs))):
-                answers = iter(self._answers([r for _, r in records if isinstance(r, Page)]))
+                answers = iter(judge.answers([r for _, r in records if isinstance(r, Page)]))
                 for name, record in records:
                     tally.add("records")
                     if isinstance(record, Skipped):
@@ -120,18 +119,18 @@ class ExtractShards:
                     elif isinstance(record, Damage):
                         tally.add("set_aside")
                         tally.add(f"set_aside.{record.reason}")
-                        beside.set_aside.append(_damaged(name, record))
+                        beside.set_aside.append(damaged_row(name, record))
                     else:
                         if record.mended:
                             tally.add(f"mended.{record.mended}")
-                        self._page(name, record, next(answers), batch, beside)
+                        judge.add(name, record, next(answers), batch, beside)
                     if batch.full:
                         self._write(batch, writer, tally, progress)
-                        batch = _Batch()
+                        batch = PageBatch()
                     if beside.full:
-                        beside.write()
+                        beside.write(writer)
             self._write(batch, writer, tally, progress)
-            beside.write()
+            beside.write(writer)
         return Result(writer.files, tally.counts())
 
     def _records(self, shard: SourceShard, planned: dict[str, str]) -> Iterator[tuple[str, Record]]:
@@ -140,7 +139,21 @@ class ExtractShards:
                 for record in read(path, self.readers, name):
                     yield name, record
 
-    def _answers(self, pages: list[Page]) -> list[Answer]:
+    def _write(
+        self, batch: PageBatch, writer: ShardWriter, tally: Tally, progress: Progress
+    ) -> None:
+        documents = pa.RecordBatch.from_pylist(batch.rows, DOCUMENTS)
+        tally.add_in(documents)
+        progress(len(batch.rows), writer.write(documents, batch.verdicts()))
+
+
+@dataclass(frozen=True)
+class JudgePages:
+    """What becomes of pages: documents, or why they are none."""
+
+    extract: ExtractSettings
+
+    def answers(self, pages: list[Page]) -> list[Answer]:
         """What extraction says of each page. Engines of others always work in a guarded process."""
         low, high = self.extract.http_status
         wanted = [p for p in pages if p.status is None or low <= p.status <= high]
@@ -151,7 +164,10 @@ class ExtractShards:
         )
         return [next(found) if p.status is None or low <= p.status <= high else None for p in pages]
 
-    def _page(self, name: str, page: Page, answer: Answer, batch: _Batch, beside: _Beside) -> None:
+    def add(
+        self, name: str, page: Page, answer: Answer, batch: PageBatch, beside: PagesBeside
+    ) -> None:
+        """Add a page to the batch, with what is noted of it to the tables beside."""
         row = _row(name, page)
         if page.mended:
             beside.mended.append(_mended(row, page))
@@ -168,7 +184,7 @@ class ExtractShards:
         else:
             self._extracted(row, answer, batch)
 
-    def _extracted(self, row: dict[str, Any], answer: Extraction, batch: _Batch) -> None:
+    def _extracted(self, row: dict[str, Any], answer: Extraction, batch: PageBatch) -> None:
         row["text"], row["title"] = answer.text, row["title"] or answer.title
         length = len(answer.text)
         if length < max(1, self.extract.min_characters):
@@ -177,11 +193,6 @@ class ExtractShards:
             batch.add(row, "extract.too_long", length, self.extract.max_characters)
         else:
             batch.add(row, None)
-
-    def _write(self, batch: _Batch, writer: ShardWriter, tally: Tally, progress: Progress) -> None:
-        documents = pa.RecordBatch.from_pylist(batch.rows, DOCUMENTS)
-        tally.add_in(documents)
-        progress(len(batch.rows), writer.write(documents, batch.verdicts()))
 
 
 Record = Page | Damage | Skipped
@@ -227,7 +238,7 @@ def document_id(name: str, page: Page) -> str:
     return xxhash.xxh3_128_hexdigest(f"{name}\0{page.offset}\0{page.record_id}".encode())
 
 
-def _damaged(name: str, record: Damage) -> dict[str, Any]:
+def damaged_row(name: str, record: Damage) -> dict[str, Any]:
     return {
         "url": without_userinfo(record.url) if record.url else record.url,
         "raw": record.raw,

@@ -71,20 +71,26 @@ class CountTokens:
         self, batch: pa.RecordBatch, first_row: int
     ) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32]]:
         """What draws look at, and the token ids of the documents, end to end."""
-        rows = batch.num_rows
         tokenizer = load_tokenizer(self.tokenize.tokenizer)
         tokens, offsets = tokenizer.encode_batch(batch.column("text"))
-        columns = {
-            "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
-            "source": source_names(batch.column("source"), self.sources),
-            "tokens": pa.array(np.diff(offsets) + self.tokenize.marks, pa.int64()),
-        }
-        for name in ("domain", "topic", "format", "language", "quality"):
-            kind = NARROW.field(name).type
-            known = name in batch.schema.names
-            columns[name] = batch.column(name).cast(kind) if known else pa.nulls(rows, kind)
-        narrow = pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
-        return narrow, tokens
+        counts = pa.array(np.diff(offsets) + self.tokenize.marks, pa.int64())
+        return narrow_columns(batch, counts, self.sources), tokens
+
+
+def narrow_columns(
+    batch: pa.RecordBatch, tokens: pa.Array, sources: Sequence[str]
+) -> pa.RecordBatch:
+    """What draws look at: rows of NARROW. `tokens` [documents], int64."""
+    columns = {
+        "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
+        "source": source_names(batch.column("source"), sources),
+        "tokens": tokens,
+    }
+    for name in ("domain", "topic", "format", "language", "quality"):
+        kind = NARROW.field(name).type
+        known = name in batch.schema.names
+        columns[name] = batch.column(name).cast(kind) if known else pa.nulls(batch.num_rows, kind)
+    return pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
 
 
 def _ids_name(shard: str) -> str:
@@ -144,22 +150,9 @@ class DrawDocuments:
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         assert self.plan is not None and self.narrow is not None
-        narrow = self.narrow.slice(first_row, batch.num_rows)
-        drawn = draw(narrow, self.plan)
-        batch = with_column(batch, "tokens", narrow.column("tokens"))
-        batch = with_column(batch, "repeats", pa.array(drawn.repeats, pa.int32()))
-        used = narrow.column("tokens").to_numpy() * drawn.repeats.astype(np.int64)
-        extra: dict[str, int] = {}
-        for column, prefix in (("domain", "tokens_drawn"), ("source", "tokens_drawn_from")):
-            table = pa.table({"key": narrow.column(column), "tokens": used})
-            for row in table.group_by("key").aggregate([("tokens", "sum")]).to_pylist():
-                extra[f"{prefix}.{row['key']}"] = row["tokens_sum"]
-        return Outcome(
-            batch,
-            drawn.verdicts,
-            extra=extra,
-            tables={TOKENS: self._ids(first_row, batch.num_rows, drawn.verdicts.kept)},
-        )
+        outcome = drawn(batch, self.narrow.slice(first_row, batch.num_rows), self.plan)
+        ids = self._ids(first_row, batch.num_rows, outcome.verdicts.kept)
+        return replace(outcome, tables={TOKENS: ids})
 
     def _ids(self, first: int, rows: int, kept: pa.Array) -> pa.RecordBatch:
         starts = self.starts[first : first + rows + 1]
@@ -167,6 +160,20 @@ class DrawDocuments:
             pa.array(starts - starts[0]), pa.array(self.ids[starts[0] : starts[-1]])
         )
         return pa.RecordBatch.from_arrays([lists.filter(kept)], schema=TOKEN_IDS)
+
+
+def drawn(batch: pa.RecordBatch, narrow: pa.RecordBatch, plan: MixPlan) -> Outcome:
+    """Draw from the documents of a batch; `narrow` has what the plan looks at."""
+    found = draw(narrow, plan)
+    batch = with_column(batch, "tokens", narrow.column("tokens"))
+    batch = with_column(batch, "repeats", pa.array(found.repeats, pa.int32()))
+    used = narrow.column("tokens").to_numpy() * found.repeats.astype(np.int64)
+    extra: dict[str, int] = {}
+    for column, prefix in (("domain", "tokens_drawn"), ("source", "tokens_drawn_from")):
+        table = pa.table({"key": narrow.column(column), "tokens": used})
+        for row in table.group_by("key").aggregate([("tokens", "sum")]).to_pylist():
+            extra[f"{prefix}.{row['key']}"] = row["tokens_sum"]
+    return Outcome(batch, found.verdicts, extra=extra)
 
 
 def saved_tokens(shard: Shard) -> str:

@@ -19,12 +19,18 @@ import pyarrow.compute as pc
 from curation.errors import InputError
 from curation.stages.tokenize import VOCABULARY
 from curation.tokenize.settings import TokenizeSettings
-from curation.tokenize.shard import DOCUMENT_INDEX, ENCODED, encoded_rows, write_rows
+from curation.tokenize.shard import (
+    DOCUMENT_INDEX,
+    ENCODED,
+    ShardStats,
+    encoded_rows,
+    write_rows,
+)
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, nothing, over_documents
 from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import concatenated, key_ranges, read_range, write_run
-from pipelines.engine.files import Folder
+from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.manifest import read_manifest
 from pipelines.engine.shards import TableWriter, Tally, add_counts, open_parquet
 from pipelines.engine.stage import Shard, StageRun
@@ -129,24 +135,33 @@ class PackShards:
         low, high, runs = task.payload
         empty = pa.RecordBatch.from_pylist([], schema=ENCODED)
         rows = concatenated([empty, *read_range(folder, runs, "key", low, high)], ENCODED)
-        index_name = f"index/{task.name}.parquet"
-        with (
-            folder.create(f"{task.name}.bin") as tokens,
-            folder.create(f"{task.name}.idx") as sequences,
-        ):
-            index, stats = write_rows(
-                rows, self.settings, cast(BinaryIO, tokens), cast(BinaryIO, sequences)
-            )
-        with TableWriter(folder, index_name, DOCUMENT_INDEX) as writer:
-            writer.write(index)
+        files, stats = write_tokens(rows, self.settings, folder, task.name)
         progress(stats.copies, stats.copies)
-        files = write_formats(self.settings.formats, folder, task.name) | {
-            f"{task.name}.bin": tokens.record(stats.sequences),
-            f"{task.name}.idx": sequences.record(stats.sequences),
-            index_name: writer.record,
-        }
         known = ("documents", "tokens")  # counted where they were encoded
         return Result(files, {k: v for k, v in stats.as_dict().items() if k not in known})
+
+
+def write_tokens(
+    rows: pa.RecordBatch, settings: TokenizeSettings, folder: Folder, name: str
+) -> tuple[dict[str, FileRecord], ShardStats]:
+    """Pack rows of ENCODED and write one shard of tokens; its files' records by name."""
+    index_name = f"index/{name}.parquet"
+    with folder.create(f"{name}.bin") as tokens, folder.create(f"{name}.idx") as sequences:
+        index, stats = write_rows(rows, settings, cast(BinaryIO, tokens), cast(BinaryIO, sequences))
+    with TableWriter(folder, index_name, DOCUMENT_INDEX) as writer:
+        writer.write(index)
+    files = write_formats(settings.formats, folder, name) | {
+        f"{name}.bin": tokens.record(stats.sequences),
+        f"{name}.idx": sequences.record(stats.sequences),
+        index_name: writer.record,
+    }
+    return files, stats
+
+
+def token_ranges(tokens: int, settings: TokenizeSettings) -> list[tuple[str, tuple[int, int]]]:
+    """Name and range of keys of each shard that so many tokens fill."""
+    ranges = key_ranges(max(1, -(-tokens // settings.shard_tokens)))
+    return [(f"tokens-{i:05d}-of-{len(ranges):05d}", r) for i, r in enumerate(ranges)]
 
 
 def tokens_saved(run: StageRun) -> dict[str, str]:
@@ -179,16 +194,16 @@ def run(run: StageRun) -> dict[str, Any]:
         add_counts(counts, record["counts"])
 
     runs = tuple(scratch(_RUNS, s.name) for s in run.inputs)
-    ranges = key_ranges(max(1, -(-counts["tokens"] // run.settings.shard_tokens)))
+    ranges = token_ranges(counts["tokens"], run.settings)
     source = output_fingerprint(records)
     tasks = [
         Task(
-            f"tokens-{i:05d}-of-{len(ranges):05d}",
+            name,
             (("runs", source), ("range", f"{low:016x}-{high:016x}")),
             4 * counts["tokens"] // len(ranges),
             (low, high, runs),
         )
-        for i, (low, high) in enumerate(ranges)
+        for name, (low, high) in ranges
     ]
     run.run(PackShards(run.settings_key, run.settings), tasks)
     removed = [{n: f for n, f in r["files"].items() if n.startswith("removed/")} for r in records]

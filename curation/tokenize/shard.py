@@ -17,7 +17,7 @@ from curation.hashing import hash_spans, mix64
 from curation.schema import SOURCE
 from curation.tokenize.megatron import IndexedWriter, token_dtype
 from curation.tokenize.pack import Spans, best_fit, concatenate, fill
-from curation.tokenize.settings import TokenizeSettings
+from curation.tokenize.settings import EncodeSettings, TokenizeSettings
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 
 #: One row per run of a document's tokens in a sequence, in order of sequence and start.
@@ -65,9 +65,7 @@ class ShardStats:
         return asdict(self)
 
 
-def count_tokens(
-    texts: Texts, settings: TokenizeSettings, threads: int = 1
-) -> npt.NDArray[np.int64]:
+def count_tokens(texts: Texts, settings: EncodeSettings, threads: int = 1) -> npt.NDArray[np.int64]:
     """Tokens that each document will take in a shard, begin and end tokens included: int64 [n]."""
     _, offsets = load_tokenizer(settings.tokenizer).encode_batch(texts, threads)
     return np.diff(offsets) + settings.marks

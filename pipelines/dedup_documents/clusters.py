@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,14 +46,32 @@ class Clusters(OverRanges):
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high = task.payload
         members = read_key_range(folder, "members", self.shards, low, high)
+        pairs = read_key_range(folder, "pairs", self.shards, low, high)
+        names = [scratch("sets", s) for s in self.shards]
+        sets = partial(read_range, folder, names, "key", low, high)
+        columns, counts = self.of(members, pairs, sets)
         name = scratch("removed", task.name)
+        return Result({name: write_run(folder, name, "key", columns)}, counts)
+
+    def of(
+        self,
+        members: pa.RecordBatch | None,
+        pairs_between: pa.RecordBatch | None,
+        sets: Callable[[], Iterable[pa.RecordBatch]],
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Columns of the documents that go, and counts.
+
+        Args:
+            members: of all groups of the range.
+            pairs_between: candidate pairs `a`, `b` of these.
+            sets: reads what their similarity is measured by.
+        """
         counts: dict[str, Any] = {"candidates": 0, "confirmed": 0, "clusters": 0, "largest": 0}
         if members is None or not members.num_rows:
-            return Result({name: write_run(folder, name, "key", _NOTHING)}, counts | {"large": []})
+            return _NOTHING, counts | {"large": []}
         group = _Group.of(members, self.settings)
-        names = [scratch("sets", s) for s in self.shards]
-        similarity = Similarity(self.settings, folder, names, low, high)
-        pairs = group.pairs(read_key_range(folder, "pairs", self.shards, low, high))
+        similarity = Similarity(self.settings, sets)
+        pairs = group.pairs(pairs_between)
         counts["candidates"] = len(pairs)
         if self.settings.verify.method == "none":
             labels = group.keys
@@ -61,17 +80,15 @@ class Clusters(OverRanges):
             pairs = pairs[values >= self.settings.verify.threshold]
             labels = confirmed_clusters(group.keys, group.exact, pairs)
         counts["confirmed"] = len(pairs)
-        return self._decide(folder, name, group, labels, similarity, counts)
+        return self._decide(group, labels, similarity, counts)
 
     def _decide(
         self,
-        folder: Folder,
-        name: str,
         group: _Group,
         labels: UInt64,
         similarity: Similarity,
         counts: dict[str, Any],
-    ) -> Result:
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         sizes = cluster_sizes(labels)
         found = choose_survivors(labels, group.numbers, group.order, self.settings.survivor.policy)
         own = found.removed >> np.uint64(32) < np.uint64(self.own_shards)
@@ -91,7 +108,7 @@ class Clusters(OverRanges):
         counts["clusters"] = len(np.unique(labels[sizes > 1]))
         counts["largest"] = int(sizes.max(initial=0))
         counts["large"] = self._large(group, labels, sizes, removed, kept)
-        return Result({name: write_run(folder, name, "key", columns)}, counts)
+        return columns, counts
 
     def _large(
         self,
@@ -179,10 +196,7 @@ class Similarity:
     """
 
     settings: DocumentDedupSettings
-    folder: Folder
-    names: Sequence[str]
-    low: int
-    high: int
+    read: Callable[[], Iterable[pa.RecordBatch]]  # columns `key`, `text`, `data`
     _pieces: list[pa.RecordBatch] = field(default_factory=list)
     _keys: UInt64 = field(default_factory=lambda: np.zeros(0, np.uint64))  # of (group, text)
     _places: Positions = field(default_factory=lambda: np.zeros((0, 2), np.int64))
@@ -219,7 +233,7 @@ class Similarity:
     def _open(self) -> None:
         if self._pieces:
             return
-        self._pieces = list(read_range(self.folder, self.names, "key", self.low, self.high))
+        self._pieces = list(self.read())
         keys, places, sizes = [], [], []
         for i, piece in enumerate(self._pieces):
             keys.append(within(piece.column("text").to_numpy(), piece.column("key").to_numpy()))

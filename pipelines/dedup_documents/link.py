@@ -33,12 +33,7 @@ class Link(OverRanges):
         low, high = task.payload
         exact = read_key_range(folder, "exact", self.shards, low, high)
         near = read_key_range(folder, "buckets", self.shards, low, high)
-        # Whatever its candidates, a bucket ties all its documents to one group.
-        edges = spanning_forest(np.concatenate([_stars(exact), _stars(near)]))
-        pairs = NO_EDGES
-        if self.settings.verify.method != "none" and near is not None:
-            keys, order, numbers = (near.column(n).to_numpy() for n in ("key", "order", "number"))
-            pairs = bucket_pairs(keys, order, numbers, self.settings.verify.window)
+        edges, pairs = linked(exact, near, self.settings)
         links, candidates = scratch("links", task.name), scratch("candidates", task.name)
         files = {
             links: write_edges(folder, links, edges),
@@ -47,6 +42,21 @@ class Link(OverRanges):
             ),
         }
         return Result(files, {"edges": len(edges)})
+
+
+def linked(
+    exact: pa.RecordBatch | None, near: pa.RecordBatch | None, settings: DocumentDedupSettings
+) -> tuple[UInt64, UInt64]:
+    """Edges and candidate pairs, each uint64 [n, 2], of the buckets of a range of keys.
+
+    Records of equal (`key`, `order`) must come by ascending `number`.
+    """
+    # Whatever its candidates, a bucket ties all its documents to one group.
+    edges = spanning_forest(np.concatenate([_stars(exact), _stars(near)]))
+    if settings.verify.method == "none" or near is None:
+        return edges, NO_EDGES
+    keys, order, numbers = (near.column(n).to_numpy() for n in ("key", "order", "number"))
+    return edges, bucket_pairs(keys, order, numbers, settings.verify.window)
 
 
 def _stars(batch: pa.RecordBatch | None) -> UInt64:

@@ -65,10 +65,7 @@ class Members:
         facts = place.facts(folder)
         rows = row_of(numbers)
         own = facts.take(pa.array(rows))
-        columns: dict[str, Any] = {"key": keys, "number": numbers}
-        columns |= {n: own.column(n) for n in MEMBERS}
-        columns["text"] = text_hashes(self.settings, own)
-        columns["priority"] = np.full(len(keys), place.priority)
+        columns = member_columns(self.settings, own, numbers, keys, place.priority)
         name = scratch("members", place.name)
         files = {name: write_run(folder, name, "key", columns)}
         files |= self._pairs(folder, place, numbers, keys)
@@ -80,14 +77,9 @@ class Members:
         self, folder: Folder, place: Place, numbers: UInt64, keys: UInt64
     ) -> dict[str, FileRecord]:
         """Candidate pairs whose smaller document is of this shard."""
-        first, second = _of_shard(folder, "candidates", self.candidates, place.index, "b")
-        first, second = sort_pairs(first, second)
-        new = np.ones(len(first), bool)
-        new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-        first, second = first[new], second[new]
-        groups = keys[np.searchsorted(numbers, first)]
+        found = _of_shard(folder, "candidates", self.candidates, place.index, "b")
         name = scratch("pairs", place.name)
-        return {name: write_run(folder, name, "key", {"key": groups, "a": first, "b": second})}
+        return {name: write_run(folder, name, "key", group_pairs(numbers, keys, *found))}
 
     def _sets(
         self,
@@ -100,17 +92,11 @@ class Members:
         aside: dict[int, str],
     ) -> dict[str, FileRecord]:
         """What similarity is measured by, once per text and group."""
-        _, first = np.unique(within(texts, keys), return_index=True)
-        first.sort()
-        if not self.settings.minhash.enabled:
-            first = first[:0]
+        first = carriers(self.settings, keys, texts)
         if self.settings.verify.method == "jaccard":
             data = self._shingles(folder, place, rows[first], aside)
-        elif self.settings.minhash.enabled:
-            data = own.column("signature").take(pa.array(first)).cast(pa.binary())
-            data = data.cast(pa.large_binary())
         else:
-            data = pa.array([], pa.large_binary())
+            data = signature_data(self.settings, own, first)
         name = scratch("sets", place.name)
         columns = {"key": keys[first], "text": texts[first], "data": data}
         return {name: write_run(folder, name, "key", columns)}
@@ -140,10 +126,58 @@ class Members:
         if low == high:
             return pa.array([], pa.large_binary())
         texts = batch.column("text").take(pa.array(rows[low:high] - first_row))
-        sets = shingle_sets(texts, self.settings.minhash, self.settings.verify.normalization)
-        offsets = sets.offsets * sets.hashes.itemsize
-        data = [None, pa.py_buffer(offsets), pa.py_buffer(sets.hashes)]
-        return pa.Array.from_buffers(pa.large_binary(), len(texts), data)
+        return shingle_data(self.settings, texts)
+
+
+def member_columns(
+    settings: DocumentDedupSettings,
+    own: pa.RecordBatch,
+    numbers: UInt64,
+    keys: UInt64,
+    priority: int,
+) -> dict[str, Any]:
+    """What decides of each member of a group who stays; `own` has its facts."""
+    columns: dict[str, Any] = {"key": keys, "number": numbers}
+    columns |= {n: own.column(n) for n in MEMBERS}
+    columns["text"] = text_hashes(settings, own)
+    columns["priority"] = np.full(len(keys), priority)
+    return columns
+
+
+def group_pairs(numbers: UInt64, keys: UInt64, first: UInt64, second: UInt64) -> dict[str, UInt64]:
+    """Candidate pairs, each once, with the key of their group.
+
+    Args:
+        numbers, keys: members, by ascending number, and their groups.
+        first, second: pairs, whose first documents are all among the members.
+    """
+    first, second = sort_pairs(first, second)
+    new = np.ones(len(first), bool)
+    new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    first, second = first[new], second[new]
+    return {"key": keys[np.searchsorted(numbers, first)], "a": first, "b": second}
+
+
+def carriers(settings: DocumentDedupSettings, keys: UInt64, texts: UInt64) -> Any:
+    """Places of the members that carry what similarity is measured by: one per text and group."""
+    _, first = np.unique(within(texts, keys), return_index=True)
+    first.sort()
+    return first if settings.minhash.enabled else first[:0]
+
+
+def signature_data(settings: DocumentDedupSettings, own: pa.RecordBatch, rows: Any) -> pa.Array:
+    """Signatures of the given rows of facts -> large_binary [rows]."""
+    if not settings.minhash.enabled:
+        return pa.array([], pa.large_binary())
+    return own.column("signature").take(pa.array(rows)).cast(pa.binary()).cast(pa.large_binary())
+
+
+def shingle_data(settings: DocumentDedupSettings, texts: pa.Array) -> pa.Array:
+    """Shingle sets of texts -> large_binary [texts]."""
+    sets = shingle_sets(texts, settings.minhash, settings.verify.normalization)
+    offsets = sets.offsets * sets.hashes.itemsize
+    data = [None, pa.py_buffer(offsets), pa.py_buffer(sets.hashes)]
+    return pa.Array.from_buffers(pa.large_binary(), len(texts), data)
 
 
 def _of_shard(

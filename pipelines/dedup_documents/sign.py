@@ -53,7 +53,7 @@ class Sign:
         facts: list[pa.RecordBatch] = []
         aside: dict[int, str] = {}
         columns = [c for c in wanted if c in present]
-        for part in over_documents(_STAGE, shard, self._facts, columns):
+        for part in over_documents(_STAGE, shard, self.facts, columns):
             facts.append(part.answer)
             aside |= part.aside
             progress(part.batch.num_rows, part.batch.num_rows)
@@ -67,7 +67,8 @@ class Sign:
         result = write_buckets(folder, shard.name, self.settings, index, table, files)
         return Result(result.files, result.counts | noted(aside))
 
-    def _facts(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+    def facts(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        """What is compared of each document of a batch."""
         texts, settings = batch.column("text"), self.settings
         exact = exact_keys(texts, settings.exact.normalization)
         keys = np.where((exact.lengths > 0)[:, None], exact.keys, np.uint64(0))  # 0: nothing left
@@ -120,7 +121,8 @@ def write_buckets(
     edges. The same holds for all buckets where these alone decide; where pairs are verified, a
     text's first document stands for its copies in the shard.
     """
-    records = list(_records(settings, index, facts)) if facts.num_rows else []
+    numbers = document_numbers(index, facts.num_rows)
+    records = list(bucket_records(settings, numbers, facts)) if facts.num_rows else []
     edges = [np.zeros((0, 2), np.uint64)] + [r[1] for r in records]
     runs = {kind: columns for kind, _, columns in records}
     for kind in ("exact", "buckets"):
@@ -136,17 +138,19 @@ def write_buckets(
 _NO_RECORDS = {n: np.zeros(0, np.uint64) for n in ("key", "number", "order")}
 
 
-def _records(
-    settings: DocumentDedupSettings, index: int, facts: pa.RecordBatch
+def bucket_records(
+    settings: DocumentDedupSettings, numbers: UInt64, facts: pa.RecordBatch
 ) -> Iterator[tuple[str, UInt64, dict[str, UInt64]]]:
-    """Kind of bucket, edges inside the shard, records that leave it."""
-    numbers = document_numbers(index, facts.num_rows)
+    """Kind of bucket, edges inside the shard, records that leave it.
+
+    `numbers` [documents], ascending, are those of all documents of the shard, which are some.
+    """
     exact, scopes = facts.column("exact").to_numpy(), facts.column("scope").to_numpy()
     first = np.ones(len(numbers), bool)
     if settings.exact.enabled:
         some = exact != 0
         same = contract(within(exact, scopes)[some], numbers[some])
-        first[(same.edges[:, 0] - numbers[0]).astype(np.int64)] = False
+        first[np.searchsorted(numbers, same.edges[:, 0])] = False
         yield "exact", same.edges, {"key": same.buckets, "number": same.doc64}
     minhash = settings.minhash
     if not minhash.enabled:

@@ -23,6 +23,7 @@ from pipelines.engine.duplicates import (
     read_key_range,
     removals_of_shard,
     scratch,
+    verdict_rows,
     write_verdicts,
 )
 from pipelines.engine.exchange import numbers_of_shard, row_of, write_run
@@ -58,21 +59,22 @@ class DocumentVerdicts:
             losses = _losses(folder, shard, np.zeros(0, np.int64), aside)
             verdicts = no_verdicts(folder, shard.name, aside, clusters=True)
             return Result({name: verdicts, **losses})
-        exact = rows.column("exact").to_numpy(zero_copy_only=False)
-        numbers = rows.column("key").to_numpy()
-        losses = _losses(folder, shard, np.sort(row_of(numbers)), aside)
-        verdicts = write_verdicts(
-            folder,
-            shard.name,
-            numbers,
-            np.where(exact, "document.exact", "document.near").tolist(),
-            rows.column("similarity").to_numpy().round(6),
-            np.where(exact, 1.0, near_threshold(self.settings)),
-            rows.column("kept_id"),
-            rows.column("size").to_numpy(),
-            aside,
-        )
-        return Result({name: verdicts, **losses})
+        losses = _losses(folder, shard, np.sort(row_of(rows.column("key").to_numpy())), aside)
+        verdicts = document_verdicts(rows, self.settings)
+        return Result({name: write_verdicts(folder, shard.name, verdicts, aside), **losses})
+
+
+def document_verdicts(rows: pa.RecordBatch, settings: DocumentDedupSettings) -> pa.RecordBatch:
+    """Verdicts on the documents that `Clusters` removes."""
+    exact = rows.column("exact").to_numpy(zero_copy_only=False)
+    return verdict_rows(
+        rows.column("key").to_numpy(),
+        np.where(exact, "document.exact", "document.near").tolist(),
+        rows.column("similarity").to_numpy().round(6),
+        np.where(exact, 1.0, near_threshold(settings)),
+        rows.column("kept_id"),
+        rows.column("size").to_numpy(),
+    )
 
 
 def _losses(

@@ -136,21 +136,15 @@ def removals_of_shard(
     return concatenated(batches) if batches else None
 
 
-def write_verdicts(
-    folder: Folder,
-    shard: str,
+def verdict_rows(
     numbers: UInt64,
     reason: Sequence[str],
     value: Any,
     threshold: Any,
     kept_id: pa.Array,
-    cluster_size: UInt64 | None = None,
-    aside: Mapping[int, str] | None = None,
-) -> FileRecord:
-    """Write a shard's verdicts in the order of its rows.
-
-    `aside` are rows that a step before set aside, with the reason: they go for that alone.
-    """
+    cluster_size: Any = None,
+) -> pa.RecordBatch:
+    """Verdicts on documents by number: rows of VERDICTS, with CLUSTER_SIZE where it is given."""
     columns = {
         "row": pa.array(row_of(numbers), pa.int64()),
         "reason": pa.array(list(reason), pa.string()),
@@ -160,7 +154,16 @@ def write_verdicts(
     }
     if cluster_size is not None:
         columns[CLUSTER_SIZE.name] = pa.array(cluster_size, pa.int64())
-    verdicts = pa.RecordBatch.from_pydict(columns)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def write_verdicts(
+    folder: Folder, shard: str, verdicts: pa.RecordBatch, aside: Mapping[int, str]
+) -> FileRecord:
+    """Write a shard's verdicts in the order of its rows.
+
+    `aside` are rows that a step before set aside, with the reason: they go for that alone.
+    """
     if aside:
         others = ~np.isin(verdicts.column("row").to_numpy(), list(aside))
         rows = [{"row": row, "reason": why} for row, why in aside.items()]
@@ -176,8 +179,8 @@ def no_verdicts(
 ) -> FileRecord:
     """Write that a shard loses nothing but what is set aside."""
     sizes = np.zeros(0, np.uint64) if clusters else None
-    none = pa.array([], pa.string())
-    return write_verdicts(folder, shard, np.zeros(0, np.uint64), [], [], [], none, sizes, aside)
+    none = verdict_rows(np.zeros(0, np.uint64), [], [], [], pa.array([], pa.string()), sizes)
+    return write_verdicts(folder, shard, none, aside)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ keys in one task, and end when no range counts a violation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,11 +56,23 @@ def write_edges(folder: Folder, name: str, edges: UInt64) -> FileRecord:
 
 
 def read_edges(folder: Folder, name: str) -> UInt64:
-    return _pairs(read_columns(folder, name))
+    return edge_pairs(read_columns(folder, name))
 
 
-def _pairs(batch: pa.RecordBatch) -> UInt64:
+def edge_pairs(batch: pa.RecordBatch) -> UInt64:
+    """The columns `a` and `b` -> uint64 [edges, 2]."""
     return np.stack([batch.column("a").to_numpy(), batch.column("b").to_numpy()], axis=1)
+
+
+def components(edges: Iterable[UInt64]) -> tuple[UInt64, UInt64]:
+    """Nodes, ascending, and their labels, of a graph whose edges come in parts [n, 2]."""
+    parts, waiting = [NO_EDGES], 0
+    for part in edges:
+        parts.append(part)
+        waiting += len(part)
+        if waiting > _FOLD_EDGES:
+            parts, waiting = [spanning_forest(np.concatenate(parts))], 0
+    return connected_components(np.concatenate(parts))
 
 
 @dataclass(frozen=True)
@@ -71,13 +83,7 @@ class Solve:
     name: str = "components"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
-        parts, waiting = [NO_EDGES], 0
-        for name in task.payload:
-            parts.append(read_edges(folder, name))
-            waiting += len(parts[-1])
-            if waiting > _FOLD_EDGES:
-                parts, waiting = [spanning_forest(np.concatenate(parts))], 0
-        nodes, labels = connected_components(np.concatenate(parts))
+        nodes, labels = components(read_edges(folder, name) for name in task.payload)
         name = scratch("labels", "all")
         return Result({name: write_run(folder, name, "key", {"key": nodes, "label": labels})})
 
@@ -108,7 +114,7 @@ class _OfRound(OverRanges):
 
     def edges(self, folder: Folder, task: Task) -> UInt64:
         batch = read_key_range(folder, self.before, self.names, *task.payload)
-        return NO_EDGES if batch is None else _pairs(batch)
+        return NO_EDGES if batch is None else edge_pairs(batch)
 
 
 class LargeStar(_OfRound):

@@ -1,0 +1,216 @@
+"""Transforms that judge every document for itself: one function of a batch, no shuffle."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam import PCollection
+
+from curation.classify.settings import ClassifySettings
+from curation.errors import InputError
+from curation.filters.settings import FilterSettings
+from curation.language.settings import LanguageSettings
+from curation.recipe import Recipe, load
+from curation.schema import Verdicts, split
+from pipelines.classify import ClassifyDocuments
+from pipelines.engine.transform import Outcome
+from pipelines.filter import FilterDocuments
+from pipelines.identify_language import IdentifyLanguage as LanguageTransform
+from pipelines.transforms.keys import Keyed, ShardKey
+
+#: What `Apply` takes: documents to documents of the same rows, to verdicts on them, or to both.
+Function = Callable[[pa.RecordBatch], "pa.RecordBatch | Verdicts | tuple[pa.RecordBatch, Verdicts]"]
+
+
+class Judged(NamedTuple):
+    """What became of documents. Both have one batch for each batch that came, maybe empty.
+
+    `removed` has the columns of the documents and `stage`, `reason`, `value`, `threshold`,
+    `kept_id`, as the `removed` files of a run have them.
+    """
+
+    documents: PCollection[Keyed]
+    removed: PCollection[Keyed]
+
+
+class Edited(NamedTuple):
+    """As `Judged`; `edits` has what was cut out of texts: columns `curation.schema.EDITS`."""
+
+    documents: PCollection[Keyed]
+    removed: PCollection[Keyed]
+    edits: PCollection[Keyed]
+
+
+@functools.cache
+def _default_recipe() -> Recipe:
+    return load("llama3")
+
+
+def default_settings(stage: str) -> Any:
+    """Settings of a stage in the recipe `llama3`.
+
+    >>> default_settings("dedup-documents").minhash.num_perm
+    112
+    """
+    return _default_recipe().settings(stage)
+
+
+def outputs(key: ShardKey, outcome: Outcome, stage: str) -> Iterator[Any]:
+    """What a transform gives of one batch, for the outputs of `Judged` and `Edited`."""
+    kept, removed = split(outcome.batch, outcome.verdicts, stage)
+    yield key, kept
+    yield beam.pvalue.TaggedOutput("removed", (key, removed))
+    if outcome.edits is not None:
+        yield beam.pvalue.TaggedOutput("edits", (key, outcome.edits))
+
+
+def judge(documents: PCollection[Keyed], function: beam.DoFn, *side_inputs: Any) -> Judged:
+    """Apply a DoFn that yields `outputs`."""
+    judging = beam.ParDo(function, *side_inputs).with_output_types(Keyed, removed=Keyed)
+    found = documents | "Judge" >> judging.with_outputs("removed", main="documents")
+    return Judged(found.documents, found.removed)
+
+
+def judge_and_edit(documents: PCollection[Keyed], function: beam.DoFn, *side_inputs: Any) -> Edited:
+    """The same for a DoFn that cuts into texts."""
+    judging = beam.ParDo(function, *side_inputs)
+    judging = judging.with_output_types(Keyed, removed=Keyed, edits=Keyed)
+    found = documents | "Judge" >> judging.with_outputs("removed", "edits", main="documents")
+    return Edited(found.documents, found.removed, found.edits)
+
+
+@dataclass
+class _Judge(beam.DoFn):
+    stage: str
+    function: Callable[[pa.RecordBatch, int], Outcome]
+
+    def process(self, element: Keyed) -> Iterator[Any]:
+        key, batch = element
+        yield from outputs(key, self.function(batch, key.row), self.stage)
+
+
+@dataclass
+class IdentifyLanguage(beam.PTransform):
+    """Add `language` (string) and `language_score` (float), remove what the settings don't want.
+
+    Needs the column `text`.
+
+    >>> import apache_beam as beam
+    >>> from pipelines.transforms import IdentifyLanguage, ShardKey
+    >>> text = "Der Regen kam am Abend, und die Kinder liefen durch die nassen Straßen nach Hause."
+    >>> batch = pa.RecordBatch.from_pydict({"id": ["a"], "text": [text]})
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | IdentifyLanguage()
+    ...     _ = judged.documents | beam.Map(lambda e: print(e[1]["language"].to_pylist()))
+    ['de']
+    """
+
+    settings: LanguageSettings = field(
+        default_factory=functools.partial(default_settings, "identify-language")
+    )
+
+    def expand(self, documents: PCollection[Keyed]) -> Judged:
+        apply = LanguageTransform(self.settings).apply
+        return judge(documents, _Judge("identify-language", apply))
+
+
+@dataclass
+class Classify(beam.PTransform):
+    """Add `quality`, `domain`, `topic` and `format`, remove what scores too low.
+
+    Needs `text`; where `language` is there, documents are scored by the models of their language.
+
+    >>> import apache_beam as beam
+    >>> from pipelines.transforms import Classify, ShardKey
+    >>> text = "def area(r):\\n    return 3.14 * r * r\\n\\nfor r in range(9):\\n    area(r)\\n"
+    >>> batch = pa.RecordBatch.from_pydict({"id": ["a"], "text": [text]})
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Classify()
+    ...     _ = judged.documents | beam.Map(lambda e: print(e[1]["domain"].to_pylist()))
+    ['code']
+    """
+
+    settings: ClassifySettings = field(
+        default_factory=functools.partial(default_settings, "classify")
+    )
+
+    def expand(self, documents: PCollection[Keyed]) -> Judged:
+        return judge(documents, _Judge("classify", ClassifyDocuments(self.settings).apply))
+
+
+@dataclass
+class Filter(beam.PTransform):
+    """Measure `signals`, apply the rules, cut lines, take personal data out of texts.
+
+    Needs `id`, `url`, `text`, and `language` for rules of languages.
+
+    >>> import apache_beam as beam
+    >>> from pipelines.transforms import Filter, ShardKey
+    >>> row = {"id": "a", "url": "http://a.example/", "text": "Buy now. " * 60, "language": "en"}
+    >>> batch = pa.RecordBatch.from_pylist([row])
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Filter()
+    ...     _ = judged.removed | beam.Map(lambda e: print(e[1]["reason"].to_pylist()))
+    ['repetition.top_2gram']
+    """
+
+    settings: FilterSettings = field(default_factory=functools.partial(default_settings, "filter"))
+
+    def expand(self, documents: PCollection[Keyed]) -> Edited:
+        return judge_and_edit(documents, _Judge("filter", FilterDocuments(self.settings).apply))
+
+
+@dataclass
+class Apply(beam.PTransform):
+    """A function of your own.
+
+    It gets a batch and returns documents of the same rows (with other columns or texts), or
+    `curation.schema.Verdicts` on them, or both. Raises InputError for another number of rows: each
+    document must be accounted for. The function must be one that Beam can pickle.
+
+    Args:
+        function: see above.
+        stage: what `removed` says in the column `stage`.
+
+    >>> import apache_beam as beam, numpy as np, pyarrow.compute as pc
+    >>> from curation.schema import Verdicts
+    >>> from pipelines.transforms import Apply, ShardKey
+    >>> def no_drafts(batch):
+    ...     drafts = pc.starts_with(batch["text"], "DRAFT").to_numpy(zero_copy_only=False)
+    ...     return Verdicts.where(drafts, "my.draft")
+    >>> batch = pa.RecordBatch.from_pydict({"id": ["a", "b"], "text": ["DRAFT 1", "Final"]})
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Apply(no_drafts)
+    ...     _ = judged.removed | beam.Map(lambda e: print(e[1].to_pylist()[0]["reason"]))
+    my.draft
+    """
+
+    function: Function
+    stage: str = "apply"
+
+    def expand(self, documents: PCollection[Keyed]) -> Judged:
+        return judge(documents, _Judge(self.stage, functools.partial(_applied, self.function)))
+
+
+def _applied(function: Function, batch: pa.RecordBatch, first_row: int) -> Outcome:
+    found = function(batch)
+    if isinstance(found, Verdicts):
+        found = batch, found
+    elif isinstance(found, pa.RecordBatch):
+        found = found, Verdicts.keep_all(batch.num_rows)
+    if not isinstance(found, tuple):
+        name = getattr(function, "__name__", function)
+        raise InputError(f"{name}: returned {type(found).__name__}, not RecordBatch or Verdicts")
+    documents, verdicts = found
+    for rows in (documents.num_rows, len(verdicts.reason)):
+        if rows != batch.num_rows:
+            raise InputError(
+                f"{getattr(function, '__name__', function)}: returned {rows} rows for "
+                f"{batch.num_rows} documents; to remove documents, return Verdicts"
+            )
+    return Outcome(documents, verdicts)

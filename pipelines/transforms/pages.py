@@ -1,0 +1,183 @@
+"""From archives, pages and tables to documents."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam import PCollection
+
+from curation.extract.settings import ExtractSettings
+from curation.readers import Damage, Page, discover, read
+from curation.readers.settings import ReaderSettings
+from curation.schema import DOCUMENTS, SET_ASIDE, SOURCE
+from pipelines.engine.sources import source_shards
+from pipelines.engine.transform import Outcome
+from pipelines.extract import JudgePages, PageBatch, PagesBeside, damaged_row
+from pipelines.transforms.judge import default_settings, outputs
+from pipelines.transforms.keys import Keyed, ShardKey
+
+#: A batch of pages has at most so many pages, and about so many bytes where it has several.
+_BATCH_PAGES = 256
+_BATCH_BYTES = 8 << 20
+
+#: Columns of pages, those of `curation.readers.Page`; `id` and `title` where the input has them.
+PAGES = pa.schema(
+    [
+        ("url", pa.string()),
+        ("date", pa.timestamp("us", tz="UTC")),
+        ("record_id", pa.string()),
+        ("source", SOURCE),
+        ("content", pa.large_binary()),
+        ("kind", pa.string()),  # html or text
+        ("charset", pa.string()),
+        ("mime", pa.string()),
+        ("status", pa.int32()),  # of HTTP
+        ("id", pa.string()),
+        ("title", pa.string()),
+        ("mended", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
+
+
+class Pages(NamedTuple):
+    """What was read: batches of columns `PAGES`, and of `curation.schema.SET_ASIDE`."""
+
+    pages: PCollection[Keyed]
+    set_aside: PCollection[Keyed]
+
+
+class Extracted(NamedTuple):
+    """As `Judged`; `set_aside` has the pages on which the extractor failed, whole."""
+
+    documents: PCollection[Keyed]
+    removed: PCollection[Keyed]
+    set_aside: PCollection[Keyed]
+
+
+@dataclass
+class ReadPages(beam.PTransform):
+    """Read WARC, ARC, WET, WACZ, JSONL, Parquet, HTML and text files: at the root of a pipeline.
+
+    Files are listed when the pipeline is built. Small ones share a shard, as in `curate extract`:
+    shards have the same names. A shard is read by one worker. What can't be read is set aside.
+
+    Args:
+        paths: a path, folder, glob or URL, or several.
+        settings: of readers.
+
+    Raises InputError where nothing is found.
+
+    >>> import apache_beam as beam
+    >>> from pipelines.transforms import ReadPages
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     read = pipeline | ReadPages("builtin:data_samples/records-00007.jsonl.gz")
+    ...     _ = read.pages | beam.Map(lambda e: print(e[0].row, e[1].num_rows, e[1]["kind"][0]))
+    0 4 text
+    """
+
+    paths: str | Sequence[str]
+    settings: ReaderSettings = field(default_factory=functools.partial(default_settings, "readers"))
+
+    def expand(self, begin: Any) -> Pages:
+        paths = [self.paths] if isinstance(self.paths, str) else list(self.paths)
+        shards = [(s.name, s.files) for s in source_shards(discover(paths))]
+        reading = beam.ParDo(_Read(self.settings)).with_output_types(Keyed, set_aside=Keyed)
+        files = begin | "Files" >> beam.Create(shards)
+        found = files | "Read" >> reading.with_outputs("set_aside", main="pages")
+        return Pages(found.pages, found.set_aside)
+
+
+@dataclass
+class _Read(beam.DoFn):
+    settings: ReaderSettings
+
+    def process(self, element: tuple[str, tuple[tuple[str, str], ...]]) -> Iterator[Any]:
+        shard, files = element
+        rows: list[dict[str, Any]] = []
+        aside: list[dict[str, Any]] = []
+        first = size = 0
+        for name, record in self._records(files):
+            if isinstance(record, Damage):
+                aside.append(damaged_row(name, record))
+            elif isinstance(record, Page):
+                rows.append(_row(name, record))
+                size += len(record.content)
+                if len(rows) >= _BATCH_PAGES or size >= _BATCH_BYTES:
+                    yield ShardKey(shard, first), pa.RecordBatch.from_pylist(rows, PAGES)
+                    first, size, rows = first + len(rows), 0, []
+        yield ShardKey(shard, first), pa.RecordBatch.from_pylist(rows, PAGES)
+        damage = pa.RecordBatch.from_pylist(aside, SET_ASIDE)
+        yield beam.pvalue.TaggedOutput("set_aside", (ShardKey(shard, 0), damage))
+
+    def _records(self, files: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Any]]:
+        for path, name in files:
+            for record in read(path, self.settings, name):
+                yield name, record
+
+
+def _row(name: str, page: Page) -> dict[str, Any]:
+    own = page.fields or {}
+    columns = {n: getattr(page, n) for n in PAGES.names if n not in ("source", "id", "title")}
+    fields = {n: own[n] for n in ("id", "title") if isinstance(own.get(n), str)}
+    return {**columns, **fields, "source": {"file": name, "offset": page.offset}}
+
+
+def _page(row: dict[str, Any]) -> tuple[str, Page]:
+    """Name of the file, and the page."""
+    fields = {n: row.pop(n) for n in ("id", "title")}
+    source = row.pop("source")
+    known = {n: value for n, value in fields.items() if value is not None} or None
+    return source["file"], Page(**row, offset=source["offset"], fields=known)
+
+
+@dataclass
+class Extract(beam.PTransform):
+    """Turn batches of `PAGES` into documents: columns `curation.schema.DOCUMENTS`.
+
+    Other engines than the toolkit's own work in a guarded process of each worker.
+
+    >>> import apache_beam as beam
+    >>> from pipelines.transforms import PAGES, Extract, ShardKey
+    >>> html = b"<title>T</title><main><p>" + b"One sentence of a page on rivers. " * 20
+    >>> page = {"url": "http://a.example/", "content": html, "kind": "html", "record_id": "",
+    ...         "mime": "text/html", "mended": "", "detail": "",
+    ...         "source": {"file": "f", "offset": 0}}
+    >>> batch = pa.RecordBatch.from_pylist([page], PAGES)
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     extracted = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Extract()
+    ...     _ = extracted.documents | beam.Map(lambda e: print(e[1]["text"][0].as_py()[:33]))
+    One sentence of a page on rivers.
+    """
+
+    settings: ExtractSettings = field(
+        default_factory=functools.partial(default_settings, "extract")
+    )
+
+    def expand(self, pages: PCollection[Keyed]) -> Extracted:
+        judging = beam.ParDo(_Extract(JudgePages(self.settings)))
+        judging = judging.with_output_types(Keyed, removed=Keyed, set_aside=Keyed)
+        found = pages | "Judge" >> judging.with_outputs("removed", "set_aside", main="documents")
+        return Extracted(found.documents, found.removed, found.set_aside)
+
+
+@dataclass
+class _Extract(beam.DoFn):
+    judge: JudgePages
+
+    def process(self, element: Keyed) -> Iterator[Any]:
+        key, batch = element
+        documents, beside = PageBatch(), PagesBeside()
+        pages = [_page(row) for row in batch.to_pylist()]
+        answers = self.judge.answers([page for _, page in pages])
+        for (name, page), answer in zip(pages, answers, strict=True):
+            self.judge.add(name, page, answer, documents, beside)
+        made = pa.RecordBatch.from_pylist(documents.rows, DOCUMENTS)
+        yield from outputs(key, Outcome(made, documents.verdicts()), "extract")
+        failed = pa.RecordBatch.from_pylist(beside.set_aside, SET_ASIDE)
+        yield beam.pvalue.TaggedOutput("set_aside", (key, failed))

@@ -1,0 +1,255 @@
+"""Keys and batches on their way, files, functions of users, and the examples in the docs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from apache_beam import coders
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pipelines.transforms
+from curation.errors import ConfigError, InputError
+from curation.recipe import load
+from curation.schema import Verdicts
+from pipelines.transforms import (
+    Apply,
+    DeduplicateDocuments,
+    DeduplicateLines,
+    DeduplicateUrls,
+    ReadDocuments,
+    ShardKey,
+    ShardKeyCoder,
+    WriteDocuments,
+)
+from pipelines.transforms.compare import Scatter, sorted_rows
+from tests.conftest import ROOT
+from tests.folders import external_workers
+
+MODULES = [m.name for m in pkgutil.iter_modules(pipelines.transforms.__path__)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(f"pipelines.transforms.{name}"))
+    assert result.failed == 0
+
+
+def test_importing_starts_nothing() -> None:
+    code = (
+        "import threading, sys, pipelines.transforms; "
+        "sys.exit(f'{threading.enumerate()}' if threading.active_count() > 1 else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@given(st.text(), st.integers(0, 2**64 - 1))
+def test_keys_survive_their_coder(shard: str, row: int) -> None:
+    coder, key = ShardKeyCoder(), ShardKey(shard.encode("utf-8", "replace").decode(), row)
+    assert coder.decode(coder.encode(key)) == key
+
+
+def test_elements_travel_by_these_coders() -> None:
+    coder = coders.registry.get_coder(beam.typehints.Tuple[ShardKey, pa.RecordBatch])
+    batch = pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 100})
+    encoded = coder.encode((ShardKey("s", 3), batch.slice(7, 1)))
+    assert len(encoded) < 3000  # a pickled slice would have all 100 rows
+    key, decoded = coder.decode(encoded)
+    assert key == ShardKey("s", 3) and decoded.equals(batch.slice(7, 1))
+    assert coders.registry.get_coder(ShardKey).is_deterministic()
+
+
+@given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=20), max_size=6), st.integers(1, 70))
+def test_equal_keys_meet_in_one_part(batches: list[list[int]], parts: int) -> None:
+    scatter = Scatter(parts)
+    scatter.start_bundle()
+    found = []
+    for keys in batches:
+        column = np.array(keys, np.uint64)
+        found += list(scatter.process(pa.RecordBatch.from_pydict({"key": column})))
+    found += [w.value for w in scatter.finish_bundle()]
+    places = {}
+    for part, rows in found:
+        assert 0 <= part < parts and rows.num_rows
+        for key in rows["key"].to_pylist():
+            assert places.setdefault(key, part) == part
+    sent = sorted(key for _, rows in found for key in rows["key"].to_pylist())
+    assert sent == sorted(key for keys in batches for key in keys)
+
+
+def test_order_of_arrival_does_not_matter() -> None:
+    batches = [pa.RecordBatch.from_pydict({"number": [i, i + 10]}) for i in range(5)]
+    one, other = (sorted_rows(b, "number") for b in (batches, batches[::-1]))
+    assert one.equals(other)
+
+
+def written(folder: Path, elements: list[tuple[ShardKey, pa.RecordBatch]]) -> list[tuple]:
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        _ = pipeline | beam.Create(elements) | WriteDocuments(str(folder))
+    return [(f.name, pq.read_table(f).to_pydict()) for f in sorted(folder.glob("*.parquet"))]
+
+
+def test_shards_are_written_in_the_order_of_keys(tmp_path: Path) -> None:
+    rows = [pa.RecordBatch.from_pydict({"id": [f"{i}"]}) for i in range(3)]
+    elements = [(ShardKey("b", i), rows[i]) for i in (2, 0, 1)]
+    empty = (ShardKey("a", 0), rows[0].slice(0, 0))
+    found = written(tmp_path, [*elements, empty])
+    assert found == [("a.parquet", {"id": []}), ("b.parquet", {"id": ["0", "1", "2"]})]
+    assert [p.name for p in tmp_path.iterdir() if not p.name.endswith(".parquet")] == []
+
+
+def test_two_batches_of_one_key_are_refused(tmp_path: Path) -> None:
+    batch = pa.RecordBatch.from_pydict({"id": ["a"]})
+    with pytest.raises(InputError, match="two batches at row 5 of shard 's'"):
+        written(tmp_path, [(ShardKey("s", 5), batch)] * 2)
+
+
+def test_batches_of_other_columns_are_refused(tmp_path: Path) -> None:
+    elements = [
+        (ShardKey("s", i), pa.RecordBatch.from_pydict({name: ["a"]})) for i, name in enumerate("xy")
+    ]
+    with pytest.raises(InputError, match=r"s\.parquet: "):
+        written(tmp_path, elements)
+
+
+def test_reading_refuses_what_it_cannot_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no input file matches"):
+        _ = beam.Pipeline() | ReadDocuments(str(tmp_path / "*.parquet"))
+    (tmp_path / "stage" / "documents").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"no manifest\.json, .*stage/documents/\*\.parquet"):
+        _ = beam.Pipeline() | ReadDocuments(str(tmp_path / "stage"))
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        pq.write_table(pa.table({"id": ["1"]}), tmp_path / folder / "same.parquet")
+    with pytest.raises(ConfigError, match="two inputs have a shard of the same name: same"):
+        _ = beam.Pipeline() | ReadDocuments([str(tmp_path / "a"), str(tmp_path / "b")])
+
+
+def test_columns_are_read_as_asked_for(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2], "other": [3, 4]}), tmp_path / "s.parquet")
+    pq.write_table(pa.table({"id": [1], "other": [3]}).slice(0, 0), tmp_path / "t.parquet")
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        read = pipeline | ReadDocuments(str(tmp_path), columns=["id"])
+        _ = read | WriteDocuments(str(tmp_path / "out"))
+    tables = [pq.read_table(tmp_path / "out" / f"{name}.parquet") for name in "st"]
+    assert [t.to_pydict() for t in tables] == [{"id": ["1", "2"]}, {"id": []}]
+
+
+BATCH = pa.RecordBatch.from_pydict({"id": ["a", "b"], "text": ["one", "two"]})
+
+
+def upper(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.set_column(1, "text", pc.utf8_upper(batch["text"]))
+
+
+def not_a(batch: pa.RecordBatch) -> Verdicts:
+    found = pc.equal(batch["id"], "a").to_numpy(zero_copy_only=False)
+    return Verdicts.where(found, "test.a", np.array([1.0, 2.0]), 3.0)
+
+
+def both(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Verdicts]:
+    return upper(batch), not_a(batch)
+
+
+@pytest.mark.parametrize(
+    ("function", "kept", "removed"),
+    [
+        (upper, ["ONE", "TWO"], []),
+        (not_a, ["two"], [("one", "mine", "test.a", 1.0, 3.0)]),
+        (both, ["TWO"], [("ONE", "mine", "test.a", 1.0, 3.0)]),
+    ],
+)
+def test_own_functions_change_and_judge(
+    tmp_path: Path, function: object, kept: list, removed: list
+) -> None:
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        judged = pipeline | beam.Create([(ShardKey("s", 0), BATCH)]) | Apply(function, "mine")
+        _ = judged.documents | "kept" >> WriteDocuments(str(tmp_path / "kept"))
+        _ = judged.removed | "removed" >> WriteDocuments(str(tmp_path / "removed"))
+    assert pq.read_table(tmp_path / "kept" / "s.parquet")["text"].to_pylist() == kept
+    rows = pq.read_table(tmp_path / "removed" / "s.parquet").to_pylist()
+    names = ("text", "stage", "reason", "value", "threshold")
+    assert [tuple(row[n] for n in names) for row in rows] == removed
+
+
+def test_own_functions_account_for_every_document() -> None:
+    def shrink(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.slice(1)
+
+    with (
+        pytest.raises(InputError, match="shrink: returned 1 rows for 2 documents"),
+        beam.Pipeline(runner="FnApiRunner") as pipeline,
+    ):
+        _ = pipeline | beam.Create([(ShardKey("s", 0), BATCH)]) | Apply(shrink)
+
+
+def test_own_functions_return_batches_or_verdicts() -> None:
+    with (
+        pytest.raises(InputError, match="returned Table, not RecordBatch"),
+        beam.Pipeline(runner="FnApiRunner") as pipeline,
+    ):
+        elements = pipeline | beam.Create([(ShardKey("s", 0), BATCH)])
+        _ = elements | Apply(lambda batch: pa.Table.from_batches([batch]))
+
+
+def test_documents_of_one_key_are_not_compared() -> None:
+    elements = [(ShardKey("s", 0), BATCH.append_column("url", BATCH["id"]))] * 2
+    recipe = load("llama3", ["dedup-lines.per_language=false"])
+    with (
+        pytest.raises(InputError, match="shard 's' has two documents in row 0"),
+        beam.Pipeline(runner="FnApiRunner") as pipeline,
+    ):
+        _ = pipeline | beam.Create(elements) | DeduplicateLines(recipe.dedup_lines)
+
+
+def test_indexes_of_earlier_runs_are_refused() -> None:
+    settings = load("llama3", ["dedup-urls.index.against=[somewhere]"]).dedup_urls
+    with pytest.raises(ConfigError, match=r"dedup-urls\.index\.against"):
+        _ = beam.Pipeline() | beam.Create([(ShardKey("s", 0), BATCH)]) | DeduplicateUrls(settings)
+
+
+def test_a_graph_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+    settings = load("llama3", ["dedup-documents.graph.edges_in_memory=0"]).dedup_documents
+    rows = [{"id": i, "url": "", "date": None, "text": "the same", "language": "en"} for i in "ab"]
+    batch = pa.RecordBatch.from_pylist(rows)
+    batch = batch.set_column(2, "date", pa.nulls(2, pa.timestamp("us", "UTC")))
+    with (
+        pytest.raises(ConfigError, match="edges_in_memory: the graph has more than 0 edges"),
+        beam.Pipeline(runner="FnApiRunner") as pipeline,
+    ):
+        elements = pipeline | beam.Create([(ShardKey("s", 0), batch)])
+        _ = elements | DeduplicateDocuments(settings)
+
+
+def example(output: Path, *options: str) -> dict[str, int]:
+    """Run the example as a user does; rows of each folder it writes."""
+    inputs = ["data_samples/english-00000.warc.gz", "data_samples/records-00007.jsonl.gz"]
+    script = [sys.executable, "examples/beam_pipeline.py", "--input", *inputs]
+    command = [*script, "--output", str(output), "--language", "en", "de", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    files = output.rglob("*.parquet")
+    return {str(f.parent.relative_to(output)): pq.read_metadata(f).num_rows for f in files}
+
+
+def test_the_example_runs_here_and_in_other_processes(tmp_path: Path) -> None:
+    rows = example(tmp_path / "here", "--runner=DirectRunner")
+    assert set(rows) == {
+        *("documents", "removed/extract"),
+        *("removed/language", "removed/length", "removed/copies"),
+    }
+    assert min(rows[name] for name in ("documents", "removed/copies", "removed/language")) > 0
+    with external_workers() as (_, *options):
+        assert example(tmp_path / "there", *options) == rows
