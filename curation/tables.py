@@ -113,9 +113,7 @@ def _from_arrow(data: Any) -> pa.Table:
     if hasattr(data, "__arrow_c_stream__") or isinstance(data, Mapping):
         return pa.table(data)
     if not isinstance(data, Sequence | np.ndarray):
-        raise TypeError(
-            f"a table, or a sequence of texts, is needed, not {type(data).__name__}"
-        )
+        raise TypeError(f"a table, or a sequence of texts, is needed, not {type(data).__name__}")
     rows = list(data)
     if rows and all(isinstance(row, Mapping) for row in rows):
         return pa.Table.from_pylist(rows)

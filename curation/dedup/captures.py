@@ -31,9 +31,7 @@ KEYS = pa.schema(
 )
 
 
-def capture_keys(
-    batch: pa.RecordBatch, numbers: Ids, settings: UrlDedupSettings
-) -> pa.RecordBatch:
+def capture_keys(batch: pa.RecordBatch, numbers: Ids, settings: UrlDedupSettings) -> pa.RecordBatch:
     """Return the key of each document's canonical URL, with what decides who stays: KEYS.
 
     Documents without a URL have no key: they are copies of nothing.

@@ -38,7 +38,9 @@ class Clusters(NamedTuple):
     same: Positions  # first row of the same group and text, whose shingles represent it
 
 
-def find_clusters(facts: pa.RecordBatch, texts: pa.Array, settings: DocumentDedupSettings) -> Clusters:
+def find_clusters(
+    facts: pa.RecordBatch, texts: pa.Array, settings: DocumentDedupSettings
+) -> Clusters:
     """Return the clusters of confirmed duplicates.
 
     Args:
@@ -51,8 +53,8 @@ def find_clusters(facts: pa.RecordBatch, texts: pa.Array, settings: DocumentDedu
     for _, inside, records in bucketed(facts, numbers, settings) if facts.num_rows else ():
         edges += [inside, star_edges(records["key"], records["number"])]
         if "order" in records:
-            buckets = (records[name] for name in ("key", "order", "number"))
-            pairs = bucket_pairs(*buckets, settings.verify.window)
+            order, window = records["order"], settings.verify.window
+            pairs = bucket_pairs(records["key"], order, records["number"], window)
     nodes, groups = connected_components(np.concatenate(edges))
     rows = nodes.astype(np.int64)
     own = facts.take(pa.array(rows))
@@ -94,8 +96,12 @@ def document_verdicts(batch: pa.RecordBatch, settings: DocumentDedupSettings) ->
     """
     facts = document_facts(batch, settings)
     found = find_clusters(facts, batch.column("text"), settings)
-    gone = choose_survivors(found.labels, found.rows.astype(np.uint64), _order(facts, found.rows),
-                            settings.survivor.policy)
+    gone = choose_survivors(
+        found.labels,
+        found.rows.astype(np.uint64),
+        _order(facts, found.rows),
+        settings.survivor.policy,
+    )
     removed = np.searchsorted(found.rows, gone.removed.astype(np.int64))
     kept = np.searchsorted(found.rows, gone.kept.astype(np.int64))
     exact = same_text(found.exact, removed, kept)

@@ -1,4 +1,4 @@
-"""What a recipe's filter does to a batch: block lists, line edits, signals, rules, personal data."""
+"""What a recipe's filter does to a batch: block lists, edits, signals, rules, personal data."""
 
 from __future__ import annotations
 
