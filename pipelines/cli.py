@@ -108,6 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_why(commands)
     _add_report(commands)
     _add_verify(commands)
+    _add_export(commands)
     _add_withdraw(commands)
     _add_train(commands)
     _add_worker_pool(commands)
@@ -430,6 +431,13 @@ def _add_listings(commands: argparse._SubParsersAction) -> None:
     parser = _command(commands, "models", "the built-in models", "curate models --json")
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(command=_models)
+
+
+def _add_export(commands: argparse._SubParsersAction) -> None:
+    from pipelines.commands.export_options import add_options
+
+    example = "curate export --run out --stage classify --to jsonl.zst --split train=0.99,val=0.01"
+    add_options(_command(commands, "export", "write documents in other tools' formats", example))
 
 
 def _add_train(commands: argparse._SubParsersAction) -> None:

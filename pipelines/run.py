@@ -60,8 +60,8 @@ _KNOWN_BY = {
     SUMS: f"  {RECIPE_FILE}\n".encode(),
 }
 _LOCK = ".lock"
-#: What a run, and `curate withdraw`, may write to a run folder.
-_OWN = (*STAGES, "withdrawn", RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, SCRATCH)
+#: What a run, `curate withdraw` and `curate export` may write to a run folder.
+_OWN = (*STAGES, "withdrawn", "export", RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, SCRATCH)
 #: So often a run makes a damaged file again, or reads a changed input again.
 _TRIES = 3
 #: Sections of the recipe that a stage reads besides its own.
