@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from curation.dedup.captures import KEYS, capture_keys, capture_verdicts, choose_captures
+from curation.dedup.keys import string_keys
 from curation.dedup.settings import UrlDedupSettings
+from curation.dedup.survivors import choose_survivors, source_ranks
+from curation.dedup.urls import canonical_urls, hosts
 from pipelines.engine.documents import noted, over_documents, set_aside_by
 from pipelines.engine.duplicates import (
     OverRanges,
@@ -42,6 +45,19 @@ from pipelines.engine.tasks import Progress, Result, Task
 
 _STAGE = "dedup-urls"
 _COLUMNS = ["id", "url", "date", "text", "source"]
+_ABSENT_DATE = np.iinfo(np.int64).min
+_KEYS = pa.schema(
+    [
+        ("key", pa.uint64()),
+        ("key_low", pa.uint64()),
+        ("number", pa.uint64()),
+        ("date", pa.int64()),
+        ("length", pa.int64()),
+        ("id_hash", pa.uint64()),
+        ("source_rank", pa.int64()),
+        ("id", pa.string()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +83,23 @@ class UrlKeys:
 
     def _keys(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         numbers = document_numbers(index, batch.num_rows, first_row)
-        return capture_keys(batch, numbers, self.settings)
+        urls = canonical_urls(batch.column("url"), self.settings.canonical)
+        keys = string_keys(urls)
+        preferred = self.settings.survivor.preferred_sources
+        ranks = np.zeros(batch.num_rows, np.int64)
+        if preferred:
+            files = pc.struct_field(batch.column("source"), "file").cast(pa.large_string())
+            ranks = source_ranks(hosts(batch.column("url")), files, preferred)
+        columns = [
+            *(pa.array(column) for column in (keys[:, 0], keys[:, 1], numbers)),
+            batch.column("date").cast(pa.int64()).fill_null(_ABSENT_DATE),
+            pc.utf8_length(batch.column("text")).cast(pa.int64()),
+            pa.array(string_keys(batch.column("id"))[:, 0]),
+            pa.array(ranks),
+            batch.column("id"),
+        ]
+        # Documents without a URL have no key: they are copies of nothing.
+        return pa.RecordBatch.from_arrays(columns, schema=_KEYS).filter(pc.is_valid(urls))
 
 
 @dataclass(frozen=True)
@@ -94,11 +126,21 @@ class UrlSurvivors(OverRanges):
                 place = batch.schema.get_field_index("number")
                 others.append(batch.set_column(place, "number", pa.array(numbers)))
                 priorities.append(np.full(batch.num_rows, part.priority))
-        rows = concatenated([pa.RecordBatch.from_pylist([], schema=KEYS), *own, *others])
-        last = np.full(sum(b.num_rows for b in own), len(self.settings.index.against))
-        count = len(last)
-        removed, kept = choose_captures(
-            rows, np.concatenate([last, *priorities]), self.settings.survivor.policy
+        rows = concatenated([pa.RecordBatch.from_pylist([], schema=_KEYS), *own, *others])
+        column = {n: rows.column(n).to_numpy() for n in rows.schema.names if n != "id"}
+        count = sum(batch.num_rows for batch in own)
+        last = np.full(count, len(self.settings.index.against))
+        removed, kept = choose_survivors(
+            np.stack([column["key"], column["key_low"]], axis=1),
+            np.arange(rows.num_rows, dtype=np.uint64),
+            {
+                "priority": np.concatenate([last, *priorities]),
+                "date": column["date"].astype("datetime64[us]"),
+                "length": column["length"],
+                "source_rank": column["source_rank"],
+                "id": column["id_hash"],
+            },
+            self.settings.survivor.policy,
         )
         mine = removed < count
         gone, stays = pa.array(removed[mine]), pa.array(kept[mine])
@@ -134,11 +176,18 @@ class UrlVerdicts:
         if rows is None:
             return Result({name: no_verdicts(folder, shard, aside)})
         own, other = rows.column("date").to_numpy(), rows.column("kept_date").to_numpy()
+        reasons = np.where(own < other, "url.older_capture", "url.duplicate").tolist()
         numbers, kept_id = rows.column("key").to_numpy(), rows.column("kept_id")
         verdicts = write_verdicts(
-            folder, shard, numbers, *capture_verdicts(own, other), kept_id, aside=aside
+            folder, shard, numbers, reasons, _seconds(own), _seconds(other), kept_id, aside=aside
         )
         return Result({name: verdicts})
+
+
+def _seconds(microseconds: Any) -> Any:
+    """Seconds since 1970; NaN for documents without a date."""
+    absent = microseconds == _ABSENT_DATE
+    return np.where(absent, np.nan, microseconds / 1e6)
 
 
 @dataclass(frozen=True)

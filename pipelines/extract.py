@@ -12,7 +12,7 @@ import xxhash
 
 from curation.credentials import without_userinfo
 from curation.extract import Extraction
-from curation.extract.attempt import Failed, Refused, extract_page, wrong_length
+from curation.extract.attempt import Failed, Refused, extract_page
 from curation.extract.engines import check_installed
 from curation.extract.settings import ExtractSettings
 from curation.readers import Damage, Page, Skipped, read
@@ -170,11 +170,13 @@ class ExtractShards:
 
     def _extracted(self, row: dict[str, Any], answer: Extraction, batch: _Batch) -> None:
         row["text"], row["title"] = answer.text, row["title"] or answer.title
-        refused = wrong_length(len(answer.text), self.extract)
-        if refused is None:
-            batch.add(row, None)
+        length = len(answer.text)
+        if length < max(1, self.extract.min_characters):
+            batch.add(row, "extract.empty", length, max(1, self.extract.min_characters))
+        elif length > self.extract.max_characters:
+            batch.add(row, "extract.too_long", length, self.extract.max_characters)
         else:
-            batch.add(row, refused.reason, refused.value, refused.threshold)
+            batch.add(row, None)
 
     def _write(self, batch: _Batch, writer: ShardWriter, tally: Tally, progress: Progress) -> None:
         documents = pa.RecordBatch.from_pylist(batch.rows, DOCUMENTS)

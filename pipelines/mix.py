@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.dedup.keys import string_keys
+from curation.inputs import source_names
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
-from curation.mix.columns import narrow
 from curation.schema import with_column
 from curation.tokenize.settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
@@ -54,9 +55,9 @@ class CountTokens:
         aside: dict[int, str] = {}
         with _create_ids(folder, shard.name) as ids:
             for part in over_documents("mix", shard, self._narrow, wanted):
-                documents, tokens = part.answer
+                narrow, tokens = part.answer
                 ids.write(tokens.astype(_LITTLE, copy=False).view(np.uint8))
-                batches.append(documents)
+                batches.append(narrow)
                 aside |= part.aside
                 progress(part.batch.num_rows, part.batch.num_rows)
         table = concatenated(batches, NARROW)
@@ -70,9 +71,20 @@ class CountTokens:
         self, batch: pa.RecordBatch, first_row: int
     ) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32]]:
         """What draws look at, and the token ids of the documents, end to end."""
+        rows = batch.num_rows
         tokenizer = load_tokenizer(self.tokenize.tokenizer)
         tokens, offsets = tokenizer.encode_batch(batch.column("text"))
-        return narrow(batch, np.diff(offsets) + self.tokenize.marks, self.sources), tokens
+        columns = {
+            "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
+            "source": source_names(batch.column("source"), self.sources),
+            "tokens": pa.array(np.diff(offsets) + self.tokenize.marks, pa.int64()),
+        }
+        for name in ("domain", "topic", "format", "language", "quality"):
+            kind = NARROW.field(name).type
+            known = name in batch.schema.names
+            columns[name] = batch.column(name).cast(kind) if known else pa.nulls(rows, kind)
+        narrow = pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
+        return narrow, tokens
 
 
 def _ids_name(shard: str) -> str:
