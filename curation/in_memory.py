@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from curation.classify.classifier import Classifier
-from curation.classify.verdicts import decide as decide_quality
+from curation.classify.decide import decide as decide_quality
 from curation.dedup.buckets import Buckets, languages, lines_of
 from curation.dedup.captures import capture_keys, capture_verdicts, choose_captures
 from curation.dedup.documents import document_verdicts

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 
-def lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package.
+class _Package(ModuleType):
+    """A package that knows which of its modules defines each public name."""
+
+    _defined_in: Mapping[str, str]
+
+    def __getattr__(self, name: str) -> Any:
+        modules = self.__dict__["_defined_in"]
+        if name not in modules:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(modules[name]), name)
+        setattr(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Python gives the name of each imported module to that module: of `decide.decide`, the
+        # package has the function, whatever was imported first.
+        if isinstance(value, ModuleType) and self._defined_in.get(name) == value.__name__:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+def lazily(package: str, names: Mapping[str, Sequence[str]]) -> None:
+    """Import the public names of a package when they are first used.
 
     Args:
         package: its name.
-        modules: for each public name the module that defines it; no module of the package may have
-            the same name.
+        names: for each module of the package the public names that it defines.
     """
-
-    def found(name: str) -> Any:
-        if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(modules[name]), name)
-        setattr(sys.modules[package], name, value)
-        return value
-
-    return found
+    held = sys.modules[package]
+    held.__dict__["_defined_in"] = {n: f"{package}.{m}" for m, own in names.items() for n in own}
+    held.__class__ = _Package

@@ -8,9 +8,9 @@ from curation.lazy import lazily
 
 if TYPE_CHECKING:
     from curation.classify.classifier import Classifier, ClassifyResult
+    from curation.classify.decide import decide
     from curation.classify.scoring import score
     from curation.classify.settings import ClassifySettings, default_settings
-    from curation.classify.verdicts import decide
 
 __all__ = [
     "Classifier",
@@ -21,14 +21,10 @@ __all__ = [
     "score",
 ]
 
-__getattr__ = lazily(
-    __name__,
-    {
-        "Classifier": "curation.classify.classifier",
-        "ClassifyResult": "curation.classify.classifier",
-        "ClassifySettings": "curation.classify.settings",
-        "decide": "curation.classify.verdicts",
-        "default_settings": "curation.classify.settings",
-        "score": "curation.classify.scoring",
-    },
-)
+_MODULES = {
+    "classifier": ("Classifier", "ClassifyResult"),
+    "scoring": ("score",),
+    "settings": ("ClassifySettings", "default_settings"),
+    "decide": ("decide",),
+}
+lazily(__name__, _MODULES)

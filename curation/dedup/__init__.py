@@ -78,7 +78,4 @@ _MODULES = {
     "survivors": ("choose_survivors",),
     "urls": ("canonical_url", "canonical_urls"),
 }
-__getattr__ = lazily(
-    __name__,
-    {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names},
-)
+lazily(__name__, _MODULES)

@@ -30,18 +30,11 @@ __all__ = [
     "measure",
 ]
 
-_APPLY = "curation.filters.apply"
-__getattr__ = lazily(
-    __name__,
-    {
-        "NO_LANGUAGE": _APPLY,
-        "Filter": _APPLY,
-        "FilterResult": _APPLY,
-        "FilterSettings": "curation.filters.settings",
-        "Meter": "curation.filters.signals",
-        "RuleBook": "curation.filters.rules",
-        "judge": "curation.filters.judging",
-        "load_filter": _APPLY,
-        "measure": "curation.filters.signals",
-    },
-)
+_MODULES = {
+    "apply": ("NO_LANGUAGE", "Filter", "FilterResult", "load_filter"),
+    "judging": ("judge",),
+    "rules": ("RuleBook",),
+    "settings": ("FilterSettings",),
+    "signals": ("Meter", "measure"),
+}
+lazily(__name__, _MODULES)

@@ -17,7 +17,7 @@ from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
 from curation.language.decide import DEFAULT
 from curation.language.fasttext import FastText, load_fasttext
-from curation.language.settings import LanguageSettings
+from curation.language.settings import LanguageSettings, default_settings
 from curation.language.windows import Windows, cut, letters_only, split_lines
 from curation.models import ModelFile, locate
 
@@ -96,6 +96,19 @@ class LanguageIdentifier:
         names = np.array([*labels, UNKNOWN], object)
         found = names[np.where(sure, best, len(labels))]
         return pa.array(found, pa.string()), pa.array(scores, pa.float32())
+
+
+def identify(
+    texts: Texts, settings: LanguageSettings | None = None
+) -> tuple[list[str], list[float]]:
+    """Language and score (0 to 1) of every text; `und` where none is found.
+
+    Texts are strings or an Arrow array (null counts as empty). Labels are the model's codes, with
+    the default model ISO 639-1 where there is one, else 639-3. Raises ConfigError when the model
+    is absent or another one than its checksum says.
+    """
+    labels, scores = LanguageIdentifier(settings or default_settings()).apply(texts)
+    return labels.to_pylist(), scores.cast(pa.float64()).to_numpy().round(DECIMALS).tolist()
 
 
 def check_known(key: str, languages: Iterable[str], known: Collection[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curation.classify.verdicts import LOW_RANK, LOW_SCORE
+from curation.classify.decide import LOW_RANK, LOW_SCORE
 from curation.filters.rules import NamedRule
 from curation.language.decide import DEFAULT
 from curation.language.decide import LOW_SCORE as LOW_LANGUAGE_SCORE
