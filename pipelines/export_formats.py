@@ -115,7 +115,9 @@ def _gzip(file: BinaryIO) -> AbstractContextManager[Any]:
 def _web_dataset(folder: Folder, name: str, schema: pa.Schema, first: int) -> Iterator[Written]:
     """Two members per document, `<key>.txt` and `<key>.json`; keys count rows of the split."""
     with folder.create(name) as sink:
-        with tarfile.open(fileobj=cast(BinaryIO, sink), mode="w|", format=tarfile.USTAR_FORMAT) as archive:
+        with tarfile.open(
+            fileobj=cast(BinaryIO, sink), mode="w|", format=tarfile.USTAR_FORMAT
+        ) as archive:
 
             def write(batch: pa.RecordBatch) -> None:
                 for place, row in enumerate(batch.to_pylist(), first + written.rows):

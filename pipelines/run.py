@@ -17,15 +17,12 @@ from typing import IO, Any
 
 import yaml
 
-from curation.classify import Classifier
+from curation.config import parse_yaml
 from curation.credentials import redact, redact_all
 from curation.errors import AlarmError, ConfigError, InputError
 from curation.filters.lists import closest
 from curation.filters.settings import default_settings as default_filter_settings
-from curation.language import LanguageIdentifier
-from curation.language.identifier import check_known
 from curation.language.settings import default_settings as default_language_settings
-from curation.mix.plan import check_domains
 from curation.readers import InputFile, PassedOver, discover
 from curation.recipe import STAGES, Recipe, check_order
 from curation.schema import DOMAINS
@@ -42,8 +39,6 @@ from pipelines.engine.manifest import (
 )
 from pipelines.engine.own import refuse_foreign, remove_stage, with_inner
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
-from pipelines.facts import stage_facts
-from pipelines.named_files import check_named_files
 
 _LOG = logging.getLogger(__name__)
 
@@ -98,6 +93,12 @@ def plan(
     Without `sync` the run does not wait until what it writes is on the disk.
     Raises ConfigError when they don't fit together, or a file is absent or the wrong one.
     """
+    # Imported here, since `why` and `report` need none of it.
+    from curation.classify import Classifier
+    from curation.mix.plan import check_domains
+    from pipelines.facts import stage_facts
+    from pipelines.named_files import check_named_files
+
     chosen = tuple(stages) or recipe.stages
     check_order(chosen)
     for option, value in (("output", output), *(("input", value) for value in inputs)):
@@ -166,6 +167,9 @@ def _check_languages(recipe: Recipe, stages: Sequence[str]) -> None:
 
     Languages of the defaults are known with any model: a recipe with another keeps their rules.
     """
+    from curation.language import LanguageIdentifier
+    from curation.language.identifier import check_known
+
     known = LanguageIdentifier(recipe.identify_language).languages
     known |= LanguageIdentifier(default_language_settings()).languages
     known |= {language for _, language in default_filter_settings().languages()}
@@ -541,8 +545,8 @@ def run_recipe(folder: Folder) -> dict[str, Any]:
 def _whole_recipe(data: bytes) -> dict[str, Any] | None:
     """A recipe with every section, as a run writes it, or None."""
     try:
-        recipe = yaml.safe_load(data)
-    except yaml.YAMLError:
+        recipe = parse_yaml(data.decode())
+    except (yaml.YAMLError, UnicodeDecodeError):
         return None
     return recipe if isinstance(recipe, dict) and {"stages", *STAGES} <= recipe.keys() else None
 

@@ -17,6 +17,7 @@ from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
 from curation.language.decide import DEFAULT
 from curation.language.fasttext import FastText, load_fasttext
+from curation.language.fasttext_file import read_labels
 from curation.language.settings import LanguageSettings, default_settings
 from curation.language.windows import Windows, cut, letters_only, split_lines
 from curation.models import ModelFile, locate
@@ -42,21 +43,28 @@ class LanguageIdentifier:
         return self._judge(cut(texts, self.settings.windows, self.settings.characters))
 
     def load(self) -> None:
-        """Load the models now. Raises ConfigError when one is absent, wrong, or does not fit.
+        """Check the models now. Raises ConfigError when one is absent, wrong, or does not fit.
 
-        So it does for a language of the settings that is no label of the model.
+        So it does for a language of the settings that is no label of the model. The default models
+        are loaded when they are needed: their checksums say that they fit.
         """
         known = self.languages
         key = "identify-language"
         check_known(f"{key}.languages", self.settings.languages or (), known)
         check_known(f"{key}.thresholds", set(self.settings.thresholds) - {DEFAULT}, known)
-        if self.settings.corrector is not None:
-            _load_corrector(self.settings.corrector, self.settings.model)
+        own, default = self.settings, default_settings()
+        if (own.model, own.corrector) == (default.model, default.corrector):
+            for model in own.models().values():
+                locate(model)
+            return
+        _load(own.model)
+        if own.corrector is not None:
+            _load_corrector(own.corrector, own.model)
 
     @property
     def languages(self) -> set[str]:
         """Every label that a document can get."""
-        return {*_load(self.settings.model).labels, UNKNOWN}
+        return {*_labels(self.settings.model), UNKNOWN}
 
     def by_line(self, texts: Texts) -> pa.Array:
         """Languages of the lines of every text: list of struct<language: string, share: float>.
@@ -156,6 +164,12 @@ def _shares(
     )
     offsets = np.searchsorted(owner, np.arange(len(firsts)))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), entries)
+
+
+@functools.cache
+def _labels(model: ModelFile) -> tuple[str, ...]:
+    path, _ = locate(model)
+    return read_labels(path, model.path)
 
 
 @functools.cache

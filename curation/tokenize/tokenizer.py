@@ -15,6 +15,7 @@ import numpy.typing as npt
 import yaml
 
 from curation.arrow import TextBuffers, Texts, text_buffers
+from curation.config import parse_yaml
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.tokenize import bpe, hf
@@ -53,11 +54,14 @@ class Tokenizer:
         missing = [text for text in (BOS, EOS, PAD) if text not in self.special_tokens]
         if missing:
             raise ConfigError(f"tokenizer {name}: special tokens lack {missing}")
-        self._tables = tables(tokens)
         self._caches: list[npt.NDArray[np.uint64]] = []  # idle ones; list operations are atomic
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokenizer, (self.name, self.tokens, self.pattern, tuple(self.special_tokens))
+
+    @functools.cached_property
+    def _tables(self) -> Tables:
+        return tables(self.tokens)
 
     @property
     def token_tables(self) -> Tables:
@@ -206,7 +210,7 @@ def _ranges(offsets: Offsets, size: int) -> list[tuple[int, int]]:
 def read_card(path: Path) -> dict[str, Any]:
     """The tokenizer card at `path`. Raises ConfigError unless it is a mapping."""
     try:
-        card = yaml.safe_load(path.read_text(encoding="utf-8"))
+        card = parse_yaml(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot read the tokenizer card: {error}") from None
     if not isinstance(card, dict):
