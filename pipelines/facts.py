@@ -22,7 +22,7 @@ from curation.extract.settings import ExtractSettings
 from curation.language import LanguageIdentifier, LanguageSettings
 from curation.models import model_checksums, sha256_of
 from curation.tokenize.settings import EncodeSettings, TokenizeSettings
-from curation.tokenize.tokenizer import load_tokenizer
+from curation.tokenize.tokenizer import checksums
 from pipelines.named_files import named_files
 from pipelines.token_formats import format_packages
 
@@ -80,10 +80,10 @@ def stage_facts(stage: str, sections: Sequence[BaseModel]) -> dict[str, Any]:
 
 def _tokenizer_checksums(name: str) -> dict[str, str]:
     try:
-        tokenizer = load_tokenizer(name)
+        file, vocabulary = checksums(name)
     except InputError as error:
         raise ConfigError(f"tokenize.tokenizer: {error}") from None
-    return {"tokenizer": tokenizer.file_sha256, VOCABULARY: tokenizer.sha256}
+    return {"tokenizer": file, VOCABULARY: vocabulary}
 
 
 @functools.cache

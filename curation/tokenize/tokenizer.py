@@ -263,3 +263,19 @@ def load_tokenizer(name_or_path: str | os.PathLike[str]) -> Tokenizer:
         tokens = sorted(ranks, key=ranks.__getitem__)
         return Tokenizer(name, tokens, pattern("cl100k"), special_tokens(SPECIAL_TOKENS))
     raise ConfigError(f"no tokenizer {name!r}: neither a file nor one of {sorted(BUILTIN)}")
+
+
+def checksums(name: str) -> tuple[str, str]:
+    """Return SHA-256 of a tokenizer's file, and of the vocabulary, which decides every id.
+
+    The card of a built-in one says both, so that it is not loaded. Raises ConfigError or InputError
+    as `load_tokenizer`.
+    """
+    if name in BUILTIN:
+        path = Path(resolve(BUILTIN[name]))
+        card = read_card(path.parent / CARD)
+        same = hashlib.sha256(path.read_bytes()).hexdigest() == card.get("sha256")
+        if same and "vocabulary_sha256" in card:
+            return str(card["sha256"]), str(card["vocabulary_sha256"])
+    tokenizer = load_tokenizer(name)
+    return tokenizer.file_sha256, tokenizer.sha256

@@ -16,7 +16,6 @@ from curation.readers import Page, ReaderSettings, read, read_at
 from curation.readers.charset import utf8_html
 from curation.recipe import load
 from pipelines.engine.guard import Crash, Guard
-from pipelines.extract import guarded
 from pipelines.terminal import hand_over, say_json
 
 
@@ -90,6 +89,8 @@ def _extraction(name: str, page: Page, settings: ExtractSettings) -> Extraction:
     if settings.engine == "curation":
         answer = extract_page(settings, page)
     else:
+        from pipelines.extract import guarded  # the stage, for engines in a process of their own
+
         guard: Guard[Page, Extraction | Refused | Failed] = guarded(settings)
         answer = guard.map([page])[0]
     if isinstance(answer, Extraction):
