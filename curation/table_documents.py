@@ -133,7 +133,7 @@ def written(
 
 
 def _as_given(texts: pa.Array, own: pa.Array) -> pa.Array:
-    """Texts in the type of the table's column; null where there was none and is none."""
+    """Texts in the type of the table's column; null where the row had none and has none."""
     if not pa.types.is_dictionary(own.type):
         texts = texts.cast(own.type)
     nothing = pc.and_(pc.is_null(own), pc.equal(pc.binary_length(texts), 0))
