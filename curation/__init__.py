@@ -1,10 +1,32 @@
-"""Curation: what a training corpus is made of, as pure functions on strings and Arrow arrays."""
+"""Curation: what a training corpus is made of, as pure functions on strings and Arrow arrays.
 
+`run` takes a small table through a recipe. The packages (`curation.filters`, ...) are imported
+when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from curation.kernels import place_cache
 
+if TYPE_CHECKING:
+    from curation.in_memory import Curated as Curated
+    from curation.in_memory import run as run
+
 __version__ = "0.1.0"
 
+_PACKAGES = ("classify", "dedup", "extract", "filters", "language", "tokenize")
+
 place_cache(os.environ, Path(__file__).parent)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Curated", "run"):
+        return getattr(importlib.import_module("curation.in_memory"), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"curation.{name}")
+    raise AttributeError(f"module 'curation' has no attribute {name!r}")

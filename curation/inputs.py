@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field
 
 from curation.config import Settings, merge, validate
 from curation.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: What documents of inputs without a name are counted as.
 UNNAMED = "unnamed"
@@ -68,6 +69,9 @@ def source_names(source: pa.Array, names: Collection[str]) -> pa.Array:
 
     `names` are those that the recipe knows; any other first folder is `UNNAMED`.
     """
+    import pyarrow as pa  # recipes are read without it
+    import pyarrow.compute as pc
+
     files = pc.struct_field(source, "file").dictionary_encode()
     known = set(names)
     firsts = [(f or "").partition("/") for f in files.dictionary.to_pylist()]

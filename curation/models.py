@@ -13,12 +13,11 @@ import tempfile
 from pathlib import Path
 from typing import Any, Protocol
 
-import fsspec
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from curation import resources
-from curation.config import Settings
+from curation.config import Settings, parse_yaml
 from curation.errors import ConfigError
 
 _CARD = "card.yaml"
@@ -72,7 +71,7 @@ def read_card(folder: Path) -> ModelCard:
     """The card in a model's folder. Raises ConfigError when it is absent or not valid."""
     path = folder / _CARD
     try:
-        return ModelCard.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return ModelCard.model_validate(parse_yaml(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"{path}: not a valid model card: {reason}") from None
@@ -117,6 +116,8 @@ def _card_sha256(name: str, path: Path) -> str | None:
 
 def _download(model: ModelFile) -> str:
     """Copy of a remote model in the user's cache, named by its checksum."""
+    import fsspec  # few models are remote
+
     if model.sha256 is None:
         raise ConfigError(f"{model.path}: a model from a URL needs its sha256")
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")

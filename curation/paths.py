@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
 from curation.config import Settings
-from curation.text.structure import CODE_PATH, MATH_PATH, PATHS, PROSE_PATH, Structure
+from curation.text.paths import CODE_PATH, MATH_PATH, PATHS, PROSE_PATH
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from curation.text.structure import Structure
 
 __all__ = ["CODE_PATH", "MATH_PATH", "PATHS", "PROSE_PATH", "PathSettings", "document_paths"]
 
@@ -27,6 +33,8 @@ class PathSettings(Settings):
 
 def document_paths(found: Structure, settings: PathSettings) -> npt.NDArray[np.uint8]:
     """Path of every document -> uint8 [texts], an index into `PATHS`."""
+    import numpy as np
+
     out = np.full(len(found.code_share), PROSE_PATH, np.uint8)
     out[found.math_ratio >= settings.mathematics] = MATH_PATH
     out[found.code_share >= settings.code] = CODE_PATH

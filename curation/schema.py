@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.domains import DOMAINS as DOMAINS
+from curation.domains import Domain as Domain
 from curation.errors import InputError
 
 SOURCE = pa.struct([("file", pa.string()), ("offset", pa.int64())])
@@ -29,10 +30,6 @@ DOCUMENTS = pa.schema(
         ("source", SOURCE),
     ]
 )
-
-#: What a document is about in the large, as `classify` says it and `mix` shares it out.
-Domain = Literal["general", "math_reasoning", "code", "multilingual"]
-DOMAINS: tuple[str, ...] = get_args(Domain)
 
 #: Columns that stages read, by name, with the types in which they read them.
 COLUMN_TYPES: dict[str, pa.DataType] = {

@@ -53,6 +53,11 @@ COMMANDS = {
         "whether a run's files, counts and tokens are what its manifests say",
         "curate verify --run out --sample 0.01",
     ),
+    "export": Command(
+        "export",
+        "write documents in other tools' formats",
+        "curate export --run out --stage classify --to jsonl.zst --split train=0.99,val=0.01",
+    ),
     "withdraw": Command(
         "withdraw",
         "give back what was removed only as a duplicate of withdrawn documents",

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from curation.errors import ConfigError
 from curation.filters import load_filter
 from curation.filters.hosts import FOLDER, HOSTS, most_personal
 from curation.filters.personal_hosts import manifest_url
 from curation.filters.settings import FilterSettings
-from curation.schema import with_column
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import MANIFEST
 from pipelines.engine.shards import characters
@@ -32,19 +30,16 @@ class FilterDocuments:
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         result = load_filter(self.settings).apply(batch)
         cut = characters(batch.column("text")) - characters(result.texts)
-        batch = with_column(batch, "text", result.texts)
-        batch = with_column(batch, "signals", result.signals)
+        batch = result.added_to(batch)
         extra = {f"personal_data.{kind}": n for kind, n in result.pii_counts.items()}
         for language, documents in result.languages_without_settings.items():
             extra[f"language_without_own_rules.{language}"] = documents
-        batch = with_column(batch, "path", result.paths)
         reasons = result.verdicts.reason
         removed = zip(result.paths.to_pylist(), reasons.to_pylist(), strict=True)
         extra |= Counter(f"path.{path}.removed.{why}" for path, why in removed if why is not None)
         if result.overruled is not None:
-            kept = pc.if_else(result.verdicts.kept, result.overruled, None)
-            batch = with_column(batch, "overruled", kept)
-            extra |= Counter(f"overruled.{rule}" for rule in kept.drop_null().to_pylist())
+            rules = batch.column("overruled").drop_null()
+            extra |= Counter(f"overruled.{rule}" for rule in rules.to_pylist())
         extra["edits"] = result.edits.num_rows
         extra["characters_cut"] = cut
         outcome = Outcome(batch, result.verdicts, result.edits, extra, {FOLDER: result.pii_hosts})

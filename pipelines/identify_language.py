@@ -9,9 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.language import LanguageIdentifier, decide
+from curation.language.documents import identify_documents
 from curation.language.settings import LanguageSettings
-from curation.schema import with_column
 from pipelines.engine.files import Folder
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, run_transform
@@ -25,13 +24,7 @@ class IdentifyLanguage:
         return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        identifier = LanguageIdentifier(self.settings)
-        labels, scores = identifier.apply(batch.column("text"))
-        batch = with_column(batch, "language", labels)
-        batch = with_column(batch, "language_score", scores)
-        if self.settings.by_line:
-            batch = with_column(batch, "languages", identifier.by_line(batch.column("text")))
-        return Outcome(batch, decide(labels, scores, self.settings, batch.column("text")))
+        return Outcome(*identify_documents(batch, self.settings))
 
 
 def run(run: StageRun) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import yaml
 
+from curation.config import parse_yaml
 from curation.errors import ConfigError
 from curation.recipe import STAGES, Recipe
 from curation.stages import find, known_stages
@@ -31,6 +32,8 @@ REPORT_PAGE, REPORT_DATA = "report.html", "report.json"
 SUMS = "SHA256SUMS"
 #: What `curate withdraw` gives back, by default.
 WITHDRAWN = "withdrawn"
+#: What `curate export` writes, by default.
+EXPORT = "export"
 #: What stands in these files when a run wrote them.
 KNOWN_BY = {
     REPORT_PAGE: b"<title>Curation report",
@@ -38,7 +41,7 @@ KNOWN_BY = {
     SUMS: f"  {RECIPE_FILE}\n".encode(),
 }
 _LOCK = ".lock"
-_BESIDE = (WITHDRAWN, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, SCRATCH)
+_BESIDE = (WITHDRAWN, EXPORT, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, SCRATCH)
 
 
 def own_paths(folder: Folder, recipe: Recipe) -> list[str]:
@@ -161,8 +164,8 @@ def run_settings(folder: Folder, stage: str) -> dict[str, Any]:
 def whole_recipe(data: bytes) -> dict[str, Any] | None:
     """A recipe with every section, as a run writes it, or None."""
     try:
-        recipe = yaml.safe_load(data)
-    except yaml.YAMLError:
+        recipe = parse_yaml(data.decode())
+    except (yaml.YAMLError, UnicodeDecodeError):
         return None
     stages = recipe.get("stages") if isinstance(recipe, dict) else None
     return recipe if isinstance(stages, list) and {*stages} <= recipe.keys() else None
@@ -210,7 +213,7 @@ def stale_stages(folder: Folder, complete: Sequence[str]) -> list[str]:
 
 def present_stages(folder: Folder) -> list[str]:
     """Every stage that a run has been at work on, known stages first, in their usual order."""
-    found = [name for name in inner_stages(folder) if name != WITHDRAWN]
+    found = [name for name in inner_stages(folder) if name not in (WITHDRAWN, EXPORT)]
     return sorted(found, key=lambda n: (STAGES.index(n) if n in STAGES else len(STAGES), n))
 
 

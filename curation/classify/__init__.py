@@ -2,8 +2,29 @@
 
 from __future__ import annotations
 
-from curation.classify.classifier import Classifier, ClassifyResult
-from curation.classify.decide import decide
-from curation.classify.settings import ClassifySettings, default_settings
+from typing import TYPE_CHECKING
 
-__all__ = ["Classifier", "ClassifyResult", "ClassifySettings", "decide", "default_settings"]
+from curation.lazy import lazily
+
+if TYPE_CHECKING:
+    from curation.classify.classifier import Classifier, ClassifyResult
+    from curation.classify.decide import decide
+    from curation.classify.scoring import score
+    from curation.classify.settings import ClassifySettings, default_settings
+
+__all__ = [
+    "Classifier",
+    "ClassifyResult",
+    "ClassifySettings",
+    "decide",
+    "default_settings",
+    "score",
+]
+
+_MODULES = {
+    "classifier": ("Classifier", "ClassifyResult"),
+    "scoring": ("score",),
+    "settings": ("ClassifySettings", "default_settings"),
+    "decide": ("decide",),
+}
+lazily(__name__, _MODULES)

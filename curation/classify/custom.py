@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.classify import onnx
-from curation.classify.settings import ClassifySettings, CustomClassifier
+from curation.classify.settings import ClassifySettings, CustomClassifier, OnnxSettings
 from curation.errors import ConfigError
 from curation.judging import Failure, answer_all, check_opens, error_verdicts, opened
 from curation.schema import Verdicts, with_column
@@ -53,7 +53,7 @@ def _function(own: CustomClassifier) -> tuple[Callable[..., Any], str]:
 
 
 @functools.lru_cache(maxsize=8)
-def _scores(settings: onnx.OnnxSettings) -> Callable[[pa.Array], Any]:
+def _scores(settings: OnnxSettings) -> Callable[[pa.Array], Any]:
     model = onnx.load(settings)
 
     def scores(texts: pa.Array) -> Any:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 
-from curation.classify.classifier import ClassifyResult
 from curation.classify.settings import ClassifySettings
 from curation.schema import Verdicts
+
+if TYPE_CHECKING:
+    from curation.classify.classifier import ClassifyResult
 
 LOW_SCORE = "quality.low_score"
 LOW_RANK = "quality.low_rank"

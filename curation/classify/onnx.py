@@ -10,35 +10,17 @@ from __future__ import annotations
 import functools
 import importlib
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
 from curation.arrow import Texts, large_strings
-from curation.config import Settings
+from curation.classify.settings import OnnxSettings
 from curation.errors import ConfigError
-from curation.models import ModelFile, locate
+from curation.models import locate
 
 _IDS, _MASK, _TYPES = "input_ids", "attention_mask", "token_type_ids"
-
-
-class OnnxSettings(Settings):
-    """A sequence classifier and how its output becomes a score of 0 to 1."""
-
-    model: ModelFile = Field(description="the exported model, one .onnx file")
-    tokenizer: ModelFile = Field(description="its tokenizer.json")
-    max_tokens: int = Field(ge=2, description="tokens read of each document")
-    batch_tokens: int = Field(ge=2, description="tokens of one batch, padding included")
-    output: Literal["regression", "softmax", "sigmoid"] = Field(description="what the logits are")
-    column: int = Field(ge=0, description="which output counts")
-    range: tuple[float, float] = Field(
-        description="regression: outputs that mean 0 and 1 (FineWeb-Edu: 0 and 5)"
-    )
-    max_bytes: int = Field(
-        ge=4, description="only so much of a text is tokenised, whatever becomes of the tokens"
-    )
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,42 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from curation.classify.onnx import OnnxSettings
-from curation.classify.words import FastTextQuality
 from curation.config import Settings, built_in_settings
+from curation.domains import Domain
 from curation.models import ModelFile
 from curation.paths import PathSettings
-from curation.schema import COLUMN_TYPES, Domain
+from curation.schema import COLUMN_TYPES
 from curation.user_code import CodeSettings, UserCode
 
 Score = Annotated[float, Field(ge=0, le=1)]
 ColumnName = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
 #: What stages add to documents.
 _ADDED = ("language_score", "quality", "quality_rank", "signals", "path", "tokens", "repeats")
+
+
+class FastTextQuality(Settings):
+    """A supervised fastText model whose probability of one label is the quality."""
+
+    model: ModelFile = Field(description="made by `curate train citable`, or any other")
+    label: str = Field(min_length=1, description="without its prefix; DCLM's is `hq`, ours `1`")
+    characters: int = Field(ge=20, description="read of each document, from its beginning")
+
+
+class OnnxSettings(Settings):
+    """A sequence classifier and how its output becomes a score of 0 to 1."""
+
+    model: ModelFile = Field(description="the exported model, one .onnx file")
+    tokenizer: ModelFile = Field(description="its tokenizer.json")
+    max_tokens: int = Field(ge=2, description="tokens read of each document")
+    batch_tokens: int = Field(ge=2, description="tokens of one batch, padding included")
+    output: Literal["regression", "softmax", "sigmoid"] = Field(description="what the logits are")
+    column: int = Field(ge=0, description="which output counts")
+    range: tuple[float, float] = Field(
+        description="regression: outputs that mean 0 and 1 (FineWeb-Edu: 0 and 5)"
+    )
+    max_bytes: int = Field(
+        ge=4, description="only so much of a text is tokenised, whatever becomes of the tokens"
+    )
 
 
 class ClassifierCode(UserCode):

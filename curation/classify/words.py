@@ -6,22 +6,13 @@ import functools
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
 from curation.arrow import Texts
-from curation.config import Settings
+from curation.classify.settings import FastTextQuality
 from curation.errors import ConfigError
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.windows import cut
-from curation.models import ModelFile, locate
-
-
-class FastTextQuality(Settings):
-    """A supervised fastText model whose probability of one label is the quality."""
-
-    model: ModelFile = Field(description="made by `curate train citable`, or any other")
-    label: str = Field(min_length=1, description="without its prefix; DCLM's is `hq`, ours `1`")
-    characters: int = Field(ge=20, description="read of each document, from its beginning")
+from curation.models import locate
 
 
 def scores(texts: Texts, settings: FastTextQuality) -> npt.NDArray[np.float64]:

@@ -1,26 +1,40 @@
 """Deduplication: URLs, exact copies, near duplicates and lines. Functions, without files.
 
-A stage calls them in this order: narrow columns per shard (`canonical_urls`, `exact_keys`,
-`signatures`, `line_hashes`), an exchange of these by hash, a reduction per partition
-(`star_edges`, `count_lines`, ...), one solution (`connected_components`, `choose_survivors`), and
-its application per shard. `doc64`, (shard << 32 | row), identifies a document within a stage.
+`near_duplicates` does it all for texts in memory. A stage calls the others in this order: narrow
+columns per shard (`canonical_urls`, `exact_keys`, `signatures`, `line_hashes`), an exchange of
+these by hash, a reduction per partition (`star_edges`, `count_lines`, ...), one solution
+(`connected_components`, `choose_survivors`), and its application per shard. `doc64`,
+(shard << 32 | row), identifies a document within a stage.
 """
 
-from curation.dedup.components import connected_components, contract, spanning_forest, star_edges
-from curation.dedup.exact import exact_keys
-from curation.dedup.keys import language_scopes, string_keys, within
-from curation.dedup.lines import (
-    count_lines,
-    frequent_lines,
-    line_hashes,
-    merge_counts,
-    remove_lines,
-    total_lines,
-)
-from curation.dedup.lsh import band_hashes, bucket_records, candidate_probability, optimal_bands
-from curation.dedup.minhash import hash_function, minhash_signatures, signatures
-from curation.dedup.survivors import choose_survivors
-from curation.dedup.urls import canonical_url, canonical_urls
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from curation.lazy import lazily
+
+if TYPE_CHECKING:
+    from curation.dedup.components import (
+        connected_components,
+        contract,
+        spanning_forest,
+        star_edges,
+    )
+    from curation.dedup.exact import exact_keys
+    from curation.dedup.keys import language_scopes, string_keys, within
+    from curation.dedup.lines import (
+        count_lines,
+        frequent_lines,
+        line_hashes,
+        merge_counts,
+        remove_lines,
+        total_lines,
+    )
+    from curation.dedup.lsh import band_hashes, bucket_records, candidate_probability, optimal_bands
+    from curation.dedup.minhash import hash_function, minhash_signatures, signatures
+    from curation.dedup.near import near_duplicates
+    from curation.dedup.survivors import choose_survivors
+    from curation.dedup.urls import canonical_url, canonical_urls
 
 __all__ = [
     "band_hashes",
@@ -39,6 +53,7 @@ __all__ = [
     "line_hashes",
     "merge_counts",
     "minhash_signatures",
+    "near_duplicates",
     "optimal_bands",
     "remove_lines",
     "signatures",
@@ -48,3 +63,19 @@ __all__ = [
     "total_lines",
     "within",
 ]
+
+_MODULES = {
+    "components": ("connected_components", "contract", "spanning_forest", "star_edges"),
+    "exact": ("exact_keys",),
+    "keys": ("language_scopes", "string_keys", "within"),
+    "lines": (
+        *("count_lines", "frequent_lines", "line_hashes", "merge_counts", "remove_lines"),
+        "total_lines",
+    ),
+    "lsh": ("band_hashes", "bucket_records", "candidate_probability", "optimal_bands"),
+    "minhash": ("hash_function", "minhash_signatures", "signatures"),
+    "near": ("near_duplicates",),
+    "survivors": ("choose_survivors",),
+    "urls": ("canonical_url", "canonical_urls"),
+}
+lazily(__name__, _MODULES)

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import TextBuffers
+from curation.dedup.zones import Zone
 from curation.text import characters as ch
 from curation.text.characters import properties
 from curation.text.lines import last_character, strip_left, strip_right
@@ -54,28 +55,6 @@ CUTS = np.array([name.startswith("cut") for name in VERDICTS])
 _TERMINAL, _CLOSE = ch.TERMINAL, ch.CLOSE
 _STOP = 0x2E
 _ITEM_MARKS = (0x2D, 0x2A, 0x2B, 0x2022, 0x25CF, 0x25AA, 0x2013, 0x2014, 0xB7, 0x30FB, 0x25CB)
-
-
-class Zone(NamedTuple):
-    """The lines near the beginning and the end of a document: a number or a share, if more."""
-
-    top: int
-    bottom: int
-    top_share: float
-    bottom_share: float
-
-
-class Limits(NamedTuple):
-    """`PatternSettings` as the kernel takes them."""
-
-    edge_share: float
-    host_share: float
-    site_share: float
-    heading_hosts: int
-    heading_characters: int
-    sentence_characters: int
-    sentence_share: float
-    sentence_repeats: int
 
 
 class Table(NamedTuple):

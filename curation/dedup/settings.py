@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from curation import resources
 from curation.config import Settings, built_in_settings, read_yaml
-from curation.dedup.patterns import Limits, Zone
+from curation.dedup.zones import Limits, Zone
 from curation.paths import PathSettings
 from curation.user_code import CodeSettings, UserCode
 

@@ -41,3 +41,13 @@ def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused 
         raise
     except (Exception, SystemExit) as error:  # RecursionError among them
         return Failed(f"{type(error).__name__}: {str(error)[:_DETAIL]}")
+
+
+def wrong_length(characters: int, settings: ExtractSettings) -> Refused | None:
+    """Return why a text of this length is not a document; None if it is one."""
+    least = max(1, settings.min_characters)
+    if characters < least:
+        return Refused("extract.empty", characters, least)
+    if characters > settings.max_characters:
+        return Refused("extract.too_long", characters, settings.max_characters)
+    return None

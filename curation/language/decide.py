@@ -9,7 +9,6 @@ from curation.arrow import Texts
 from curation.language.settings import LanguageSettings
 from curation.paths import PROSE_PATH, document_paths
 from curation.schema import Verdicts
-from curation.text.structure import structure
 
 NOT_SELECTED = "language.not_selected"
 LOW_SCORE = "language.low_score"
@@ -39,6 +38,8 @@ def decide(
     values = scores.to_numpy(zero_copy_only=False)
     low = values < thresholds.astype(np.float32)
     if settings.paths is not None and texts is not None and low.any():
+        from curation.text.structure import structure  # compiled kernels, for few documents
+
         rows = np.flatnonzero(low)
         some = pa.array(texts, pa.large_string()).take(pa.array(rows))
         low[rows] = document_paths(structure(some), settings.paths) == PROSE_PATH

@@ -7,11 +7,13 @@ rows (product quantisation after Jegou et al. 2011, as in Joulin et al., FastTex
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,9 +55,21 @@ class FastTextFile:
 
 def read_fasttext(path: Path, name: str) -> FastTextFile:
     """Read a model file. Raises ConfigError, in one line with `name`, when it is none."""
+    with _cursor(path, name) as cursor:
+        return _read(cursor, name)
+
+
+def read_labels(path: Path, name: str) -> tuple[str, ...]:
+    """Read the labels of a model file, not its matrices. Raises ConfigError as `read_fasttext`."""
+    with _cursor(path, name) as cursor:
+        return _dictionary(cursor, _header(cursor, name), name).labels
+
+
+@contextlib.contextmanager
+def _cursor(path: Path, name: str) -> Iterator[_Cursor]:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _read(_Cursor(data), name)
+            yield _Cursor(data)
     except (OSError, ValueError, struct.error, IndexError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name}: not a fastText model: {error}") from None
 
@@ -92,7 +106,15 @@ class _Cursor:
         return found
 
 
-def _read(cursor: _Cursor, name: str) -> FastTextFile:
+class _Header(NamedTuple):
+    loss: Loss
+    min_n: int
+    max_n: int
+    word_ngrams: int
+    buckets: int
+
+
+def _header(cursor: _Cursor, name: str) -> _Header:
     magic, version = cursor.unpack(struct.Struct("<2i"))
     if magic != _MAGIC or version not in _VERSIONS:
         raise ValueError("it does not begin like one")
@@ -103,6 +125,17 @@ def _read(cursor: _Cursor, name: str) -> FastTextFile:
         raise ConfigError(f"{name}: not a supervised fastText model")
     if version == _VERSIONS[0]:
         max_n = 0  # supervised models of version 11 have no character n-grams
+    return _Header(_LOSSES[loss], min_n, max_n, word_ngrams, buckets)
+
+
+class _Dictionary(NamedTuple):
+    labels: tuple[str, ...]
+    counts: list[int]
+    words: list[bytes]
+    pruned: npt.NDArray[np.int32] | None
+
+
+def _dictionary(cursor: _Cursor, header: _Header, name: str) -> _Dictionary:
     size, word_count, _, _, prune_size = cursor.unpack(_HEAD)
     words: list[bytes] = []
     labels: list[str] = []
@@ -122,26 +155,32 @@ def _read(cursor: _Cursor, name: str) -> FastTextFile:
     pruned = None
     if prune_size >= 0:
         pairs = cursor.array(np.int32, 2 * prune_size).reshape(-1, 2)
-        pruned = np.full(max(buckets, 1), -1, np.int32)
+        pruned = np.full(max(header.buckets, 1), -1, np.int32)
         pruned[pairs[:, 0]] = pairs[:, 1]
+    return _Dictionary(tuple(n.removeprefix(PREFIX) for n in labels), counts, words, pruned)
+
+
+def _read(cursor: _Cursor, name: str) -> FastTextFile:
+    header = _header(cursor, name)
+    found = _dictionary(cursor, header, name)
     quantised = bool(cursor.one("b"))
     rows = _quantised(cursor) if quantised else _dense(cursor)
     quantised_output = bool(cursor.one("b"))
     outputs = _quantised(cursor) if quantised and quantised_output else _dense(cursor)
-    if len(outputs) != len(labels) or rows.shape[1] != outputs.shape[1]:
+    if len(outputs) != len(found.labels) or rows.shape[1] != outputs.shape[1]:
         raise ValueError("its matrices do not fit")
     return FastTextFile(
-        labels=tuple(label.removeprefix(PREFIX) for label in labels),
-        counts=np.array(counts, np.int64),
-        words=tuple(words),
+        labels=found.labels,
+        counts=np.array(found.counts, np.int64),
+        words=tuple(found.words),
         rows=rows,
         outputs=outputs,
-        loss=_LOSSES[loss],
-        min_n=min_n,
-        max_n=max_n,
-        word_ngrams=word_ngrams,
-        buckets=buckets,
-        pruned=pruned,
+        loss=header.loss,
+        min_n=header.min_n,
+        max_n=header.max_n,
+        word_ngrams=header.word_ngrams,
+        buckets=header.buckets,
+        pruned=found.pruned,
     )
 
 

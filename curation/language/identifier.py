@@ -17,7 +17,8 @@ from curation.errors import ConfigError
 from curation.language.corrector import Corrector, load_corrector
 from curation.language.decide import DEFAULT
 from curation.language.fasttext import FastText, load_fasttext
-from curation.language.settings import LanguageSettings
+from curation.language.fasttext_file import read_labels
+from curation.language.settings import LanguageSettings, default_settings
 from curation.language.windows import Windows, cut, letters_only, split_lines
 from curation.models import ModelFile, locate
 
@@ -42,21 +43,28 @@ class LanguageIdentifier:
         return self._judge(cut(texts, self.settings.windows, self.settings.characters))
 
     def load(self) -> None:
-        """Load the models now. Raises ConfigError when one is absent, wrong, or does not fit.
+        """Check the models now. Raises ConfigError when one is absent, wrong, or does not fit.
 
-        So it does for a language of the settings that is no label of the model.
+        So it does for a language of the settings that is no label of the model. The default models
+        are loaded when they are needed: their checksums say that they fit.
         """
         known = self.languages
         key = "identify-language"
         check_known(f"{key}.languages", self.settings.languages or (), known)
         check_known(f"{key}.thresholds", set(self.settings.thresholds) - {DEFAULT}, known)
-        if self.settings.corrector is not None:
-            _load_corrector(self.settings.corrector, self.settings.model)
+        own, default = self.settings, default_settings()
+        if (own.model, own.corrector) == (default.model, default.corrector):
+            for model in own.models().values():
+                locate(model)
+            return
+        _load(own.model)
+        if own.corrector is not None:
+            _load_corrector(own.corrector, own.model)
 
     @property
     def languages(self) -> set[str]:
         """Every label that a document can get."""
-        return {*_load(self.settings.model).labels, UNKNOWN}
+        return {*_labels(self.settings.model), UNKNOWN}
 
     def by_line(self, texts: Texts) -> pa.Array:
         """Languages of the lines of every text: list of struct<language: string, share: float>.
@@ -96,6 +104,19 @@ class LanguageIdentifier:
         names = np.array([*labels, UNKNOWN], object)
         found = names[np.where(sure, best, len(labels))]
         return pa.array(found, pa.string()), pa.array(scores, pa.float32())
+
+
+def identify(
+    texts: Texts, settings: LanguageSettings | None = None
+) -> tuple[list[str], list[float]]:
+    """Language and score (0 to 1) of every text; `und` where none is found.
+
+    Texts are strings or an Arrow array (null counts as empty). Labels are the model's codes, with
+    the default model ISO 639-1 where there is one, else 639-3. Raises ConfigError when the model
+    is absent or another one than its checksum says.
+    """
+    labels, scores = LanguageIdentifier(settings or default_settings()).apply(texts)
+    return labels.to_pylist(), scores.cast(pa.float64()).to_numpy().round(DECIMALS).tolist()
 
 
 def check_known(key: str, languages: Iterable[str], known: Collection[str]) -> None:
@@ -143,6 +164,12 @@ def _shares(
     )
     offsets = np.searchsorted(owner, np.arange(len(firsts)))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), entries)
+
+
+@functools.cache
+def _labels(model: ModelFile) -> tuple[str, ...]:
+    path, _ = locate(model)
+    return read_labels(path, model.path)
 
 
 @functools.cache

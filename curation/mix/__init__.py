@@ -1,18 +1,25 @@
 """Draw documents so that domains have exact shares of a token budget."""
 
-from curation.mix.columns import NARROW
-from curation.mix.draw import Draw, draw
-from curation.mix.plan import Cell, MixPlan, Shortage, merge_stats, plan, stats
-from curation.mix.settings import DomainMix, MixSettings, Mixture, SourceMix
-from curation.mix.tables import advice, align, plan_table
-from curation.mix.thresholds import (
-    Crossing,
-    candidates,
-    crossing,
-    histogram,
-    plan_tables,
-    settle,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from curation.lazy import lazily
+
+if TYPE_CHECKING:
+    from curation.mix.columns import NARROW
+    from curation.mix.draw import Draw, draw
+    from curation.mix.plan import Cell, MixPlan, Shortage, merge_stats, plan, stats
+    from curation.mix.settings import DomainMix, MixSettings, Mixture, SourceMix
+    from curation.mix.tables import advice, align, plan_table
+    from curation.mix.thresholds import (
+        Crossing,
+        candidates,
+        crossing,
+        histogram,
+        plan_tables,
+        settle,
+    )
 
 __all__ = [
     "NARROW",
@@ -38,3 +45,13 @@ __all__ = [
     "settle",
     "stats",
 ]
+
+_MODULES = {
+    "columns": ("NARROW",),
+    "draw": ("Draw", "draw"),
+    "plan": ("Cell", "MixPlan", "Shortage", "merge_stats", "plan", "stats"),
+    "settings": ("DomainMix", "MixSettings", "Mixture", "SourceMix"),
+    "tables": ("advice", "align", "plan_table"),
+    "thresholds": (*("Crossing", "candidates", "crossing", "histogram", "plan_tables", "settle"),),
+}
+lazily(__name__, _MODULES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.dedup.keys import string_keys
 from curation.errors import InputError
+from curation.inputs import source_names
 from curation.mix.keys import draw_keys, topic_values
 from curation.mix.ranks import Ranks, rank
 from curation.mix.settings import Mixture
@@ -26,6 +29,28 @@ NARROW = pa.schema(
         ("tokens", pa.int64()),  # as they will be written
     ]
 )
+
+
+def narrow(
+    batch: pa.RecordBatch, tokens: npt.NDArray[np.int64], sources: Collection[str]
+) -> pa.RecordBatch:
+    """Return what draws look at of each document: NARROW.
+
+    Args:
+        batch: documents with `id`, `source`, and what `classify` adds if known.
+        tokens: [documents], as they will be written.
+        sources: names of inputs that the recipe knows.
+    """
+    columns = {
+        "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
+        "source": source_names(batch.column("source"), sources),
+        "tokens": pa.array(tokens, pa.int64()),
+    }
+    for name in ("domain", "topic", "format", "language", "quality"):
+        kind = NARROW.field(name).type
+        known = name in batch.schema.names
+        columns[name] = batch.column(name).cast(kind) if known else pa.nulls(batch.num_rows, kind)
+    return pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
 
 
 class Rows(NamedTuple):

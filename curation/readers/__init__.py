@@ -1,14 +1,38 @@
 """Readers: any input file as pages, damage set aside, nothing lost that can be read."""
 
-from curation.readers.charset import decode_html as decode_html
-from curation.readers.charset import decode_text as decode_text
-from curation.readers.discover import InputFile as InputFile
-from curation.readers.discover import PassedOver as PassedOver
-from curation.readers.discover import discover as discover
-from curation.readers.read import read as read
-from curation.readers.read import read_at as read_at
-from curation.readers.records import Damage as Damage
-from curation.readers.records import Event as Event
-from curation.readers.records import Page as Page
-from curation.readers.records import Skipped as Skipped
-from curation.readers.settings import ReaderSettings as ReaderSettings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from curation.lazy import lazily
+
+if TYPE_CHECKING:
+    from curation.readers.charset import decode_html, decode_text
+    from curation.readers.discover import InputFile, PassedOver, discover
+    from curation.readers.read import read, read_at
+    from curation.readers.records import Damage, Event, Page, Skipped
+    from curation.readers.settings import ReaderSettings
+
+__all__ = [
+    "Damage",
+    "Event",
+    "InputFile",
+    "Page",
+    "PassedOver",
+    "ReaderSettings",
+    "Skipped",
+    "decode_html",
+    "decode_text",
+    "discover",
+    "read",
+    "read_at",
+]
+
+_MODULES = {
+    "charset": ("decode_html", "decode_text"),
+    "discover": ("InputFile", "PassedOver", "discover"),
+    "read": ("read", "read_at"),
+    "records": ("Damage", "Event", "Page", "Skipped"),
+    "settings": ("ReaderSettings",),
+}
+lazily(__name__, _MODULES)

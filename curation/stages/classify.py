@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from curation.classify import Classifier, custom
-from curation.classify.classifier import check_labels
+from curation.classify import custom
 from curation.classify.decide import LOW_RANK, LOW_SCORE
 from curation.classify.settings import ClassifySettings
-from curation.language.identifier import check_known
 from curation.schema import DOMAINS
 from curation.stages.base import Columns, Limit, Stage, limit
 
@@ -31,6 +29,9 @@ class _Classify(Stage[ClassifySettings]):
     def check(
         self, settings: ClassifySettings, recipe: Any, known: Mapping[str, Collection[str]]
     ) -> None:
+        from curation.classify.classifier import check_labels  # compiled kernels
+        from curation.language.identifier import check_known
+
         ours = self.values(settings)
         check_labels("topic", settings.drop_topics, ours["topic"], "classify.drop_topics")
         check_labels("format", settings.drop_formats, ours["format"], "classify.drop_formats")
@@ -39,6 +40,8 @@ class _Classify(Stage[ClassifySettings]):
             check_known("classify.multilingual_excludes", names, set(known["language"]))
 
     def values(self, settings: ClassifySettings) -> dict[str, Collection[str]]:
+        from curation.classify.classifier import Classifier
+
         classifier = Classifier(settings)
         topics, formats = classifier.labels("topic"), classifier.labels("format")
         return {"domain": DOMAINS, "topic": topics, "format": formats}
@@ -47,6 +50,8 @@ class _Classify(Stage[ClassifySettings]):
         return (*self.adds, *settings.classifiers)
 
     def load(self, settings: ClassifySettings) -> None:
+        from curation.classify.classifier import Classifier
+
         Classifier(settings).load()
         custom.check(settings)
 

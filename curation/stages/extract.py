@@ -7,7 +7,6 @@ from typing import Any
 
 from curation.config import Settings
 from curation.extract.engines import engine_packages
-from curation.extract.model import load as load_model
 from curation.extract.settings import ExtractSettings
 from curation.stages.base import Limit, Stage, limit
 
@@ -27,6 +26,8 @@ class _Extract(Stage[ExtractSettings]):
         return (*self.packages, *engine_packages(settings.engine))
 
     def load(self, settings: ExtractSettings) -> None:
+        from curation.extract.model import load as load_model  # here and below: compiled kernels
+
         for model in settings.models().values():
             load_model(model)
 

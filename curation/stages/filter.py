@@ -7,12 +7,9 @@ from typing import Any
 
 from curation.errors import ConfigError
 from curation.filters.lists import closest
-from curation.filters.personal_hosts import manifest_url
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings, default_settings
 from curation.judging import check_opens
-from curation.language import LanguageIdentifier
-from curation.language.identifier import check_known
 from curation.language.settings import default_settings as default_language_settings
 from curation.stages.base import Columns, Limit, NamedFile, Stage, limit
 
@@ -51,6 +48,11 @@ class _Filter(Stage[FilterSettings]):
     ) -> None:
         if "language" not in known:
             return
+        from curation.language.identifier import (  # compiled kernels
+            LanguageIdentifier,
+            check_known,
+        )
+
         # Languages of the defaults are known with any model: a recipe with another keeps their
         # rules.
         languages = set(known["language"])
@@ -66,6 +68,8 @@ class _Filter(Stage[FilterSettings]):
             check_opens(signal.code, signal.settings, "filter.rules")
 
     def files(self, settings: FilterSettings) -> Iterator[NamedFile]:
+        from curation.filters.personal_hosts import manifest_url  # compiled kernels
+
         for key, suffix in _FOLDERS.items():
             folder = getattr(settings.signals, key)
             if folder is not None:

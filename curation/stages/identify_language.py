@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from curation.language import LanguageIdentifier
 from curation.language.decide import DEFAULT, LOW_SCORE
 from curation.language.settings import LanguageSettings
 from curation.stages.base import Limit, Stage, limit
@@ -23,9 +22,13 @@ class _IdentifyLanguage(Stage[LanguageSettings]):
     shown = ("language", "language_score")
 
     def values(self, settings: LanguageSettings) -> dict[str, Collection[str]]:
+        from curation.language.identifier import LanguageIdentifier  # compiled kernels
+
         return {"language": LanguageIdentifier(settings).languages}
 
     def load(self, settings: LanguageSettings) -> None:
+        from curation.language.identifier import LanguageIdentifier
+
         LanguageIdentifier(settings).load()
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:

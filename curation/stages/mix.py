@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from curation.classify.classifier import check_labels
 from curation.config import Settings, merge, nearest
 from curation.errors import ConfigError
 from curation.inputs import check_name, fold_inputs
-from curation.mix.plan import check_domains
 from curation.mix.settings import MixSettings, Mixture
 from curation.stages.base import Columns, Stage
 from curation.stages.tokenize import tokenizer_checksums
@@ -64,6 +62,9 @@ class _Mix(Stage[MixSettings]):
     def check(
         self, settings: MixSettings, recipe: Any, known: Mapping[str, Collection[str]]
     ) -> None:
+        from curation.classify.classifier import check_labels  # compiled kernels
+        from curation.mix.plan import check_domains
+
         for name in ("", *self.mixes(settings)):
             key, mixture = f"mix.mixes.{name}" if name else "mix", settings.mixture(name)
             if "domain" in known:

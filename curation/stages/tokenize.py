@@ -10,7 +10,6 @@ from curation.errors import ConfigError, InputError
 from curation.stages.base import Columns, Stage
 from curation.tokenize.formats import format_packages
 from curation.tokenize.settings import TokenizeSettings
-from curation.tokenize.tokenizer import load_tokenizer
 
 #: Among the models: what of a tokenizer decides token ids, its pattern and special tokens, too.
 VOCABULARY = "tokenizer_vocabulary"
@@ -47,11 +46,13 @@ class _Tokenize(Stage[TokenizeSettings]):
 
 def tokenizer_checksums(name: str) -> dict[str, str]:
     """SHA-256 of a tokenizer's file and of its vocabulary. Raises ConfigError."""
+    from curation.tokenize.tokenizer import checksums  # compiled kernels
+
     try:
-        tokenizer = load_tokenizer(name)
+        file, vocabulary = checksums(name)
     except InputError as error:
         raise ConfigError(f"tokenize.tokenizer: {error}") from None
-    return {"tokenizer": tokenizer.file_sha256, VOCABULARY: tokenizer.sha256}
+    return {"tokenizer": file, VOCABULARY: vocabulary}
 
 
 STAGE = _Tokenize()

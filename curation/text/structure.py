@@ -27,8 +27,6 @@ from curation.text.words import code_point
 BLANK, PROSE, CODE, FORMULA = 0, 1, 2, 3
 
 #: Paths of documents.
-PROSE_PATH, CODE_PATH, MATH_PATH = 0, 1, 2
-PATHS = ("prose", "code", "mathematics")
 
 _STRONG = 2  # score from which a line is code if another one is near
 _CERTAIN = 4  # score from which a line is code by itself

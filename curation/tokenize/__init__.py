@@ -1,19 +1,26 @@
 """Vocabularies, tokenising, packed shards, and their reader."""
 
-from curation.tokenize.megatron import IndexedWriter, read_index
-from curation.tokenize.reader import TokenShards
-from curation.tokenize.settings import TokenizeSettings
-from curation.tokenize.shard import (
-    DOCUMENT_INDEX,
-    ENCODED,
-    ShardStats,
-    count_tokens,
-    encoded_rows,
-    write_rows,
-    write_shard,
-)
-from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
-from curation.tokenize.train import CardFacts, TokenizerTraining, train, train_tokenizer
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from curation.lazy import lazily
+
+if TYPE_CHECKING:
+    from curation.tokenize.megatron import IndexedWriter, read_index
+    from curation.tokenize.reader import TokenShards
+    from curation.tokenize.settings import TokenizeSettings
+    from curation.tokenize.shard import (
+        DOCUMENT_INDEX,
+        ENCODED,
+        ShardStats,
+        count_tokens,
+        encoded_rows,
+        write_rows,
+        write_shard,
+    )
+    from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
+    from curation.tokenize.train import CardFacts, TokenizerTraining, train, train_tokenizer
 
 __all__ = [
     "DOCUMENT_INDEX",
@@ -34,3 +41,16 @@ __all__ = [
     "write_rows",
     "write_shard",
 ]
+
+_MODULES = {
+    "megatron": ("IndexedWriter", "read_index"),
+    "reader": ("TokenShards",),
+    "settings": ("TokenizeSettings",),
+    "shard": (
+        *("DOCUMENT_INDEX", "ENCODED", "ShardStats", "count_tokens", "encoded_rows"),
+        *("write_rows", "write_shard"),
+    ),
+    "tokenizer": ("Tokenizer", "load_tokenizer"),
+    "train": ("CardFacts", "TokenizerTraining", "train", "train_tokenizer"),
+}
+lazily(__name__, _MODULES)

@@ -51,7 +51,8 @@ class TokenShards:
         `manifest.json` names, or, of shards copied without one, all.
 
         With `torch`, batches are int64 torch tensors. Raises ConfigError on an impossible rank or
-        size, InputError on shards that are missing, damaged or of unequal sequence length.
+        size or where torch is not installed, InputError on shards that are missing, damaged or of
+        unequal sequence length.
         """
         if batch_size < 1 or world_size < 1 or not 0 <= rank < world_size:
             raise ConfigError(
@@ -63,8 +64,11 @@ class TokenShards:
         self.batch_size, self.rank, self.world_size = batch_size, rank, world_size
         self.seed, self.shuffle, self.epochs = seed, shuffle, epochs
         self._torch = torch
+        if torch:
+            _register()
         self._position = 0
-        self._shards = _open_shards(Path(path))
+        self._path = Path(path)
+        self._shards = _open_shards(self._path)
         self._firsts = np.cumsum([0, *(len(rows) for rows in self._shards)])
 
     @property
@@ -89,13 +93,18 @@ class TokenShards:
         return self.epochs * self.samples // (self.batch_size * self.world_size)
 
     def __iter__(self) -> Iterator[Any]:
-        """Batches [batch_size, context_length] from the current sample on."""
+        """Batches [batch_size, context_length] from the current sample on.
+
+        In a worker of torch's DataLoader, every so-many-th of these, as many as there are workers.
+        """
         step = self.batch_size * self.world_size
-        while self.epochs is None or self._position + step <= self.epochs * self.samples:
-            first = self._position + self.rank * self.batch_size
+        worker, workers = _worker() if self._torch else (0, 1)
+        ahead = worker * step
+        while self.epochs is None or self._position + ahead + step <= self.epochs * self.samples:
+            first = self._position + ahead + self.rank * self.batch_size
             batch = self.take(self.sequence_numbers(first, self.batch_size))
             # Advance first: a state saved while the batch is in use must not give it again.
-            self._position += step
+            self._position += workers * step
             yield self._as_torch(batch) if self._torch else batch
 
     def sequence_numbers(self, first: int, count: int) -> npt.NDArray[np.int64]:
@@ -119,10 +128,14 @@ class TokenShards:
             out[k] = self._shards[shard][row]
         return out
 
-    def state_dict(self) -> dict[str, int | bool]:
-        """Where the stream stands, the same on every rank."""
+    def state_dict(self, steps: int = 0) -> dict[str, int | bool]:
+        """Return the position in the stream after `steps` more batches, the same on every rank.
+
+        Iteration in this process counts its batches itself. With a DataLoader's workers, give the
+        number of batches that came since the last `load_state_dict`, or the beginning.
+        """
         return {
-            "position": self._position,
+            "position": self._position + steps * self.batch_size * self.world_size,
             "samples": self.samples,
             "seed": self.seed,
             "shuffle": self.shuffle,
@@ -137,11 +150,39 @@ class TokenShards:
             raise ConfigError(f"the saved state is of another stream: {told or 'no position'}")
         self._position = int(state["position"])
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Workers that are not forked open the shards themselves: pickled, they would be copied.
+        return {name: value for name, value in self.__dict__.items() if name != "_shards"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._shards = _open_shards(self._path)
+        if self._torch:
+            _register()
+
     @staticmethod
     def _as_torch(batch: npt.NDArray) -> Any:
         import torch
 
         return torch.from_numpy(batch.astype(np.int64))
+
+
+@functools.cache
+def _register() -> None:
+    """Let torch's DataLoader know that TokenShards are iterated. Raises ConfigError."""
+    try:
+        from torch.utils.data import IterableDataset
+    except ImportError:
+        raise ConfigError("torch is not installed: pip install 'curation[torch]'") from None
+    IterableDataset.register(TokenShards)
+
+
+def _worker() -> tuple[int, int]:
+    """Number of this worker of a DataLoader, and how many there are; (0, 1) outside of one."""
+    from torch.utils.data import get_worker_info
+
+    info = get_worker_info()
+    return (0, 1) if info is None else (info.id, info.num_workers)
 
 
 @functools.lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import yaml
 
 from curation.arrow import TextBuffers, Texts, text_buffers
+from curation.config import parse_yaml
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.tokenize import bpe, hf
@@ -53,11 +54,14 @@ class Tokenizer:
         missing = [text for text in (BOS, EOS, PAD) if text not in self.special_tokens]
         if missing:
             raise ConfigError(f"tokenizer {name}: special tokens lack {missing}")
-        self._tables = tables(tokens)
         self._caches: list[npt.NDArray[np.uint64]] = []  # idle ones; list operations are atomic
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tokenizer, (self.name, self.tokens, self.pattern, tuple(self.special_tokens))
+
+    @functools.cached_property
+    def _tables(self) -> Tables:
+        return tables(self.tokens)
 
     @property
     def token_tables(self) -> Tables:
@@ -206,7 +210,7 @@ def _ranges(offsets: Offsets, size: int) -> list[tuple[int, int]]:
 def read_card(path: Path) -> dict[str, Any]:
     """The tokenizer card at `path`. Raises ConfigError unless it is a mapping."""
     try:
-        card = yaml.safe_load(path.read_text(encoding="utf-8"))
+        card = parse_yaml(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot read the tokenizer card: {error}") from None
     if not isinstance(card, dict):
@@ -259,3 +263,19 @@ def load_tokenizer(name_or_path: str | os.PathLike[str]) -> Tokenizer:
         tokens = sorted(ranks, key=ranks.__getitem__)
         return Tokenizer(name, tokens, pattern("cl100k"), special_tokens(SPECIAL_TOKENS))
     raise ConfigError(f"no tokenizer {name!r}: neither a file nor one of {sorted(BUILTIN)}")
+
+
+def checksums(name: str) -> tuple[str, str]:
+    """Return SHA-256 of a tokenizer's file, and of the vocabulary, which decides every id.
+
+    The card of a built-in one says both, so that it is not loaded. Raises ConfigError or InputError
+    as `load_tokenizer`.
+    """
+    if name in BUILTIN:
+        path = Path(resolve(BUILTIN[name]))
+        card = read_card(path.parent / CARD)
+        same = hashlib.sha256(path.read_bytes()).hexdigest() == card.get("sha256")
+        if same and "vocabulary_sha256" in card:
+            return str(card["sha256"]), str(card["vocabulary_sha256"])
+    tokenizer = load_tokenizer(name)
+    return tokenizer.file_sha256, tokenizer.sha256

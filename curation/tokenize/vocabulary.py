@@ -209,7 +209,7 @@ def parse_ranks(content: bytes, name: str) -> list[bytes]:
             continue
         try:
             encoded, rank = line.split()
-            token = base64.b64decode(encoded, validate=True)
+            token = binascii.a2b_base64(encoded, strict_mode=True)
             value = int(rank)
         except (ValueError, binascii.Error) as error:
             raise InputError(f"{name}: line {number}: not `base64 rank`: {error}") from None

@@ -17,7 +17,6 @@ from curation.readers.charset import utf8_html
 from curation.recipe import load
 from pipelines.commands.options import add_set
 from pipelines.engine.guard import Crash, Guard
-from pipelines.extract import guarded
 from pipelines.terminal import hand_over, say_json
 
 
@@ -111,6 +110,8 @@ def _extraction(name: str, page: Page, settings: ExtractSettings) -> Extraction:
     if settings.engine == "curation":
         answer = extract_page(settings, page)
     else:
+        from pipelines.extract import guarded  # the stage, for engines in a process of their own
+
         guard: Guard[Page, Extraction | Refused | Failed] = guarded(settings)
         answer = guard.map([page])[0]
     if isinstance(answer, Extraction):

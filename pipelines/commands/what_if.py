@@ -18,7 +18,6 @@ from curation.filters.redecide import WhatIf
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings, default_tree
 from curation.tokenize.settings import TokenizeSettings
-from curation.tokenize.shard import count_tokens
 from pipelines.commands.options import count
 from pipelines.commands.run import run
 from pipelines.engine.files import Folder
@@ -242,6 +241,8 @@ def _tokens_per_character(folder: Folder, place: Folder, sources: Sequence[Sourc
 
     Each file weighs as many documents as it holds.
     """
+    from curation.tokenize.shard import count_tokens  # compiled kernels
+
     kept = [s for s in sources if s.name.startswith("documents/") and s.rows]
     settings = TokenizeSettings.model_validate(run_recipe(folder)["tokenize"])
     chosen = _spread(kept, _COUNTED_FILES)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from curation.errors import ConfigError
 from pipelines.engine.files import Folder
-from pipelines.engine.jobs import Jobs, check_runner
-from pipelines.engine.local import LocalPool
 from pipelines.engine.own import note_own
 from pipelines.engine.progress import Quiet
-from pipelines.engine.shuffle import Gathers
 from pipelines.engine.tasklist import write_task_list
 from pipelines.engine.tasks import Step, Task, commit_name, committed, record_name, record_place
+
+if TYPE_CHECKING:
+    from pipelines.engine.jobs import Jobs
+    from pipelines.engine.local import LocalPool
 
 #: Runner names that mean this machine. Beam's DirectRunner may switch to another runner (and fetch
 #: it from the network), so it is never used under that name.
@@ -70,6 +73,8 @@ def parse_beam_args(
             "`-- --runner=FlinkRunner --flink_master=...`"
         )
     if not options.is_local:
+        from pipelines.engine.jobs import check_runner
+
         check_runner(runner, rest)
     return options
 
@@ -83,19 +88,34 @@ def _processes(value: str) -> int | None:
 
 @dataclass
 class Executor:
-    """Runs steps for the length of a run. Use as a context manager."""
+    """Runs steps for the length of a run. Use as a context manager.
+
+    Beam is imported with the first task to do: a finished run has none.
+    """
 
     options: RunnerOptions
     display: Quiet = field(default_factory=Quiet)
 
     def __enter__(self) -> Executor:
-        self._pool = LocalPool(self.options.workers).__enter__()
-        self._jobs = Jobs(self.options.runner, self.options.beam_args)
+        self._open = contextlib.ExitStack()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._jobs.close()
-        self._pool.__exit__(*exception)  # type: ignore[arg-type]
+        self._open.__exit__(*exception)  # type: ignore[arg-type]
+
+    @functools.cached_property
+    def _pool(self) -> LocalPool:
+        from pipelines.engine.local import LocalPool
+
+        return self._open.enter_context(LocalPool(self.options.workers))
+
+    @functools.cached_property
+    def _jobs(self) -> Jobs:
+        from pipelines.engine.jobs import Jobs
+
+        jobs = Jobs(self.options.runner, self.options.beam_args)
+        self._open.callback(jobs.close)
+        return jobs
 
     def run(
         self,
@@ -125,7 +145,7 @@ class Executor:
         done = len(tasks) - len(pending)
         note_own(folder, tasks=names)
         work = write_task_list(folder, step, pending)
-        gathered = self.options.gathers and isinstance(step, Gathers)
+        gathered = self.options.gathers and _gathers(step)
         if not self.options.is_local:
             with self._watched(stage, step, folder, len(pending)):
                 self._jobs.run(work, gathered, f"{stage}-{step.name}".replace("/", "-"))
@@ -173,3 +193,9 @@ class Executor:
             if "files" in record:
                 folder.each(folder.remove, record["files"])
                 folder.remove(path)
+
+
+def _gathers(step: Step) -> bool:
+    from pipelines.engine.shuffle import Gathers
+
+    return isinstance(step, Gathers)

@@ -20,6 +20,7 @@ from curation.errors import ConfigError, InputError
 from curation.tokenize import Tokenizer, load_tokenizer
 from curation.tokenize.pretokenize import PATTERNS, pattern
 from curation.tokenize.specials import special_tokens
+from curation.tokenize.tokenizer import checksums
 from curation.tokenize.unicode import LETTER, NEWLINE, NUMBER, OTHER, SPACE, character_classes
 from curation.tokenize.vocabulary import format_ranks, parse_ranks
 from tests.tokenize.pieces import piece_ends
@@ -259,3 +260,8 @@ def test_a_card_with_another_checksum_is_refused(tmp_path: Path) -> None:
     (tmp_path / "card.yaml").write_text(f"file: v.tiktoken\nsha256: {'0' * 64}\n")
     with pytest.raises(InputError, match="SHA-256"):
         load_tokenizer(tmp_path)
+
+
+def test_the_card_says_what_the_tokenizer_hashes_to() -> None:
+    tokenizer = load_tokenizer("curation-128k")
+    assert checksums("curation-128k") == (tokenizer.file_sha256, tokenizer.sha256)

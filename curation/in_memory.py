@@ -1,0 +1,129 @@
+"""The stages of a recipe on a small table in memory, with the decisions of `curate run`.
+
+The table counts as one file. What depends on other data has no place here: indexes of earlier runs
+are refused, and tokens are not packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.errors import ConfigError
+from curation.memory_steps import step_of
+from curation.recipe import Recipe, check_order, load
+from curation.schema import Verdicts
+from curation.stages import find
+from curation.table_documents import documents_of, written
+from curation.tables import Given, as_given, combined
+
+
+@dataclass(frozen=True)
+class Curated:
+    """What became of a table: every row is in one of the two, in the order of the table.
+
+    Both have the columns of the table and those that stages added, as in a run folder. `removed`
+    also has `stage`, `reason`, `value`, `threshold`, `kept_id` and `cluster_size`. Both are of the
+    kind that was given: Arrow, pandas or polars.
+    """
+
+    documents: Any
+    removed: Any
+
+
+def run(
+    recipe: str | Recipe,
+    table: Any,
+    *,
+    stages: Sequence[str] = (),
+    assignments: Sequence[str] = (),
+) -> Curated:
+    """Run the stages of a recipe on a table in memory, but for `tokenize`.
+
+    The decisions are those of `curate run` on one file with these rows. The table's own columns
+    stay as they are, but for texts that a stage edits.
+
+    Args:
+        recipe: name or path of a recipe, or one that was loaded.
+        table: texts, or a table with texts (columns as the recipe's `readers.text_columns` say) or
+            pages (`readers.html_columns`). `id`, `url`, `date` and `source` are used where they
+            are. A document without `id` gets one from its row.
+        stages: some of the recipe's stages; all if not given.
+        assignments: `key.path=value`, as after `--set`.
+
+    Raises ConfigError for a recipe that is wrong, or that names an index of an earlier run;
+    InputError for a table without texts.
+    """
+    loaded = load(recipe, assignments) if isinstance(recipe, str) else recipe
+    chosen = [s for s in (tuple(stages) or loaded.stages) if not find(s).is_sink]
+    check_order(loaded, chosen)
+    for stage in chosen:
+        _refuse_indexes(stage, loaded)
+    given = as_given(table)
+    first = documents_of(given, loaded, chosen)
+    rows, batch = np.arange(given.table.num_rows), first
+    removed: list[tuple[npt.NDArray[np.int64], pa.RecordBatch, str, Verdicts]] = []
+    for stage in chosen:
+        batch, found = step_of(stage)(batch, loaded, given.table)
+        kept = found.kept
+        stays = kept.to_numpy(zero_copy_only=False)
+        lost = pc.invert(kept)
+        removed.append((rows[~stays], batch.filter(lost), stage, _only(found, lost)))
+        rows, batch = rows[stays], batch.filter(kept)
+    documents = given.taken(rows, written(given, loaded, first, rows, batch))
+    return Curated(documents, _lost(given, loaded, first, removed))
+
+
+def _refuse_indexes(stage: str, recipe: Recipe) -> None:
+    index = getattr(recipe.settings(stage), "index", None)
+    if index is not None and index.against:
+        raise ConfigError(f"{stage}.index.against: only `curate run` compares with earlier runs")
+
+
+def _only(found: Verdicts, rows: pa.Array) -> Verdicts:
+    sizes = found.cluster_size
+    return Verdicts(
+        found.reason.filter(rows),
+        found.value.filter(rows),
+        found.threshold.filter(rows),
+        found.kept_id.filter(rows),
+        None if sizes is None else sizes.filter(rows),
+    )
+
+
+def _sizes(found: Verdicts) -> pa.Array:
+    none = pa.nulls(len(found.reason), pa.int64())
+    return none if found.cluster_size is None else found.cluster_size
+
+
+def _lost(
+    given: Given,
+    recipe: Recipe,
+    first: pa.RecordBatch,
+    removed: Sequence[tuple[npt.NDArray[np.int64], pa.RecordBatch, str, Verdicts]],
+) -> Any:
+    """The removed rows in the order of the table, with what removed them."""
+    parts = [pa.table({"row": pa.array([], pa.int64())})]
+    for rows, batch, stage, found in removed:
+        columns = {
+            "row": pa.array(rows, pa.int64()),
+            **dict(zip(batch.schema.names, batch.columns, strict=True)),
+            "stage": pa.array([stage] * len(rows), pa.string()),
+            "reason": found.reason,
+            "value": found.value,
+            "threshold": found.threshold,
+            "kept_id": found.kept_id,
+            "cluster_size": _sizes(found),
+        }
+        parts.append(pa.table(columns))
+    table = pa.concat_tables(parts, promote_options="default").sort_by("row").combine_chunks()
+    rows = table["row"].to_numpy()
+    names = table.column_names[1:]
+    batch = pa.RecordBatch.from_arrays([combined(table, name) for name in names], names=names)
+    return given.taken(rows, written(given, recipe, first, rows, batch))

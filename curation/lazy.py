@@ -1,0 +1,42 @@
+"""Packages whose names are imported when they are first used, so that settings alone load fast."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+
+class _Package(ModuleType):
+    """A package that knows which of its modules defines each public name."""
+
+    _defined_in: Mapping[str, str]
+
+    def __getattr__(self, name: str) -> Any:
+        modules = self.__dict__["_defined_in"]
+        if name not in modules:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(modules[name]), name)
+        setattr(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Python gives the name of each imported module to that module: of `decide.decide`, the
+        # package has the function, whatever was imported first.
+        if isinstance(value, ModuleType) and self._defined_in.get(name) == value.__name__:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+def lazily(package: str, names: Mapping[str, Sequence[str]]) -> None:
+    """Import the public names of a package when they are first used.
+
+    Args:
+        package: its name.
+        names: for each module of the package the public names that it defines.
+    """
+    held = sys.modules[package]
+    held.__dict__["_defined_in"] = {n: f"{package}.{m}" for m, own in names.items() for n in own}
+    held.__class__ = _Package

@@ -1,0 +1,225 @@
+"""What each stage of a recipe does to documents that are all in memory.
+
+A step takes documents, the recipe and the table that they came from; it returns the documents with
+the columns that it adds, and a verdict on each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from curation.classify.documents import classify_documents
+from curation.dedup.buckets import Buckets, languages, lines_of
+from curation.dedup.captures import capture_keys, capture_verdicts, choose_captures
+from curation.dedup.documents import document_verdicts
+from curation.dedup.lines import (
+    frequent_lines,
+    remove_lines,
+    total_lines,
+    verdicts,
+    with_pages,
+)
+from curation.errors import InputError
+from curation.extract.attempt import Failed, Refused, extract_page, wrong_length
+from curation.filters.apply import load_filter
+from curation.judging import judge_all, opened
+from curation.language.documents import identify_documents
+from curation.mix.columns import narrow
+from curation.mix.draw import draw
+from curation.mix.thresholds import plan_tables
+from curation.readers.records import Page
+from curation.recipe import Recipe
+from curation.schema import Verdicts, conformed, with_column
+from curation.stages import find
+from curation.tables import combined, first_column
+from curation.tokenize.tokenizer import load_tokenizer
+
+#: Documents that are looked at together by stages that decide each alone.
+BATCH_ROWS = 512
+Step = Callable[[pa.RecordBatch, Recipe, pa.Table], tuple[pa.RecordBatch, Verdicts]]
+
+
+def _extract(
+    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
+) -> tuple[pa.RecordBatch, Verdicts]:
+    """Extract pages where a row has one and no text; look at lengths."""
+    readers, settings = recipe.readers, recipe.extract
+    texts, titles = batch.column("text").to_pylist(), batch.column("title").to_pylist()
+    name = first_column(table, readers.html_columns)
+    pages = combined(table, name).to_pylist() if name is not None else [None] * len(texts)
+    text_name = first_column(table, readers.text_columns)
+    absent = np.ones(len(texts), bool)
+    if text_name is not None:
+        absent = table.column(text_name).is_null().to_numpy()
+    reasons: list[Refused | Failed | None] = []
+    for row, html in enumerate(pages):
+        if not absent[row] or html is None:
+            reasons.append(wrong_length(len(texts[row]), settings))
+            continue
+        answer = extract_page(settings, _page(html, batch.column("url")[row].as_py()))
+        if isinstance(answer, Refused | Failed):
+            reasons.append(answer)
+            continue
+        texts[row], titles[row] = answer.text, titles[row] or answer.title
+        reasons.append(wrong_length(len(answer.text), settings))
+    batch = with_column(batch, "text", pa.array(texts, pa.large_string()))
+    batch = with_column(batch, "title", pa.array(titles, pa.string()))
+    return batch, _refusals(reasons)
+
+
+def _page(html: str | bytes, url: str) -> Page:
+    content = html.encode() if isinstance(html, str) else html
+    charset = "utf-8" if isinstance(html, str) else None
+    return Page(url, None, "", 0, content, "html", charset, "text/html", None, None)
+
+
+def _refusals(found: Sequence[Refused | Failed | None]) -> Verdicts:
+    refused = [f if isinstance(f, Refused) else None for f in found]
+    return Verdicts(
+        pa.array(
+            [f.reason if isinstance(f, Refused) else f and "extract.error" for f in found],
+            pa.string(),
+        ),
+        pa.array([f and f.value for f in refused], pa.float64()),
+        pa.array([f and f.threshold for f in refused], pa.float64()),
+        pa.nulls(len(found), pa.string()),
+    )
+
+
+def _dedup_urls(
+    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
+) -> tuple[pa.RecordBatch, Verdicts]:
+    settings = recipe.dedup_urls
+    keys = capture_keys(batch, np.arange(batch.num_rows, dtype=np.uint64), settings)
+    alike = np.zeros(keys.num_rows, np.int64)
+    removed, kept = choose_captures(keys, alike, settings.survivor.policy)
+    gone, stays = keys.take(pa.array(removed)), keys.take(pa.array(kept))
+    lost = capture_verdicts(gone.column("date").to_numpy(), stays.column("date").to_numpy())
+    place = np.full(batch.num_rows, -1, np.int64)
+    place[gone.column("number").to_numpy().astype(np.int64)] = np.arange(len(removed))
+    take = pa.array(place, mask=place < 0)
+    return batch, Verdicts(
+        pa.array(lost.reason, pa.string()).take(take),
+        pa.array(lost.value, pa.float64(), from_pandas=True).take(take),
+        pa.array(lost.threshold, pa.float64(), from_pandas=True).take(take),
+        stays.column("id").take(take),
+    )
+
+
+def _identify_language(
+    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
+) -> tuple[pa.RecordBatch, Verdicts]:
+    return identify_documents(batch, recipe.identify_language)
+
+
+def _dedup_documents(
+    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
+) -> tuple[pa.RecordBatch, Verdicts]:
+    settings = recipe.dedup_documents
+    if settings.per_language:
+        _check_languages(batch, "dedup-documents")
+    return batch, document_verdicts(batch, settings)
+
+
+def _check_languages(batch: pa.RecordBatch, stage: str) -> None:
+    if "language" not in batch.schema.names:
+        raise InputError(
+            "no column 'language'; run identify-language first, or compare all languages "
+            f"together with {stage}.per_language=false"
+        )
+
+
+def _classify(
+    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
+) -> tuple[pa.RecordBatch, Verdicts]:
+    batch, found, _ = classify_documents(batch, recipe.classify)
+    return batch, found
+
+
+def _dedup_lines(
+    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
+) -> tuple[pa.RecordBatch, Verdicts]:
+    settings = recipe.dedup_lines
+    if settings.per_language:
+        _check_languages(batch, "dedup-lines")
+    documents = Counter(languages(batch, settings).to_pylist())
+    buckets = Buckets(settings, tuple(sorted(documents.items())))
+    numbers = np.arange(batch.num_rows, dtype=np.uint64)
+    counts, places, hosts = lines_of(batch, numbers, buckets)
+    frequent = frequent_lines(total_lines(with_pages(counts, hosts)), settings)
+    removal = remove_lines(
+        batch.column("text"), numbers, frequent, settings, buckets.scopes(batch), places
+    )
+    return with_column(batch, "text", removal.texts), verdicts(removal, settings)
+
+
+def _filter(
+    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
+) -> tuple[pa.RecordBatch, Verdicts]:
+    found = load_filter(recipe.filter).apply(batch)
+    return found.added_to(batch), found.verdicts
+
+
+def _mix(batch: pa.RecordBatch, recipe: Recipe, table: pa.Table) -> tuple[pa.RecordBatch, Verdicts]:
+    if "domain" not in batch.schema.names:
+        raise InputError("no column 'domain'; run classify before mix")
+    settings, encoding = recipe.mix.mixture(""), recipe.tokenize.encoding
+    _, offsets = load_tokenizer(encoding.tokenizer).encode_batch(batch.column("text"))
+    sources = tuple(sorted(settings.sources))
+    table = narrow(batch, np.diff(offsets) + encoding.marks, sources)
+    drawn = draw(table, plan_tables([table], settings))
+    batch = with_column(batch, "tokens", table.column("tokens"))
+    return with_column(batch, "repeats", pa.array(drawn.repeats, pa.int32())), drawn.verdicts
+
+
+def _in_batches(step: Step) -> Step:
+    """A step that decides each document alone, on batches of bounded length."""
+
+    def stepped(
+        batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
+    ) -> tuple[pa.RecordBatch, Verdicts]:
+        starts = range(0, max(1, batch.num_rows), BATCH_ROWS)
+        done = [step(batch.slice(start, BATCH_ROWS), recipe, table) for start in starts]
+        joined = pa.Table.from_batches([part for part, _ in done])
+        columns = [combined(joined, name) for name in joined.column_names]
+        return pa.RecordBatch.from_arrays(columns, schema=joined.schema), Verdicts(
+            *(
+                pa.concat_arrays([getattr(found, name) for _, found in done])
+                for name in ("reason", "value", "threshold", "kept_id")
+            )
+        )
+
+    return stepped
+
+
+_STEPS: dict[str, Step] = {
+    "extract": _extract,
+    "dedup-urls": _dedup_urls,
+    "identify-language": _in_batches(_identify_language),
+    "dedup-documents": _dedup_documents,
+    "classify": _in_batches(_classify),
+    "dedup-lines": _dedup_lines,
+    "filter": _in_batches(_filter),
+    "mix": _mix,
+}
+
+
+def step_of(stage: str) -> Step:
+    """The step of a stage; of one of the user's own, its function."""
+    return _STEPS.get(stage) or _custom(stage)
+
+
+def _custom(stage: str) -> Step:
+    def judged(
+        batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
+    ) -> tuple[pa.RecordBatch, Verdicts]:
+        settings = recipe.section(find(stage))
+        function = opened(settings.python, settings.settings)
+        batch, found, _ = judge_all(function, batch, stage, settings.python.found.name)
+        return conformed(batch), found
+
+    return _in_batches(judged)

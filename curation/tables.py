@@ -1,0 +1,168 @@
+"""Tables in and out: lists, Arrow, pandas and polars go in as Arrow, and come back as they came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.arrow import large_strings
+from curation.errors import InputError
+from curation.schema import fits
+
+#: Columns in which texts are looked for where no recipe names others.
+TEXT_COLUMNS = ("text", "content")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a caller gave, as Arrow, and what makes results of the same kind."""
+
+    table: pa.Table
+    original: Any  # a pandas or polars frame or series; else the table
+
+    def taken(self, rows: npt.NDArray[np.int64], columns: Mapping[str, pa.Array]) -> Any:
+        """Return these rows as they were given, with columns [rows] replaced or added."""
+        kind = _library(self.original)
+        if kind == "pandas":
+            frame = _frame(self.original).iloc[rows].copy()
+            for name, values in columns.items():
+                frame[name] = values.to_pandas().to_numpy()
+            return frame
+        if kind == "polars":
+            import polars
+
+            frame = _frame(self.original)[rows]
+            return frame.with_columns(
+                polars.Series(name, polars.from_arrow(values)) for name, values in columns.items()
+            )
+        table = self.table.take(pa.array(rows))
+        for name, values in columns.items():
+            place = table.schema.get_field_index(name)
+            field = pa.field(name, values.type)
+            if place >= 0:
+                table = table.set_column(place, field, values)
+            else:
+                table = table.append_column(field, values)
+        return table
+
+    def result(self, columns: Mapping[str, pa.Array]) -> Any:
+        """Return a table of other columns, row for row."""
+        table = pa.table(dict(columns))
+        kind = _library(self.original)
+        if kind == "pandas":
+            return table.to_pandas().set_index(self.original.index)
+        if kind == "polars":
+            import polars
+
+            return polars.from_arrow(table)
+        return table
+
+    def column(self, name: str, values: pa.Array) -> Any:
+        """Return one value per row."""
+        kind = _library(self.original)
+        if kind == "arrow":
+            return values
+        result = self.result({name: values})
+        return result[name]
+
+
+def as_given(data: Any) -> Given:
+    """Return a caller's table or texts as Arrow.
+
+    `data` is a list or array of texts (column `text`), a list of dictionaries, a dictionary of
+    columns, a pandas or polars frame or series, or anything Arrow reads. Raises TypeError for
+    anything else, such as a single string.
+    """
+    kind = _library(data)
+    if kind == "pandas":
+        return Given(_from_pandas(data), data)
+    if kind == "polars":
+        data = data.collect() if hasattr(data, "collect") else data
+        return Given(_frame(data).to_arrow(), data)
+    table = _from_arrow(data)
+    return Given(table, table)
+
+
+def _library(data: Any) -> str:
+    """Where the data's class is from: pandas, polars, or all else as arrow."""
+    module = type(data).__module__.partition(".")[0]
+    return module if module in ("pandas", "polars") else "arrow"
+
+
+def _frame(data: Any) -> Any:
+    """A frame, also of a series, whose column is `text` then."""
+    return data.to_frame("text") if type(data).__name__ == "Series" else data
+
+
+def _from_pandas(data: Any) -> pa.Table:
+    return pa.Table.from_pandas(_frame(data), preserve_index=False)
+
+
+def _from_arrow(data: Any) -> pa.Table:
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.Array | pa.ChunkedArray | str | bytes):
+        return pa.table({"text": large_strings(data)})
+    if hasattr(data, "__arrow_c_stream__") or isinstance(data, Mapping):
+        return pa.table(data)
+    if not isinstance(data, Sequence | np.ndarray):
+        raise TypeError(f"a table, or a sequence of texts, is needed, not {type(data).__name__}")
+    rows = list(data)
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        return pa.Table.from_pylist(rows)
+    return pa.table({"text": large_strings(rows)})
+
+
+def first_column(table: pa.Table, names: Sequence[str]) -> str | None:
+    """Return the first of these names that is a column of the table."""
+    return next((name for name in names if name in table.column_names), None)
+
+
+def combined(table: pa.Table, name: str) -> pa.Array:
+    """Return a column as one array."""
+    column = table.column(name)
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def texts_of(table: pa.Table, names: Sequence[str] = TEXT_COLUMNS) -> pa.Array:
+    """Return the texts of a table: large_string, nulls stay.
+
+    Raises InputError where none of the names is a column, or it does not have strings.
+    """
+    name = first_column(table, names)
+    if name is None:
+        raise InputError(
+            f"the table has no column {' or '.join(names)}, but {', '.join(table.column_names)}"
+        )
+    column = combined(table, name)
+    if not fits("text", column.type):
+        raise InputError(f"column {name!r} is {column.type}, not strings")
+    return _strings(column)
+
+
+def _strings(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.large_string())
+
+
+def known(table: pa.Table, name: str) -> pa.Array | None:
+    """Return a column of documents that the caller may have given: `language`, `quality`, ...
+
+    None where there is none, or it can't be read as that column.
+    """
+    if name not in table.column_names:
+        return None
+    column = combined(table, name)
+    if not fits(name, column.type) or pa.types.is_null(column.type):
+        return None
+    return column
