@@ -5,6 +5,13 @@ from curation.readers.charset import decode_text as decode_text
 from curation.readers.discover import InputFile as InputFile
 from curation.readers.discover import PassedOver as PassedOver
 from curation.readers.discover import discover as discover
+from curation.readers.ranges import Checkpoint as Checkpoint
+from curation.readers.ranges import RangeReader as RangeReader
+from curation.readers.ranges import Reading as Reading
+from curation.readers.ranges import Span as Span
+from curation.readers.ranges import misread as misread
+from curation.readers.ranges import spans as spans
+from curation.readers.ranges import why_whole as why_whole
 from curation.readers.read import read as read
 from curation.readers.read import read_at as read_at
 from curation.readers.records import Damage as Damage
