@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-
-import zstandard
+from typing import Any
 
 from curation.readers import http, members, tables
 from curation.readers.files import read_file
@@ -63,9 +62,9 @@ class Packing:
         return next(c for c in members.STREAM_CODECS if c.name == self.compression)
 
     @functools.cached_property
-    def _zstd(self) -> zstandard.ZstdDecompressor:
+    def _zstd(self) -> Callable[[], Any]:
         dictionary = members.zstd_dictionary(self.raw)
-        return members.zstd_context(self.settings.max_window_bytes, dictionary)
+        return functools.partial(members.zstd_decoder, self.settings.max_window_bytes, dictionary)
 
     def stream(
         self, offset: int = 0, position: int = 0, effort: members.Effort | None = None

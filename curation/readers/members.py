@@ -449,15 +449,21 @@ def zstd_dictionary(raw: RawFile) -> zstandard.ZstdCompressionDict | None:
     return zstandard.ZstdCompressionDict(data) if data else None
 
 
-def zstd_context(max_window_bytes: int, dictionary: Any) -> zstandard.ZstdDecompressor:
-    return zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=max_window_bytes)
+def zstd_decoder(max_window_bytes: int, dictionary: Any) -> Any:
+    """Return a decoder of one frame.
+
+    Never of two: what a broken frame gives before its error, and the error, depend on the buffers
+    that an earlier frame left.
+    """
+    context = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=max_window_bytes)
+    return context.decompressobj()
 
 
 def _tries_frame(
-    raw: RawFile, context: zstandard.ZstdDecompressor, effort: Effort, at: int
+    raw: RawFile, new_decoder: Callable[[], Any], effort: Effort, at: int
 ) -> bytes | None:
     """First content of the frame that may begin at `at`; None if it can't be one."""
-    decoder = context.decompressobj()
+    decoder = new_decoder()
     most = at + (_TRIAL_INPUT if effort.allows(at) else _FIRST_CHUNK)
     end, out = at, b""
     try:
@@ -473,11 +479,11 @@ def _tries_frame(
 
 
 def zstd_pieces(
-    raw: RawFile, context: zstandard.ZstdDecompressor, effort: Effort, offset: int = 0
+    raw: RawFile, new_decoder: Callable[[], Any], effort: Effort, offset: int = 0
 ) -> Iterator[Piece]:
     """Frames of a zstd file from `offset` on; skippable frames are passed over."""
     buffered = _Buffered(raw)
-    trial = functools.partial(_tries_frame, buffered, context, effort)
+    trial = functools.partial(_tries_frame, buffered, new_decoder, effort)
     at = offset
     while head := buffered.fetch(at, 8):
         start = at
@@ -491,7 +497,7 @@ def zstd_pieces(
             found = yield from _gap(buffered, start, "zstd", ZSTD_MAGIC, effort, trial)
         else:
             yield Start(start, effort.spent)
-            decoder = context.decompressobj()
+            decoder = new_decoder()
             given = 0
             try:
                 for block, end in zstd_blocks(buffered, start):
@@ -535,11 +541,11 @@ def find_record_member(raw: RawFile, codec: Codec, begin: int, end: int) -> int 
 
 
 def find_record_frame(
-    raw: RawFile, context: zstandard.ZstdDecompressor, begin: int, end: int
+    raw: RawFile, new_decoder: Callable[[], Any], begin: int, end: int
 ) -> int | None:
     """As `find_record_member`, for zstd."""
     buffered = _Buffered(raw)
-    trial = functools.partial(_tries_frame, buffered, context, Effort.from_here(begin))
+    trial = functools.partial(_tries_frame, buffered, new_decoder, Effort.from_here(begin))
     return _next_member(buffered, ZSTD_MAGIC, begin, _NEVER, trial, end)
 
 

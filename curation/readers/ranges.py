@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from curation.readers import tables
 from curation.readers.formats import (
@@ -76,7 +77,7 @@ def spans(size: int, most: int) -> list[Span]:
     """Divide a file into as few ranges of at most `most` bytes as it takes, of about equal size."""
     count = max(1, -(-size // most))
     bounds = [size * k // count for k in range(count + 1)]
-    return [Span(*pair, size) for pair in zip(bounds, bounds[1:], strict=False)]
+    return [Span(*pair, size) for pair in pairwise(bounds)]
 
 
 def why_whole(path: str, name: str, settings: ReaderSettings) -> str:

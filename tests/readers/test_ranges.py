@@ -6,10 +6,10 @@ import gzip
 import json
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -47,7 +47,7 @@ class Ranges:
         size = path.stat().st_size
         bounds = sorted({0, size, *(cut for cut in cuts if 0 < cut < size)})
         self.path, self.settings = path, changed
-        self.parts = [Span(a, b, size) for a, b in zip(bounds, bounds[1:], strict=False)]
+        self.parts = [Span(a, b, size) for a, b in pairwise(bounds)]
         self.found = [self.read(k) for k in range(len(self.parts))]
         self.again = 0
         while wrong := misread(self.parts, [reading for _, reading in self.found]):
@@ -89,13 +89,14 @@ def test_sound_archives_are_read_once(tmp_path: Path, kind: str) -> None:
     made = sample(kind, count=5)
     path = written(tmp_path, made.data, "archive")
     starts = [start for start, _ in made.spans]
-    for cut in range(1, len(made.data)):
+    before = starts[0] if kind == "warc.dict" else 0  # a reader never ends before the first event
+    for cut in range(before + 1, len(made.data)):
         ranges = check(path, [cut])
         assert ranges.again == 0
-        (first, _), (second, reading) = ranges.found
+        _, (second, reading) = ranges.found
         assert len(second) == sum(start >= cut for start in starts)
         assert reading.begin is None or reading.begin.offset >= cut
-    assert check(path, range(0, len(made.data), 50)).again == 0
+    assert check(path, range(before + 50, len(made.data), 50)).again == 0
 
 
 def jsonl() -> bytes:
@@ -133,7 +134,7 @@ def hostile(kind: str) -> bytes:
         block = ARC_HEAD + arc_record(1, b"<p>a") * 3
         return (records[0] + warc_record(7, block, "resource", "text/plain")) * 2
     if kind == "members in a stored block":
-        hidden = compress(records[0]) * 3
+        hidden = compress(records[0]) * 2
         outer = warc_record(5, hidden, "resource", "text/plain")
         return compress(records[2]) + compress(outer, 0) + compress(outer, 0)[:-9] + stored
     if kind == "records in one member":
@@ -158,16 +159,17 @@ def hostile(kind: str) -> bytes:
     if kind == "nothing":
         return compress(b"\r\n" * 40) * 5
     if kind == "giants":
-        giant = warc_record(6, page_body(6, 3000) + records[0] + bytes(500), "resource")
-        wrong = warc_record(8, http_response(page_body(8, 1500)), length=9000)
+        giant = warc_record(6, page_body(6, 600) + records[0] + bytes(300), "resource")
+        wrong = warc_record(8, http_response(page_body(8, 700)), length=2500)
         return records[0] + giant + wrong + records[1] + wrong + giant + records[2]
     if kind == "packed giants":
-        return b"".join(map(compress, hostile("giants").split(b"\r\n\r\nWARC")))
+        parts = hostile("giants").split(b"\r\n\r\nWARC")
+        return b"".join(compress(b"WARC" * bool(at) + part) for at, part in enumerate(parts))
     if kind == "frames":
-        skip = b"\x50\x2a\x4d\x18" + (9).to_bytes(4, "little") + zstandard.ZSTD_MAGIC_NUMBER_BYTES
+        skip = b"\x50\x2a\x4d\x18" + (9).to_bytes(4, "little") + members.ZSTD_MAGIC
         frames = zstd_with_dictionary(records * 2, compress_dictionary=True)
         frames = [frames[0], frames[1], skip + b"12345", *frames[2:4], frames[4][:-9], *frames[5:]]
-        return b"".join(frames) if (zstandard) else b""
+        return b"".join(frames)
     raise ValueError(kind)
 
 
@@ -193,7 +195,7 @@ HOSTILE = [
 def test_hostile_archives_at_every_cut(tmp_path: Path, kind: str) -> None:
     data = hostile(kind)
     path = written(tmp_path, data)
-    small = {"max_record_bytes": 2500} if "giants" in kind else {}
+    small = {"max_record_bytes": 1024} if "giants" in kind else {}
     for cut in range(1, len(data)):
         check(path, [cut], **small)
     for step in (7, 40, 333):
@@ -250,6 +252,6 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_effort_is_scarce(tmp_path: Path, scarce: None, kind: str) -> None:
     data = hostile(kind) * 2
     path = written(tmp_path, data)
-    small = {"max_record_bytes": 1100} if "giants" in kind else {}
-    for cut in range(1, len(data), 5):
+    small = {"max_record_bytes": 1024} if "giants" in kind else {}
+    for cut in range(1, len(data), len(data) // 200):
         check(path, [cut, cut + 400], **small)
