@@ -89,8 +89,8 @@ def content_fingerprints(
         list(pool.map(one, files))
     ordered = {name: found[name] for name in sorted(found)}
     kept = {name: parts[name] for name in sorted(ordered.keys() & parts.keys())}
-    noted = {"inputs": ordered, "parts": {str(split_bytes): kept} if kept else {}}
-    folder.write_own_json(KNOWN_INPUTS, noted)
+    noted = {"parts": {str(split_bytes): kept}} if kept else {}
+    folder.write_own_json(KNOWN_INPUTS, {"inputs": ordered} | noted)
     return {name: entry[0] for name, entry in ordered.items()}
 
 

@@ -17,21 +17,22 @@ names = st.lists(st.text("abcdefgh/.", min_size=1, max_size=8), unique=True, max
 
 @given(names, st.integers(0, 3_000_000))
 def test_every_file_is_in_one_shard(found: list[str], size: int) -> None:
-    shards = source_shards([InputFile(n, n, size) for n in found])
+    shards = source_shards([InputFile(n, n, size) for n in found], (), 1 << 30)
     assert sorted(name for s in shards for _, name in s.files) == sorted(found)
     assert len({s.name for s in shards}) == len(shards)
 
 
 def test_large_files_stand_alone() -> None:
-    shards = source_shards([InputFile(n, n, 5_000_000) for n in ("a.warc.gz", "b/a.warc.gz")])
+    files = [InputFile(n, n, 5_000_000) for n in ("a.warc.gz", "b/a.warc.gz")]
+    shards = source_shards(files, (), 1 << 30)
     assert [len(s.files) for s in shards] == [1, 1]
 
 
 def test_a_new_file_changes_its_own_group_only() -> None:
     files = [InputFile(f"page-{i:05d}.html", f"page-{i:05d}.html", 1000) for i in range(3000)]
-    before = {s.name: s.files for s in source_shards(files)}
+    before = {s.name: s.files for s in source_shards(files, (), 1 << 30)}
     added = [*files, InputFile("page-01500a.html", "page-01500a.html", 1000)]
-    after = {s.name: s.files for s in source_shards(added)}
+    after = {s.name: s.files for s in source_shards(added, (), 1 << 30)}
     assert len(before) > 5
     assert sum(before.get(name) != content for name, content in after.items()) == 1
 
@@ -41,9 +42,8 @@ def test_fingerprints_follow_content_not_time(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path / "stage"))
 
     def fingerprint() -> str:
-        return content_fingerprints([InputFile(str(path), "in.bin", path.stat().st_size)], folder)[
-            "in.bin"
-        ]
+        files = [InputFile(str(path), "in.bin", path.stat().st_size)]
+        return content_fingerprints(files, folder, 1 << 30)["in.bin"]
 
     path.write_bytes(b"one")
     first = fingerprint()
