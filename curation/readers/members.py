@@ -446,7 +446,12 @@ def zstd_dictionary(raw: RawFile) -> zstandard.ZstdCompressionDict | None:
         except (ZstdFrameError, zstandard.ZstdError):
             return None
         data = bytes(dictionary)
-    return zstandard.ZstdCompressionDict(data) if data else None
+    found = zstandard.ZstdCompressionDict(data) if data else None
+    try:
+        zstd_decoder(0, found)
+    except zstandard.ZstdError:
+        return None
+    return found
 
 
 def zstd_decoder(max_window_bytes: int, dictionary: Any) -> Any:

@@ -105,14 +105,15 @@ class _Scanner:
     def find_head(self, end: int) -> int | None:
         """As the function of this name."""
         stream = self.stream
-        looked = stream.base
+        looked, step = stream.base, 2 * _OVERLAP
         while looked < end:
-            reached = stream.fill(min(end, looked + _STEP))
+            reached = stream.fill(min(end, looked + step))
             found = self._find_record(looked, reached)
-            if found is not None or reached < looked + _STEP:
+            if found is not None or reached < looked + step:
                 return found
             looked = reached - _OVERLAP
             stream.drop(looked)
+            step = min(2 * step, _STEP)
         return None
 
     def _is_settled(self, position: int) -> bool:

@@ -118,7 +118,8 @@ def as_planned(path: str, fingerprint: str, part: Part | None = None) -> Iterato
     if stores.is_url(path):
         found = f"{before[0]} {before[1] or _checksum(path)}"
     elif part:
-        found, fingerprint = _content_hash(path, part.span), part.content
+        found = f"{before[0]} {_content_hash(path, part.span)}"
+        fingerprint = f"{part.span.size} {part.content}"
     else:
         found = _content_hash(path)
     if found != fingerprint:
