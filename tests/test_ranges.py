@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 import pipelines.extract
-from curation.readers import RangeReader, spans
+from curation.readers import RangeReader, read_at, spans
 from curation.readers.ranges import misread
 from curation.recipe import load
 from curation.stores import reading
@@ -23,6 +23,7 @@ from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import read_manifest
 from pipelines.engine.tasks import Step, Task
+from pipelines.extract import document_id
 from pipelines.run import plan, run_plan
 from tests.conftest import ROOT
 from tests.folders import differences
@@ -138,6 +139,15 @@ def test_the_rows_of_whole_files(crawl: Path, by_ranges: Path, tmp_path: Path) -
         assert number.pop(name) == 1
     assert number == {name: len(spans((crawl / name).stat().st_size, _SPLIT)) for name in number}
     assert min(number.values()) > 2
+
+
+def test_a_document_is_found_again_where_it_is_from(crawl: Path, by_ranges: Path) -> None:
+    rows = [row for kind in _KINDS[:2] for row in rows_of(by_ranges, kind)]
+    for row in rows[::7]:
+        file, offset = row["source"]["file"], row["source"]["offset"]
+        page = read_at(str(crawl / file), offset, default_settings())
+        assert document_id(file, page) == row["id"]
+    assert any(row["source"]["offset"] < 0 for row in rows)
 
 
 @pytest.mark.parametrize("executor", [_Stopping, _StoppingEarly])

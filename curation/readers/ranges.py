@@ -35,6 +35,7 @@ from curation.readers.records import Event
 from curation.readers.scan import find_head, scan
 from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stop, Stream
+from curation.stores import is_url, reads_ranges
 
 _FIRST_MEMBER = 16 << 20  # bytes; a file whose first member is longer counts as one stream
 _LINES = 1 << 16  # bytes read at once to find a line's end
@@ -86,6 +87,8 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
     Looks at the beginning of the file only, at 16 MiB of it at most. Raises InputError when the
     file can't be read.
     """
+    if is_url(path) and not reads_ranges(path):
+        return "no range requests"
     with RawFile.open(path) as raw:
         head = raw.fetch(0, HEAD)
         if head.startswith(PARQUET_MAGIC):
