@@ -558,9 +558,11 @@ def is_one_member(raw: RawFile, codec: Codec, bound: int) -> bool:
     """Whether the member that begins a file reaches to its end or beyond `bound` bytes."""
     decoding = _Decoding(_Buffered(raw), codec, 0)
     for _ in decoding.outputs():
-        if decoding.end > bound:
+        if decoding.fed > bound:
             return True
-    return not decoding.problem and not raw.fetch(decoding.end, 1)
+    if decoding.problem:
+        return False
+    return decoding.end > bound or not raw.fetch(decoding.end, 1)
 
 
 def is_one_frame(raw: RawFile, bound: int) -> bool:

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -255,3 +258,56 @@ def test_where_effort_is_scarce(tmp_path: Path, scarce: None, kind: str) -> None
     small = {"max_record_bytes": 1024} if "giants" in kind else {}
     for cut in range(1, len(data), len(data) // 200):
         check(path, [cut, cut + 400], **small)
+
+
+def test_what_one_reader_reads(tmp_path: Path) -> None:
+    record = warc_record(1, http_response(page_body(1, 3000)))
+    table = pa.table({"text": ["a", "b", "c"]})
+    pq.write_table(table, tmp_path / "one.parquet")
+    pq.write_table(table, tmp_path / "many.parquet", row_group_size=1)
+    made = {
+        "stream.warc.gz": gzip.compress(record * 9),
+        "stream.warc.zst": zstandard.compress(record * 9),
+        "long.warc.gz": gzip.compress(random.Random(1).randbytes(3000)) + gzip.compress(record),
+        "lines.jsonl.gz": gzip.compress(jsonl()) * 2,
+        "page.html": b"<html><p>x",
+        "x.bin": b"\x89PNG",
+        "records.warc.gz": gzip.compress(record) * 2,
+        "frames.warc.zst": sample("warc.dict").data,
+        "lines.jsonl": jsonl(),
+        "plain.warc": record,
+    }
+    for name, data in made.items():
+        (tmp_path / name).write_bytes(data)
+    changed = default_settings(split_bytes=2048)
+    assert {
+        path.name: reason
+        for path in sorted(tmp_path.iterdir())
+        if (reason := why_whole(str(path), path.name, changed))
+    } == {
+        "lines.jsonl.gz": "lines compressed with gzip",
+        "long.warc.gz": "one gzip stream",
+        "one.parquet": "one row group",
+        "page.html": "one page",
+        "stream.warc.gz": "one gzip stream",
+        "stream.warc.zst": "one zstd stream",
+        "x.bin": "no known format",
+    }
+
+
+def test_row_groups_at_every_cut(tmp_path: Path) -> None:
+    table = pa.table({"text": [f"row {n}" * (n % 40) for n in range(200)]})
+    path = tmp_path / "x.parquet"
+    pq.write_table(table, path, row_group_size=17)
+    size = path.stat().st_size
+    for cut in range(1, size, 7):
+        assert check(path, [cut, cut + 900]).again == 0
+    data = bytearray(path.read_bytes())
+    for seed in range(40):
+        broken, rng = bytearray(data), random.Random(seed)
+        for _ in range(seed % 5):
+            broken[rng.randrange(size)] ^= 1 << rng.randrange(8)
+        path.write_bytes(broken)
+        check(path, [rng.randrange(size) for _ in range(4)])
+    path.write_bytes(data[:-3])
+    check(path, range(0, size, 100))
