@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,22 +19,12 @@ from curation.extract import Extraction
 from curation.extract.attempt import Failed, Refused, extract_page
 from curation.extract.engines import check_installed
 from curation.extract.settings import ExtractSettings
-from curation.readers import (
-    Checkpoint,
-    Damage,
-    InputFile,
-    Page,
-    RangeReader,
-    Reading,
-    Skipped,
-    misread,
-    read,
-    why_whole,
-)
+from curation.readers import Damage, Page, RangeReader, Skipped, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.files import Folder
 from pipelines.engine.guard import Crash, Guard, is_guarded
+from pipelines.engine.ranges import noted, run_until_ranges_fit, split_files
 from pipelines.engine.shards import Tally
 from pipelines.engine.sources import (
     KNOWN_INPUTS,
@@ -45,16 +33,16 @@ from pipelines.engine.sources import (
     content_fingerprints,
     part_hashes,
     source_shards,
+    with_hash,
 )
 from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Progress, Result, Task, read_record, record_name
+from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import ShardWriter
 
 _BATCH_PAGES = 256
 _BATCH_CHARACTERS = 8 << 20
 _GROUP_RECORDS = 64
 _GROUP_BYTES = 4 << 20
-_RANGE = "range"  # entry of a commit record: what the reader of a range said of it
 
 
 class _PositionUnknownError(Exception):
@@ -145,7 +133,7 @@ class ExtractShards:
                 for _ in reader:
                     pass
             result = Result()
-        return dataclasses.replace(result, noted={_RANGE: dataclasses.asdict(reader.reading)})
+        return dataclasses.replace(result, noted=noted(reader.reading))
 
     def _shard(
         self,
@@ -323,82 +311,15 @@ def run(run: StageRun) -> dict[str, Any]:
     named = [(name, hashes[name]) for name in sorted(hashes)]
     if manifest := run.complete(named):
         return manifest
-    split = _split(run, readers)
+    split = split_files(run, readers)
     known = run.folder.read_own_json(KNOWN_INPUTS)
     parts = part_hashes(run.folder, readers.split_bytes)
     run.begin()
     step = ExtractShards(run.settings_key, run.settings, readers)
-    shards = [_checked(s, parts) for s in source_shards(run.files, split, readers.split_bytes)]
+    shards = [with_hash(s, parts) for s in source_shards(run.files, split, readers.split_bytes)]
     tasks = [
         Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s) for s in shards
     ]
-    _run_until_ranges_fit(run, step, tasks)
+    run_until_ranges_fit(run, step, tasks)
     notes = {"notes": {"passed over": run.passed_over}} if run.passed_over else None
     return run.finish(tasks, named, notes, timings=known)
-
-
-def _split(run: StageRun, readers: ReaderSettings) -> set[str]:
-    """Names of the files that are read by ranges; says which large ones can't be, and why."""
-    large = [file for file in run.files if file.size > readers.split_bytes]
-    with ThreadPoolExecutor(16) as pool:
-        reasons = list(pool.map(lambda f: why_whole(f.path, f.name, readers), large))
-    whole: defaultdict[str, list[InputFile]] = defaultdict(list)
-    for file, reason in zip(large, reasons, strict=True):
-        whole[reason].append(file)
-    split = {file.name for file in whole.pop("", [])}
-    for reason, files in sorted(whole.items()):
-        run.executor.display.message(_one_worker(reason, files))
-    return split
-
-
-def _one_worker(reason: str, files: Sequence[InputFile]) -> str:
-    more = f" (and {len(files) - 1} more)" if len(files) > 1 else ""
-    size = max(file.size for file in files) / 1e9
-    each = "each, up to " if more else ""
-    return f"{files[0].name}{more}: {reason}: {each}{size:,.1f} GB are read by one worker"
-
-
-def _checked(shard: SourceShard, parts: dict[str, list[str]]) -> SourceShard:
-    """The shard with the hash of its range, if it is one of a local file."""
-    ((_, name), *_) = shard.files
-    if shard.part is None or name not in parts:
-        return shard
-    content = parts[name][shard.part.number]
-    return dataclasses.replace(shard, part=dataclasses.replace(shard.part, content=content))
-
-
-def _run_until_ranges_fit(run: StageRun, step: ExtractShards, tasks: Sequence[Task]) -> None:
-    """Run tasks; then those again whose range began elsewhere than where the one before ended."""
-    run.run(step, tasks)
-    while again := _misread(run.folder, step, tasks):
-        records = [record_name(step, task) for task in again.values()]
-        run.folder.each(run.folder.remove, records)
-        tasks = [again.get(task.name, task) for task in tasks]
-        run.run(step, tasks)
-
-
-def _misread(folder: Folder, step: ExtractShards, tasks: Iterable[Task]) -> dict[str, Task]:
-    """Tasks to be done again, with the places where their ranges truly begin, by name."""
-    files: defaultdict[str, list[Task]] = defaultdict(list)
-    for task in tasks:
-        if task.payload.part:
-            files[task.inputs[0][0]].append(task)
-    again: dict[str, Task] = {}
-    for parts in files.values():
-        records = folder.each(lambda t: read_record(folder, record_name(step, t)), parts)
-        readings = [_reading(record[_RANGE]) for record in records]
-        wrong = misread([task.payload.part.span for task in parts], readings)
-        again |= {parts[k].name: _from(parts[k], begin) for k, begin in wrong.items()}
-    return again
-
-
-def _reading(noted: dict[str, Any]) -> Reading:
-    begin = noted["begin"]
-    return Reading(**noted | {"begin": begin and Checkpoint(**begin)})
-
-
-def _from(task: Task, begin: Checkpoint) -> Task:
-    shard: SourceShard = task.payload
-    assert shard.part is not None
-    part = dataclasses.replace(shard.part, begin=begin)
-    return dataclasses.replace(task, payload=dataclasses.replace(shard, part=part))

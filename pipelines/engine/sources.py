@@ -7,6 +7,7 @@ the file and `readers.split_bytes`, never from the number of workers.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -242,6 +243,15 @@ def _parts(file: InputFile, split_bytes: int) -> list[SourceShard]:
         )
         for number, span in enumerate(bounds)
     ]
+
+
+def with_hash(shard: SourceShard, parts: dict[str, list[str]]) -> SourceShard:
+    """The shard with the hash of its range, if it is one of a local file."""
+    ((_, name), *_) = shard.files
+    if shard.part is None or name not in parts:
+        return shard
+    content = parts[name][shard.part.number]
+    return dataclasses.replace(shard, part=dataclasses.replace(shard.part, content=content))
 
 
 def _absolute(path: str) -> str:
