@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from curation import stores
 from curation.readers import Checkpoint, InputFile, Reading, misread, why_whole
 from curation.readers.settings import ReaderSettings
 from pipelines.engine.files import Folder
@@ -26,8 +26,7 @@ def noted(reading: Reading) -> dict[str, Any]:
 def split_files(run: StageRun, readers: ReaderSettings) -> set[str]:
     """Names of the files that are read by ranges; says which large ones can't be, and why."""
     large = [file for file in run.files if file.size > readers.split_bytes]
-    with ThreadPoolExecutor(16) as pool:
-        reasons = list(pool.map(lambda f: why_whole(f.path, f.name, readers), large))
+    reasons = stores.each(lambda f: why_whole(f.path, f.name, readers), large)
     whole: defaultdict[str, list[InputFile]] = defaultdict(list)
     for file, reason in zip(large, reasons, strict=True):
         whole[reason].append(file)
