@@ -1,7 +1,11 @@
-"""Stage `extract`: archives, pages and tables in; one Parquet shard of documents per input out."""
+"""Stage `extract`: archives, pages and tables in; Parquet shards of documents out.
+
+There is a shard for each input file, or for several small ones, or for each range of a large one.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,18 +19,21 @@ from curation.extract import Extraction
 from curation.extract.attempt import Failed, Refused, extract_page
 from curation.extract.engines import check_installed
 from curation.extract.settings import ExtractSettings
-from curation.readers import Damage, Page, Skipped, read
+from curation.readers import Damage, Page, RangeReader, Skipped, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.files import Folder
 from pipelines.engine.guard import Crash, Guard, is_guarded
+from pipelines.engine.ranges import noted, run_until_ranges_fit, split_files
 from pipelines.engine.shards import Tally
 from pipelines.engine.sources import (
     KNOWN_INPUTS,
     SourceShard,
     as_planned,
     content_fingerprints,
+    part_hashes,
     source_shards,
+    with_hash,
 )
 from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Progress, Result, Task
@@ -36,6 +43,10 @@ _BATCH_PAGES = 256
 _BATCH_CHARACTERS = 8 << 20
 _GROUP_RECORDS = 64
 _GROUP_BYTES = 4 << 20
+
+
+class _PositionUnknownError(Exception):
+    """A range has offsets that depend on the content before it, which nobody has measured yet."""
 
 
 @dataclass
@@ -107,10 +118,34 @@ class ExtractShards:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: SourceShard = task.payload
+        planned = dict(task.inputs)
+        if shard.part is None:
+            return self._shard(shard, self._records(shard, planned), folder, progress)
+        reader = self._range_reader(shard)
+        try:
+            events = self._range(reader, shard, planned)
+            result = self._shard(shard, events, folder, progress)
+        except _PositionUnknownError:
+            # What the driver needs to know in order to tell the position is how much there is.
+            reader = self._range_reader(shard)
+            with as_planned(shard.files[0][0], planned[shard.files[0][1]], shard.part):
+                for _ in reader:
+                    pass
+            result = Result()
+        return dataclasses.replace(result, noted=noted(reader.reading))
+
+    def _shard(
+        self,
+        shard: SourceShard,
+        found: Iterator[tuple[str, Record]],
+        folder: Folder,
+        progress: Progress,
+    ) -> Result:
+        """Write the documents of a shard, and what else its input has."""
         tally = Tally()
         with ShardWriter(folder, shard.name, "extract", tally) as writer:
             judge, batch, beside = JudgePages(self.extract), PageBatch(), PagesBeside()
-            for records in _grouped(self._records(shard, dict(task.inputs))):
+            for records in _grouped(found):
                 answers = iter(judge.answers([r for _, r in records if isinstance(r, Page)]))
                 for name, record in records:
                     tally.add("records")
@@ -138,6 +173,21 @@ class ExtractShards:
             with as_planned(path, planned[name]):
                 for record in read(path, self.readers, name):
                     yield name, record
+
+    def _range_reader(self, shard: SourceShard) -> RangeReader:
+        ((path, name),) = shard.files
+        assert shard.part is not None
+        return RangeReader(path, name, self.readers, shard.part.span, shard.part.begin)
+
+    def _range(
+        self, reader: RangeReader, shard: SourceShard, planned: dict[str, str]
+    ) -> Iterator[tuple[str, Record]]:
+        ((path, name),) = shard.files
+        with as_planned(path, planned[name], shard.part):
+            for record in reader:
+                if reader.lacks_position:
+                    raise _PositionUnknownError
+                yield name, record
 
     def _write(
         self, batch: PageBatch, writer: ShardWriter, tally: Tally, progress: Progress
@@ -267,17 +317,20 @@ def _mended(row: dict[str, Any], page: Page) -> dict[str, Any]:
 def run(run: StageRun) -> dict[str, Any]:
     """Extract every input file. Raises ConfigError when the engine is not installed."""
     check_installed(run.settings.engine)
-    hashes = content_fingerprints(run.files, run.folder)
-    shards = source_shards(run.files)
+    readers: ReaderSettings = run.also["readers"]
+    hashes = content_fingerprints(run.files, run.folder, readers.split_bytes)
     named = [(name, hashes[name]) for name in sorted(hashes)]
     if manifest := run.complete(named):
         return manifest
+    split = split_files(run, readers)
     known = run.folder.read_own_json(KNOWN_INPUTS)
+    parts = part_hashes(run.folder, readers.split_bytes)
     run.begin()
-    step = ExtractShards(run.settings_key, run.settings, run.also["readers"])
+    step = ExtractShards(run.settings_key, run.settings, readers)
+    shards = [with_hash(s, parts) for s in source_shards(run.files, split, readers.split_bytes)]
     tasks = [
         Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s) for s in shards
     ]
-    run.run(step, tasks)
+    run_until_ranges_fit(run, step, tasks)
     notes = {"notes": {"passed over": run.passed_over}} if run.passed_over else None
     return run.finish(tasks, named, notes, timings=known)

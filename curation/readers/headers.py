@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from typing import NamedTuple
 
@@ -77,8 +78,8 @@ def find_record(data: bytes | bytearray, begin: int, end: int, known: int) -> in
     return first
 
 
-def may_begin_warc(data: bytes | bytearray, at: int) -> bool:
-    return _WARC.match(data, at) is not None
+def may_begin_warc(data: bytes | bytearray, at: int, end: int = sys.maxsize) -> bool:
+    return _WARC.match(data, at, end) is not None
 
 
 def header_end(data: bytes | bytearray, at: int, end: int) -> re.Match[bytes] | None:

@@ -4,7 +4,7 @@ A gzip member, a zstd frame and an LZ4 frame are the same thing here. After dama
 at the next place where a member can begin; what a broken member gave before its damage is kept.
 
 Members may be made to overlap, so that each place in one begins another: what is decoded more than
-once is limited to a few times the file (`_Effort`).
+once is limited to a few times the file (`Effort`).
 
 Formats: RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format 1.6, and for zstd dictionaries the
 IIPC proposal "WARC Compression with Zstandard" 1.0.
@@ -47,6 +47,7 @@ class Start(NamedTuple):
     """A member begins here in the file; what follows is its content."""
 
     offset: int
+    spent: int = 0  # of `Effort`, before anything of this member was looked at
 
 
 class Break(NamedTuple):
@@ -160,33 +161,44 @@ def plain_pieces(raw: RawFile, offset: int = 0) -> Iterator[Piece]:
         offset += len(data)
 
 
-class _Effort:
-    """Work that goes into members that break, or may be none: bounded by what has been passed."""
+class Effort:
+    """Work spent on members that are broken or false: bounded by the offset that is reached.
 
-    def __init__(self, begin: int) -> None:
-        self._begin = begin
-        self._spent = 0
+    `spent` counts from the beginning of the file. `room` is how much more might have been spent
+    before without changing any answer of `allows`; None if it was never asked.
+    """
+
+    def __init__(self, spent: int = 0) -> None:
+        self.spent = spent
+        self.room: int | None = None
+
+    @classmethod
+    def from_here(cls, offset: int) -> Effort:
+        """The bound for a reader that begins at `offset` and must not rely on bytes before it."""
+        return cls(_AGAIN * offset)
 
     def spend(self, read: int, given: int) -> None:
-        """Note bytes that were read and given."""
-        self._spent += _ATTEMPT + read + given // _OUTPUT_COST
+        """Add the cost of bytes that were read and of bytes that came out."""
+        self.spent += _ATTEMPT + read + given // _OUTPUT_COST
 
     def allows(self, at: int) -> bool:
-        """Whether as much may be done again for a member at `at`."""
-        return self._spent <= _AGAIN * (at - self._begin) + _AGAIN_AT_FIRST
+        """Return whether a member at `at` may be decoded or tried at length."""
+        left = _AGAIN * at + _AGAIN_AT_FIRST - self.spent
+        if left >= 0:
+            self.room = left if self.room is None else min(left, self.room)
+        return left >= 0
 
 
-def stream_pieces(raw: RawFile, codec: Codec, offset: int = 0) -> Iterator[Piece]:
+def stream_pieces(raw: RawFile, codec: Codec, effort: Effort, offset: int = 0) -> Iterator[Piece]:
     """Members of a gzip, LZ4, bzip2 or xz file from `offset` on."""
     buffered = _Buffered(raw)
-    effort = _Effort(offset)
     trial = functools.partial(_tries, buffered, codec, effort)
     at: int | None = offset
     while at is not None and (head := buffered.fetch(at, _LONGEST_NAME)):
         if not (head.startswith(codec.magic) and codec.header_fits(head)):
-            at = yield from _gap(buffered, at, codec.name, codec.magic, trial)
+            at = yield from _gap(buffered, at, codec.name, codec.magic, effort, trial)
             continue
-        yield Start(at)
+        yield Start(at, effort.spent)
         start = at
         decoding = _Decoding(buffered, codec, start)
         yield from decoding.outputs()
@@ -295,7 +307,7 @@ def _end_of_sound(raw: RawFile, codec: Codec, start: int, sound: int) -> int:
     return at
 
 
-def _tries(raw: RawFile, codec: Codec, effort: _Effort, offset: int) -> bytes | None:
+def _tries(raw: RawFile, codec: Codec, effort: Effort, offset: int) -> bytes | None:
     """First content of the member that may begin at `offset`; None if it can't be one."""
     if not codec.header_fits(raw.fetch(offset, _LONGEST_NAME + _FIRST_CHUNK)):
         return None
@@ -319,18 +331,23 @@ def _tries(raw: RawFile, codec: Codec, effort: _Effort, offset: int) -> bytes | 
 
 
 def _next_member(
-    raw: RawFile, magic: bytes, begin: int, certain: int, trial: Callable[[int], bytes | None]
+    raw: RawFile,
+    magic: bytes,
+    begin: int,
+    certain: int,
+    trial: Callable[[int], bytes | None],
+    end: int = _NEVER,
 ) -> int | None:
-    """Offset of the next member at or after `begin`, or None.
+    """Offset of the next member in [begin, end), or None.
 
     Compressed data may hold another member verbatim (a stored block around a gzip body), so before
     `certain`, where decoding was still going well, only a member that begins with a record counts.
     """
     at = begin
     size = CHUNK >> 4
-    while data := raw.fetch(at, size):
+    while at < end and (data := raw.fetch(at, size)):
         hit = data.find(magic)
-        while hit >= 0:
+        while 0 <= hit < end - at:
             content = trial(at + hit)
             if content is not None and (at + hit >= certain or RECORD.match(content)):
                 return at + hit
@@ -343,16 +360,22 @@ def _next_member(
 
 
 def _gap(
-    raw: RawFile, start: int, name: str, magic: bytes, trial: Callable[[int], bytes | None]
+    raw: RawFile,
+    start: int,
+    name: str,
+    magic: bytes,
+    effort: Effort,
+    trial: Callable[[int], bytes | None],
 ) -> Generator[Piece, None, int | None]:
     """Bytes at a member's place that begin none: plain records, padding or garbage.
 
     Returns where the next member begins, or None at the end of the file.
     """
+    spent = effort.spent
     plain = RECORD.match(raw.fetch(start, _TRIAL_OUTPUT)) is not None
     found = _next_member(raw, magic, start, _NEVER if plain else start, trial)
     if plain:
-        yield Start(start)
+        yield Start(start, spent)
         at = start
         while data := raw.fetch(at, PLAIN_CHUNK if found is None else min(PLAIN_CHUNK, found - at)):
             yield data
@@ -423,32 +446,49 @@ def zstd_dictionary(raw: RawFile) -> zstandard.ZstdCompressionDict | None:
         except (ZstdFrameError, zstandard.ZstdError):
             return None
         data = bytes(dictionary)
-    return zstandard.ZstdCompressionDict(data) if data else None
+    found = zstandard.ZstdCompressionDict(data) if data else None
+    try:
+        zstd_decoder(0, found)
+    except zstandard.ZstdError:
+        return None
+    return found
+
+
+def zstd_decoder(max_window_bytes: int, dictionary: Any) -> Any:
+    """Return a decoder of one frame.
+
+    Never of two: what a broken frame gives before its error, and the error, depend on the buffers
+    that an earlier frame left.
+    """
+    context = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=max_window_bytes)
+    return context.decompressobj()
+
+
+def _tries_frame(
+    raw: RawFile, new_decoder: Callable[[], Any], effort: Effort, at: int
+) -> bytes | None:
+    """First content of the frame that may begin at `at`; None if it can't be one."""
+    decoder = new_decoder()
+    most = at + (_TRIAL_INPUT if effort.allows(at) else _FIRST_CHUNK)
+    end, out = at, b""
+    try:
+        for block, end in zstd_blocks(raw, at):
+            out += decoder.decompress(block)
+            if len(out) >= _TRIAL_OUTPUT or end > most:
+                break
+    except (ZstdFrameError, zstandard.ZstdError):
+        return None
+    finally:
+        effort.spend(end - at, len(out))
+    return out
 
 
 def zstd_pieces(
-    raw: RawFile, max_window_bytes: int, dictionary: Any, offset: int = 0
+    raw: RawFile, new_decoder: Callable[[], Any], effort: Effort, offset: int = 0
 ) -> Iterator[Piece]:
     """Frames of a zstd file from `offset` on; skippable frames are passed over."""
     buffered = _Buffered(raw)
-    effort = _Effort(offset)
-    context = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=max_window_bytes)
-
-    def trial(at: int) -> bytes | None:
-        decoder = context.decompressobj()
-        most = at + (_TRIAL_INPUT if effort.allows(at) else _FIRST_CHUNK)
-        end, out = at, b""
-        try:
-            for block, end in zstd_blocks(buffered, at):
-                out += decoder.decompress(block)
-                if len(out) >= _TRIAL_OUTPUT or end > most:
-                    break
-        except (ZstdFrameError, zstandard.ZstdError):
-            return None
-        finally:
-            effort.spend(end - at, len(out))
-        return out
-
+    trial = functools.partial(_tries_frame, buffered, new_decoder, effort)
     at = offset
     while head := buffered.fetch(at, 8):
         start = at
@@ -459,10 +499,10 @@ def zstd_pieces(
             yield Break(start, "zstd.corrupt", problem)
             found = _next_member(buffered, ZSTD_MAGIC, start + 1, certain, trial)
         elif not head.startswith(ZSTD_MAGIC):
-            found = yield from _gap(buffered, start, "zstd", ZSTD_MAGIC, trial)
+            found = yield from _gap(buffered, start, "zstd", ZSTD_MAGIC, effort, trial)
         else:
-            yield Start(start)
-            decoder = context.decompressobj()
+            yield Start(start, effort.spent)
+            decoder = new_decoder()
             given = 0
             try:
                 for block, end in zstd_blocks(buffered, start):
@@ -496,6 +536,49 @@ def _skippable(raw: RawFile, start: int) -> tuple[int, str, int]:
     if is_zstd(follows) or _SKIPPABLE.match(follows) or not follows.strip(_PADDING):
         return end, "", end
     return end, "no frame begins where a skippable frame ends", end
+
+
+def find_record_member(raw: RawFile, codec: Codec, begin: int, end: int) -> int | None:
+    """Offset in [begin, end) of the first place that looks like a member with a record first."""
+    buffered = _Buffered(raw)
+    trial = functools.partial(_tries, buffered, codec, Effort.from_here(begin))
+    return _next_member(buffered, codec.magic, begin, _NEVER, trial, end)
+
+
+def find_record_frame(
+    raw: RawFile, new_decoder: Callable[[], Any], begin: int, end: int
+) -> int | None:
+    """As `find_record_member`, for zstd."""
+    buffered = _Buffered(raw)
+    trial = functools.partial(_tries_frame, buffered, new_decoder, Effort.from_here(begin))
+    return _next_member(buffered, ZSTD_MAGIC, begin, _NEVER, trial, end)
+
+
+def is_one_member(raw: RawFile, codec: Codec, bound: int) -> bool:
+    """Whether the member that begins a file reaches to its end or beyond `bound` bytes."""
+    decoding = _Decoding(_Buffered(raw), codec, 0)
+    for _ in decoding.outputs():
+        if decoding.fed > bound:
+            return True
+    if decoding.problem:
+        return False
+    return decoding.end > bound or not raw.fetch(decoding.end, 1)
+
+
+def is_one_frame(raw: RawFile, bound: int) -> bool:
+    """As `is_one_member`, for the first zstd frame that is not skippable."""
+    buffered = _Buffered(raw)
+    at = 0
+    while _SKIPPABLE.match(head := buffered.fetch(at, 8)):
+        at += 8 + int.from_bytes(head[4:], "little")
+    begin = at
+    try:
+        for _, at in zstd_blocks(buffered, begin):
+            if at - begin > bound:
+                return True
+    except ZstdFrameError:
+        return False
+    return not raw.fetch(at, 1)
 
 
 class _Buffered(RawFile):

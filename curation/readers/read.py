@@ -1,34 +1,24 @@
-"""Any input file as pages: the format is found by content, the name is only a hint."""
+"""Any input file as pages."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from curation.errors import InputError
-from curation.readers import http, members, tables, wacz
-from curation.readers.files import read_file
-from curation.readers.headers import may_begin_warc, parse_arc
-from curation.readers.members import Piece
+from curation.readers import tables, wacz
+from curation.readers.formats import (
+    HEAD,
+    PARQUET_MAGIC,
+    ZIP_MAGIC,
+    Packing,
+    compression_of,
+    reader_of,
+)
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
-from curation.readers.scan import scan
 from curation.readers.settings import ReaderSettings
-from curation.readers.stream import Stream
-
-_HEAD = 1 << 13  # bytes that tell the format
-_ARCHIVE_NAME = re.compile(r"\.(w?arc|wet|wat)(\.|$)")
-_COMPRESSED_NAME = {
-    ".gz": "gzip",
-    ".lz4": "lz4",
-    ".bz2": "bzip2",
-    ".xz": "xz",
-    ".zst": "zstd",
-    ".zstd": "zstd",
-}
 
 
 def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterator[Event]:
@@ -58,18 +48,18 @@ def read_at(path: str, offset: int, settings: ReaderSettings) -> Page:
 
 
 def _read(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
-    head = raw.fetch(0, _HEAD)
-    if head.startswith(b"PAR1"):
+    head = raw.fetch(0, HEAD)
+    if head.startswith(PARQUET_MAGIC):
         yield from tables.read_parquet(raw, settings)
-    elif head.startswith(b"PK\x03\x04"):
+    elif head.startswith(ZIP_MAGIC):
         yield from _read_wacz(raw, settings)
     else:
         yield from _read_stream(raw, settings, name, head)
 
 
 def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes) -> Iterator[Event]:
-    stream = _stream(raw, _compression(head, name), settings)
-    reader = _reader(stream, settings, name)
+    stream = Packing(raw, compression_of(head, name), settings).stream()
+    reader = reader_of(stream, settings, name)
     if reader is None:
         reason, detail = "file.unknown_format", "no archive, table, HTML or text"
         if not head:
@@ -81,8 +71,13 @@ def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes)
         blank = False
         yield event
     if blank:
-        detail = "the file holds nothing but blank lines"
-        yield Damage(0, "file.empty", detail, None, head[: settings.keep_raw_bytes])
+        yield blank_file(head, settings)
+
+
+def blank_file(head: bytes, settings: ReaderSettings) -> Damage:
+    """The damage that a file without any record or line is."""
+    detail = "the file holds nothing but blank lines"
+    return Damage(0, "file.empty", detail, None, head[: settings.keep_raw_bytes])
 
 
 def _read_wacz(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
@@ -98,7 +93,7 @@ def _read_wacz(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
         at = wacz.pack(number, 0)
         try:
             with package.open(number) as inner:
-                head = inner.fetch(0, _HEAD)
+                head = inner.fetch(0, HEAD)
                 name = PurePosixPath(info.filename).name
                 for event in _read_stream(inner, settings, name, head):
                     if isinstance(event, Page | Damage):
@@ -114,15 +109,15 @@ def _read_wacz(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
 
 
 def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) -> Event | None:
-    head = raw.fetch(0, _HEAD)
-    if head.startswith(b"PAR1"):
+    head = raw.fetch(0, HEAD)
+    if head.startswith(PARQUET_MAGIC):
         return tables.parquet_row(raw, offset, settings)
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith(ZIP_MAGIC):
         number, inner_offset = wacz.unpack(offset)
         package = wacz.Package(raw)
         with package.open(number) as inner:
             inner_name = PurePosixPath(package.archives[number].filename).name
-            event = _streamed_at(inner, inner_offset, settings, inner_name, inner.fetch(0, _HEAD))
+            event = _streamed_at(inner, inner_offset, settings, inner_name, inner.fetch(0, HEAD))
         return dataclasses.replace(event, offset=offset) if isinstance(event, Page) else event
     return _streamed_at(raw, offset, settings, name, head)
 
@@ -130,14 +125,14 @@ def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) ->
 def _streamed_at(
     raw: RawFile, offset: int, settings: ReaderSettings, name: str, head: bytes
 ) -> Event | None:
-    compression = _compression(head, name)
-    reader = _reader(_stream(raw, compression, settings), settings, name)
+    packing = Packing(raw, compression_of(head, name), settings)
+    reader = reader_of(packing.stream(), settings, name)
     if reader is None:
         return None
     if offset >= 0:
-        stream = _stream(raw, compression, settings, offset)
+        stream = packing.stream(offset)
     else:
-        stream = _stream(raw, compression, settings)
+        stream = packing.stream()
         while stream.skip_to(-offset) < -offset and not (stream.ended and not stream.breaks):
             if stream.breaks:
                 stream.breaks.popleft()
@@ -145,62 +140,3 @@ def _streamed_at(
     if isinstance(event, Page | Damage) and event.offset != offset:
         return None
     return event
-
-
-def _compression(head: bytes, name: str) -> str:
-    """Name of the codec, empty for none; by content, by name where the content is damaged."""
-    for codec in members.STREAM_CODECS:
-        if head.startswith(codec.magic) and codec.header_fits(head):
-            return codec.name
-    if members.is_zstd(head):
-        return "zstd"
-    by_name = _COMPRESSED_NAME.get(PurePosixPath(name.lower()).suffix, "")
-    magics = {codec.name: codec.magic for codec in members.STREAM_CODECS}
-    if magics.get(by_name, members.ZSTD_MAGIC) in head:
-        return by_name
-    if members.RECORD.match(head) or head.lstrip().startswith(b"<"):
-        return ""
-    return "" if http.looks_like_text(head) else by_name
-
-
-def _stream(raw: RawFile, compression: str, settings: ReaderSettings, offset: int = 0) -> Stream:
-    pieces: Callable[[int], Iterator[Piece]]
-    if not compression:
-        pieces = functools.partial(members.plain_pieces, raw)
-    elif compression == "zstd":
-        dictionary = members.zstd_dictionary(raw)
-        pieces = functools.partial(members.zstd_pieces, raw, settings.max_window_bytes, dictionary)
-    else:
-        codec = next(c for c in members.STREAM_CODECS if c.name == compression)
-        pieces = functools.partial(members.stream_pieces, raw, codec)
-    return Stream(pieces, bool(compression), offset)
-
-
-_Reader = Callable[[Stream, ReaderSettings], Iterator[Event]]
-
-
-def _reader(stream: Stream, settings: ReaderSettings, name: str) -> _Reader | None:
-    """What reads the content of `stream`, which is at its beginning; None for an unknown format."""
-    lower = name.lower()
-    for suffix in _COMPRESSED_NAME:
-        lower = lower.removesuffix(suffix)
-    stream.fill(_HEAD)
-    head = bytes(stream.buffer[:_HEAD])
-    start = head.lstrip(b"\r\n\0")
-    if may_begin_warc(start, 0) or parse_arc(start, 0, len(start)) or _ARCHIVE_NAME.search(lower):
-        return scan if head or stream.breaks else None
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith(b"{") or lower.endswith((".jsonl", ".ndjson", ".json")):
-        return tables.read_jsonl
-    if not head:
-        return scan if stream.breaks else None
-    html = lower.endswith((".html", ".htm", ".xhtml"))
-    if html or http.looks_like_html(head):
-        return functools.partial(_file, name, True)
-    if lower.endswith((".txt", ".text", ".md")):
-        return functools.partial(_file, name, False)
-    return None
-
-
-def _file(name: str, html: bool, stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
-    return read_file(stream, name, html, settings)

@@ -50,17 +50,17 @@ class _Barren:
     """A span of positions in which a search found nothing."""
 
     def __init__(self) -> None:
-        self._begin = self._end = 0
+        self._begin = self.end = 0
 
     def behind(self, begin: int) -> int:
         """Where a search from `begin` on has to start."""
-        return self._end if self._begin <= begin < self._end else begin
+        return self.end if self._begin <= begin < self.end else begin
 
     def add(self, begin: int, end: int) -> None:
         """Nothing begins in [begin, end)."""
-        if begin > self._end:
+        if begin > self.end:
             self._begin = begin
-        self._end = max(self._end, end)
+        self.end = max(self.end, end)
 
 
 def scan(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
@@ -69,6 +69,12 @@ def scan(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
     Memory is bounded by `max_record_bytes` and what one step of decoding gives.
     """
     return _Scanner(stream, settings).run()
+
+
+def find_head(stream: Stream, end: int, settings: ReaderSettings) -> int | None:
+    """Position of the first thing that looks like a record behind the stream's first byte and
+    before `end`, or None. It may be part of another record's content."""
+    return _Scanner(stream, settings).find_head(end)
 
 
 class _Scanner:
@@ -90,15 +96,36 @@ class _Scanner:
                 yield self._break_damage(*stream.breaks.popleft())
             elif position >= stream.end and stream.ended:
                 return
+            elif self._is_settled(position) and stream.stops_at(position, after):
+                return
             else:
                 event, position = self._record(position, after)
                 yield event
+
+    def find_head(self, end: int) -> int | None:
+        """As the function of this name."""
+        stream = self.stream
+        looked, step = stream.base, 2 * _OVERLAP
+        while looked < end:
+            reached = stream.fill(min(end, looked + step))
+            found = self._find_record(looked, reached)
+            if found is not None or reached < looked + step:
+                return found
+            looked = reached - _OVERLAP
+            stream.drop(looked)
+            step = min(2 * step, _STEP)
+        return None
+
+    def _is_settled(self, position: int) -> bool:
+        """Whether nothing that was found out before `position` matters from there on."""
+        ends = self._doubtful, self._no_record.end, self._no_header_end.end
+        return max(ends) <= position
 
     def _skip_blank(self, position: int) -> int:
         """First position from here on that is no line end or padding, or a break or the end."""
         stream = self.stream
         while True:
-            reached = stream.fill(position + 1)
+            reached = stream.reach(position + 1)
             if reached <= position:
                 return position
             found = _PADDING.match(stream.buffer, position - stream.base, reached - stream.base)
@@ -146,7 +173,7 @@ class _Scanner:
             reached = stream.fill(min(want, longest))
             end = min(reached, want, longest)
             at = position - stream.base
-            if may_begin_warc(stream.buffer, at):
+            if may_begin_warc(stream.buffer, at, end - stream.base):
                 begin = self._no_header_end.behind(position + 1)
                 found = header_end(stream.buffer, begin - stream.base, end - stream.base)
                 if found:
@@ -172,6 +199,7 @@ class _Scanner:
             extent = _Extent(want, want, problem)
         else:
             extent = self._mend(head, body, want)
+        stream.fill(extent.next + _NEAR)
         if stream.breaks and stream.breaks[0][0] <= self._behind_blank(extent.next):
             broken = stream.breaks[0][1]
             if extent.problem is None and broken.offset != stream.member_of(extent.end - 1):
@@ -199,7 +227,7 @@ class _Scanner:
         if behind >= min(reached, want + _NEAR) or any(stream.member_starts(want, behind + 1)):
             return True
         at = behind - stream.base
-        if stream.buffer[at : at + 5].upper() == b"WARC/":
+        if stream.buffer[at : max(at, reached - stream.base)][:5].upper() == b"WARC/":
             return True
         line_before = at > 0 and stream.buffer[at - 1] in b"\r\n"
         return line_before and parse_arc(stream.buffer, at, reached - stream.base) is not None
@@ -270,7 +298,7 @@ class _Scanner:
         starts = (
             start
             for start in stream.member_starts(begin, end)
-            if RECORD.match(stream.buffer, start - base, start - base + _PROOF)
+            if RECORD.match(stream.buffer, start - base, min(start + _PROOF, known) - base)
         )
         member = next(starts, None)
         found = find_record(
@@ -284,9 +312,10 @@ class _Scanner:
         """Bytes that begin no record, up to the next that do, a break or the end."""
         stream = self.stream
         offset = stream.claim(position, after)
+        known = stream.fill(position + max(_NEAR, self.settings.keep_raw_bytes))
         begin = position - stream.base
         raw = bytes(stream.buffer[begin : begin + self.settings.keep_raw_bytes])
-        warc = may_begin_warc(stream.buffer, begin)
+        warc = may_begin_warc(stream.buffer, begin, known - stream.base)
         looked = position
         while True:
             reached = stream.fill(looked + _STEP)
@@ -311,7 +340,7 @@ class _Scanner:
 
         Others may lie in it as well: what follows its end tells. But that asks to read to its end,
         and to go back if the length is wrong. After such a record, others are read to the next
-        record only, until twice as much has been passed: however many there are, the file is
+        record only, until as much again has been passed: however many there are, the file is
         read a few times at most.
         """
         stream = self.stream
@@ -319,10 +348,9 @@ class _Scanner:
         body = position + head.size
         want = body + (head.length or 0)
         begin = body - stream.base
-        raw = bytes(stream.buffer[begin - head.size : begin - head.size + settings.keep_raw_bytes])
-        skip = skip_reason(
-            head, stream.buffer, begin, min(len(stream.buffer), begin + _STEP), settings
-        )
+        known = min(_STEP, settings.max_record_bytes)
+        raw = bytes(stream.buffer[begin - head.size : begin + known][: settings.keep_raw_bytes])
+        skip = skip_reason(head, stream.buffer, begin, begin + known, settings)
         own = stream.mark(position)
         inside: Mark | None = None
         looked = body - 1
@@ -352,7 +380,7 @@ class _Scanner:
         following = inside.position
         small = following - body <= settings.max_record_bytes
         if (position if small else following) < stream.base:
-            self._doubtful = 2 * reached
+            self._doubtful = 2 * reached - position
             stream.restart(own if small else inside)
             stream.fill(following)
         detail = "the next record begins before this one's end"

@@ -40,6 +40,10 @@ class ReaderSettings(Settings):
     url_columns: tuple[str, ...] = Field(
         description="Parquet and JSONL: the first of these that a row has is its URL"
     )
+    split_bytes: int = Field(
+        ge=1024,
+        description="larger files are read by several tasks, in ranges of at most so many bytes",
+    )
     date_columns: tuple[str, ...] = Field(
         description="Parquet and JSONL: the first of these that a row has is its date"
     )

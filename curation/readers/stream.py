@@ -18,6 +18,14 @@ class Mark(NamedTuple):
     member_offset: int
 
 
+class Stop(NamedTuple):
+    """A place between two events: the file offset of a member or record, and its position."""
+
+    offset: int
+    position: int
+    spent: int  # of `members.Effort`, before it
+
+
 class Stream:
     """Content from the members of a file.
 
@@ -27,28 +35,57 @@ class Stream:
     """
 
     def __init__(
-        self, pieces: Callable[[int], Iterator[Piece]], compressed: bool, offset: int = 0
+        self,
+        pieces: Callable[[int], Iterator[Piece]],
+        compressed: bool,
+        offset: int = 0,
+        position: int = 0,
     ) -> None:
         self._pieces_from = pieces
         self._compressed = compressed
         self._pieces = pieces(offset)
         self.buffer = bytearray()
-        self.base = 0 if compressed else offset
+        self.base = position if compressed else offset
         self.end = self.base  # position behind the buffer
         self.ended = False
         self.breaks: deque[tuple[int, Break]] = deque()
-        self._starts: list[tuple[int, int]] = []  # position, file offset
+        self._starts: list[tuple[int, Start]] = []  # with their positions
         self._passed = 0  # number of the first of them that still matters
         self._claimed = -1  # file offset of the last member that gave an event its name
+        #: File offset from which on events are left to another reader; None for no limit.
+        self.limit: int | None = None
+        self.stop: Stop | None = None  # where that other reader begins
+        self.counted = False  # whether an offset was given that counts the content's bytes
 
     def fill(self, upto: int) -> int:
         """Read until position `upto`, a break or the end; return the position that is reached.
 
-        Nothing at or behind the returned position follows the bytes before it without a gap.
+        It is never behind `upto`, however much is in the buffer: what a reader sees must not depend
+        on where it began to read.
         """
+        return min(upto, self.reach(upto))
+
+    def reach(self, upto: int) -> int:
+        """As `fill`, but return the end of all that could be read without a gap."""
         while self.end < upto and not self.ended and not self.breaks:
             self._step()
         return self.breaks[0][0] if self.breaks else self.end
+
+    def stops_at(self, position: int, after: int) -> bool:
+        """Whether the event at `position` is another reader's, which can begin right there.
+
+        `after` as in `claim`. In a compressed file the event must be the first in its member.
+        """
+        if self.limit is None:
+            return False
+        stop = Stop(position, position, 0)
+        if self._compressed:
+            start, member = self._starts[self._held(position)]
+            stop = Stop(member.offset, start, member.spent)
+        if stop.offset < self.limit or (self._compressed and stop.position < after):
+            return False
+        self.stop = stop
+        return True
 
     def _step(self) -> None:
         piece = next(self._pieces, None)
@@ -60,7 +97,7 @@ class Stream:
         elif isinstance(piece, Start):
             if self._starts and self._starts[-1][0] == self.end:
                 self._starts.pop()  # an empty member holds nothing
-            self._starts.append((self.end, piece.offset))
+            self._starts.append((self.end, piece))
         else:
             self.breaks.append((self.end, piece))
 
@@ -72,10 +109,10 @@ class Stream:
 
     def skip_to(self, position: int) -> int:
         """Read on to `position`, a break or the end without keeping the bytes."""
-        reached = self.fill(self.base)
+        reached = self.reach(self.base)
         while reached < position and not self.ended and not self.breaks:
             self.drop(reached)
-            reached = self.fill(min(position, reached + 1))
+            reached = self.reach(min(position, reached + 1))
         reached = min(reached, position)
         self.drop(reached)
         return reached
@@ -91,7 +128,7 @@ class Stream:
 
     def member_of(self, position: int) -> int:
         """File offset of the member that holds a position; 0 where there are no members."""
-        return self._starts[self._held(position)][1] if self._starts else 0
+        return self._starts[self._held(position)][1].offset if self._starts else 0
 
     def _held(self, position: int) -> int:
         """Number of the member that holds a position."""
@@ -106,7 +143,8 @@ class Stream:
         if 2 * self._passed > len(self._starts):
             del self._starts[: self._passed]
             self._passed = 0
-        return self._starts[self._passed]
+        start, member = self._starts[self._passed]
+        return start, member.offset
 
     def claim(self, position: int, after: int) -> int:
         """Offset under which the event that begins at `position` is found again; call in order.
@@ -118,6 +156,7 @@ class Stream:
             return position
         start, offset = self._member(position)
         if offset == self._claimed or start < after:
+            self.counted = True
             return -position
         self._claimed = offset
         return offset
@@ -125,6 +164,7 @@ class Stream:
     def offset_of_break(self, position: int, broken: Break) -> int:
         """Offset under which damage is reported that belongs to no record."""
         if broken.offset == self._claimed:
+            self.counted = True
             return -position
         self._claimed = broken.offset
         return broken.offset

@@ -40,6 +40,8 @@ def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
             offset = stream.offset_of_break(where, broken)
             yield Damage(offset, broken.reason, broken.detail, None, b"")
             continue
+        if stream.stops_at(position, position):
+            return
         end = _line_end(stream, position, settings.max_record_bytes)
         if end is None:
             offset = stream.claim(position, position)
@@ -84,7 +86,7 @@ def _line_end(stream: Stream, position: int, longest: int) -> int | None:
 
 def _skip_line(stream: Stream, position: int) -> int:
     while True:
-        reached = stream.fill(position + 1)
+        reached = stream.reach(position + 1)
         found = stream.buffer.find(b"\n", position - stream.base, reached - stream.base)
         position = reached if found < 0 else stream.base + found + 1
         if found >= 0 or stream.fill(position + 1) <= position:
@@ -196,6 +198,8 @@ def _dates(column: pa.Array) -> pa.Array:
     return pc.cast(column, options=pc.CastOptions(target, allow_time_truncate=True))
 
 
+EVERYTHING = 1 << 62  # more bytes than any file has
+
 _Row = tuple[dict[str, Any], str]  # values, and what was mended
 
 
@@ -278,15 +282,21 @@ def _open_parquet(raw: RawFile) -> pq.ParquetFile:
     return pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
 
 
-def read_parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
+def read_parquet(
+    raw: RawFile, settings: ReaderSettings, span: tuple[int, int] = (0, EVERYTHING)
+) -> Iterator[Event]:
     """One page per row, by row group; a row group that can't be read is damage at its first row.
 
-    Raises InputError when the file has none of the text columns.
+    Of the row groups, only those are read that begin in `span`, counted in the bytes of all row
+    groups before them. Raises InputError when the file has none of the text columns.
     """
+    start, end = span
     try:
         file = _open_parquet(raw)
     except (pa.ArrowException, OSError) as error:
-        yield Damage(0, "parquet.corrupt", str(error), None, raw.fetch(0, settings.keep_raw_bytes))
+        if start == 0:
+            kept = raw.fetch(0, settings.keep_raw_bytes)
+            yield Damage(0, "parquet.corrupt", str(error), None, kept)
         return
     names = file.schema_arrow.names
     wanted = (*settings.text_columns, *settings.html_columns)
@@ -295,9 +305,14 @@ def read_parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
             f"{raw.name}: has none of the columns {', '.join(wanted)} (text_columns and "
             f"html_columns of the readers' settings), but {', '.join(names)}"
         )
-    first, columns, to_event = 0, _columns(file, settings), _event_of(file)
+    first, at, columns, to_event = 0, 0, _columns(file, settings), _event_of(file)
     for group in range(file.num_row_groups):
-        rows = file.metadata.row_group(group).num_rows
+        facts = file.metadata.row_group(group)
+        rows, begin = facts.num_rows, at
+        at += _stored_bytes(facts)
+        if not start <= begin < end:
+            first += rows
+            continue
         row = first
         try:
             for batch in file.iter_batches(_ROWS, [group], columns):
@@ -308,6 +323,20 @@ def read_parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
             detail = f"rows {row} to {first + rows - 1}: {error}"
             yield Damage(row, "parquet.corrupt", detail, None, b"")
         first += rows
+
+
+def _stored_bytes(group: pq.RowGroupMetaData) -> int:
+    """Bytes that a row group takes in the file, by the file's own account."""
+    sizes = (group.column(i).total_compressed_size for i in range(group.num_columns))
+    return sum(max(0, size) for size in sizes)
+
+
+def row_groups(raw: RawFile) -> int:
+    """Number of row groups of a Parquet file; 0 where its footer can't be read."""
+    try:
+        return int(_open_parquet(raw).num_row_groups)
+    except (pa.ArrowException, OSError):
+        return 0
 
 
 def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | None:

@@ -15,6 +15,7 @@ from curation.stores.persist import is_transient as is_transient
 from curation.stores.persist import persistently as persistently
 from curation.stores.reading import StoredFile as StoredFile
 from curation.stores.reading import open_url as open_url
+from curation.stores.reading import reads_ranges as reads_ranges
 from curation.stores.systems import file_system as file_system
 from curation.stores.systems import info as info
 from curation.stores.systems import is_url as is_url

@@ -19,6 +19,17 @@ LEAST_AHEAD = 256 << 10
 MOST_AHEAD = 8 << 20
 
 
+def reads_ranges(url: str) -> bool:
+    """Whether a part of a file can be read without the bytes before it."""
+    if "::" in url:
+        return False
+    system, path = file_system(url)
+    if "https" not in protocols(system):
+        return True
+    info = persistently(url, lambda: system.info(path))
+    return bool(info.get("size")) and _gives_ranges(system, path, url)
+
+
 def open_url(url: str) -> IO[bytes]:
     """Open for reading, with random access. Raises FileNotFoundError and StoreError."""
     if "::" in url:

@@ -1,11 +1,16 @@
-"""Raw input files of the first stage: fingerprints of their content, and shards made of them."""
+"""Raw input files of the first stage: fingerprints of their content, and shards made of them.
+
+A shard is several small files, one file, or a range of a large one. Ranges follow from the size of
+the file and `readers.split_bytes`, never from the number of workers.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +19,7 @@ import xxhash
 
 from curation import stores
 from curation.errors import InputError
-from curation.readers import InputFile
+from curation.readers import Checkpoint, InputFile, Span, spans
 from pipelines.engine.damage import DamagedError
 from pipelines.engine.files import SCRATCH, Folder
 from pipelines.engine.manifest import TIMINGS
@@ -33,22 +38,36 @@ _GROUP_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
+class Part:
+    """A range of a file that is split."""
+
+    number: int
+    span: Span
+    content: str = ""  # hash of its bytes; of an object, the fingerprint of the whole serves
+    begin: Checkpoint | None = None  # of its first record, once that is known
+
+
+@dataclass(frozen=True)
 class SourceShard:
-    """Input files that become one shard, in order."""
+    """Input files that become one shard, in order, or one range of one file."""
 
     name: str
     files: tuple[tuple[str, str], ...]  # (path, name)
     size: int
+    part: Part | None = None
 
 
-def content_fingerprints(files: Sequence[InputFile], folder: Folder) -> dict[str, str]:
-    """Hash of every file's content, by name.
+def content_fingerprints(
+    files: Sequence[InputFile], folder: Folder, split_bytes: int
+) -> dict[str, str]:
+    """Hash of every file's content, by name. `part_hashes` has those of the ranges afterwards.
 
     A local file whose size, inode and times of modification and of change are as in an earlier run
     is not read again: no program can set the last of them. An object's size and entity tag, as
     listed, stand for its content.
     """
     known = _known_fingerprints(folder)
+    parts = part_hashes(folder, split_bytes)
     found: dict[str, list[Any]] = {}
 
     def one(file: InputFile) -> None:
@@ -57,16 +76,31 @@ def content_fingerprints(files: Sequence[InputFile], folder: Folder) -> dict[str
             return
         state = _state(file.path)
         old = known.get(file.name)
-        if old and old[1:] == state:
+        bounds = spans(file.size, split_bytes)
+        if old and old[1:] == state and len(parts.get(file.name, [""])) == len(bounds):
             found[file.name] = old
-        else:
-            found[file.name] = [_content_hash(file.path), *state]
+            return
+        whole, by_part = _content_hashes(file.path, bounds)
+        found[file.name] = [whole, *state]
+        parts.pop(file.name, None)
+        if len(bounds) > 1:
+            parts[file.name] = by_part
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(one, files))
     ordered = {name: found[name] for name in sorted(found)}
-    folder.write_own_json(KNOWN_INPUTS, {"inputs": ordered})
+    kept = {name: parts[name] for name in sorted(ordered.keys() & parts.keys())}
+    noted = {"parts": {str(split_bytes): kept}} if kept else {}
+    folder.write_own_json(KNOWN_INPUTS, {"inputs": ordered} | noted)
     return {name: entry[0] for name, entry in ordered.items()}
+
+
+def part_hashes(folder: Folder, split_bytes: int) -> dict[str, list[str]]:
+    """Hashes of the ranges of local files that are larger than `split_bytes`, by file name."""
+    found: dict[str, list[str]] = {}
+    for name in (TIMINGS, KNOWN_INPUTS):
+        found |= folder.read_own_json(name).get("parts", {}).get(str(split_bytes), {})
+    return found
 
 
 def _checksum(url: str) -> str:
@@ -75,14 +109,18 @@ def _checksum(url: str) -> str:
 
 
 @contextlib.contextmanager
-def as_planned(path: str, fingerprint: str) -> Iterator[None]:
+def as_planned(path: str, fingerprint: str, part: Part | None = None) -> Iterator[None]:
     """Around the reading of an input file: its content is what was hashed for the plan, and stays.
 
-    Raises DamagedError where it is not.
+    Of a local file that is split, the part's own bytes are hashed: what its reader sees of the
+    next part, that part's reader hashes. Raises DamagedError where the content is another.
     """
     before = _state(path)
     if stores.is_url(path):
         found = f"{before[0]} {before[1] or _checksum(path)}"
+    elif part:
+        found = f"{before[0]} {_content_hash(path, part.span)}"
+        fingerprint = f"{part.span.size} {part.content}"
     else:
         found = _content_hash(path)
     if found != fingerprint:
@@ -112,15 +150,36 @@ def _state(path: str) -> list[Any]:
     return [found.get("size"), stores.version(found)]
 
 
-def _content_hash(path: str) -> str:
-    digest = xxhash.xxh3_128()
+def _chunks(path: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Bytes [start, end) of a local file, in order."""
     try:
         with open(path, "rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
+            at = file.seek(start)
+            while chunk := file.read(_CHUNK if end is None else min(_CHUNK, end - at)):
+                yield chunk
+                at += len(chunk)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def _content_hash(path: str, span: Span | None = None) -> str:
+    digest = xxhash.xxh3_128()
+    for chunk in _chunks(path, span.start, span.end) if span else _chunks(path):
+        digest.update(chunk)
     return digest.hexdigest()
+
+
+def _content_hashes(path: str, bounds: Sequence[Span]) -> tuple[str, list[str]]:
+    """Hashes of a file and of its ranges, in one pass."""
+    whole, by_part = xxhash.xxh3_128(), []
+    for number, span in enumerate(bounds):
+        last = number + 1 == len(bounds)
+        part = xxhash.xxh3_128()
+        for chunk in _chunks(path, span.start, None if last else span.end):
+            whole.update(chunk)
+            part.update(chunk)
+        by_part.append(part.hexdigest())
+    return whole.hexdigest(), by_part
 
 
 def _known_fingerprints(folder: Folder) -> dict[str, list[Any]]:
@@ -130,8 +189,12 @@ def _known_fingerprints(folder: Folder) -> dict[str, list[Any]]:
     return known
 
 
-def source_shards(files: Sequence[InputFile]) -> list[SourceShard]:
+def source_shards(
+    files: Sequence[InputFile], split: Collection[str], split_bytes: int
+) -> list[SourceShard]:
     """Plan shards: one per large file, groups of neighbouring small files.
+
+    Files named in `split` get a shard for each of their ranges, in the order of the shards' names.
 
     Where a group ends depends on the names alone (and a size limit), so that a file that comes or
     goes changes its own group and leaves the others as they are.
@@ -145,6 +208,9 @@ def source_shards(files: Sequence[InputFile]) -> list[SourceShard]:
             group.clear()
 
     for file in sorted(files, key=lambda f: f.name):
+        if file.name in split:
+            shards += _parts(file, split_bytes)
+            continue
         if file.size >= _GROUP_BELOW:
             shards.append(_shard([file], grouped=False))
             continue
@@ -162,6 +228,30 @@ def _shard(files: Sequence[InputFile], grouped: bool) -> SourceShard:
     name = f"{stem}{'-and-more' if grouped else ''}-{xxhash.xxh32_hexdigest(first.encode())}"
     places = tuple((_absolute(f.path), f.name) for f in files)
     return SourceShard(name, places, sum(f.size for f in files))
+
+
+def _parts(file: InputFile, split_bytes: int) -> list[SourceShard]:
+    whole = _shard([file], grouped=False)
+    bounds = spans(file.size, split_bytes)
+    digits = max(5, len(str(len(bounds) - 1)))
+    return [
+        SourceShard(
+            f"{whole.name}-{number:0{digits}d}",
+            whole.files,
+            span.end - span.start,
+            Part(number, span),
+        )
+        for number, span in enumerate(bounds)
+    ]
+
+
+def with_hash(shard: SourceShard, parts: dict[str, list[str]]) -> SourceShard:
+    """The shard with the hash of its range, if it is one of a local file."""
+    ((_, name), *_) = shard.files
+    if shard.part is None or name not in parts:
+        return shard
+    content = parts[name][shard.part.number]
+    return dataclasses.replace(shard, part=dataclasses.replace(shard.part, content=content))
 
 
 def _absolute(path: str) -> str:

@@ -45,10 +45,14 @@ def no_progress(read: int, kept: int) -> None:
 
 @dataclass
 class Result:
-    """What a task made: files by name relative to the stage folder, and counts for the report."""
+    """What a task made: files by name relative to the stage folder, and counts for the report.
+
+    `noted` are further entries of the commit record, for the stage's own use.
+    """
 
     files: dict[str, FileRecord] = field(default_factory=dict)
     counts: dict[str, Any] = field(default_factory=dict)
+    noted: dict[str, Any] = field(default_factory=dict)
 
 
 class Step(Protocol):
@@ -155,6 +159,7 @@ def perform(
         "inputs": [{"name": n, "fingerprint": f} for n, f in task.inputs],
         "files": {name: f.as_dict() for name, f in sorted(result.files.items())},
         "counts": result.counts,
+        **result.noted,
     }
     folder.write_own_json(record_name(step, task), record)
 

@@ -86,7 +86,9 @@ class ReadPages(beam.PTransform):
 
     def expand(self, begin: Any) -> Pages:
         paths = [self.paths] if isinstance(self.paths, str) else list(self.paths)
-        shards = [(s.name, s.files) for s in source_shards(discover(paths))]
+        shards = [
+            (s.name, s.files) for s in source_shards(discover(paths), (), self.settings.split_bytes)
+        ]
         reading = beam.ParDo(_Read(self.settings)).with_output_types(Keyed, set_aside=Keyed)
         files = begin | "Files" >> beam.Create(shards)
         found = files | "Read" >> reading.with_outputs("set_aside", main="pages")

@@ -265,7 +265,7 @@ def test_damaged_notes_of_a_killed_run_are_made_again(
         run.begin()
         run.run(WriteName(), TASKS)
         (tmp_path / name).write_bytes(content)
-        content_fingerprints([], run.folder)
+        content_fingerprints([], run.folder, 1 << 30)
         assert not run.complete(INPUTS)
         run.begin()
         assert run.run(WriteName(), TASKS) == (name == "shards/a.json")

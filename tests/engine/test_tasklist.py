@@ -24,6 +24,7 @@ from curation.dedup.lines import LineTotals
 from curation.errors import InputError
 from curation.mix import MixPlan, Mixture
 from curation.mix.settings import SearchSettings
+from curation.readers import Checkpoint, Span
 from curation.recipe import STAGES, built_in, load
 from curation.schema import DOCUMENTS, EDITS
 from curation.stages.custom import CustomSettings, StageCode
@@ -33,7 +34,7 @@ from pipelines.dedup_documents.indexes import Place
 from pipelines.engine import tasklist
 from pipelines.engine.description import describe, restore
 from pipelines.engine.files import Folder
-from pipelines.engine.sources import SourceShard
+from pipelines.engine.sources import Part, SourceShard
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasklist import write_task_list
 from pipelines.engine.tasks import Task
@@ -141,7 +142,20 @@ payloads: st.SearchStrategy[Any] = st.recursive(
     | numbers
     | st.floats(allow_nan=False)
     | shards
-    | st.builds(SourceShard, text, st.lists(hashes, max_size=2).map(tuple), numbers)
+    | st.builds(
+        SourceShard,
+        text,
+        st.lists(hashes, max_size=2).map(tuple),
+        numbers,
+        st.none()
+        | st.builds(
+            Part,
+            numbers,
+            st.builds(Span, numbers, numbers, numbers),
+            text,
+            st.none() | st.builds(Checkpoint, numbers, st.none() | numbers, numbers),
+        ),
+    )
     | st.builds(Place, text, st.integers(0), shards, st.integers(0), st.none() | text),
     lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple),
     max_leaves=4,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
-from curation.readers import Damage, Page, read
+from curation.readers import Damage, Page, read, why_whole
 from curation.resources import root
 from tests.readers.archives import default_settings
 from tests.readers.test_archives import check_places
+from tests.readers.test_ranges import check
 
 FOLDER = root().parent / "shared/data/warc"
 NAME = re.compile(r"\.(warc|arc|wacz)(\.|$)")
@@ -61,3 +63,15 @@ def test_same_pages_from_plain_and_compressed_files() -> None:
             for path in (plain, packed)
         ]
         assert bodies[0] == bodies[1], plain
+
+
+@pytest.mark.skipif(not FILES, reason="the real archives are not here")
+def test_ranges_of_real_archives() -> None:
+    again = []
+    for path in FILES:
+        if not why_whole(str(path), path.name, default_settings()):
+            size = path.stat().st_size
+            cuts = [random.Random(k).randrange(size) for k in range(5)]
+            again.append(check(path, cuts).again)
+    assert len(again) > 40
+    assert again.count(0) > len(again) * 0.8

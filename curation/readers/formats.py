@@ -1,0 +1,123 @@
+"""What a file is: its compression and its format, found by content, the name being only a hint."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from curation.readers import http, members, tables
+from curation.readers.files import read_file
+from curation.readers.headers import may_begin_warc, parse_arc
+from curation.readers.raw import RawFile
+from curation.readers.records import Event
+from curation.readers.scan import scan
+from curation.readers.settings import ReaderSettings
+from curation.readers.stream import Stream
+
+HEAD = 1 << 13  # bytes that tell the format
+PARQUET_MAGIC = b"PAR1"
+ZIP_MAGIC = b"PK\x03\x04"
+_ARCHIVE_NAME = re.compile(r"\.(w?arc|wet|wat)(\.|$)")
+_COMPRESSED_NAME = {
+    ".gz": "gzip",
+    ".lz4": "lz4",
+    ".bz2": "bzip2",
+    ".xz": "xz",
+    ".zst": "zstd",
+    ".zstd": "zstd",
+}
+
+
+def compression_of(head: bytes, name: str) -> str:
+    """Name of the codec, empty for none; by content, by name where the content is damaged."""
+    for codec in members.STREAM_CODECS:
+        if head.startswith(codec.magic) and codec.header_fits(head):
+            return codec.name
+    if members.is_zstd(head):
+        return "zstd"
+    by_name = _COMPRESSED_NAME.get(PurePosixPath(name.lower()).suffix, "")
+    magics = {codec.name: codec.magic for codec in members.STREAM_CODECS}
+    if magics.get(by_name, members.ZSTD_MAGIC) in head:
+        return by_name
+    if members.RECORD.match(head) or head.lstrip().startswith(b"<"):
+        return ""
+    return "" if http.looks_like_text(head) else by_name
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How the content of a file that is no table is compressed, and what undoes that."""
+
+    raw: RawFile
+    compression: str  # name of the codec, empty for none
+    settings: ReaderSettings
+
+    @property
+    def codec(self) -> members.Codec:
+        """Of any compression but zstd."""
+        return next(c for c in members.STREAM_CODECS if c.name == self.compression)
+
+    @functools.cached_property
+    def _zstd(self) -> Callable[[], Any]:
+        dictionary = members.zstd_dictionary(self.raw)
+        return functools.partial(members.zstd_decoder, self.settings.max_window_bytes, dictionary)
+
+    def stream(
+        self, offset: int = 0, position: int = 0, effort: members.Effort | None = None
+    ) -> Stream:
+        """The content from the member at `offset` on, which is `position` bytes into it."""
+        effort = effort or members.Effort.from_here(offset)
+        pieces: Callable[[int], Iterator[members.Piece]]
+        if not self.compression:
+            pieces = functools.partial(members.plain_pieces, self.raw)
+        elif self.compression == "zstd":
+            pieces = functools.partial(members.zstd_pieces, self.raw, self._zstd, effort)
+        else:
+            pieces = functools.partial(members.stream_pieces, self.raw, self.codec, effort)
+        return Stream(pieces, bool(self.compression), offset, position)
+
+    def find_member(self, begin: int, end: int) -> int | None:
+        """Offset in [begin, end) of what looks like a member that begins with a record, or None."""
+        if self.compression == "zstd":
+            return members.find_record_frame(self.raw, self._zstd, begin, end)
+        return members.find_record_member(self.raw, self.codec, begin, end)
+
+    def is_one_member(self, bound: int) -> bool:
+        """Whether the first member is the whole file, or longer than `bound` bytes."""
+        if self.compression == "zstd":
+            return members.is_one_frame(self.raw, bound)
+        return members.is_one_member(self.raw, self.codec, bound)
+
+
+Reader = Callable[[Stream, ReaderSettings], Iterator[Event]]
+
+
+def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | None:
+    """What reads the content of `stream`, which is at its beginning; None for an unknown format."""
+    lower = name.lower()
+    for suffix in _COMPRESSED_NAME:
+        lower = lower.removesuffix(suffix)
+    stream.fill(HEAD)
+    head = bytes(stream.buffer[:HEAD])
+    start = head.lstrip(b"\r\n\0")
+    if may_begin_warc(start, 0) or parse_arc(start, 0, len(start)) or _ARCHIVE_NAME.search(lower):
+        return scan if head or stream.breaks else None
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"{") or lower.endswith((".jsonl", ".ndjson", ".json")):
+        return tables.read_jsonl
+    if not head:
+        return scan if stream.breaks else None
+    html = lower.endswith((".html", ".htm", ".xhtml"))
+    if html or http.looks_like_html(head):
+        return functools.partial(_file, name, True)
+    if lower.endswith((".txt", ".text", ".md")):
+        return functools.partial(_file, name, False)
+    return None
+
+
+def _file(name: str, html: bool, stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
+    return read_file(stream, name, html, settings)
