@@ -2,14 +2,19 @@
 
 All documents, as often as they are drawn, go into one seeded order over the whole data set: a map
 step encodes a shard and sorts its copies by a 64-bit key of document and seed; each output shard is
-one range of keys, read from every run. Only one shard of tokens is in memory at a time.
+one range of keys, read from every run. Memory holds a part of a shard's tokens at a time: a map
+task writes several runs where a shard has many, and a reduce task has its tokens in a file.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, BinaryIO, cast
+import mmap
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +28,9 @@ from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, nothing, over_documents
 from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import concatenated, key_ranges, read_range, write_run
-from pipelines.engine.files import Folder
+from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.manifest import read_manifest
-from pipelines.engine.shards import TableWriter, Tally, add_counts, open_parquet
+from pipelines.engine.shards import TableWriter, Tally, add_counts, is_large, open_parquet
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import ShardWriter, shard_tasks
@@ -36,6 +41,10 @@ from pipelines.token_formats import write_formats
 _STAGE = "tokenize"
 _COLUMNS = ["id", "url", "source", "repeats"]
 _RUNS = "encoded"
+_LITTLE = np.dtype("<u4")
+_NO_LISTS = pa.array([], pa.large_list(pa.uint32()))
+#: A run is written when it has this many bytes.
+_RUN_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -53,22 +62,57 @@ class EncodeShards:
         columns = [c for c in _COLUMNS if c in column_names(shard)]
         saved = (shard, self.saved[saved_tokens(shard)]) if self.saved else None
         encode = Encode(self.settings, saved)
-        rows = []
+        runs = _Runs(folder, shard.name)
         with ShardWriter(folder, shard.name, _STAGE, tally) as writer:
             for part in over_documents(_STAGE, shard, encode, [*columns, "text"], nothing):
                 kept, encoded = part.answer
                 tally.add_in(part.batch)
                 tally.add_kept(kept)
-                rows.append(encoded)
+                tally.add("tokens", _tokens(encoded) + encoded.num_rows * self.settings.marks)
                 if part.reason is not None:
                     writer.write_lost(part.batch, part.batch.schema, part.reason)
                 progress(part.batch.num_rows, kept.num_rows)
-        table = concatenated(rows, ENCODED)
-        name = scratch(_RUNS, shard.name)
-        record = write_run(folder, name, "key", {n: table.column(n) for n in ENCODED.names})
-        tally.add("tokens", len(table.column("tokens").flatten()))
-        tally.add("tokens", table.num_rows * self.settings.marks)
-        return Result({name: record, **writer.files}, tally.counts())
+                del part, kept  # a large document goes before its tokens are written
+                runs.add(encoded)
+        runs.write()
+        return Result({**runs.files, **writer.files}, tally.counts())
+
+
+def _tokens(encoded: pa.RecordBatch) -> int:
+    return len(encoded.column("tokens").flatten())
+
+
+@dataclass
+class _Runs:
+    """Rows of `ENCODED` on their way to runs of limited size, a large document in its own."""
+
+    folder: Folder
+    shard: str
+    files: dict[str, FileRecord] = field(default_factory=dict)
+
+    _rows: list[pa.RecordBatch] = field(default_factory=list)
+    _bytes: int = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        large = is_large(rows)
+        if large and self._rows:
+            self.write()
+        self._rows.append(rows)
+        self._bytes += rows.nbytes
+        del rows
+        if large or self._bytes >= _RUN_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Write what waits, unless that is nothing and a run is there."""
+        if not self._rows and self.files:
+            return
+        table = concatenated(self._rows, ENCODED)
+        self._rows, self._bytes = [], 0
+        number = f"~{len(self.files):05d}" if self.files else ""
+        name = scratch(_RUNS, f"{self.shard}{number}")
+        columns = {n: table.column(n) for n in ENCODED.names}
+        self.files[name] = write_run(self.folder, name, "key", columns)
 
 
 @dataclass
@@ -100,21 +144,39 @@ class Encode:
 
 
 class SavedTokens:
-    """Token ids that the mix saved, document after document."""
+    """Token ids that the mix saved, document after document; a row group is in memory."""
 
     def __init__(self, shard: Shard, sha256: str) -> None:
-        with open_parquet(shard.folder, saved_tokens(shard), sha256) as file:
-            lists = file.read(use_threads=False).column("ids")
-        chunks = [pa.array([], pa.large_list(pa.uint32())), *lists.chunks]
-        whole = pa.concat_arrays([c.cast(pa.large_list(pa.uint32())) for c in chunks])
-        self._ids, self._offsets = whole.values.to_numpy(), whole.offsets.to_numpy()
+        self._open = ExitStack()
+        self._file = self._open.enter_context(
+            open_parquet(shard.folder, saved_tokens(shard), sha256)
+        )
+        facts = self._file.metadata
+        rows = [facts.row_group(i).num_rows for i in range(facts.num_row_groups)]
+        self._starts = np.cumsum([0, *rows])
+        self._group, self._lists = -1, _NO_LISTS
 
     def of(self, first_row: int, rows: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Tokens of some documents, end to end, and int64 offsets [rows + 1]."""
-        offsets = self._offsets[first_row : first_row + rows + 1]
-        if len(offsets) != rows + 1:
+        if first_row + rows > self._starts[-1]:
             raise InputError("the mix saved tokens for fewer documents than it drew")
-        return self._ids[offsets[0] : offsets[-1]], offsets - offsets[0]
+        parts = [_NO_LISTS]
+        while rows:
+            group = int(np.searchsorted(self._starts, first_row, side="right")) - 1
+            part = self._read(group).slice(first_row - self._starts[group], rows)
+            parts.append(part)
+            first_row, rows = first_row + len(part), rows - len(part)
+        lists = parts[1] if len(parts) == 2 else pa.concat_arrays(parts)
+        offsets = lists.offsets.to_numpy()
+        return lists.values.to_numpy()[offsets[0] : offsets[-1]], offsets - offsets[0]
+
+    def _read(self, group: int) -> pa.Array:
+        if group != self._group:
+            self._group, self._lists = -1, _NO_LISTS  # goes before the next comes
+            column = self._file.read_row_group(group, ["ids"], use_threads=False).column("ids")
+            lists = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            self._group, self._lists = group, lists.cast(_NO_LISTS.type)
+        return self._lists
 
 
 @dataclass(frozen=True)
@@ -127,15 +189,15 @@ class PackShards:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high, runs = task.payload
-        empty = pa.RecordBatch.from_pylist([], schema=ENCODED)
-        rows = concatenated([empty, *read_range(folder, runs, "key", low, high)], ENCODED)
         index_name = f"index/{task.name}.parquet"
         with (
+            _spooled(read_range(folder, runs, "key", low, high)) as rows,
             folder.create(f"{task.name}.bin") as tokens,
             folder.create(f"{task.name}.idx") as sequences,
         ):
+            files = cast(BinaryIO, tokens), cast(BinaryIO, sequences)
             index, stats = write_rows(
-                rows, self.settings, cast(BinaryIO, tokens), cast(BinaryIO, sequences)
+                rows.about, rows.offsets, rows.tokens, self.settings, *files, rows.forget
             )
         with TableWriter(folder, index_name, DOCUMENT_INDEX) as writer:
             writer.write(index)
@@ -147,6 +209,38 @@ class PackShards:
         }
         known = ("documents", "tokens")  # counted where they were encoded
         return Result(files, {k: v for k, v in stats.as_dict().items() if k not in known})
+
+
+class _Spooled(NamedTuple):
+    """Rows of `ENCODED` whose tokens lie in a file."""
+
+    about: pa.RecordBatch  # without tokens
+    offsets: npt.NDArray[np.int64]  # [rows + 1]
+    tokens: npt.NDArray[np.uint32]
+    forget: Callable[[], object]  # what was read of the tokens leaves the memory
+
+
+@contextmanager
+def _spooled(batches: Iterable[pa.RecordBatch]) -> Iterator[_Spooled]:
+    """Rows with their tokens end to end in a temporary file."""
+    narrow = pa.schema([f for f in ENCODED if f.name != "tokens"])
+    about, lengths = [], [np.zeros(1, np.int64)]
+    with tempfile.TemporaryFile() as file:
+        for batch in batches:
+            file.write(np.ascontiguousarray(batch.column("tokens").flatten(), _LITTLE))
+            lengths.append(pc.list_value_length(batch.column("tokens")).to_numpy())
+            every = np.arange(batch.num_rows)  # a copy, since the batch is part of a mapped run
+            about.append(batch.select(narrow.names).take(pa.array(every)))
+            del batch
+        file.flush()
+        offsets = np.cumsum(np.concatenate(lengths))
+        rows = concatenated(about, narrow)
+        if not offsets[-1]:
+            yield _Spooled(rows, offsets, np.zeros(0, np.uint32), lambda: None)
+            return
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        forget = partial(mapped.madvise, mmap.MADV_DONTNEED)
+        yield _Spooled(rows, offsets, np.frombuffer(mapped, _LITTLE), forget)
 
 
 def tokens_saved(run: StageRun) -> dict[str, str]:
@@ -178,7 +272,8 @@ def run(run: StageRun) -> dict[str, Any]:
     for record in records:
         add_counts(counts, record["counts"])
 
-    runs = tuple(scratch(_RUNS, s.name) for s in run.inputs)
+    wanted = scratch(_RUNS, "").removesuffix(".arrow")
+    runs = tuple(n for r in records for n in sorted(r["files"]) if n.startswith(wanted))
     ranges = key_ranges(max(1, -(-counts["tokens"] // run.settings.shard_tokens)))
     source = output_fingerprint(records)
     tasks = [

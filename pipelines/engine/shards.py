@@ -110,7 +110,7 @@ def _pieces(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[
         if facts.num_rows <= rows:  # so that the reader lets go of its pages
             pieces = _emptied(list(pieces))
         for piece in pieces:
-            if _is_large(piece):
+            if is_large(piece):
                 pa.default_memory_pool().release_unused()
             first = min(piece.num_rows, -row % BATCH_ROWS)
             row += piece.num_rows
@@ -163,7 +163,7 @@ def _halved(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         del batch
 
 
-def _is_large(batch: pa.RecordBatch) -> bool:
+def is_large(batch: pa.RecordBatch) -> bool:
     """Whether it is one document that no batch shares."""
     return batch.num_rows == 1 and batch.nbytes > BATCH_BYTES
 
@@ -198,10 +198,10 @@ class TableWriter:
     def write(self, batch: pa.RecordBatch, whole: bool = True) -> None:
         """Write rows. Without `whole`, more of the same 512 rows of input follow."""
         parts = [batch]
-        if batch.nbytes > BATCH_BYTES and any(_is_large(p) for p in _halved([batch])):
+        if batch.nbytes > BATCH_BYTES and any(is_large(p) for p in _halved([batch])):
             parts = list(_halved([batch]))
         for part in parts:
-            large = _is_large(part)
+            large = is_large(part)
             if large:
                 self._flush()
                 pa.default_memory_pool().release_unused()
