@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import InputError
+from curation.tokenize.delimited import Documents
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import DOCUMENT_INDEX, ENCODED, encoded_rows, write_rows
 from curation.tokenize.tokenizer import load_tokenizer
@@ -30,7 +31,7 @@ from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import concatenated, key_ranges, read_range, write_run
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.manifest import read_manifest
-from pipelines.engine.shards import TableWriter, Tally, add_counts, is_large, open_parquet
+from pipelines.engine.shards import BATCH_ROWS, TableWriter, Tally, add_counts, is_large, open_parquet
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import ShardWriter, shard_tasks
@@ -42,7 +43,8 @@ _STAGE = "tokenize"
 _COLUMNS = ["id", "url", "source", "repeats"]
 _RUNS = "encoded"
 _LITTLE = np.dtype("<u4")
-_NO_LISTS = pa.array([], pa.large_list(pa.uint32()))
+#: Of saved token ids in memory.
+_CHUNK_IDS = 1 << 20
 #: A run is written when it has this many bytes.
 _RUN_BYTES = 32 << 20
 
@@ -144,39 +146,32 @@ class Encode:
 
 
 class SavedTokens:
-    """Token ids that the mix saved, document after document; a row group is in memory."""
+    """Token ids that the mix saved, read in the order of the documents."""
 
     def __init__(self, shard: Shard, sha256: str) -> None:
-        self._open = ExitStack()
-        self._file = self._open.enter_context(
-            open_parquet(shard.folder, saved_tokens(shard), sha256)
-        )
-        facts = self._file.metadata
-        rows = [facts.row_group(i).num_rows for i in range(facts.num_row_groups)]
-        self._starts = np.cumsum([0, *rows])
-        self._group, self._lists = -1, _NO_LISTS
+        self._shard, self._sha256 = shard, sha256
+        self._documents, self._row = Documents(self._chunks()), 0
 
     def of(self, first_row: int, rows: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Tokens of some documents, end to end, and int64 offsets [rows + 1]."""
-        if first_row + rows > self._starts[-1]:
-            raise InputError("the mix saved tokens for fewer documents than it drew")
-        parts = [_NO_LISTS]
-        while rows:
-            group = int(np.searchsorted(self._starts, first_row, side="right")) - 1
-            part = self._read(group).slice(first_row - self._starts[group], rows)
-            parts.append(part)
-            first_row, rows = first_row + len(part), rows - len(part)
-        lists = parts[1] if len(parts) == 2 else pa.concat_arrays(parts)
-        offsets = lists.offsets.to_numpy()
-        return lists.values.to_numpy()[offsets[0] : offsets[-1]], offsets - offsets[0]
+        if first_row < self._row:
+            self._documents, self._row = Documents(self._chunks()), 0
+        while self._row < first_row:  # a guarded process may begin anywhere
+            self._next(min(BATCH_ROWS, first_row - self._row))
+        return self._next(rows)
 
-    def _read(self, group: int) -> pa.Array:
-        if group != self._group:
-            self._group, self._lists = -1, _NO_LISTS  # goes before the next comes
-            column = self._file.read_row_group(group, ["ids"], use_threads=False).column("ids")
-            lists = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-            self._group, self._lists = group, lists.cast(_NO_LISTS.type)
-        return self._lists
+    def _next(self, rows: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        tokens, offsets = self._documents.next(rows)
+        if len(offsets) != rows + 1:
+            raise InputError("the mix saved tokens for fewer documents than it drew")
+        self._row += rows
+        return tokens, offsets
+
+    def _chunks(self) -> Iterator[npt.NDArray[np.uint32]]:
+        name = saved_tokens(self._shard)
+        with open_parquet(self._shard.folder, name, self._sha256) as file:
+            for batch in file.iter_batches(_CHUNK_IDS, use_threads=False):
+                yield batch.column("ids").to_numpy()
 
 
 @dataclass(frozen=True)
