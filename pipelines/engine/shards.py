@@ -30,6 +30,8 @@ BATCH_BYTES = 8 << 20
 _GROUP_ROWS = 4096
 _GROUP_BYTES = 16 << 20
 _MOST_GROUP_BYTES = 24 << 20
+#: Columns of pages and their texts.
+_LONG = ("text", "html")
 
 
 @contextlib.contextmanager
@@ -175,6 +177,18 @@ def _check_present(batch: pa.RecordBatch, row: int) -> None:
             raise InputError(f"row {place}: no {name!r}")
 
 
+def _with_statistics(schema: pa.Schema) -> list[str]:
+    """Paths of the columns whose least and greatest value a file states: all but long texts.
+
+    Parquet's writer would keep four copies of a long text for them, and leave them out then.
+    """
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    columns = pq.ParquetFile(sink.getvalue()).schema
+    paths = [columns.column(i).path for i in range(len(columns))]
+    return [path for path in paths if path not in _LONG]
+
+
 class TableWriter:
     """Writes record batches of one schema to a Parquet file, byte for byte the same every time."""
 
@@ -190,6 +204,7 @@ class TableWriter:
             compression_level=3,
             write_page_index=False,
             write_page_checksum=True,
+            write_statistics=_with_statistics(schema),
         )
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0
