@@ -31,7 +31,14 @@ from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import concatenated, key_ranges, read_range, write_run
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.manifest import read_manifest
-from pipelines.engine.shards import BATCH_ROWS, TableWriter, Tally, add_counts, is_large, open_parquet
+from pipelines.engine.shards import (
+    BATCH_ROWS,
+    TableWriter,
+    Tally,
+    add_counts,
+    is_large,
+    open_parquet,
+)
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import ShardWriter, shard_tasks
@@ -190,9 +197,9 @@ class PackShards:
             folder.create(f"{task.name}.bin") as tokens,
             folder.create(f"{task.name}.idx") as sequences,
         ):
-            files = cast(BinaryIO, tokens), cast(BinaryIO, sequences)
+            sinks = cast(BinaryIO, tokens), cast(BinaryIO, sequences)
             index, stats = write_rows(
-                rows.about, rows.offsets, rows.tokens, self.settings, *files, rows.forget
+                rows.about, rows.offsets, rows.tokens, self.settings, *sinks, rows.forget
             )
         with TableWriter(folder, index_name, DOCUMENT_INDEX) as writer:
             writer.write(index)
@@ -222,7 +229,8 @@ def _spooled(batches: Iterable[pa.RecordBatch]) -> Iterator[_Spooled]:
     about, lengths = [], [np.zeros(1, np.int64)]
     with tempfile.TemporaryFile() as file:
         for batch in batches:
-            file.write(np.ascontiguousarray(batch.column("tokens").flatten(), _LITTLE))
+            ids = batch.column("tokens").flatten().to_numpy()
+            file.write(np.ascontiguousarray(ids, _LITTLE).data)
             lengths.append(pc.list_value_length(batch.column("tokens")).to_numpy())
             every = np.arange(batch.num_rows)  # a copy, since the batch is part of a mapped run
             about.append(batch.select(narrow.names).take(pa.array(every)))
