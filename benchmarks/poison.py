@@ -83,7 +83,9 @@ def main() -> int:
             sound = seconds(stage, place / "sound", place / "out")
             deadly = seconds(stage, place / "deadly", place / "out2")
         ratio = (deadly - sound) / sound
-        print(f"{stage:18} {sound:6.1f} s, with it {deadly:6.1f} s: costs {ratio:.2f} times the shard")
+        print(
+            f"{stage:18} {sound:6.1f} s, with it {deadly:6.1f} s: costs {ratio:.2f} times the shard"
+        )
         worst = max(worst, ratio)
     return int(worst > _ALLOWED)
 
