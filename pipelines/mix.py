@@ -142,7 +142,7 @@ class DrawDocuments:
     marks: int
     plan: MixPlan | None = None
     narrow: pa.RecordBatch | None = None
-    ids: SavedIds | None = None
+    ids: Any = None  # SavedIds
     starts: Any = None  # int64 [documents + 1]
 
     def open(self, shard: str, folder: Folder) -> DrawDocuments:
@@ -174,7 +174,6 @@ class DrawDocuments:
         )
 
     def _ids(self, first: int, rows: int, kept: pa.Array) -> pa.RecordBatch:
-        assert self.ids is not None
         starts = self.starts[first : first + rows + 1]
         ids = self.ids.between(*starts[[0, -1]].tolist())
         wanted = kept.to_numpy(zero_copy_only=False)
