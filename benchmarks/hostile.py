@@ -1,11 +1,17 @@
 """Pages made to hurt: CPU time per byte, peak memory and outcome of each.
 
     python benchmarks/hostile.py [--data DIR] [--engine curation] [--scale 1.0] [--only NAME,NAME]
+    python benchmarks/hostile.py --chain [--data DIR] [--bytes 900000]
 
 Each page is generated, and extracted in a process of its own. The allowance is ten times the median
 time per byte of ordinary pages, those of DIR (`<set>/html/*.html`) or, without it, of pages made
 here, and 500 MB of resident memory, interpreter and models included. Exits with 1 when a page goes
 over it or ends its process.
+
+With `--chain`, shapes of less than 1 MB go through every stage (benchmarks/shapes.py): files through
+the reader, pages through extraction, texts through all that is done to texts. A byte (of a file as
+it lies on the disk) may cost twenty times what a byte of ordinary pages costs in all stages together.
+The table has the dearest shapes of each stage.
 """
 
 from __future__ import annotations
@@ -13,20 +19,30 @@ from __future__ import annotations
 import argparse
 import codecs
 import contextlib
+import functools
 import json
 import multiprocessing
 import resource
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import shapes
 from curation.extract import Extractor, PageTooLargeError, default_settings
+from curation.readers import read
+from curation.recipe import load
 
 ALLOWED_RATIO = 10  # times the median time per byte
+ALLOWED_IN_CHAIN = 20
 ALLOWED_BYTES = 500 * 10**6
 _CPU_SECONDS = 60  # then the kernel ends the process
 _MIB = 1 << 20
@@ -476,28 +492,113 @@ def measure(name: str, scale: float, extractor: Extractor) -> tuple[int, float, 
         return 0, float("inf"), 0, f"error: the process ended with {process.exitcode}"
 
 
-def ordinary(data: Path | None, extractor: Extractor, most: int = 300) -> float:
-    """Median seconds per byte of ordinary pages."""
-    pages = []
+def ordinary_pages(data: Path | None, most: int) -> list[bytes]:
+    """Pages of a folder, or else made here."""
     if data:
         paths = sorted(data.glob("*/html/*.html"))
-        pages = [path.read_bytes() for path in paths[:: max(1, len(paths) // most)]]
-    if not pages:
-        item = (
-            b'<li class="menu-item level-1"><a class="menu-link" href="/topic/a">A topic</a></li>\n'
-        )
-        menu = b'<nav class="menu"><div class="inner"><ul>' + item * 60 + b"</ul></div></nav>"
-        script = b"<script>" + b"var settings = {};" * 600 + b"</script>"
-        card = b'<div class="card"><h3><a href="/b">Other news</a></h3><p>A few words.</p></div>'
-        pages = [
-            page(menu + script + ARTICLE + _PARAGRAPH * n + card * 20 + menu) for n in range(100)
-        ]
+        if pages := [path.read_bytes() for path in paths[:: max(1, len(paths) // most)]]:
+            return pages
+    item = b'<li class="menu-item level-1"><a class="menu-link" href="/topic/a">A topic</a></li>\n'
+    menu = b'<nav class="menu"><div class="inner"><ul>' + item * 60 + b"</ul></div></nav>"
+    script = b"<script>" + b"var settings = {};" * 600 + b"</script>"
+    card = b'<div class="card"><h3><a href="/b">Other news</a></h3><p>A few words.</p></div>'
+    return [page(menu + script + ARTICLE + _PARAGRAPH * n + card * 20 + menu) for n in range(100)]
+
+
+def ordinary(data: Path | None, extractor: Extractor, most: int = 300) -> float:
+    """Median seconds per byte of ordinary pages."""
+    pages = ordinary_pages(data, most)
     spent = []
     for html in pages:
         start = time.process_time()
         extractor.extract(html)
         spent.append((time.process_time() - start) / max(len(html), 1))
     return statistics.median(spent)
+
+
+# -------------------------------------------------------------------------------------- the chain
+
+
+def _seconds(run: Callable[[], object], times: int = 3) -> float:
+    spent = []
+    for _ in range(times):
+        start = time.process_time()
+        run()
+        spent.append(time.process_time() - start)
+        if len(spent) > 1 and spent[-1] > 1:  # the first time may compile patterns
+            break
+    return min(spent)
+
+
+def _reading(folder: Path, file: shapes.File, content: bytes) -> Callable[[], object]:
+    path = folder / str(len(list(folder.iterdir()))) / file.name
+    path.parent.mkdir()
+    path.write_bytes(content)
+    settings = load("sample").readers
+    if file.small_records:
+        settings = settings.model_copy(update={"max_record_bytes": 1 << 16})
+    return lambda: sum(1 for _ in read(str(path), settings))
+
+
+def _warc(pages: list[bytes]) -> bytes:
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    return b"".join(shapes.warc(http + html) for html in pages)
+
+
+def chain(data: Path | None, size: int) -> int:
+    """Print the dearest shapes of every stage; return how many are over the allowance."""
+    extractor = Extractor(default_settings())
+    pages = ordinary_pages(data, 100)
+    found = [extractor.extract(html).text for html in pages]
+    texts = pa.array([text for text in found if text], pa.large_string())
+    runs: dict[str, dict[str, tuple[int, Callable[[], object]]]] = {"read": {}, "extract": {}}
+    with tempfile.TemporaryDirectory() as scratch:
+        archive, folder = _warc(pages), Path(scratch)
+        runs["read"][""] = 0, _reading(folder, shapes.File("a.warc", bytes), archive)
+        runs["extract"][""] = 0, lambda: [extractor.extract(html) for html in pages]
+        for name, file in shapes.FILES.items():
+            content = file.make(size)
+            if len(content) < 1 << 20:
+                runs["read"][name] = len(content), _reading(folder, file, content)
+        for name, maker in CASES.items():
+            html = maker(size * 0.02 / len(maker(0.02)))
+            runs["extract"][name] = len(html), functools.partial(_extracted, extractor, html)
+        for name, make in shapes.ENCODED.items():
+            html = make(size)
+            runs["extract"][name] = len(html), functools.partial(_extracted, extractor, html)
+        for stage, function in shapes.stages().items():
+            runs[stage] = {"": (0, functools.partial(function, texts))}
+            for name, text in shapes.TEXTS.items():
+                shape = pa.array([text(size)], pa.large_string())
+                runs[stage][name] = (
+                    len(shape[0].as_py().encode()), functools.partial(function, shape)
+                )  # fmt: skip
+        spent = {stage: _warm_seconds(shown.pop("")[1]) for stage, shown in runs.items()}
+        usual = sum(spent.values()) / sum(map(len, pages))
+        print(f"a byte of ordinary pages: {usual * 1e9:.0f} ns in the whole chain")
+        return sum(_dearest(stage, shown, usual) for stage, shown in runs.items())
+
+
+def _warm_seconds(run: Callable[[], object]) -> float:
+    run()
+    return _seconds(run)
+
+
+def _extracted(extractor: Extractor, html: bytes) -> None:
+    with contextlib.suppress(PageTooLargeError):
+        extractor.extract(html)
+
+
+def _dearest(
+    stage: str, runs: dict[str, tuple[int, Callable[[], object]]], usual: float, most: int = 5
+) -> int:
+    ratios = {name: _seconds(run) / max(size, 1) / usual for name, (size, run) in runs.items()}
+    ordered = sorted(ratios, key=ratios.__getitem__, reverse=True)
+    over = [name for name in ordered if ratios[name] > ALLOWED_IN_CHAIN]
+    print(f"{stage}: {len(over)} of {len(ratios)} over")
+    for name in ordered[: max(most, len(over))]:
+        print(f"    {ratios[name]:8.1f} x  {name}", flush=True)
+    return len(over)
 
 
 def main() -> int:
@@ -509,7 +610,11 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="size of the pages")
     parser.add_argument("--only", default="", metavar="NAME,NAME")
     parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--chain", action="store_true", help="all stages instead of extraction")
+    parser.add_argument("--bytes", type=int, default=900_000, help="of each shape, with --chain")
     options = parser.parse_args()
+    if options.chain:
+        return int(chain(options.data, options.bytes) > 0)
     extractor = Extractor(default_settings().model_copy(update={"engine": options.engine}))
     for warm_up in (ARTICLE, "<p>é</p>".encode() + b"<p>a" * 25_000):  # compiled code is loaded
         extractor.extract(page(warm_up))

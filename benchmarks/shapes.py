@@ -8,6 +8,7 @@ fuzzing begins with them (benchmarks/fuzz.py). Whole pages are in benchmarks/hos
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
 import io
 import json
@@ -508,3 +509,53 @@ URLS: dict[str, Callable[[int], str]] = {
         "digits": ("1", "http://a.b:"),
     }.items()
 }
+
+
+# ------------------------------------------------------------------------------------- the chain
+
+
+@functools.cache
+def stages() -> dict[str, Callable[[pa.Array], object]]:
+    """What the stages do to the texts of documents, a large_string array."""
+    import numpy as np
+
+    from curation import dedup
+    from curation.classify import Classifier
+    from curation.classify import default_settings as classify_settings
+    from curation.dedup.settings import DocumentDedupSettings, LineDedupSettings, defaults
+    from curation.extract.clean import clean
+    from curation.filters import Filter, pii
+    from curation.filters.settings import default_settings as filter_settings
+    from curation.language import LanguageIdentifier
+    from curation.language import default_settings as language_settings
+    from curation.tokenize import load_tokenizer
+
+    whole = Filter(filter_settings())
+    language = LanguageIdentifier(language_settings())
+    normalization = defaults(DocumentDedupSettings).exact.normalization
+    minhash = defaults(DocumentDedupSettings).minhash
+    lines = defaults(LineDedupSettings).model_copy(update={"max_occurrences": 1})
+
+    def filtered(texts: pa.Array) -> None:
+        rows = len(texts)
+        known = {"id": ["a"] * rows, "url": ["http://a.b/"] * rows, "language": ["en"] * rows}
+        whole.apply(pa.record_batch({**known, "text": texts}))
+
+    def lines_removed(texts: pa.Array) -> None:
+        doc64 = np.arange(len(texts), dtype=np.uint64)
+        counts = dedup.count_lines(dedup.line_hashes(texts, lines), doc64, lines)
+        frequent = dedup.frequent_lines(dedup.total_lines(counts), lines)
+        dedup.remove_lines(texts, doc64, frequent, lines)
+
+    return {
+        "normal form": lambda texts: [clean(text) for text in texts.to_pylist()],
+        "exact keys": lambda texts: dedup.exact_keys(texts, normalization),
+        "signatures": lambda texts: dedup.signatures(texts, minhash),
+        "lines": lines_removed,
+        "filter": filtered,
+        "personal data": lambda texts: pii.redact(texts, filter_settings().pii),
+        "language": language.apply,
+        "language by line": language.by_line,
+        "classify": Classifier(classify_settings()).apply,
+        "tokenize": load_tokenizer("curation-128k").encode_batch,
+    }

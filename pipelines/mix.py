@@ -19,6 +19,7 @@ from curation.dedup.keys import string_keys
 from curation.inputs import source_names
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
 from curation.schema import with_column
+from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.damage import check_content
@@ -32,9 +33,8 @@ from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
 
 _COLUMNS = ["id", "text", "source", "domain", "topic", "format", "language", "quality"]
 _PLAN = f"{SCRATCH}/data/plan.json"
-#: Where a mix leaves the token ids of its documents, row for row as in `documents`.
+#: Where a mix leaves the token ids of its documents, in the order of `documents`.
 TOKENS = "tokens"
-TOKEN_IDS = pa.schema([("ids", pa.large_list(pa.uint32()))])
 _LITTLE = np.dtype("<u4")
 
 
@@ -101,14 +101,26 @@ def _create_ids(folder: Folder, shard: str) -> AbstractContextManager[HashingSin
     return folder.create(_ids_name(shard))
 
 
-def read_ids(folder: Folder, shard: str) -> npt.NDArray[np.uint32]:
-    """Token ids of a shard's documents, end to end. Raises DamagedError."""
-    name = _ids_name(shard)
-    record = read_record(folder, f"{SCRATCH}/records/{CountTokens.name}/{shard}.json")
-    check_content(folder, name, record["files"][name]["sha256"])
-    if folder.is_local and folder.size(name):
-        return np.asarray(np.memmap(folder.path(name), _LITTLE, "r"))
-    return np.frombuffer(folder.read_bytes(name), _LITTLE)
+class SavedIds:
+    """Token ids of a shard's documents, end to end in a file. Raises DamagedError."""
+
+    def __init__(self, folder: Folder, shard: str) -> None:
+        self._folder, self._name = folder, _ids_name(shard)
+        record = read_record(folder, f"{SCRATCH}/records/{CountTokens.name}/{shard}.json")
+        check_content(folder, self._name, record["files"][self._name]["sha256"])
+
+    def between(self, start: int, end: int) -> npt.NDArray[np.uint32]:
+        """Ids number `start` to before `end`."""
+        if start == end:
+            return np.zeros(0, _LITTLE)
+        places = start * _LITTLE.itemsize, end * _LITTLE.itemsize
+        return np.frombuffer(self._folder.read_bytes(self._name, *places), _LITTLE)
+
+    def all(self) -> npt.NDArray[np.uint32]:
+        """All ids; on local disks mapped, so that only what is used is read."""
+        if self._folder.is_local and self._folder.size(self._name):
+            return np.asarray(np.memmap(self._folder.path(self._name), _LITTLE, "r"))
+        return np.frombuffer(self._folder.read_bytes(self._name), _LITTLE)
 
 
 @dataclass(frozen=True)
@@ -136,7 +148,7 @@ class DrawDocuments:
     marks: int
     plan: MixPlan | None = None
     narrow: pa.RecordBatch | None = None
-    ids: Any = None  # uint32 [tokens]
+    ids: Any = None  # SavedIds
     starts: Any = None  # int64 [documents + 1]
 
     def open(self, shard: str, folder: Folder) -> DrawDocuments:
@@ -145,7 +157,7 @@ class DrawDocuments:
         lengths = narrow.column("tokens").to_numpy() - self.marks
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return replace(
-            self, plan=plan, narrow=narrow, ids=read_ids(self.counts, shard), starts=starts
+            self, plan=plan, narrow=narrow, ids=SavedIds(self.counts, shard), starts=starts
         )
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
@@ -156,10 +168,10 @@ class DrawDocuments:
 
     def _ids(self, first: int, rows: int, kept: pa.Array) -> pa.RecordBatch:
         starts = self.starts[first : first + rows + 1]
-        lists = pa.LargeListArray.from_arrays(
-            pa.array(starts - starts[0]), pa.array(self.ids[starts[0] : starts[-1]])
-        )
-        return pa.RecordBatch.from_arrays([lists.filter(kept)], schema=TOKEN_IDS)
+        ids = self.ids.between(*starts[[0, -1]].tolist())
+        wanted = kept.to_numpy(zero_copy_only=False)
+        stream = delimited(ids, starts - starts[0], wanted)
+        return pa.RecordBatch.from_arrays([pa.array(stream)], schema=DELIMITED)
 
 
 def drawn(batch: pa.RecordBatch, narrow: pa.RecordBatch, plan: MixPlan) -> Outcome:

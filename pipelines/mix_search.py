@@ -31,7 +31,7 @@ from pipelines.engine.exchange import read_columns
 from pipelines.engine.files import SCRATCH, Folder, fingerprint
 from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Progress, Result, Task
-from pipelines.mix import plan, read_ids
+from pipelines.mix import SavedIds, plan
 
 _SAMPLE = f"{SCRATCH}/data/sample.npz"
 
@@ -72,7 +72,7 @@ class SampleDomains:
         self, folder: Folder, shard: str
     ) -> dict[str, list[tuple[float, bool, npt.NDArray[np.uint32]]]]:
         """Documents of a shard that may be in the sample: by domain, value, held out, and ids."""
-        narrow, ids = read_columns(folder, scratch("narrow", shard)), read_ids(folder, shard)
+        narrow, ids = read_columns(folder, scratch("narrow", shard)), SavedIds(folder, shard).all()
         lengths = narrow.column("tokens").to_numpy() - self.marks
         starts = np.cumsum(lengths) - lengths
         used = np.minimum(lengths, self.settings.document_tokens)

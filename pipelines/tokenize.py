@@ -2,14 +2,19 @@
 
 All documents, as often as they are drawn, go into one seeded order over the whole data set: a map
 step encodes a shard and sorts its copies by a 64-bit key of document and seed; each output shard is
-one range of keys, read from every run. Only one shard of tokens is in memory at a time.
+one range of keys, read from every run. Memory holds a part of a shard's tokens at a time: a map
+task writes several runs where a shard has many, and a reduce task has its tokens in a file.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, BinaryIO, cast
+import mmap
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +23,7 @@ import pyarrow.compute as pc
 
 from curation.errors import InputError
 from curation.stages.tokenize import VOCABULARY
+from curation.tokenize.delimited import Documents
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import (
     DOCUMENT_INDEX,
@@ -32,7 +38,14 @@ from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import concatenated, key_ranges, read_range, write_run
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.manifest import read_manifest
-from pipelines.engine.shards import TableWriter, Tally, add_counts, open_parquet
+from pipelines.engine.shards import (
+    BATCH_ROWS,
+    TableWriter,
+    Tally,
+    add_counts,
+    is_large,
+    open_parquet,
+)
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import ShardWriter, shard_tasks
@@ -42,6 +55,11 @@ from pipelines.token_formats import write_formats
 _STAGE = "tokenize"
 _COLUMNS = ["id", "url", "source", "repeats"]
 _RUNS = "encoded"
+_LITTLE = np.dtype("<u4")
+#: Of saved token ids in memory.
+_CHUNK_IDS = 1 << 20
+#: A run is written when it has this many bytes.
+_RUN_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -59,22 +77,57 @@ class EncodeShards:
         columns = [c for c in _COLUMNS if c in column_names(shard)]
         saved = (shard, self.saved[saved_tokens(shard)]) if self.saved else None
         encode = Encode(self.settings, saved)
-        rows = []
+        runs = _Runs(folder, shard.name)
         with ShardWriter(folder, shard.name, _STAGE, tally) as writer:
             for part in over_documents(_STAGE, shard, encode, [*columns, "text"], nothing):
                 kept, encoded = part.answer
                 tally.add_in(part.batch)
                 tally.add_kept(kept)
-                rows.append(encoded)
+                tally.add("tokens", _tokens(encoded) + encoded.num_rows * self.settings.marks)
                 if part.reason is not None:
                     writer.write_lost(part.batch, part.batch.schema, part.reason)
                 progress(part.batch.num_rows, kept.num_rows)
-        table = concatenated(rows, ENCODED)
-        name = scratch(_RUNS, shard.name)
-        record = write_run(folder, name, "key", {n: table.column(n) for n in ENCODED.names})
-        tally.add("tokens", len(table.column("tokens").flatten()))
-        tally.add("tokens", table.num_rows * self.settings.marks)
-        return Result({name: record, **writer.files}, tally.counts())
+                del part, kept  # a large document goes before its tokens are written
+                runs.add(encoded)
+        runs.write()
+        return Result({**runs.files, **writer.files}, tally.counts())
+
+
+def _tokens(encoded: pa.RecordBatch) -> int:
+    return len(encoded.column("tokens").flatten())
+
+
+@dataclass
+class _Runs:
+    """Rows of `ENCODED` on their way to runs of limited size, a large document in its own."""
+
+    folder: Folder
+    shard: str
+    files: dict[str, FileRecord] = field(default_factory=dict)
+
+    _rows: list[pa.RecordBatch] = field(default_factory=list)
+    _bytes: int = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        large = is_large(rows)
+        if large and self._rows:
+            self.write()
+        self._rows.append(rows)
+        self._bytes += rows.nbytes
+        del rows
+        if large or self._bytes >= _RUN_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Write what waits, unless that is nothing and a run is there."""
+        if not self._rows and self.files:
+            return
+        table = concatenated(self._rows, ENCODED)
+        self._rows, self._bytes = [], 0
+        number = f"~{len(self.files):05d}" if self.files else ""
+        name = scratch(_RUNS, f"{self.shard}{number}")
+        columns = {n: table.column(n) for n in ENCODED.names}
+        self.files[name] = write_run(self.folder, name, "key", columns)
 
 
 @dataclass
@@ -106,21 +159,32 @@ class Encode:
 
 
 class SavedTokens:
-    """Token ids that the mix saved, document after document."""
+    """Token ids that the mix saved, read in the order of the documents."""
 
     def __init__(self, shard: Shard, sha256: str) -> None:
-        with open_parquet(shard.folder, saved_tokens(shard), sha256) as file:
-            lists = file.read(use_threads=False).column("ids")
-        chunks = [pa.array([], pa.large_list(pa.uint32())), *lists.chunks]
-        whole = pa.concat_arrays([c.cast(pa.large_list(pa.uint32())) for c in chunks])
-        self._ids, self._offsets = whole.values.to_numpy(), whole.offsets.to_numpy()
+        self._shard, self._sha256 = shard, sha256
+        self._documents, self._row = Documents(self._chunks()), 0
 
     def of(self, first_row: int, rows: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Tokens of some documents, end to end, and int64 offsets [rows + 1]."""
-        offsets = self._offsets[first_row : first_row + rows + 1]
+        if first_row < self._row:
+            self._documents, self._row = Documents(self._chunks()), 0
+        while self._row < first_row:  # a guarded process may begin anywhere
+            self._next(min(BATCH_ROWS, first_row - self._row))
+        return self._next(rows)
+
+    def _next(self, rows: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        tokens, offsets = self._documents.next(rows)
         if len(offsets) != rows + 1:
             raise InputError("the mix saved tokens for fewer documents than it drew")
-        return self._ids[offsets[0] : offsets[-1]], offsets - offsets[0]
+        self._row += rows
+        return tokens, offsets
+
+    def _chunks(self) -> Iterator[npt.NDArray[np.uint32]]:
+        name = saved_tokens(self._shard)
+        with open_parquet(self._shard.folder, name, self._sha256) as file:
+            for batch in file.iter_batches(_CHUNK_IDS, use_threads=False):
+                yield batch.column("ids").to_numpy()
 
 
 @dataclass(frozen=True)
@@ -133,21 +197,28 @@ class PackShards:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         low, high, runs = task.payload
-        empty = pa.RecordBatch.from_pylist([], schema=ENCODED)
-        rows = concatenated([empty, *read_range(folder, runs, "key", low, high)], ENCODED)
-        files, stats = write_tokens(rows, self.settings, folder, task.name)
+        files, stats = write_tokens(
+            read_range(folder, runs, "key", low, high), self.settings, folder, task.name
+        )
         progress(stats.copies, stats.copies)
         known = ("documents", "tokens")  # counted where they were encoded
         return Result(files, {k: v for k, v in stats.as_dict().items() if k not in known})
 
 
 def write_tokens(
-    rows: pa.RecordBatch, settings: TokenizeSettings, folder: Folder, name: str
+    batches: Iterable[pa.RecordBatch], settings: TokenizeSettings, folder: Folder, name: str
 ) -> tuple[dict[str, FileRecord], ShardStats]:
     """Pack rows of ENCODED and write one shard of tokens; its files' records by name."""
     index_name = f"index/{name}.parquet"
-    with folder.create(f"{name}.bin") as tokens, folder.create(f"{name}.idx") as sequences:
-        index, stats = write_rows(rows, settings, cast(BinaryIO, tokens), cast(BinaryIO, sequences))
+    with (
+        _spooled(batches) as rows,
+        folder.create(f"{name}.bin") as tokens,
+        folder.create(f"{name}.idx") as sequences,
+    ):
+        sinks = cast(BinaryIO, tokens), cast(BinaryIO, sequences)
+        index, stats = write_rows(
+            rows.about, rows.offsets, rows.tokens, settings, *sinks, rows.forget
+        )
     with TableWriter(folder, index_name, DOCUMENT_INDEX) as writer:
         writer.write(index)
     files = write_formats(settings.formats, folder, name) | {
@@ -162,6 +233,39 @@ def token_ranges(tokens: int, settings: TokenizeSettings) -> list[tuple[str, tup
     """Name and range of keys of each shard that so many tokens fill."""
     ranges = key_ranges(max(1, -(-tokens // settings.shard_tokens)))
     return [(f"tokens-{i:05d}-of-{len(ranges):05d}", r) for i, r in enumerate(ranges)]
+
+
+class _Spooled(NamedTuple):
+    """Rows of `ENCODED` whose tokens lie in a file."""
+
+    about: pa.RecordBatch  # without tokens
+    offsets: npt.NDArray[np.int64]  # [rows + 1]
+    tokens: npt.NDArray[np.uint32]
+    forget: Callable[[], object]  # what was read of the tokens leaves the memory
+
+
+@contextmanager
+def _spooled(batches: Iterable[pa.RecordBatch]) -> Iterator[_Spooled]:
+    """Rows with their tokens end to end in a temporary file."""
+    narrow = pa.schema([f for f in ENCODED if f.name != "tokens"])
+    about, lengths = [], [np.zeros(1, np.int64)]
+    with tempfile.TemporaryFile() as file:
+        for batch in batches:
+            ids = batch.column("tokens").flatten().to_numpy()
+            file.write(np.ascontiguousarray(ids, _LITTLE).data)
+            lengths.append(pc.list_value_length(batch.column("tokens")).to_numpy())
+            every = np.arange(batch.num_rows)  # a copy, since the batch is part of a mapped run
+            about.append(batch.select(narrow.names).take(pa.array(every)))
+            del batch
+        file.flush()
+        offsets = np.cumsum(np.concatenate(lengths))
+        rows = concatenated(about, narrow)
+        if not offsets[-1]:
+            yield _Spooled(rows, offsets, np.zeros(0, np.uint32), lambda: None)
+            return
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        forget = partial(mapped.madvise, mmap.MADV_DONTNEED)
+        yield _Spooled(rows, offsets, np.frombuffer(mapped, _LITTLE), forget)
 
 
 def tokens_saved(run: StageRun) -> dict[str, str]:
@@ -193,7 +297,8 @@ def run(run: StageRun) -> dict[str, Any]:
     for record in records:
         add_counts(counts, record["counts"])
 
-    runs = tuple(scratch(_RUNS, s.name) for s in run.inputs)
+    wanted = scratch(_RUNS, "").removesuffix(".arrow")
+    runs = tuple(n for r in records for n in sorted(r["files"]) if n.startswith(wanted))
     ranges = token_ranges(counts["tokens"], run.settings)
     source = output_fingerprint(records)
     tasks = [

@@ -15,30 +15,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
+from benchmarks import shapes
 from benchmarks.hostile import CASES
 from benchmarks.shapes import ENCODED, FILES, TEXTS, URLS
 from curation import dedup
-from curation.classify import Classifier
-from curation.classify import default_settings as classify_settings
-from curation.dedup.settings import (
-    DocumentDedupSettings,
-    LineDedupSettings,
-    UrlDedupSettings,
-)
+from curation.dedup.settings import UrlDedupSettings
 from curation.dedup.settings import defaults as dedup_settings
 from curation.extract import Extractor, PageTooLargeError
 from curation.extract import default_settings as extract_settings
-from curation.extract.clean import clean
-from curation.filters import Filter, pii
-from curation.filters.settings import default_settings as filter_settings
-from curation.language import LanguageIdentifier
-from curation.language import default_settings as language_settings
 from curation.readers import decode_html, decode_text, read
-from curation.tokenize import load_tokenizer
 from tests.readers.archives import default_settings
 
 MOST = 2.3  # per doubling
@@ -104,8 +92,6 @@ def doubling(run: Run, size: int) -> float:
 
 
 _EXTRACTOR = Extractor(extract_settings())
-_NORMALIZATION = dedup_settings(DocumentDedupSettings).exact.normalization
-_LINES = dedup_settings(LineDedupSettings).model_copy(update={"max_occurrences": 1})
 
 
 def extracted(html: bytes | str) -> None:
@@ -113,39 +99,11 @@ def extracted(html: bytes | str) -> None:
         _EXTRACTOR.extract(html)
 
 
-def lines_removed(texts: pa.Array) -> None:
-    doc64 = np.arange(len(texts), dtype=np.uint64)
-    counts = dedup.count_lines(dedup.line_hashes(texts, _LINES), doc64, _LINES)
-    frequent = dedup.frequent_lines(dedup.total_lines(counts), _LINES)
-    dedup.remove_lines(texts, doc64, frequent, _LINES)
-
-
 @functools.cache
 def stages() -> dict[str, Callable[[pa.Array], object]]:
-    """What is done to the texts of documents."""
-    whole = Filter(filter_settings())
-    language = LanguageIdentifier(language_settings())
-    classifier = Classifier(classify_settings())
-    tokenizer = load_tokenizer("curation-128k")
-    minhash = dedup_settings(DocumentDedupSettings).minhash
-
-    def filtered(texts: pa.Array) -> None:
-        known = {"id": ["a"], "url": ["http://a.b/"], "text": texts, "language": ["en"]}
-        whole.apply(pa.record_batch(known))
-
-    return {
-        "normal form": lambda texts: clean(texts[0].as_py()),
-        "extract": lambda texts: extracted("<p>" + texts[0].as_py()),
-        "exact keys": lambda texts: dedup.exact_keys(texts, _NORMALIZATION),
-        "signatures": lambda texts: dedup.signatures(texts, minhash),
-        "lines": lines_removed,
-        "filter": filtered,
-        "personal data": lambda texts: pii.redact(texts, filter_settings().pii),
-        "language": language.apply,
-        "language by line": language.by_line,
-        "classify": classifier.apply,
-        "tokenize": tokenizer.encode_batch,
-    }
+    """What is done to the texts of documents, and to a page of the text alone."""
+    page = {"extract": lambda texts: extracted("<p>" + texts[0].as_py())}
+    return page | shapes.stages()
 
 
 def column(text: str) -> pa.Array:

@@ -66,7 +66,7 @@ def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[n
     starts, ends = space.breaks.starts, space.breaks.ends
     place, firsts = space.lines.starts, space.grams.firsts  # of line j among all; of a kind of line
     size, first = space.grams.counts, space.grams.at
-    stamp, mask = begin(space.interner, lines)
+    mask = begin(space.interner, lines)
     table = space.interner
     n = 0  # lines that are not blank
     kinds = 0
@@ -78,7 +78,7 @@ def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[n
         if a == b:
             continue
         h = xxh64(data, a, b, np.uint64(0))
-        kind = intern(h, table.keys, table.ids, table.stamps, stamp, mask, kinds)
+        kind = intern(h, table.slots, table.keys, mask, kinds)
         if kind == kinds:
             firsts[kind] = n
             size[kind] = _characters(data, a, b, properties, rule)

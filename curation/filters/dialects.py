@@ -45,13 +45,9 @@ def keep_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
     if dialect != DCLM:
         return n
     kept = 0
-    total = 0
     for i in range(n):
         if not (tokens.flags[i] & STARTS_ALNUM and tokens.flags[i] & IS_WORD):
             continue
         move_token(tokens, i, kept)
-        tokens.before[kept] = total
-        total += tokens.chars[kept]
         kept += 1
-    tokens.before[kept] = total
     return kept

@@ -68,7 +68,7 @@ def edit(
         meter.kit,
         (settings.c4, settings.refinedweb, settings.llama3),
         copies.copies(settings.copies),
-        scratch.allocate(most),
+        scratch.allocate(offsets),
         np.empty(most + 2, np.bool_),
         c4.scratch_line(most),
         np.empty(most + 2, np.float64),

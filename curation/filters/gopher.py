@@ -10,6 +10,7 @@ import numpy as np
 
 from curation.filters.dialects import DATATROVE, DOLMA
 from curation.filters.lexicon import stop_words
+from curation.filters.scratch import token_characters
 from curation.text import characters as ch
 from curation.text.ascii import byte_set
 from curation.text.lines import strip_left, strip_right
@@ -102,7 +103,7 @@ def _words_with_mark(data, n, tokens):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _median(n, tokens, marks):  # type: ignore[no-untyped-def]
     for i in range(n):
-        marks[i] = tokens.chars[i]
+        marks[i] = token_characters(tokens, i)
     return np.median(marks[:n])
 
 
@@ -116,7 +117,7 @@ def count_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
         flags = tokens.flags[i]
         if dialect != DATATROVE or flags & NOT_PUNCTUATION:
             words += 1
-            chars += tokens.chars[i]
+            chars += token_characters(tokens, i)
         if flags & HAS_ALPHA:
             alpha += 1
     return words, chars, alpha

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from curation.filters.scratch import begin
+from curation.filters.scratch import begin, token_characters
 from curation.filters.settings import LineNgramSettings
 from curation.filters.tables import intern
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_SPELLING, finish
@@ -72,7 +72,7 @@ def _find_grams(words, scratch, rule):  # type: ignore[no-untyped-def]
     """
     tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
     grams, interner, firsts = scratch.grams, scratch.interner, scratch.lines.starts
-    stamp, mask = begin(interner, words)
+    mask = begin(interner, words)
     fresh = 0
     first = 0  # words from here on are of one line and frequent enough each by itself
     length = 0  # of the words from there
@@ -88,10 +88,10 @@ def _find_grams(words, scratch, rule):  # type: ignore[no-untyped-def]
             length = chars = 0
             continue
         length += _length(tokens.flags[i], rule)
-        chars += tokens.chars[i]
+        chars += token_characters(tokens, i)
         while length - _length(tokens.flags[grams.active[first]], rule) >= rule.length:
             length -= _length(tokens.flags[grams.active[first]], rule)
-            chars -= tokens.chars[grams.active[first]]
+            chars -= token_characters(tokens, grams.active[first])
             first += 1
         if length < rule.length or _numbers(tokens, grams.active[first], i) > chars:
             continue
@@ -100,7 +100,7 @@ def _find_grams(words, scratch, rule):  # type: ignore[no-untyped-def]
             h = (h ^ np.uint64(distinct.classes[tokens.ids[grams.active[k]]])) + np.uint64(1)
             h *= np.uint64(0x9E3779B97F4A7C15)
             h ^= h >> np.uint64(29)
-        k = intern(finish(h), interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
+        k = intern(finish(h), interner.slots, interner.keys, mask, fresh)
         if k == fresh:
             grams.counts[k] = 0
             fresh += 1
@@ -120,7 +120,7 @@ def _numbers(tokens, first, last):  # type: ignore[no-untyped-def]
     total = 0
     for i in range(first, last + 1):
         if _is_number(tokens.flags[i]):
-            total += tokens.chars[i]
+            total += token_characters(tokens, i)
     return total
 
 
@@ -140,7 +140,7 @@ def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ig
     for i in range(size):
         while line + 1 < n_lines and tokens.starts[i] >= lines.starts[line + 1]:
             line += 1
-        characters[line] += tokens.chars[i]
+        characters[line] += token_characters(tokens, i)
         if tokens.flags[i] & HAS_ALPHA:
             grams.active[words] = i
             grams.marks[words] = line
@@ -152,7 +152,7 @@ def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ig
             continue
         first = grams.active[scratch.lines.starts[w]]
         for i in range(first, min(grams.active[w] + 1, free)):
-            coverage[grams.marks[w]] += tokens.chars[i]
+            coverage[grams.marks[w]] += token_characters(tokens, i)
         free = min(free, first)
     for k in range(n_lines):
         if characters[k]:

@@ -229,9 +229,10 @@ def _mail(
 ) -> Iterator[tuple[PersonalKind, int, int]]:
     text = fold_address(plain)
     at = text.index("@")
-    credentials = _CREDENTIALS.search(before + plain[:at])
+    behind = before + plain[:at]
+    credentials = _CREDENTIALS.search(behind) if "://" in behind else None
     if credentials:
-        a = start - _size(before) + _size((before + plain[:at])[: credentials.start("secret")])
+        a = start - _size(before) + _size(behind[: credentials.start("secret")])
         yield "access_token", a, a + _size(credentials.group("secret"))
         return
     match = _MAIL.search(text) or context.mail.search(text)

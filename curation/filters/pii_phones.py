@@ -60,13 +60,15 @@ _GOES_ON = re.compile(r"[A-Za-z_%=]")
 
 _SHORTEST, _LONGEST = 7, 15  # digits; E.164 allows 15
 _SHORTEST_INTERNATIONAL = 8
+_COUNTRY_WITH_ONE = re.compile(r"\(?\+ ?\(?[17]")
+_NO_DIGITS = bytes(set(range(128)) - set(b"0123456789"))
 _WITH_ONE = 11  # with country codes 1 and 7, neither more nor less
 _SHORTEST_NATIONAL = 9
 _LONGEST_NATIONAL = 12
 
 
 def _digits(text: str) -> int:
-    return sum(char.isdigit() and char.isascii() for char in text)
+    return len(text.encode("ascii", "ignore").translate(None, _NO_DIGITS))
 
 
 def find_phones(run: str, named: bool, adjoining: bool, after: str) -> Iterator[tuple[int, int]]:
@@ -100,7 +102,7 @@ def _hyphen_isbn(text: str) -> bool:
 def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
     for match in _INTERNATIONAL.finditer(run):
         start, end = match.span()
-        one = re.match(r"\(?\+ ?\(?[17]", match.group()) is not None
+        one = _COUNTRY_WITH_ONE.match(run, start, end) is not None
         least, most = (_WITH_ONE,) * 2 if one else (_SHORTEST_INTERNATIONAL, _LONGEST)
         while _digits(run[start:end]) > most:  # another number follows in the run
             cut = re.match(r".*\d(?=\D+\d)", run[start:end])

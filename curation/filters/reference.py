@@ -469,7 +469,7 @@ def measure_references(
     """
     offsets, data = read_only(texts)
     out = np.empty((len(offsets) - 1, len(PARTS) if parts else len(REFERENCE)), np.float64)
-    space = allocate(int(np.diff(offsets).max(initial=0)))
+    space = allocate(offsets)
     _measure_batch(
         data, offsets, ch.properties(), ch.lower_case(), space, number, references, room(), parts,
         out,

@@ -40,13 +40,13 @@ def merge_empty(n, source, lines):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def duplicate_pieces(data, n, lines, interner, grams, every):  # type: ignore[no-untyped-def]
     """(number, characters) of the pieces that repeat an earlier one; of all copies if `every`."""
-    stamp, mask = begin(interner, n)
+    mask = begin(interner, n)
     fresh = 0
     copies = 0
     chars = 0
     for i in range(n):
         h = xxh64(data, lines.starts[i], lines.ends[i], np.uint64(0))
-        k = intern(h, interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
+        k = intern(h, interner.slots, interner.keys, mask, fresh)
         if k == fresh:
             grams.counts[k] = 0
             grams.firsts[k] = i
@@ -67,7 +67,7 @@ def duplicate_pieces(data, n, lines, interner, grams, every):  # type: ignore[no
 @numba.njit(cache=True, nogil=True)
 def _grow(n, active, size, tokens, distinct, interner, grams):  # type: ignore[no-untyped-def]
     """Turn (n-1)-grams into n-grams at the first `active` positions; return distinct n-grams."""
-    stamp, mask = begin(interner, active)
+    mask = begin(interner, active)
     fresh = 0
     for a in range(active):
         i = grams.active[a]
@@ -75,7 +75,7 @@ def _grow(n, active, size, tokens, distinct, interner, grams):  # type: ignore[n
             grams.at[i] = _ONCE
             continue
         key = (np.uint64(grams.at[i]) << _SHIFT) | np.uint64(tokens.ids[i + n - 1])
-        k = intern(key, interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
+        k = intern(key, interner.slots, interner.keys, mask, fresh)
         if k == fresh:
             grams.counts[k] = 0
             grams.firsts[k] = i

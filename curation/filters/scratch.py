@@ -1,6 +1,8 @@
 """Work space for measuring one document after another, allocated once per batch.
 
-Arrays are as long as the longest document needs; pages that no document touches stay unused.
+Arrays are as long as the longest document needs; pages that no document touches stay unused. What
+is kept of every token of a long document decides the memory of the stage, so numbers are as narrow
+as they can be.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _JOINING = ascii.byte_set("'.,_")
 _SKIP = ch.SPACE | ch.IGNORE
 _ASCII, _UNDERSCORE, _FIRST_LETTER = 0x80, 0x5F, 0x41
 
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
 Hashes = npt.NDArray[np.uint64]
 
 
@@ -45,8 +47,7 @@ class Tokens(NamedTuple):
 
     starts: Ints
     ends: Ints
-    chars: Ints
-    flags: Ints  # bits of curation.text.words
+    flags: npt.NDArray[np.uint8]  # bits of curation.text.words
     hashes: Hashes
     lows: Hashes  # hashes of the lower-case forms
     ids: Ints  # number of the distinct token, in order of first appearance
@@ -78,10 +79,8 @@ class Lines(NamedTuple):
 class Interner(NamedTuple):
     """Reusable hash table, see tables.intern."""
 
-    keys: Hashes
-    ids: Ints
-    stamps: Ints
-    stamp: Ints  # [1] stamp of the use before
+    slots: Ints  # [2^k]
+    keys: Hashes  # by id
 
 
 class Grams(NamedTuple):
@@ -105,22 +104,26 @@ class Scratch(NamedTuple):
     grams: Grams
 
 
-def allocate(most: int) -> Scratch:
-    """Work space for documents of up to `most` bytes (or supplied words)."""
-    n = most + 2
+def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
+    """Work space for texts with these offsets (and up to `most` supplied words).
+
+    Raises ValueError where they reach 2 GB.
+    """
+    n = max(most, int(np.diff(offsets).max(initial=0))) + 2
+    if max(n, offsets[-1]) >= 1 << 31:
+        raise ValueError("texts of 2 GB and more can't be measured together")
     size = 4
     while size < 2 * n:
         size *= 2
 
     def ints() -> Ints:
-        return np.empty(n, np.int64)
+        return np.empty(n, np.int32)
 
     return Scratch(
         Tokens(
             ints(),
             ints(),
-            ints(),
-            ints(),
+            np.empty(n, np.uint8),
             np.empty(n, np.uint64),
             np.empty(n, np.uint64),
             ints(),
@@ -131,24 +134,25 @@ def allocate(most: int) -> Scratch:
         Lines(ints(), ints()),
         Lines(ints(), ints()),
         Lines(ints(), ints()),
-        Interner(
-            np.empty(size, np.uint64),
-            np.empty(size, np.int64),
-            np.zeros(size, np.int64),
-            np.zeros(1, np.int64),
-        ),
+        Interner(np.empty(size, np.int32), np.empty(n, np.uint64)),
         Grams(ints(), ints(), ints(), ints(), ints()),
     )
 
 
 @numba.njit(cache=True, nogil=True)
 def begin(interner, most):  # type: ignore[no-untyped-def]
-    """Empty the table for up to `most` keys; return (stamp, mask)."""
+    """Empty the table for up to `most` keys; return its mask."""
     size = 4
     while size < 2 * most:
         size *= 2
-    interner.stamp[0] += 1
-    return interner.stamp[0], np.uint64(size - 1)
+    interner.slots[:size] = -1
+    return np.uint64(size - 1)
+
+
+@numba.njit(inline="always")
+def token_characters(tokens, i):  # type: ignore[no-untyped-def]
+    """Characters of token i."""
+    return tokens.before[i + 1] - tokens.before[i]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -157,7 +161,6 @@ def fill_tokens(data, n, properties, lower, tokens):  # type: ignore[no-untyped-
     total = 0
     for i in range(n):
         chars, flags, h, low = describe(data, tokens.starts[i], tokens.ends[i], properties, lower)
-        tokens.chars[i] = chars
         tokens.flags[i] = flags
         tokens.hashes[i] = h
         tokens.lows[i] = low
@@ -168,13 +171,17 @@ def fill_tokens(data, n, properties, lower, tokens):  # type: ignore[no-untyped-
 
 @numba.njit(inline="always")
 def move_token(tokens, i, to):  # type: ignore[no-untyped-def]
-    """Put what describes token i in the place of token `to`, the characters before aside."""
+    """Put token i in the place of token `to` <= i, which follows those before it.
+
+    Tokens are moved in order, beginning with `before[0]` as it is.
+    """
+    chars = token_characters(tokens, i)
     tokens.starts[to] = tokens.starts[i]
     tokens.ends[to] = tokens.ends[i]
-    tokens.chars[to] = tokens.chars[i]
     tokens.flags[to] = tokens.flags[i]
     tokens.hashes[to] = tokens.hashes[i]
     tokens.lows[to] = tokens.lows[i]
+    tokens.before[to + 1] = tokens.before[to] + chars
 
 
 @numba.njit(cache=True, nogil=True)
@@ -210,7 +217,6 @@ def load_segments(data, begin, end, properties, lower, tokens):  # type: ignore[
             low = finish(low)
         tokens.starts[n] = i
         tokens.ends[n] = k
-        tokens.chars[n] = chars
         tokens.flags[n] = flags
         tokens.hashes[n] = h
         tokens.lows[n] = low
@@ -240,13 +246,13 @@ def _goes_on(data, k, end):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-untyped-def]
     """Number the classes of the distinct tokens; return how many there are."""
-    stamp, mask = begin(interner, kinds)
+    mask = begin(interner, kinds)
     fresh = 0
     for k in range(kinds):
         i = distinct.firsts[k]
         flags = tokens.flags[i]
         h = DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else tokens.lows[i]
-        c = intern(h, interner.keys, interner.ids, interner.stamps, stamp, mask, fresh)
+        c = intern(h, interner.slots, interner.keys, mask, fresh)
         if c == fresh:
             classes.counts[c] = 0
             classes.firsts[c] = i
@@ -260,12 +266,10 @@ def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-unt
 @numba.njit(cache=True, nogil=True)
 def number_tokens(n, tokens, distinct, interner):  # type: ignore[no-untyped-def]
     """Number the distinct tokens, count them, and return how many there are."""
-    stamp, mask = begin(interner, n)
+    mask = begin(interner, n)
     fresh = 0
     for i in range(n):
-        k = intern(
-            tokens.hashes[i], interner.keys, interner.ids, interner.stamps, stamp, mask, fresh
-        )
+        k = intern(tokens.hashes[i], interner.slots, interner.keys, mask, fresh)
         if k == fresh:
             distinct.counts[k] = 0
             distinct.firsts[k] = i

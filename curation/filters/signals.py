@@ -348,7 +348,7 @@ class Meter:
         """Signals `_OF_WHOLE` -> float64 [texts, 2]."""
         offsets, data = read_only(texts)
         out = np.empty((len(offsets) - 1, len(_OF_WHOLE)))
-        space = scratch.allocate(int(np.diff(offsets).max(initial=0)))
+        space = scratch.allocate(offsets)
         _count_whole(data, offsets, self._kit, space, out)
         return out
 
@@ -365,6 +365,7 @@ class Meter:
             tokens = Spans(none, none, none)
         else:
             most = max(most, int(np.diff(tokens.doc_offsets).max(initial=0)))
+        space = scratch.allocate(offsets, most)
         _measure(
             data,
             offsets,
@@ -373,11 +374,11 @@ class Meter:
             np.ascontiguousarray(tokens.doc_offsets, np.int64),
             np.ascontiguousarray(tokens.starts, np.int64),
             np.ascontiguousarray(tokens.ends, np.int64),
-            scratch.allocate(most),
+            space,
             c4.scratch_line(most),
             np.empty(most + 2, np.float64),
             np.empty(most + 2, np.int64),
-            perplexity.scratch_symbols(most),
+            space.grams.at.view(np.uint32),  # of which no other measurement has need meanwhile
             reference.room(),
             out,
         )

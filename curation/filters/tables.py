@@ -72,18 +72,16 @@ def build(keys: npt.NDArray[np.uint64], values: npt.NDArray[np.int64]) -> Table:
 
 
 @numba.njit(inline="always")
-def intern(key, keys, ids, stamps, stamp, mask, fresh):  # type: ignore[no-untyped-def]
-    """Id of `key` in a reusable table, `fresh` if it is new there.
+def intern(key, slots, keys, mask, fresh):  # type: ignore[no-untyped-def]
+    """Id of `key` in an emptied table, `fresh` if it is new there.
 
-    A slot belongs to the current use of the table only where its stamp says so, which saves
-    clearing the table for every document.
+    `slots` hold ids, negative where they are free, and `keys` the key of each id.
     """
     slot = slot_of(key) & mask
-    while stamps[slot] == stamp:
-        if keys[slot] == key:
-            return ids[slot]
+    while slots[slot] >= 0:
+        if keys[slots[slot]] == key:
+            return np.int64(slots[slot])
         slot = (slot + np.uint64(1)) & mask
-    stamps[slot] = stamp
-    keys[slot] = key
-    ids[slot] = fresh
-    return fresh
+    slots[slot] = fresh
+    keys[fresh] = key
+    return np.int64(fresh)

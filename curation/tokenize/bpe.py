@@ -195,6 +195,7 @@ def _encode_piece(  # type: ignore[no-untyped-def]
 def encode_texts(  # type: ignore[no-untyped-def]
     data,
     text_offsets,
+    limit,
     classes,
     blob,
     offsets,
@@ -209,16 +210,20 @@ def encode_texts(  # type: ignore[no-untyped-def]
 ):
     """Ids of every text into out (uint32, room for one per byte), bounds into out_offsets [n + 1].
 
-    `cache` (see `new_cache`) only saves work; one thread at a time may use it.
+    No piece begins at byte `limit` or later: return the number of ids and the byte where the last
+    text stopped. `cache` (see `new_cache`) only saves work; one thread at a time may use it.
     """
     work = np.empty(WORK, np.int64)
     zero = np.uint64(0)
     n = np.int64(0)
     out_offsets[0] = 0
+    end = text_offsets[0]
+    start = end
     for i in range(len(text_offsets) - 1):
         start, end = text_offsets[i], text_offsets[i + 1]
+        end = min(end, limit)
         while start < end:
-            stop = piece_end(data, start, end, classes)
+            stop = piece_end(data, start, text_offsets[i + 1], classes)
             size = stop - start
             if size > _CACHED_BYTES:
                 n += _encode_piece(
@@ -268,4 +273,4 @@ def encode_texts(  # type: ignore[no-untyped-def]
             n += count
             start = stop
         out_offsets[i + 1] = n
-    return n
+    return n, start

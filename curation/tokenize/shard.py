@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import BinaryIO
 
@@ -46,7 +46,7 @@ ENCODED = pa.schema(
     ]
 )
 
-_BLOCK_BYTES = 8 << 20  # of rows written at a time
+_BLOCK_BYTES = 1 << 20  # of rows written at a time
 _ID_SEED = np.uint64(0)
 
 
@@ -104,7 +104,7 @@ def encoded_rows(
     repeat = copies.astype(np.int32)
     columns = {
         "key": pa.array(document_keys(about.column("id"), repeat, settings.seed)),
-        "tokens": lists.take(pa.array(documents)),
+        "tokens": lists if np.all(times == 1) else lists.take(pa.array(documents)),
         "repeat": pa.array(repeat),
         **{name: about.column(name) for name in ("id", "source", "url")},
     }
@@ -133,21 +133,28 @@ def write_shard(
         rows.append(encoded_rows(batch, tokens, offsets, settings))
     table = pa.Table.from_batches(rows, ENCODED).sort_by("key").combine_chunks()
     (whole,) = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=ENCODED)]
-    return write_rows(whole, settings, bin_file, idx_file)
+    lists = whole.column("tokens")
+    offsets, flat = lists.offsets.to_numpy(), lists.values.to_numpy()
+    return write_rows(whole.drop_columns(["tokens"]), offsets, flat, settings, bin_file, idx_file)
 
 
 def write_rows(
-    encoded: pa.RecordBatch, settings: TokenizeSettings, bin_file: BinaryIO, idx_file: BinaryIO
+    encoded: pa.RecordBatch,
+    offsets: npt.NDArray[np.int64],
+    tokens: npt.NDArray[np.uint32],
+    settings: TokenizeSettings,
+    bin_file: BinaryIO,
+    idx_file: BinaryIO,
+    after_block: Callable[[], object] = lambda: None,
 ) -> tuple[pa.RecordBatch, ShardStats]:
     """Pack and write rows of `ENCODED` in the order of their keys.
 
-    Every sequence has `context_length` tokens; what packing leaves is padding.
+    Every sequence has `context_length` tokens; what packing leaves is padding. Tokens of row i are
+    `tokens[offsets[i]:offsets[i + 1]]`, read a block of sequences at a time; `after_block` is
+    called after each. The rows themselves need no column of tokens.
     """
     tokenizer = load_tokenizer(settings.tokenizer)
     order = np.argsort(encoded.column("key").to_numpy(), kind="stable")
-    lists = encoded.column("tokens")
-    offsets = lists.offsets.to_numpy()
-    flat = lists.values.to_numpy()
     token_counts, token_starts = np.diff(offsets)[order], offsets[:-1][order]
     lengths = token_counts + settings.marks
     pack = best_fit if settings.packing == "best_fit" else concatenate
@@ -157,11 +164,12 @@ def write_rows(
         spans,
         token_starts[places],
         token_counts[places],
-        flat,
+        tokens,
         tokenizer,
         settings,
         bin_file,
         idx_file,
+        after_block,
     )
     index = _index(spans, encoded, order[places])
     tokens_written = int(lengths.sum())
@@ -186,6 +194,7 @@ def _write_spans(
     settings: TokenizeSettings,
     bin_file: BinaryIO,
     idx_file: BinaryIO,
+    after_block: Callable[[], object],
 ) -> None:
     """Write the sequences block by block, then the index."""
     dtype = token_dtype(tokenizer.vocab_size)
@@ -210,6 +219,7 @@ def _write_spans(
             tokenizer.pad,
         )
         writer.write(rows)
+        after_block()
     writer.finish(idx_file)
 
 

@@ -119,21 +119,37 @@ class Tokenizer:
         for (first, last), (found, bounds) in zip(ranges, parts, strict=True):
             offsets[first + 1 : last + 1] = bounds[1:] + base
             base += len(found)
-        ids = [found for found, _ in parts]
-        return ids[0] if len(ids) == 1 else np.concatenate(ids), offsets
+        return _joined([found for found, _ in parts]), offsets
 
     def _encode_range(self, buffers: TextBuffers, first: int, last: int) -> tuple[Ids, Offsets]:
+        """Ids of some texts; of one long text chunk by chunk, each ending between two pieces."""
+        offsets = buffers.offsets[first : last + 1]
+        out = np.empty(offsets[-1] - offsets[0], np.uint32)  # pages that nobody fills cost nothing
+        if last - first != 1:
+            ids, bounds, _ = self._encode(buffers.data, offsets, int(offsets[-1]), out)
+            return ids, bounds
+        parts, reached, end = [], int(offsets[0]), int(offsets[-1])
+        while reached < end:
+            rest = np.array([reached, end])
+            ids, _, reached = self._encode(buffers.data, rest, reached + _CHUNK_BYTES, out)
+            parts.append(ids)
+        del out
+        ids = _joined(parts)
+        return ids, np.array([0, len(ids)])
+
+    def _encode(
+        self, data: npt.NDArray[np.uint8], offsets: Offsets, limit: int, out: Ids
+    ) -> tuple[Ids, Offsets, int]:
         try:
             cache = self._caches.pop()
         except IndexError:
             cache = bpe.new_cache()
-        offsets = buffers.offsets[first : last + 1]
-        out = np.empty(offsets[-1] - offsets[0], np.uint32)
         bounds = np.empty(len(offsets), np.int64)
         t = self._tables
-        n = bpe.encode_texts(
-            buffers.data,
+        n, reached = bpe.encode_texts(
+            data,
             offsets,
+            limit,
             self.pattern.classes,
             t.blob,
             t.offsets,
@@ -147,7 +163,7 @@ class Tokenizer:
             bounds,
         )
         self._caches.append(cache)
-        return out[:n].copy(), bounds
+        return out[:n].copy(), bounds, reached
 
     def encode_words(self, data: npt.NDArray[np.uint8], offsets: Offsets) -> tuple[Ids, Offsets]:
         """As `encode_batch`, over bytes laid end to end, which need not be UTF-8."""
@@ -193,6 +209,18 @@ class Tokenizer:
         give them to `add_special_tokens`, which keeps their ids.
         """
         hf.write_files(Path(folder), self.tokens, self.pattern.expression, self.special_tokens)
+
+
+def _joined(parts: list[Ids]) -> Ids:
+    """All ids end to end; empties the list, so that no more than one part is there twice."""
+    if len(parts) == 1:
+        return parts.pop()
+    whole, at = np.empty(sum(map(len, parts)), np.uint32), 0
+    while parts:
+        part = parts.pop(0)
+        whole[at : at + len(part)] = part
+        at += len(part)
+    return whole
 
 
 def _ranges(offsets: Offsets, size: int) -> list[tuple[int, int]]:

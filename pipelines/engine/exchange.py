@@ -55,6 +55,8 @@ def write_columns(folder: Folder, name: str, columns: Mapping[str, Any]) -> File
 def write_run(folder: Folder, name: str, key: str, columns: Mapping[str, Any]) -> FileRecord:
     """Write columns sorted by the uint64 column `key`; rows of equal keys keep their order."""
     order = np.argsort(np.asarray(columns[key]), kind="stable")
+    if np.array_equal(order, np.arange(len(order))):
+        return write_batches(folder, name, _batch(columns), key)
     ordered = {
         k: c.take(pa.array(order)) if isinstance(c, pa.Array) else np.asarray(c)[order]
         for k, c in columns.items()

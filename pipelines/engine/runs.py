@@ -52,19 +52,25 @@ def write_batches(
         rows = max(_BATCH_ROWS, _BATCH_BYTES * batch.num_rows // max(1, batch.nbytes))
         parts = [batch.slice(i, rows) for i in range(0, batch.num_rows, rows)]
         first = np.asarray(batch.column(key), np.uint64)[::rows]
-    written = [part.serialize() for part in parts]
+    # one after the other: only the hashes are kept
+    facts = np.array([_length_and_hash(part) for part in parts], np.uint64).reshape(-1, 2)
     index = {
         **({} if first is None else {_FIRST_KEYS: _packed(first)}),
-        _LENGTHS: _packed(np.array([w.size for w in written], np.uint64)),
-        _HASHES: _packed(np.array([xxhash.xxh3_64_intdigest(w) for w in written], np.uint64)),
+        _LENGTHS: _packed(facts[:, 0]),
+        _HASHES: _packed(facts[:, 1]),
     }
-    del written
     plain = batch.schema.remove_metadata()
     schema = plain.with_metadata(index | {_HEAD: _head_hash(plain, index)})
     with folder.create(name) as sink, pa.ipc.new_file(sink, schema) as writer:
         for part in parts:
             writer.write_batch(part)
     return sink.record(batch.num_rows)
+
+
+def _length_and_hash(part: pa.RecordBatch) -> tuple[int, int]:
+    """Of a batch as it is written."""
+    written = part.serialize()
+    return written.size, xxhash.xxh3_64_intdigest(written)
 
 
 def _head_hash(plain: pa.Schema, index: dict[bytes, bytes]) -> bytes:

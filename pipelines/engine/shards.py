@@ -31,6 +31,8 @@ BATCH_BYTES = 8 << 20
 _GROUP_ROWS = 4096
 _GROUP_BYTES = 16 << 20
 _MOST_GROUP_BYTES = 24 << 20
+#: Columns of pages and their texts.
+_LONG = ("text", "html")
 
 
 @contextlib.contextmanager
@@ -111,7 +113,7 @@ def _pieces(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[
         if facts.num_rows <= rows:  # so that the reader lets go of its pages
             pieces = _emptied(list(pieces))
         for piece in pieces:
-            if _is_large(piece):
+            if is_large(piece):
                 pa.default_memory_pool().release_unused()
             first = min(piece.num_rows, -row % BATCH_ROWS)
             row += piece.num_rows
@@ -164,7 +166,7 @@ def _halved(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         del batch
 
 
-def _is_large(batch: pa.RecordBatch) -> bool:
+def is_large(batch: pa.RecordBatch) -> bool:
     """Whether it is one document that no batch shares."""
     return batch.num_rows == 1 and batch.nbytes > BATCH_BYTES
 
@@ -174,6 +176,18 @@ def _check_present(batch: pa.RecordBatch, row: int) -> None:
         if name in batch.schema.names and batch.column(name).null_count:
             place = row + pc.index(pc.is_null(batch.column(name)), True).as_py()
             raise InputError(f"row {place}: no {name!r}")
+
+
+def _with_statistics(schema: pa.Schema) -> list[str]:
+    """Paths of the columns whose least and greatest value a file states: all but long texts.
+
+    Parquet's writer would keep four copies of a long text for them, and leave them out then.
+    """
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    columns = pq.ParquetFile(sink.getvalue()).schema
+    paths = [columns.column(i).path for i in range(len(columns))]
+    return [path for path in paths if path not in _LONG]
 
 
 class TableWriter:
@@ -191,6 +205,7 @@ class TableWriter:
             compression_level=3,
             write_page_index=False,
             write_page_checksum=True,
+            write_statistics=_with_statistics(schema),
         )
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0
@@ -199,10 +214,10 @@ class TableWriter:
     def write(self, batch: pa.RecordBatch, whole: bool = True) -> None:
         """Write rows. Without `whole`, more of the same 512 rows of input follow."""
         parts = [batch]
-        if batch.nbytes > BATCH_BYTES and any(_is_large(p) for p in _halved([batch])):
+        if batch.nbytes > BATCH_BYTES and any(is_large(p) for p in _halved([batch])):
             parts = list(_halved([batch]))
         for part in parts:
-            large = _is_large(part)
+            large = is_large(part)
             if large:
                 self._flush()
                 pa.default_memory_pool().release_unused()

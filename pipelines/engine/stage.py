@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,7 +18,6 @@ from curation.errors import ConfigError, InputError
 from curation.readers import InputFile
 from curation.schema import COLUMN_TYPES, DOCUMENTS, fits
 from pipelines.engine.damage import check_content, damaged, noticed
-from pipelines.engine.execute import Executor
 from pipelines.engine.files import SCRATCH, Folder, fingerprint, unsealed
 from pipelines.engine.manifest import (
     MANIFEST,
@@ -34,6 +33,9 @@ from pipelines.engine.manifest import (
 from pipelines.engine.own import note_own, refuse_foreign, remove_own
 from pipelines.engine.shards import add_counts, open_parquet, read_batches
 from pipelines.engine.tasks import Step, Task
+
+if TYPE_CHECKING:  # guarded processes need documents, and not Beam
+    from pipelines.engine.execute import Executor
 
 
 @dataclass(frozen=True)

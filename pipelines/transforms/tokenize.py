@@ -134,5 +134,5 @@ class _Write(beam.DoFn):
         rows = concatenated(list(element[1]), _PLACED)
         order = pc.sort_indices(rows, [(n, "ascending") for n in ("key", "shard", "row")])
         rows = rows.take(order).select(ENCODED.names)
-        _, stats = write_tokens(rows, self.settings, Folder(self.folder), name)
+        _, stats = write_tokens([rows], self.settings, Folder(self.folder), name)
         yield TokenShard(name, stats.sequences, stats.copies, stats.tokens, stats.padding)
