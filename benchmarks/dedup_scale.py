@@ -22,13 +22,13 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
+from curation.dedup.facts import binary_rows
 from curation.dedup.keys import string_keys
 from curation.dedup.settings import DocumentDedupSettings
 from curation.hashing import mix64
 from curation.recipe import load
 from pipelines import dedup_documents as stage
 from pipelines.dedup_documents.indexes import Place
-from pipelines.dedup_documents.sign import binary_rows
 from pipelines.engine.exchange import write_columns
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder

@@ -11,20 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from curation.dedup.audit import AUDIT, audit_lines, summary
-from curation.dedup.keys import language_scopes, string_keys, within
+from curation.dedup.buckets import Buckets, languages, lines_of
 from curation.dedup.lines import (
     LineCounts,
     LineTotals,
     add_known,
-    assign_buckets,
-    count_lines,
     frequent_lines,
-    host_keys,
     in_buckets,
-    line_hashes,
     merge_counts,
     out_of_buckets,
     remove_lines,
@@ -65,42 +60,6 @@ from pipelines.engine.transform import Outcome, TransformShards, batches_beside,
 #: Folder of the audit: every frequent line of each shard, and what became of it.
 _AUDIT = "audit"
 _STAGE = "dedup-lines"
-
-
-@dataclass(frozen=True)
-class Buckets:
-    """Which lines are counted together: those of a language, and of a bucket of its documents."""
-
-    settings: LineDedupSettings
-    documents: tuple[tuple[str, int], ...]  # documents by language, or all under ""
-
-    def of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """Bucket of each document, within its language -> int64 [rows]."""
-        ids = string_keys(batch.column("id"))[:, 0]
-        found = languages(batch, self.settings)
-        buckets = np.zeros(batch.num_rows, np.int64)
-        for language, documents in self.documents:
-            mine = pc.equal(found, language).to_numpy(zero_copy_only=False)
-            buckets[mine] = assign_buckets(ids[mine], documents, self.settings.bucket_documents)
-        return buckets
-
-    def scopes(self, batch: pa.RecordBatch) -> UInt64:
-        """Scope of each document: its language -> uint64 [rows]."""
-        return language_scopes(languages(batch, self.settings))
-
-    def hosts(self, batch: pa.RecordBatch, numbers: UInt64) -> UInt64:
-        """Host of each document, where the rule looks at hosts: those of a language and bucket."""
-        if self.settings.rule != "pattern":
-            return np.zeros(batch.num_rows, np.uint64)
-        hosts = within(host_keys(batch.column("url"), numbers), self.scopes(batch))
-        return in_buckets(hosts, self.of(batch))
-
-
-def languages(batch: pa.RecordBatch, settings: LineDedupSettings) -> pa.Array:
-    """Language of each document, "" where all are compared together -> string [rows]."""
-    if settings.per_language:
-        return batch.column("language").fill_null("")
-    return pa.array([""] * batch.num_rows, pa.string())
 
 
 def _columns(settings: LineDedupSettings, *names: str) -> list[str]:
@@ -158,13 +117,8 @@ class CountLines:
         self, index: int, batch: pa.RecordBatch, first_row: int
     ) -> tuple[LineCounts, npt.NDArray[np.int64], UInt64]:
         """Lines of a batch; bucket and host of each document."""
-        scopes, buckets = self.buckets.scopes(batch), self.buckets.of(batch)
-        lines = line_hashes(batch.column("text"), self.settings, scopes)
-        of_lines = np.repeat(buckets, np.diff(lines.doc_offsets))
-        lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
         numbers = document_numbers(index, batch.num_rows, first_row)
-        hosts = self.buckets.hosts(batch, numbers)
-        return count_lines(lines, numbers, self.settings, hosts), buckets, hosts
+        return lines_of(batch, numbers, self.buckets)
 
 
 def count_columns(counts: LineCounts, buckets: npt.NDArray[np.int64]) -> dict[str, Any]:

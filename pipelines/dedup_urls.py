@@ -10,12 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from curation.dedup.keys import string_keys
+from curation.dedup.captures import KEYS, capture_keys, capture_verdicts, choose_captures
 from curation.dedup.settings import UrlDedupSettings
-from curation.dedup.survivors import choose_survivors, ranks_of
-from curation.dedup.urls import canonical_urls
 from pipelines.engine.documents import noted, over_documents, set_aside_by
 from pipelines.engine.duplicates import (
     OverRanges,
@@ -47,19 +44,6 @@ from pipelines.engine.tasks import Progress, Result, Task
 
 _STAGE = "dedup-urls"
 _COLUMNS = ["id", "url", "date", "text", "source"]
-_ABSENT_DATE = np.iinfo(np.int64).min
-_KEYS = pa.schema(
-    [
-        ("key", pa.uint64()),
-        ("key_low", pa.uint64()),
-        ("number", pa.uint64()),
-        ("date", pa.int64()),
-        ("length", pa.int64()),
-        ("id_hash", pa.uint64()),
-        ("source_rank", pa.int64()),
-        ("id", pa.string()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -86,18 +70,7 @@ class UrlKeys:
     def keys_of(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Keys of the documents of a batch, of those that have a URL."""
         numbers = document_numbers(index, batch.num_rows, first_row)
-        urls = canonical_urls(batch.column("url"), self.settings.canonical)
-        keys = string_keys(urls)
-        columns = [
-            *(pa.array(column) for column in (keys[:, 0], keys[:, 1], numbers)),
-            batch.column("date").cast(pa.int64()).fill_null(_ABSENT_DATE),
-            pc.utf8_length(batch.column("text")).cast(pa.int64()),
-            pa.array(string_keys(batch.column("id"))[:, 0]),
-            pa.array(ranks_of(batch, self.settings.survivor)),
-            batch.column("id"),
-        ]
-        # Documents without a URL have no key: they are copies of nothing.
-        return pa.RecordBatch.from_arrays(columns, schema=_KEYS).filter(pc.is_valid(urls))
+        return capture_keys(batch, numbers, self.settings)
 
 
 @dataclass(frozen=True)
@@ -124,7 +97,7 @@ class UrlSurvivors(OverRanges):
                 place = batch.schema.get_field_index("number")
                 others.append(batch.set_column(place, "number", pa.array(numbers)))
                 priorities.append(np.full(batch.num_rows, part.priority))
-        rows = concatenated([pa.RecordBatch.from_pylist([], schema=_KEYS), *own, *others])
+        rows = concatenated([pa.RecordBatch.from_pylist([], schema=KEYS), *own, *others])
         count = sum(batch.num_rows for batch in own)
         last = np.full(count, len(self.settings.index.against))
         found = url_copies(rows, np.concatenate([last, *priorities]), self.settings)
@@ -145,19 +118,7 @@ def url_copies(
 
     -> columns `place` (row in `rows`), `key` (number), `date`, `kept_date`, `kept_id`.
     """
-    column = {n: rows.column(n).to_numpy() for n in rows.schema.names if n != "id"}
-    removed, kept = choose_survivors(
-        np.stack([column["key"], column["key_low"]], axis=1),
-        np.arange(rows.num_rows, dtype=np.uint64),
-        {
-            "priority": priority,
-            "date": column["date"].astype("datetime64[us]"),
-            "length": column["length"],
-            "source_rank": column["source_rank"],
-            "id": column["id_hash"],
-        },
-        settings.survivor.policy,
-    )
+    removed, kept = choose_captures(rows, priority, settings.survivor.policy)
     gone, stays = pa.array(removed), pa.array(kept)
     columns = {
         "place": gone,
@@ -172,9 +133,9 @@ def url_copies(
 def url_verdicts(copies: pa.RecordBatch) -> pa.RecordBatch:
     """Verdicts on the documents of `url_copies`."""
     own, other = copies.column("date").to_numpy(), copies.column("kept_date").to_numpy()
-    reasons = np.where(own < other, "url.older_capture", "url.duplicate").tolist()
-    numbers, kept_id = copies.column("key").to_numpy(), copies.column("kept_id")
-    return verdict_rows(numbers, reasons, _seconds(own), _seconds(other), kept_id)
+    return verdict_rows(
+        copies.column("key").to_numpy(), *capture_verdicts(own, other), copies.column("kept_id")
+    )
 
 
 @dataclass(frozen=True)
@@ -199,12 +160,6 @@ class UrlVerdicts:
         if rows is None:
             return Result({name: no_verdicts(folder, shard, aside)})
         return Result({name: write_verdicts(folder, shard, url_verdicts(rows), aside)})
-
-
-def _seconds(microseconds: Any) -> Any:
-    """Seconds since 1970; NaN for documents without a date."""
-    absent = microseconds == _ABSENT_DATE
-    return np.where(absent, np.nan, microseconds / 1e6)
 
 
 @dataclass(frozen=True)

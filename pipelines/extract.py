@@ -16,7 +16,7 @@ import xxhash
 
 from curation.credentials import without_userinfo
 from curation.extract import Extraction
-from curation.extract.attempt import Failed, Refused, extract_page
+from curation.extract.attempt import Failed, Refused, extract_page, wrong_length
 from curation.extract.engines import check_installed
 from curation.extract.settings import ExtractSettings
 from curation.readers import Damage, Page, RangeReader, Skipped, read
@@ -236,13 +236,11 @@ class JudgePages:
 
     def _extracted(self, row: dict[str, Any], answer: Extraction, batch: PageBatch) -> None:
         row["text"], row["title"] = answer.text, row["title"] or answer.title
-        length = len(answer.text)
-        if length < max(1, self.extract.min_characters):
-            batch.add(row, "extract.empty", length, max(1, self.extract.min_characters))
-        elif length > self.extract.max_characters:
-            batch.add(row, "extract.too_long", length, self.extract.max_characters)
-        else:
+        refused = wrong_length(len(answer.text), self.extract)
+        if refused is None:
             batch.add(row, None)
+        else:
+            batch.add(row, refused.reason, refused.value, refused.threshold)
 
 
 Record = Page | Damage | Skipped

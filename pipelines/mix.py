@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.dedup.keys import string_keys
-from curation.inputs import source_names
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
+from curation.mix.columns import narrow
 from curation.schema import with_column
 from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.settings import EncodeSettings
@@ -73,24 +72,8 @@ class CountTokens:
         """What draws look at, and the token ids of the documents, end to end."""
         tokenizer = load_tokenizer(self.tokenize.tokenizer)
         tokens, offsets = tokenizer.encode_batch(batch.column("text"))
-        counts = pa.array(np.diff(offsets) + self.tokenize.marks, pa.int64())
-        return narrow_columns(batch, counts, self.sources), tokens
-
-
-def narrow_columns(
-    batch: pa.RecordBatch, tokens: pa.Array, sources: Sequence[str]
-) -> pa.RecordBatch:
-    """What draws look at: rows of NARROW. `tokens` [documents], int64."""
-    columns = {
-        "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
-        "source": source_names(batch.column("source"), sources),
-        "tokens": tokens,
-    }
-    for name in ("domain", "topic", "format", "language", "quality"):
-        kind = NARROW.field(name).type
-        known = name in batch.schema.names
-        columns[name] = batch.column(name).cast(kind) if known else pa.nulls(batch.num_rows, kind)
-    return pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
+        counts = np.diff(offsets) + self.tokenize.marks
+        return narrow(batch, counts, self.sources), tokens
 
 
 def _ids_name(shard: str) -> str:

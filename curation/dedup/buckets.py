@@ -43,6 +43,13 @@ class Buckets:
         """Scope of each document: its language -> uint64 [rows]."""
         return language_scopes(languages(batch, self.settings))
 
+    def hosts(self, batch: pa.RecordBatch, numbers: Ids) -> Ids:
+        """Host of each document, where the rule looks at hosts: those of a language and bucket."""
+        if self.settings.rule != "pattern":
+            return np.zeros(batch.num_rows, np.uint64)
+        hosts = within(host_keys(batch.column("url"), numbers), self.scopes(batch))
+        return in_buckets(hosts, self.of(batch))
+
 
 def languages(batch: pa.RecordBatch, settings: LineDedupSettings) -> pa.Array:
     """Return the language of each document, or "" where all are counted together: string."""
@@ -64,7 +71,5 @@ def lines_of(
     lines = line_hashes(batch.column("text"), settings, scopes)
     of_lines = np.repeat(places, np.diff(lines.doc_offsets))
     lines = lines._replace(hashes=in_buckets(lines.hashes, of_lines))
-    hosts = np.zeros(batch.num_rows, np.uint64)
-    if settings.rule == "pattern":  # hosts of a language and bucket
-        hosts = in_buckets(within(host_keys(batch.column("url"), numbers), scopes), places)
+    hosts = buckets.hosts(batch, numbers)
     return count_lines(lines, numbers, settings, hosts), places, hosts

@@ -14,8 +14,8 @@ from curation.dedup.facts import ABSENT_DATE
 from curation.dedup.keys import string_keys
 from curation.dedup.settings import OrderRule, UrlDedupSettings
 from curation.dedup.sorting import Ids
-from curation.dedup.survivors import Removals, choose_survivors, source_ranks
-from curation.dedup.urls import canonical_urls, hosts
+from curation.dedup.survivors import Removals, choose_survivors, ranks_of
+from curation.dedup.urls import canonical_urls
 
 KEYS = pa.schema(
     [
@@ -42,17 +42,12 @@ def capture_keys(batch: pa.RecordBatch, numbers: Ids, settings: UrlDedupSettings
     """
     urls = canonical_urls(batch.column("url"), settings.canonical)
     keys = string_keys(urls)
-    preferred = settings.survivor.preferred_sources
-    ranks = np.zeros(batch.num_rows, np.int64)
-    if preferred:
-        files = pc.struct_field(batch.column("source"), "file").cast(pa.large_string())
-        ranks = source_ranks(hosts(batch.column("url")), files, preferred)
     columns = [
         *(pa.array(column) for column in (keys[:, 0], keys[:, 1], numbers)),
         batch.column("date").cast(pa.int64()).fill_null(ABSENT_DATE),
         pc.utf8_length(batch.column("text")).cast(pa.int64()),
         pa.array(string_keys(batch.column("id"))[:, 0]),
-        pa.array(ranks),
+        pa.array(ranks_of(batch, settings.survivor)),
         batch.column("id"),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=KEYS).filter(pc.is_valid(urls))

@@ -18,8 +18,7 @@ from curation.dedup.lsh import band_hashes
 from curation.dedup.minhash import has_signature, signatures
 from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.sorting import Ids
-from curation.dedup.survivors import source_ranks
-from curation.dedup.urls import hosts
+from curation.dedup.survivors import ranks_of
 
 #: Date of a document without one, in microseconds.
 ABSENT_DATE = np.iinfo(np.int64).min
@@ -47,16 +46,10 @@ def document_facts(batch: pa.RecordBatch, settings: DocumentDedupSettings) -> pa
         "exact_low": keys[:, 1],
         "scope": scopes,
         "quality": np.full(batch.num_rows, np.nan),
-        "source_rank": np.zeros(batch.num_rows, np.int64),
+        "source_rank": ranks_of(batch, settings.survivor),
     }
     if "quality" in batch.schema.names:
         facts["quality"] = batch.column("quality").cast(pa.float64()).fill_null(np.nan)
-    if settings.survivor.preferred_sources:
-        facts["source_rank"] = source_ranks(
-            hosts(batch.column("url")),
-            pc.struct_field(batch.column("source"), "file").cast(pa.large_string()),
-            settings.survivor.preferred_sources,
-        )
     if settings.minhash.enabled:
         facts["signature"] = binary_rows(signatures(texts, settings.minhash).values)
     return pa.RecordBatch.from_pydict(facts)
@@ -73,14 +66,14 @@ def bucketed(
 
     Args:
         facts: of `document_facts`, at least one.
-        numbers: [documents], ascending without gaps.
+        numbers: [documents], ascending.
     """
     exact, scopes = facts.column("exact").to_numpy(), facts.column("scope").to_numpy()
     first = np.ones(len(numbers), bool)
     if settings.exact.enabled:
         some = exact != 0
         same = contract(within(exact, scopes)[some], numbers[some])
-        first[(same.edges[:, 0] - numbers[0]).astype(np.int64)] = False
+        first[np.searchsorted(numbers, same.edges[:, 0])] = False
         yield "exact", same.edges, {"key": same.buckets, "number": same.doc64}
     minhash = settings.minhash
     if not minhash.enabled:

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from curation.dedup.clusters import cluster_sizes, confirmed_clusters, same_text
 from curation.dedup.keys import within
-from curation.dedup.lsh import band_threshold
 from curation.dedup.minhash import DTYPES
 from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.survivors import choose_survivors
@@ -256,10 +255,3 @@ class Similarity:
         inverse = np.empty(len(order), np.int64)
         inverse[order] = np.arange(len(order))
         return pa.concat_arrays(parts).take(pa.array(inverse))
-
-
-def near_threshold(settings: DocumentDedupSettings) -> float:
-    """What the value of a near duplicate is held against."""
-    if settings.verify.method != "none":
-        return settings.verify.threshold
-    return band_threshold(settings.minhash.bands, settings.minhash.rows)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from curation.dedup.facts import text_hashes
 from curation.dedup.keys import within
 from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.sorting import sort_pairs
@@ -22,7 +23,7 @@ from curation.dedup.verify import shingle_sets
 from curation.errors import InputError
 from curation.hashing import mix64
 from pipelines.dedup_documents.indexes import Place
-from pipelines.dedup_documents.sign import Sign, text_hashes
+from pipelines.dedup_documents.sign import Sign
 from pipelines.engine.documents import noted, over_documents, set_aside_by
 from pipelines.engine.duplicates import scratch
 from pipelines.engine.exchange import (

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from curation.dedup.candidates import bucket_order
-from curation.dedup.components import contract
-from curation.dedup.exact import exact_keys
-from curation.dedup.keys import language_scopes, string_keys, within
-from curation.dedup.lsh import band_hashes
-from curation.dedup.minhash import has_signature, signatures
+from curation.dedup.facts import bucketed, document_facts
 from curation.dedup.settings import DocumentDedupSettings
-from curation.dedup.survivors import ranks_of
 from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.duplicates import check_languages, scratch
 from pipelines.engine.exchange import (
-    UInt64,
     concatenated,
     document_numbers,
     write_columns,
@@ -33,7 +22,6 @@ from pipelines.engine.graph import write_edges
 from pipelines.engine.tasks import Progress, Result, Task
 
 _STAGE = "dedup-documents"
-_ABSENT_DATE = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -69,28 +57,7 @@ class Sign:
 
     def facts(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """What is compared of each document of a batch."""
-        texts, settings = batch.column("text"), self.settings
-        exact = exact_keys(texts, settings.exact.normalization)
-        keys = np.where((exact.lengths > 0)[:, None], exact.keys, np.uint64(0))  # 0: nothing left
-        scopes = np.zeros(batch.num_rows, np.uint64)
-        if settings.per_language:
-            scopes = language_scopes(batch.column("language").fill_null(""))
-        facts: dict[str, Any] = {
-            "id": batch.column("id"),
-            "date": batch.column("date").cast(pa.int64()).fill_null(_ABSENT_DATE),
-            "length": pc.utf8_length(texts).cast(pa.int64()),
-            "id_hash": string_keys(batch.column("id"))[:, 0],
-            "exact": keys[:, 0],
-            "exact_low": keys[:, 1],
-            "scope": scopes,
-            "quality": np.full(batch.num_rows, np.nan),
-            "source_rank": ranks_of(batch, settings.survivor),
-        }
-        if "quality" in batch.schema.names:
-            facts["quality"] = batch.column("quality").cast(pa.float64()).fill_null(np.nan)
-        if settings.minhash.enabled:
-            facts["signature"] = binary_rows(signatures(texts, settings.minhash).values)
-        return pa.RecordBatch.from_pydict(facts)
+        return document_facts(batch, self.settings)
 
 
 @dataclass(frozen=True)
@@ -117,12 +84,10 @@ def write_buckets(
 ) -> Result:
     """Write which documents of a shard are in which buckets, and the edges known already.
 
-    One record per bucket of equal texts leaves the shard, whatever the bucket's size: the rest are
-    edges. The same holds for all buckets where these alone decide; where pairs are verified, a
-    text's first document stands for its copies in the shard.
+    See `curation.dedup.facts.bucketed` for the records that leave the shard.
     """
     numbers = document_numbers(index, facts.num_rows)
-    records = list(bucket_records(settings, numbers, facts)) if facts.num_rows else []
+    records = list(bucketed(facts, numbers, settings)) if facts.num_rows else []
     edges = [np.zeros((0, 2), np.uint64)] + [r[1] for r in records]
     runs = {kind: columns for kind, _, columns in records}
     for kind in ("exact", "buckets"):
@@ -136,58 +101,3 @@ def write_buckets(
 
 
 _NO_RECORDS = {n: np.zeros(0, np.uint64) for n in ("key", "number", "order")}
-
-
-def bucket_records(
-    settings: DocumentDedupSettings, numbers: UInt64, facts: pa.RecordBatch
-) -> Iterator[tuple[str, UInt64, dict[str, UInt64]]]:
-    """Kind of bucket, edges inside the shard, records that leave it.
-
-    `numbers` [documents], ascending, are those of all documents of the shard, which are some.
-    """
-    exact, scopes = facts.column("exact").to_numpy(), facts.column("scope").to_numpy()
-    first = np.ones(len(numbers), bool)
-    if settings.exact.enabled:
-        some = exact != 0
-        same = contract(within(exact, scopes)[some], numbers[some])
-        first[np.searchsorted(numbers, same.edges[:, 0])] = False
-        yield "exact", same.edges, {"key": same.buckets, "number": same.doc64}
-    minhash = settings.minhash
-    if not minhash.enabled:
-        return
-    values = signature_matrix(facts.column("signature"), minhash.num_perm)
-    signed = has_signature(values, minhash.scheme)
-    if settings.verify.method != "none":
-        signed &= first
-    values, own = values[signed], numbers[signed]
-    keys = within(band_hashes(values, minhash.bands, minhash.rows), scopes[signed]).reshape(-1)
-    own = np.repeat(own, minhash.bands)
-    if settings.verify.method == "none":
-        local = contract(keys, own)
-        yield "buckets", local.edges, {"key": local.buckets, "number": local.doc64}
-        return
-    twins = text_hashes(settings, facts)[signed]
-    order = bucket_order(values, minhash.bands, minhash.rows, twins).reshape(-1)
-    none = np.zeros((0, 2), np.uint64)
-    yield "buckets", none, {"key": keys, "order": order, "number": own}
-
-
-def text_hashes(settings: DocumentDedupSettings, facts: pa.RecordBatch) -> UInt64:
-    """What documents of the same text share -> uint64 [documents]."""
-    exact: UInt64 = facts.column("exact_low").to_numpy()
-    return exact if settings.exact.enabled else facts.column("id_hash").to_numpy()
-
-
-def binary_rows(values: npt.NDArray[Any]) -> pa.Array:
-    """Rows of a matrix as fixed-size binary values."""
-    width = values.shape[1] * values.itemsize
-    data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(values), [None, data])
-
-
-def signature_matrix(column: pa.Array, num_perm: int) -> npt.NDArray[Any]:
-    """Signatures [documents, num_perm] from fixed-size binary values."""
-    width = column.type.byte_width
-    data = np.frombuffer(column.buffers()[1], np.uint8)
-    data = data[column.offset * width : (column.offset + len(column)) * width]
-    return data.view(f"<u{width // num_perm}").reshape(len(column), num_perm)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam import PCollection
 
+from curation.dedup.facts import bucketed
 from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.sorting import sort_pairs
 from curation.errors import ConfigError
@@ -26,7 +27,7 @@ from pipelines.dedup_documents.members import (
     shingle_data,
     signature_data,
 )
-from pipelines.dedup_documents.sign import Sign, bucket_records
+from pipelines.dedup_documents.sign import Sign
 from pipelines.dedup_documents.verdicts import document_verdicts
 from pipelines.engine.duplicates import check_languages
 from pipelines.engine.exchange import UInt64, concatenated, document_numbers
@@ -161,7 +162,7 @@ class _Bucket(beam.DoFn):
             return
         first = np.uint64(place_of(element[0], shards) << 32)
         numbers = first + facts.column("row").to_numpy()
-        for kind, edges, columns in bucket_records(self.settings, numbers, facts):
+        for kind, edges, columns in bucketed(facts, numbers, self.settings):
             rows = len(columns["key"])
             record = {
                 "key": columns["key"],

@@ -12,10 +12,11 @@ import pyarrow as pa
 from apache_beam import PCollection
 
 from curation.mix import MixPlan, MixSettings, Mixture, plan_tables
+from curation.mix.columns import narrow
 from curation.schema import with_column
 from curation.tokenize.settings import EncodeSettings
 from curation.tokenize.shard import count_tokens
-from pipelines.mix import drawn, narrow_columns
+from pipelines.mix import drawn
 from pipelines.transforms.compare import passes
 from pipelines.transforms.judge import Judged, default_settings, judge, outputs
 from pipelines.transforms.keys import Keyed
@@ -90,7 +91,7 @@ class _Narrow(beam.DoFn):
 
     def process(self, element: Keyed) -> Iterator[Any]:
         key, batch = element
-        yield 0, (key, narrow_columns(batch, batch.column("tokens"), self.sources))
+        yield 0, (key, narrow(batch, batch.column("tokens"), self.sources))
 
 
 @dataclass
@@ -108,5 +109,5 @@ class _Draw(beam.DoFn):
 
     def process(self, element: Keyed, plan: dict[str, Any]) -> Iterator[Any]:
         key, batch = element
-        narrow = narrow_columns(batch, batch.column("tokens"), self.sources)
-        yield from outputs(key, drawn(batch, narrow, MixPlan.from_dict(plan)), "mix")
+        rows = narrow(batch, batch.column("tokens"), self.sources)
+        yield from outputs(key, drawn(batch, rows, MixPlan.from_dict(plan)), "mix")
