@@ -102,22 +102,47 @@ def judge(
 ) -> tuple[pa.RecordBatch, Verdicts]:
     """Return the batch with the function's columns, and its verdicts.
 
-    `name` is the function's, for the reason of documents that it calls false. Raises ValueError
-    where what it returns does not fit the batch; exceptions of the function pass.
+    `name` is the function's, for messages and for the reason of documents that it calls false.
+    Besides what the module describes, it may return documents (a RecordBatch of the same rows),
+    `Verdicts`, or both. Raises ValueError where that does not fit the batch; exceptions of the
+    function pass.
     """
     answer = function(batch)
-    rows = batch.num_rows
-    if not isinstance(answer, Judged):
-        kept = np.asarray(_as_array(answer, rows, pa.bool_()).fill_null(False))
+    if isinstance(answer, Judged):
+        return _of_judged(answer, batch, stage)
+    if isinstance(answer, Verdicts):
+        answer = batch, answer
+    elif isinstance(answer, pa.RecordBatch):
+        answer = answer, Verdicts.keep_all(batch.num_rows)
+    elif isinstance(answer, str | bytes | Mapping | pa.Table) or answer is None:
+        raise ValueError(f"{name}: returned {type(answer).__name__}, {_EXPECTED}")
+    if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Verdicts)):
+        kept = np.asarray(_as_array(answer, batch.num_rows, pa.bool_()).fill_null(False))
         return batch, Verdicts.where(~kept, f"{stage}.{name}")
-    for column, values in answer.columns.items():
+    for rows in (answer[0].num_rows, len(answer[1].reason)):
+        if rows != batch.num_rows:
+            raise ValueError(
+                f"{name}: returned {rows} rows for {batch.num_rows} documents; to remove "
+                "documents, give them a reason"
+            )
+    return answer
+
+
+_EXPECTED = "not Judged, RecordBatch, Verdicts, or true and false"
+
+
+def _of_judged(
+    judged: Judged, batch: pa.RecordBatch, stage: str
+) -> tuple[pa.RecordBatch, Verdicts]:
+    rows = batch.num_rows
+    for column, values in judged.columns.items():
         kind = batch.schema.field(column).type if column in batch.schema.names else None
         batch = with_column(batch, column, _as_array(values, rows, kind))
-    reasons = _as_array(answer.reason, rows, pa.string())
+    reasons = _as_array(judged.reason, rows, pa.string())
     removed = np.asarray(reasons.is_valid())
     names = [n if n is None or "." in n else f"{stage}.{n}" for n in reasons.to_pylist()]
-    value = _only(_as_array(answer.value, rows, pa.float64()), removed)
-    threshold = _only(_as_array(answer.threshold, rows, pa.float64()), removed)
+    value = _only(_as_array(judged.value, rows, pa.float64()), removed)
+    threshold = _only(_as_array(judged.threshold, rows, pa.float64()), removed)
     return batch, Verdicts(
         pa.array(names, pa.string()), value, threshold, pa.nulls(rows, pa.string())
     )

@@ -24,7 +24,8 @@ from pipelines.engine.files import Folder
 from pipelines.engine.manifest import read_manifest
 from pipelines.engine.tasks import Step, Task
 from pipelines.extract import document_id
-from pipelines.run import plan, run_plan
+from pipelines.plan import plan
+from pipelines.run import run_plan
 from tests.conftest import ROOT
 from tests.folders import differences
 from tests.readers.archives import default_settings, http_response, page_body, sample, warc_record

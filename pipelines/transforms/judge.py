@@ -11,20 +11,21 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam import PCollection
 
+from curation import judging
 from curation.classify.settings import ClassifySettings
 from curation.errors import InputError
 from curation.filters.settings import FilterSettings
 from curation.language.settings import LanguageSettings
 from curation.recipe import Recipe, load
-from curation.schema import Verdicts, split
+from curation.schema import split
 from pipelines.classify import ClassifyDocuments
 from pipelines.engine.transform import Outcome
 from pipelines.filter import FilterDocuments
 from pipelines.identify_language import IdentifyLanguage as LanguageTransform
 from pipelines.transforms.keys import Keyed, ShardKey
 
-#: What `Apply` takes: documents to documents of the same rows, to verdicts on them, or to both.
-Function = Callable[[pa.RecordBatch], "pa.RecordBatch | Verdicts | tuple[pa.RecordBatch, Verdicts]"]
+#: What `Apply` takes.
+Function = Callable[[pa.RecordBatch], Any]
 
 
 class Judged(NamedTuple):
@@ -169,9 +170,10 @@ class Filter(beam.PTransform):
 class Apply(beam.PTransform):
     """A function of your own.
 
-    It gets a batch and returns documents of the same rows (with other columns or texts), or
-    `curation.schema.Verdicts` on them, or both. Raises InputError for another number of rows: each
-    document must be accounted for. The function must be one that Beam can pickle.
+    It gets a batch and returns what a stage of a recipe's own may return (`curation.judging`): true
+    or false for each document, `Judged`, documents of the same rows (with other columns or texts),
+    `curation.schema.Verdicts`, or the latter two. Raises InputError for another number of rows:
+    each document must be accounted for. The function must be one that Beam can pickle.
 
     Args:
         function: see above.
@@ -194,23 +196,14 @@ class Apply(beam.PTransform):
     stage: str = "apply"
 
     def expand(self, documents: PCollection[Keyed]) -> Judged:
-        return judge(documents, _Judge(self.stage, functools.partial(_applied, self.function)))
+        return judge(
+            documents, _Judge(self.stage, functools.partial(_applied, self.function, self.stage))
+        )
 
 
-def _applied(function: Function, batch: pa.RecordBatch, first_row: int) -> Outcome:
-    found = function(batch)
-    if isinstance(found, Verdicts):
-        found = batch, found
-    elif isinstance(found, pa.RecordBatch):
-        found = found, Verdicts.keep_all(batch.num_rows)
-    if not isinstance(found, tuple):
-        name = getattr(function, "__name__", function)
-        raise InputError(f"{name}: returned {type(found).__name__}, not RecordBatch or Verdicts")
-    documents, verdicts = found
-    for rows in (documents.num_rows, len(verdicts.reason)):
-        if rows != batch.num_rows:
-            raise InputError(
-                f"{getattr(function, '__name__', function)}: returned {rows} rows for "
-                f"{batch.num_rows} documents; to remove documents, return Verdicts"
-            )
-    return Outcome(documents, verdicts)
+def _applied(function: Function, stage: str, batch: pa.RecordBatch, first_row: int) -> Outcome:
+    name = getattr(function, "__name__", repr(function))
+    try:
+        return Outcome(*judging.judge(function, batch, stage, name))
+    except ValueError as error:
+        raise InputError(str(error)) from error

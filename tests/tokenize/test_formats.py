@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from curation.errors import ConfigError
-from curation.tokenize import IndexedWriter
-from pipelines import token_formats
+from curation.tokenize import IndexedWriter, formats
+from curation.tokenize.formats import format_packages
 from pipelines.engine.files import Folder
-from pipelines.token_formats import format_packages, write_formats
+from pipelines.token_formats import write_formats
 
 ROWS = np.arange(40, dtype=np.int32).reshape(5, 8) * 3000
 
@@ -49,7 +49,7 @@ def test_hugging_face_datasets(folder: Folder, tmp_path: Path) -> None:
 
 
 def test_an_absent_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(token_formats._LIBRARIES, "mds", ("no-such-package", "no_such_module"))
+    monkeypatch.setitem(formats._LIBRARIES, "mds", ("no-such-package", "no_such_module"))
     with pytest.raises(
         ConfigError, match=r"mds needs the package no-such-package: .*curation\[mds\]"
     ):

@@ -20,7 +20,8 @@ from curation.schema import DOCUMENTS
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.shards import read_batches
-from pipelines.run import plan, run_plan
+from pipelines.plan import plan
+from pipelines.run import run_plan
 from pipelines.transforms import ReadDocuments, ShardKey, Tokenize
 from tests.transforms.test_stages import check_same, transforms, write_all
 

@@ -197,7 +197,7 @@ def test_own_functions_account_for_every_document() -> None:
 
 def test_own_functions_return_batches_or_verdicts() -> None:
     with (
-        pytest.raises(InputError, match="returned Table, not RecordBatch"),
+        pytest.raises(InputError, match="returned Table, not Judged, RecordBatch"),
         beam.Pipeline(runner="FnApiRunner") as pipeline,
     ):
         elements = pipeline | beam.Create([(ShardKey("s", 0), BATCH)])
