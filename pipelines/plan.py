@@ -132,7 +132,7 @@ def input_files(
             named.setdefault(name, []).append(rest)
         else:
             plain.append(pattern)
-    files = discover(plain, own, passed_over)
+    files = discover(plain, own, passed_over, recipe.readers.formats)
     for file in files:
         name, folder, _ = file.name.partition("/")
         if folder and name in named:  # it would count as of that input, or even have its files' ids
@@ -141,7 +141,7 @@ def input_files(
                 f"write {name}={file.path}, or call that input otherwise"
             )
     for name, patterns in sorted(named.items()):
-        found = discover(patterns, own, passed_over)
+        found = discover(patterns, own, passed_over, recipe.readers.formats)
         files += [replace(f, name=f"{name}/{f.name}") for f in found]
     return _named_safely(files)
 

@@ -40,13 +40,16 @@ ALSO = {
 
 
 def test_every_kind_has_an_example() -> None:
-    assert len(SECTIONS) == 6 and {*REASONS} < {title for title, *_ in SECTIONS}
+    assert len(SECTIONS) == 7 and {*REASONS} < {title for title, *_ in SECTIONS}
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(page) + "\n" for page in PAGES))
+    turns = [{"by": "a", "says": "Bees dance."}, {"by": "b", "says": "Do they? Where?"}]
+    chat = {"link": "http://a.example/chat", "number": "c1", "turns": turns * 9}
+    (tmp_path / "in.chat").write_text(json.dumps(chat))
     return tmp_path
 
 
@@ -54,7 +57,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_example(home: Path, title: str, file: str, code: str, recipe: str) -> None:
     (home / file).write_text(code)
     (home / "recipe.yaml").write_text(recipe)
-    arguments = ["run", "recipe.yaml", "--input", "in.jsonl", "--output", "out", "--workers", "0"]
+    given = "in.chat" if title == "A file format" else "in.jsonl"
+    arguments = ["run", "recipe.yaml", "--input", given, "--output", "out", "--workers", "0"]
     changes = [option for change in ALSO.get(title, ()) for option in ("--set", change)]
     assert main([*arguments, *changes, "--quiet"]) == 0
     removed = [

@@ -123,7 +123,7 @@ class ClassifySettings(Settings):
     )
 
     classifiers: dict[ColumnName, CustomClassifier] = Field(
-        default={}, description="further classifiers by the name of the column that each adds"
+        description="further classifiers by the name of the column that each adds"
     )
 
     @model_validator(mode="after")

@@ -141,7 +141,7 @@ class SurvivorSettings(Settings):
         description="For the rule preferred_source: patterns (*, ?, [...]) of hosts or source "
         "files, the most preferred first"
     )
-    preference: Preference | None = Field(None, description="For the rule preferred")
+    preference: Preference | None = Field(description="For the rule preferred; null: none")
 
     @model_validator(mode="after")
     def _sources_are_named(self) -> SurvivorSettings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from curation.resources import resolve
 
 _GLOB = re.compile(r"[*?\[]")
 _SUFFIX = re.compile(
-    r"\.(warc|arc|wet|wat|wacz|parquet|jsonl|ndjson|json|html|htm|xhtml|txt)"
+    r"\.(warc|arc|wet|wat|wacz|parquet|jsonl|ndjson|json|csv|tsv|html|htm|xhtml|txt)"
     r"(\.(gz|zst|zstd|lz4|bz2|xz))?$",
     re.IGNORECASE,
 )
@@ -76,7 +76,10 @@ class PassedOver:
 
 
 def discover(
-    patterns: Sequence[str], own: Sequence[str] = (), passed_over: PassedOver | None = None
+    patterns: Sequence[str],
+    own: Sequence[str] = (),
+    passed_over: PassedOver | None = None,
+    suffixes: Collection[str] = (),
 ) -> list[InputFile]:
     """Files of all patterns, sorted by name, each path once.
 
@@ -86,7 +89,8 @@ def discover(
     different folders get so many of their parent folders before their names that these differ.
 
     `own` are files and folders that the run writes, which are no input. These, and what else lies
-    in the folders and is not read, are added to `passed_over`.
+    in the folders and is not read, are added to `passed_over`. `suffixes` are read besides the
+    known ones.
 
     Raises InputError, naming the pattern, when it can't be listed or nothing matches.
     """
@@ -94,7 +98,7 @@ def discover(
     over = PassedOver() if passed_over is None else passed_over
     found: dict[str, InputFile] = {}
     for pattern in patterns:
-        for file in _match(pattern, ours, over):
+        for file in _match(pattern, ours, over, tuple(suffixes)):
             found.setdefault(file.path, file)
     return sorted(_distinct(list(found.values())), key=lambda file: (file.name, file.path))
 
@@ -124,7 +128,7 @@ def _full(system: Any, path: str) -> str:
     return path if isinstance(system, LocalFileSystem) else str(system.unstrip_protocol(path))
 
 
-def _match(pattern: str, own: _Own, over: PassedOver) -> list[InputFile]:
+def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...]) -> list[InputFile]:
     if not pattern.strip():
         raise InputError("an empty path names no input")
     place = resolve(pattern)
@@ -143,7 +147,7 @@ def _match(pattern: str, own: _Own, over: PassedOver) -> list[InputFile]:
     files = []
     for path, info in sorted(listed.found.items()):
         full, name = _full(system, path), path[len(listed.base) :].lstrip("/")
-        reason = _OWN if own.holds(full) else _not_read(name, info, listed.searched)
+        reason = _OWN if own.holds(full) else _not_read(name, info, listed.searched, suffixes)
         if reason:
             left.add(reason, name)
         else:
@@ -191,13 +195,15 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith((".", "_")) for part in name.split("/"))
 
 
-def _not_read(name: str, info: dict[str, Any], searched: bool) -> str:
+def _not_read(name: str, info: dict[str, Any], searched: bool, suffixes: tuple[str, ...]) -> str:
     """Why what was found, maybe by searching a folder, is passed over; empty if it is not."""
     if info["type"] != "file":
         return _FOLDER if info["type"] == "directory" else _NO_FILE
     if searched and _is_hidden(name):
         return _HIDDEN
-    return "" if not searched or _SUFFIX.search(name) else _UNKNOWN
+    plain = name.removesuffix(".gz").removesuffix(".zst")
+    known = _SUFFIX.search(name) or plain.endswith(suffixes)
+    return "" if known or not searched else _UNKNOWN
 
 
 def _distinct(files: list[InputFile]) -> list[InputFile]:

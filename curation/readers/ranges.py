@@ -32,6 +32,7 @@ from curation.readers.members import Effort
 from curation.readers.raw import RawFile
 from curation.readers.read import blank_file
 from curation.readers.records import Event
+from curation.readers.rows import rows_of
 from curation.readers.scan import find_head, scan
 from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stop, Stream
@@ -87,6 +88,8 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
     Looks at the beginning of the file only, at 16 MiB of it at most. Raises InputError when the
     file can't be read.
     """
+    if rows_of(name, settings) is not None:
+        return "rows that are read one after the other"
     if is_url(path) and not reads_ranges(path):
         return "no range requests"
     with RawFile.open(path) as raw:

@@ -18,6 +18,7 @@ from curation.readers.formats import (
 )
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
+from curation.readers.rows import read_rows, row_at, rows_of
 from curation.readers.settings import ReaderSettings
 
 
@@ -30,15 +31,23 @@ def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterat
     Raises InputError when the file is absent or can't be read at all, or is a table without any of
     the text columns. What is broken inside it, or is of no known format, comes as Damage.
     """
+    called = name or PurePosixPath(path).name
     with RawFile.open(path) as raw:
-        yield from _read(raw, settings, name or PurePosixPath(path).name)
+        if found := rows_of(called, settings):
+            yield from read_rows(raw, called, settings, *found)
+        else:
+            yield from _read(raw, settings, called)
 
 
 def read_at(path: str, offset: int, settings: ReaderSettings) -> Page:
     """The page at an offset that `read` gave. Raises InputError when there is none."""
     with RawFile.open(path) as raw:
         try:
-            event = _event_at(raw, offset, settings, PurePosixPath(path).name)
+            name = PurePosixPath(path).name
+            if found := rows_of(name, settings):
+                event = row_at(raw, offset, name, settings, *found)
+            else:
+                event = _event_at(raw, offset, settings, name)
         except (InputError, ValueError, OSError) as error:
             raise InputError(f"{path}: no page at {offset}: {error}") from error
     if isinstance(event, Page):

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Annotated, ClassVar
+
 from pydantic import Field
 
 from curation.config import Settings
+from curation.user_code import CodeSettings, UserCode
+
+Suffix = Annotated[str, Field(pattern=r"^\.[A-Za-z0-9.]+$")]
+
+
+class FormatCode(UserCode):
+    """A function of an open binary file that yields rows."""
+
+    group: ClassVar[str] = "curation.readers"
+
+
+class CustomFormat(CodeSettings):
+    """A file format of the user's own."""
+
+    python: FormatCode = Field(
+        description="function of an open binary file that yields mappings of column to value"
+    )
 
 
 class ReaderSettings(Settings):
@@ -39,6 +58,9 @@ class ReaderSettings(Settings):
     )
     url_columns: tuple[str, ...] = Field(
         description="Parquet and JSONL: the first of these that a row has is its URL"
+    )
+    formats: dict[Suffix, CustomFormat] = Field(
+        description="file formats of the user's own, by suffix such as `.chat`"
     )
     split_bytes: int = Field(
         ge=1024,

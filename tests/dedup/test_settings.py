@@ -35,7 +35,7 @@ def test_a_normalization_by_name() -> None:
 
 
 def test_preferred_sources_are_named() -> None:
-    survivor = {"policy": ["preferred_source"], "preferred_sources": []}
+    survivor = {"policy": ["preferred_source"], "preferred_sources": [], "preference": None}
     with pytest.raises(ValidationError, match="needs preferred_sources"):
         UrlDedupSettings.model_validate({**dict(defaults(UrlDedupSettings)), "survivor": survivor})
 
