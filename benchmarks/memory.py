@@ -108,7 +108,7 @@ def main() -> int:
     order = [
         "extract",
         "identify-language",
-        *(s for s in STAGES if s not in ("extract", "identify-language")),
+        *(s for s in STAGES if s not in ("extract", "read-tables", "identify-language")),
     ]
     parser.add_argument("--stages", type=lambda text: text.split(","), default=order)
     parser.add_argument("--allow", type=float, metavar="MB")

@@ -22,7 +22,6 @@ from curation.config import Settings, assign, merge, nearest, read_yaml, validat
 from curation.errors import ConfigError
 from curation.mix.settings import SearchSettings
 from curation.readers.settings import ReaderSettings
-from curation.schema import DOCUMENTS
 from curation.stages import Stage, find, known_stages
 from curation.stages.custom import StageCode
 from curation.user_code import entry_points
@@ -172,7 +171,7 @@ def check_order(
         if why := _must_follow(before, after, recipe):
             raise ConfigError(f"stages: {after.name} must come before {before.name}: {why}")
     if described[0].is_source:
-        columns = DOCUMENTS.names
+        columns = described[0].makes
     if columns is not None:
         _check_columns(described, recipe, set(columns))
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from curation.credentials import redact
 from curation.errors import ConfigError, InputError
 from curation.readers import InputFile, PassedOver, discover
+from curation.readers.raw import RawFile
 from curation.recipe import STAGES, Recipe, check_order
+from curation.schema import DOCUMENTS, fits
 from curation.stages import find
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import complete_manifest, read_manifest
@@ -20,6 +23,9 @@ from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
 from pipelines.run_folder import own_paths
+
+#: The stage that goes before others where the input is a table.
+_READ_TABLES = "read-tables"
 
 
 @dataclass(frozen=True)
@@ -47,14 +53,15 @@ def plan(
     Without `sync` the run does not wait until what it writes is on the disk.
     Raises ConfigError when they don't fit together, or a file is absent or the wrong one.
     """
-    chosen = tuple(stages) or recipe.stages
-    check_order(recipe, chosen)
-    described = [find(stage) for stage in chosen]
     for option, value in (("output", output), *(("input", value) for value in inputs)):
         if not value.strip():
             raise ConfigError(f"--{option}: an empty path")
+    chosen, given = tuple(stages) or recipe.stages, tuple(inputs)
+    check_order(recipe, chosen)
+    if given and not find(chosen[0]).is_source and _are_tables(given, recipe):
+        chosen = (_READ_TABLES, *chosen)
+    described = [find(stage) for stage in chosen]
     folder = Folder(output, sync)
-    given = tuple(inputs)
     if not given and described[0].is_source:
         if not recipe.inputs:
             raise ConfigError("no input: name files with --input, or in the recipe as inputs:")
@@ -87,6 +94,30 @@ def _check_values(recipe: Recipe, stages: Collection[str]) -> None:
         known |= stage.values(recipe.section(stage))
     for stage in described:
         stage.check(recipe.section(stage), recipe, known)
+
+
+def _are_tables(paths: Sequence[str], recipe: Recipe) -> bool:
+    """Whether these are tables that have to become documents, rather than documents already."""
+    for folder in map(Folder, paths):
+        if read_manifest(folder) or folder.exists("documents") or folder.exists("shards"):
+            return False
+    try:
+        files = discover(paths, suffixes=recipe.readers.formats)
+    except InputError:
+        return False  # the stage says so
+    return not all(_is_documents(file.path) for file in files)
+
+
+def _is_documents(path: str) -> bool:
+    if not path.endswith(".parquet"):
+        return False
+    try:
+        with RawFile.open(path) as raw:
+            schema = pq.read_schema(pa.PythonFile(raw.handle, mode="r"))
+    except (InputError, OSError, pa.ArrowInvalid):
+        return True  # damaged ones are told by the stage
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    return all(name in kinds and fits(name, kinds[name]) for name in DOCUMENTS.names)
 
 
 def _columns(shards: Sequence[Shard]) -> list[str] | None:

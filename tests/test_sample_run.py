@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from curation.recipe import STAGES, load
+from curation.recipe import load
 from curation.tokenize import TokenShards, load_tokenizer
 from pipelines.cli import main
 from tests.conftest import ROOT, curate, curate_well
 from tests.fates import check_fates
 
+STAGES = load("sample").stages
 DOCUMENT_STAGES = STAGES[:-1]
 
 

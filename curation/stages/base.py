@@ -53,6 +53,8 @@ class Stage(Generic[S]):
     packages: ClassVar[tuple[str, ...]] = ()
     #: It reads raw input and makes the documents.
     is_source: ClassVar[bool] = False
+    #: Columns of the documents that a source makes, where they are always the same.
+    makes: ClassVar[tuple[str, ...] | None] = None
     #: No stage reads what it writes.
     is_sink: ClassVar[bool] = False
     #: It runs once for each named mix, too.

@@ -8,6 +8,7 @@ from typing import Any
 from curation.config import Settings
 from curation.extract.engines import engine_packages
 from curation.extract.settings import ExtractSettings
+from curation.schema import DOCUMENTS
 from curation.stages.base import Limit, Stage, limit
 
 
@@ -18,6 +19,7 @@ class _Extract(Stage[ExtractSettings]):
     cost = 2.6
     packages = ("brotli", "chardet", "lz4", "numba", "numpy", "regex", "webencodings", "zstandard")
     is_source = True
+    makes = tuple(DOCUMENTS.names)
 
     def also(self, recipe: Any) -> dict[str, Settings]:
         return {"readers": recipe.readers}

@@ -1,0 +1,102 @@
+"""Stage `read-tables`: tables in; Parquet shards of documents with the tables' columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from curation.readers import Damage, ReaderSettings
+from curation.readers.documents import (
+    ROWS,
+    Others,
+    Row,
+    documents_batch,
+    joined,
+    others_of,
+    rows_of_file,
+)
+from curation.schema import SET_ASIDE, Verdicts
+from curation.stages.read_tables import TableSettings
+from pipelines.engine.files import Folder
+from pipelines.engine.shards import Tally
+from pipelines.engine.sources import SourceShard, as_planned, content_fingerprints, source_shards
+from pipelines.engine.stage import StageRun
+from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.engine.transform import ShardWriter
+from pipelines.extract import damaged_row
+
+_WHOLE = 1 << 62
+
+
+@dataclass(frozen=True)
+class ReadTables:
+    """Read the tables of a shard twice: for the types of their columns, and for the rows."""
+
+    settings_key: str
+    settings: TableSettings
+    readers: ReaderSettings
+
+    @property
+    def name(self) -> str:
+        return "shards"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        shard: SourceShard = task.payload
+        tally, only = Tally(), self.settings.columns
+        others = joined([others_of(p, n, self.readers, only) for p, n in shard.files])
+        waiting: list[tuple[Row, Row]] = []
+        with ShardWriter(folder, shard.name, "read-tables", tally) as writer:
+            for name, row in self._rows(shard, dict(task.inputs)):
+                tally.add("records")
+                if isinstance(row, Damage):
+                    tally.add("set_aside")
+                    tally.add(f"set_aside.{row.reason}")
+                    aside = pa.RecordBatch.from_pylist([damaged_row(name, row)], SET_ASIDE)
+                    writer.write_to("set_aside", aside)
+                else:
+                    waiting.append(row)
+                if len(waiting) == ROWS:
+                    self._write(waiting, others, writer, tally, progress)
+                    waiting = []
+            self._write(waiting, others, writer, tally, progress)
+        return Result(writer.files, tally.counts())
+
+    def _rows(
+        self, shard: SourceShard, planned: dict[str, str]
+    ) -> Iterator[tuple[str, tuple[Row, Row] | Damage]]:
+        for path, name in shard.files:
+            with as_planned(path, planned[name]):
+                for row in rows_of_file(path, name, self.readers):
+                    yield name, row
+
+    def _write(
+        self,
+        rows: list[tuple[Row, Row]],
+        others: Others,
+        writer: ShardWriter,
+        tally: Tally,
+        progress: Progress,
+    ) -> None:
+        batch = documents_batch(rows, others)
+        tally.add_in(batch)
+        empty = np.array([not row["text"] for row, _ in rows], bool)
+        progress(len(rows), writer.write(batch, Verdicts.where(empty, "table.empty_text")))
+
+
+def run(run: StageRun) -> dict[str, Any]:
+    """Read every table."""
+    hashes = content_fingerprints(run.files, run.folder, _WHOLE)
+    named = [(name, hashes[name]) for name in sorted(hashes)]
+    if manifest := run.complete(named):
+        return manifest
+    run.begin()
+    tasks = [
+        Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s)
+        for s in source_shards(run.files, (), _WHOLE)
+    ]
+    run.run(ReadTables(run.settings_key, run.settings, run.also["readers"]), tasks)
+    return run.finish(tasks, named)
