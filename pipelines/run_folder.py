@@ -12,7 +12,7 @@ from typing import IO, Any
 import yaml
 
 from curation.config import parse_yaml
-from curation.errors import ConfigError
+from curation.errors import ConfigError, StoreError
 from curation.recipe import STAGES, Recipe
 from curation.stages import find, known_stages
 from pipelines.engine.files import SCRATCH, Folder, room_for
@@ -128,8 +128,10 @@ def sums(folder: Folder, stages: Sequence[str]) -> bytes:
     digests = folder.each(lambda stage: manifest_sha256(folder / stage), stages)
     lines = [f"{d}  {stage}/{MANIFEST}\n" for d, stage in zip(digests, stages, strict=True)]
     if folder.exists(RECIPE_FILE):
-        digest = hashlib.sha256(folder.read_bytes(RECIPE_FILE)).hexdigest()
-        lines.insert(0, f"{digest}  {RECIPE_FILE}\n")
+        data = folder.read_bytes(RECIPE_FILE)
+        if len(data) != folder.size(RECIPE_FILE):
+            raise StoreError(f"{folder.shown}/{RECIPE_FILE}: could only be read in part")
+        lines.insert(0, f"{hashlib.sha256(data).hexdigest()}  {RECIPE_FILE}\n")
     return "".join(lines).encode()
 
 

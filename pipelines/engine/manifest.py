@@ -9,11 +9,13 @@ The manifest lies in the folder twice, so that a damaged one is replaced and not
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.engine.files import SCRATCH, Folder, fingerprint
+from curation.errors import StoreError
+from pipelines.engine.files import SCRATCH, Folder, fingerprint, unsealed
 
 MANIFEST = "manifest.json"
 TIMINGS = "timings.json"
@@ -35,9 +37,16 @@ def write_manifest(folder: Folder, manifest: Manifest) -> None:
 
 
 def manifest_sha256(folder: Folder) -> str:
-    """Of the file, or, where it is damaged, of its copy."""
-    name = MANIFEST if folder.read_own_json(MANIFEST) else _SPARE
-    return hashlib.sha256(folder.read_bytes(name)).hexdigest()
+    """Of the file, or, where it is damaged, of its copy. Raises StoreError where neither is sound.
+
+    What is hashed is what was looked at: a second reading might be cut short.
+    """
+    for name in (MANIFEST, _SPARE):
+        with contextlib.suppress(FileNotFoundError):
+            data = folder.read_bytes(name)
+            if unsealed(data) is not None:
+                return hashlib.sha256(data).hexdigest()
+    raise StoreError(f"{folder.shown}/{MANIFEST}: could not be read as it was written")
 
 
 def damaged_copies(folder: Folder) -> list[str]:
