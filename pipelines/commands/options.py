@@ -106,3 +106,16 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Declare `--json`."""
     parser.add_argument("--json", action="store_true", help="machine-readable")
+
+
+def add_input(parser: argparse.ArgumentParser, help: str, required: bool = False) -> None:
+    """Declare `--input`, which may be given several times, each with several values."""
+    parser.add_argument(
+        "--input",
+        nargs="+",
+        action="extend",
+        default=[],
+        required=required,
+        metavar="PATH",
+        help=help,
+    )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from curation.errors import AlarmError, ConfigError, CurationError, InputError, WorkerError
 from curation.recipe import load
 from curation.stages import known_stages
-from pipelines.commands.options import add_index, add_recipe_options
+from pipelines.commands.options import add_index, add_input, add_recipe_options
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import complete_manifest
@@ -26,14 +26,7 @@ from pipelines.terminal import PlainConsole, say, tell
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     parser.add_argument("recipe", metavar="RECIPE", help="a recipe file or a built-in name")
-    parser.add_argument(
-        "--input",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="GLOB",
-        help="files, folders, globs or URLs; NAME=GLOB for an input that the recipe names",
-    )
+    add_input(parser, "files, folders, globs or URLs; NAME=GLOB for an input that the recipe names")
     parser.add_argument("--output", default="out", metavar="DIR", help="run folder (default: out)")
     parser.add_argument("--stages", default="", metavar="A,B", help="only these stages")
     add_index(parser)

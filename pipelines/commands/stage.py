@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from curation.stages import Stage, find
-from pipelines.commands.options import add_index, add_recipe_options
+from pipelines.commands.options import add_index, add_input, add_recipe_options
 from pipelines.commands.run import run
 
 
@@ -17,15 +17,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     stage = find(name)
     extension = _extension(stage)
     required = getattr(extension, "NEEDS_INPUT", True)
-    parser.add_argument(
-        "--input",
-        nargs="+",
-        action="extend",
-        default=[],
-        required=required,
-        metavar="PATH",
-        help="a stage folder, or files by path, glob or URL",
-    )
+    add_input(parser, "a stage folder, or files by path, glob or URL", required)
     parser.add_argument(
         "--output",
         required=required,

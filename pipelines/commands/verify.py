@@ -24,7 +24,7 @@ from curation.stages import find
 from curation.tokenize.megatron import token_dtype
 from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
-from pipelines.commands.options import add_json, add_run
+from pipelines.commands.options import add_input, add_json, add_run
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import (
     Manifest,
@@ -55,14 +55,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="SHARE",
         help="share of the spans of tokens that are traced back (default: %(default)s)",
     )
-    parser.add_argument(
-        "--input",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="GLOB",
-        help="the run's raw input: tokens are traced back to its records, too",
-    )
+    add_input(parser, "the run's raw input: tokens are traced back to its records, too")
     add_json(parser)
     parser.set_defaults(command=verify)
 
