@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -92,17 +93,20 @@ class Subject:
 
     @functools.cached_property
     def work(self) -> Plan:
-        """Settled once: models and lists are no part of this, nor is writing YAML."""
-        recipe = load("llama3", SET)
-        text = yaml.safe_dump(recipe.model_dump(mode="json", by_alias=True))
-        runs.yaml.safe_dump = lambda *content, **options: text
-        return plan(recipe, self.output, [f"{self.root}/in"], STAGES)
+        """Settled once: models and lists are no part of this."""
+        return plan(load("llama3", SET), self.output, [f"{self.root}/in"], STAGES)
+
+    @functools.cached_property
+    def recipe(self) -> str:
+        """Written once: nor is YAML part of this."""
+        return yaml.safe_dump(self.work.recipe.model_dump(mode="json", by_alias=True))
 
     def run(self, world: World, doubled: float = 0.0) -> None:
         files._digest.cache_clear()
         work = replace(self.work, output=Folder(self.output))
         faults = local_faults(world, f"{self.root}/out") if self.local else store_faults(world)
-        with faults, Direct(world, doubled) as executor:
+        written = mock.patch.object(runs.yaml, "safe_dump", return_value=self.recipe)
+        with written, faults, Direct(world, doubled) as executor:
             run_plan(work, executor)
 
     @property
