@@ -111,8 +111,10 @@ class LocalPool:
             for executor in started:
                 for process in list((executor._processes or {}).values()):
                     process.terminate()
+        # Its thread is waited for after errors, too: else it may write to a pipe that is closed.
+        interrupted = kind is not None and not issubclass(kind, Exception)
         for executor in started:
-            executor.shutdown(wait=kind is None, cancel_futures=True)
+            executor.shutdown(wait=not interrupted, cancel_futures=True)
         self._executors = [None] * self.workers
 
     def counts(self) -> tuple[int, int]:
