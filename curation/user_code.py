@@ -45,6 +45,8 @@ class UserCode:
     """
 
     group: ClassVar[str] = ""
+    #: Arguments that come with each call.
+    positional: ClassVar[int] = 1
 
     def __init__(
         self, reference: str, folders: Sequence[str] = (), found: Found | None = None
@@ -124,10 +126,12 @@ class CodeSettings(Settings):
         return hash(self.model_dump_json())
 
 
-def codes_of(settings: Any, key: str) -> Iterator[tuple[str, UserCode]]:
-    """Every code that settings name, with its key below `key`, in the order of the fields."""
+def codes_of(
+    settings: Any, key: str, given: Mapping[str, Any] | None = None
+) -> Iterator[tuple[str, UserCode, Mapping[str, Any]]]:
+    """Every code that settings name, with its key below `key` and its arguments, in their order."""
     if isinstance(settings, UserCode):
-        yield key, settings
+        yield key, settings, given or {}
         return
     parts: Iterator[tuple[Any, Any]] = iter(())
     if isinstance(settings, BaseModel):
@@ -138,7 +142,7 @@ def codes_of(settings: Any, key: str) -> Iterator[tuple[str, UserCode]]:
     elif isinstance(settings, list | tuple):
         parts = iter(enumerate(settings))
     for name, part in parts:
-        yield from codes_of(part, f"{key}.{name}")
+        yield from codes_of(part, f"{key}.{name}", getattr(settings, "settings", None))
 
 
 def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:

@@ -14,6 +14,7 @@ from curation import resources, stores
 from curation.config import Settings
 from curation.credentials import redact
 from curation.errors import ConfigError
+from curation.judging import check_opens
 from curation.models import sha256_of
 from curation.stages import Stage
 from curation.user_code import codes_of
@@ -46,12 +47,9 @@ def _code(sections: Mapping[str, Settings]) -> dict[str, str]:
     """SHA-256 of the user's code by reference."""
     digests = {}
     for section, settings in sections.items():
-        for key, code in codes_of(settings, section):
-            try:
-                code.load()
-                digests[code.reference] = code.found.sha256
-            except ValueError as error:
-                raise ConfigError(f"{key}: {error}") from error
+        for key, code, given in codes_of(settings, section):
+            check_opens(code, given, key, code.positional)
+            digests[code.reference] = code.found.sha256
     return digests
 
 

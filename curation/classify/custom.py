@@ -13,16 +13,14 @@ import pyarrow.compute as pc
 from curation.classify import onnx
 from curation.classify.settings import ClassifySettings, CustomClassifier, OnnxSettings
 from curation.errors import ConfigError
-from curation.judging import Failure, answer_all, check_opens, error_verdicts, opened
+from curation.judging import Failure, answer_all, error_verdicts, opened
 from curation.schema import Verdicts, with_column
 
 
 def check(settings: ClassifySettings) -> None:
-    """Load every classifier now. Raises ConfigError with its key."""
+    """Load the models of all classifiers now. Raises ConfigError with its key."""
     for name, own in settings.classifiers.items():
-        if own.python is not None:
-            check_opens(own.python, own.settings, f"classify.classifiers.{name}")
-        elif own.onnx is not None:
+        if own.onnx is not None:
             try:
                 onnx.load(own.onnx)
             except ConfigError as error:

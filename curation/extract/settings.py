@@ -112,6 +112,7 @@ class EngineCode(UserCode):
     """A function of HTML text and URL that returns the main content."""
 
     group: ClassVar[str] = "curation.engines"
+    positional: ClassVar[int] = 2
 
 
 class CustomEngine(CodeSettings):

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from curation.judging import check_opens
 from curation.stages.base import Columns, Stage
 from curation.user_code import CodeSettings, UserCode
 
@@ -38,9 +37,6 @@ class Custom(Stage[CustomSettings]):
 
     def reads(self, settings: CustomSettings) -> Columns:
         return Columns(settings.reads)
-
-    def load(self, settings: CustomSettings) -> None:
-        check_opens(settings.python, settings.settings, self.name)
 
     def adds_of(self, settings: CustomSettings) -> tuple[str, ...]:
         return settings.adds

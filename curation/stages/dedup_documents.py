@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from curation.dedup.settings import DocumentDedupSettings
-from curation.judging import check_opens
 from curation.stages.base import Columns, Stage
 
 
@@ -16,12 +15,6 @@ class _DeduplicateDocuments(Stage[DocumentDedupSettings]):
     # datasketch: permutations and, by scipy's integrals, bands
     packages = ("datasketch", "idna", "numba", "numpy", "regex", "scipy")
     keeps_one = True
-
-    def load(self, settings: DocumentDedupSettings) -> None:
-        preference = settings.survivor.preference
-        if preference is not None:
-            key = f"{self.name}.survivor.preference"
-            check_opens(preference.python, preference.settings, key)
 
     def reads(self, settings: DocumentDedupSettings) -> Columns:
         needed = ("language",) if settings.per_language else ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from curation.dedup.settings import UrlDedupSettings
-from curation.judging import check_opens
 from curation.stages.base import Columns, NamedFile, Stage
 
 
@@ -17,12 +16,6 @@ class _DeduplicateUrls(Stage[UrlDedupSettings]):
     cost = 0.1
     packages = ("idna", "numpy")
     keeps_one = True
-
-    def load(self, settings: UrlDedupSettings) -> None:
-        preference = settings.survivor.preference
-        if preference is not None:
-            key = f"{self.name}.survivor.preference"
-            check_opens(preference.python, preference.settings, key)
 
     def reads(self, settings: UrlDedupSettings) -> Columns:
         return Columns(used=settings.survivor.columns)

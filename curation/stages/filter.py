@@ -9,7 +9,6 @@ from curation.errors import ConfigError
 from curation.filters.lists import closest
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings, default_settings
-from curation.judging import check_opens
 from curation.language.settings import default_settings as default_language_settings
 from curation.stages.base import Columns, Limit, NamedFile, Stage, limit
 
@@ -62,10 +61,6 @@ class _Filter(Stage[FilterSettings]):
             # `zh-Hant` has the rules of `zh`, and may have its own under a model that tells it.
             if closest(language, languages) is None:
                 check_known(f"filter.{key}", [language], languages)
-
-    def load(self, settings: FilterSettings) -> None:
-        for signal in settings.custom_signals.values():
-            check_opens(signal.code, signal.settings, "filter.rules")
 
     def files(self, settings: FilterSettings) -> Iterator[NamedFile]:
         from curation.filters.personal_hosts import manifest_url  # compiled kernels

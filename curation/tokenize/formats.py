@@ -6,7 +6,6 @@ import importlib.util
 from collections.abc import Sequence
 
 from curation.errors import ConfigError
-from curation.judging import check_opens
 from curation.tokenize.settings import CustomFormat
 
 #: Package and module of each format; the extra has the format's name.
@@ -14,11 +13,8 @@ _LIBRARIES = {"mds": ("mosaicml-streaming", "streaming"), "huggingface": ("datas
 
 
 def format_packages(formats: Sequence[str | CustomFormat]) -> list[str]:
-    """Packages that write the formats. Raises ConfigError where one, or own code, is absent."""
+    """Packages that write the formats. Raises ConfigError where one is absent."""
     names = [name for name in formats if isinstance(name, str)]
-    for own in formats:
-        if isinstance(own, CustomFormat):
-            check_opens(own.python, own.settings, "tokenize.formats", positional=2)
     for name in names:
         package, module = _LIBRARIES[name]
         if importlib.util.find_spec(module) is None:

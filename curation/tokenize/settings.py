@@ -39,6 +39,7 @@ class FormatCode(UserCode):
     """A function of sequences and a folder that writes files there."""
 
     group: ClassVar[str] = "curation.outputs"
+    positional: ClassVar[int] = 2
 
 
 class CustomFormat(CodeSettings):

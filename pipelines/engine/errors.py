@@ -20,10 +20,10 @@ _TOLD = 20
 
 def errors_table(batch: pa.RecordBatch, failures: Sequence[Failure], stage: str) -> pa.RecordBatch:
     """The documents of a batch on which code failed, as MENDED."""
-    rows = batch.take(pa.array([failure.row for failure in failures], pa.int64())).to_pylist()
+    named = batch.select([n for n in ("id", "url", "source") if n in batch.schema.names])
+    rows = named.take(pa.array([failure.row for failure in failures], pa.int64())).to_pylist()
     told = [
-        {name: row.get(name) for name in ("id", "url", "source")}
-        | {"reason": f"error.{stage}", "detail": failure.detail}
+        row | {"reason": f"error.{stage}", "detail": failure.detail}
         for row, failure in zip(rows, failures, strict=True)
     ]
     return pa.RecordBatch.from_pylist(told, MENDED)
