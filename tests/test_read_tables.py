@@ -115,3 +115,14 @@ def test_csv_and_tables_without_text(home: Path, capsys: pytest.CaptureFixture[s
     assert "has none of the columns text" in capsys.readouterr().err
     body = ["--set", "readers.text_columns=[body]"]
     assert run("read-tables", "--input", "b.parquet", "--output", "c", *body) == 0
+
+
+def test_a_broken_table_costs_itself(home: Path) -> None:
+    (home / "in").mkdir()
+    pq.write_table(pa.table({"text": ["one"]}), "in/good.parquet")
+    data = (home / "in" / "good.parquet").read_bytes()
+    (home / "in" / "bad.parquet").write_bytes(data[:-20] + bytes(20))
+    assert run("read-tables", "--input", "in", "--output", "out") == 0
+    assert [r["text"] for r in kept("out/read-tables/documents")] == ["one"]
+    (aside,) = kept("out/read-tables/set_aside")
+    assert (aside["reason"], aside["source"]["file"]) == ("parquet.corrupt", "bad.parquet")

@@ -66,7 +66,11 @@ def _events(path: str, name: str, settings: ReaderSettings) -> Iterator[Any]:
 
 
 def _parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Page | Damage]:
-    file = pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
+    try:
+        file = pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
+    except (pa.ArrowException, OSError) as error:
+        yield Damage(0, "parquet.corrupt", str(error), None, b"")
+        return
     names = file.schema_arrow.names
     if not {*settings.text_columns} & {*names}:
         raise InputError(
@@ -74,10 +78,13 @@ def _parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Page | Damage]:
             f"(readers.text_columns), but {', '.join(names)}"
         )
     row = 0
-    for batch in file.iter_batches(ROWS, use_threads=False):
-        for values in batch.to_pylist():
-            yield row_event(values, row, settings, "table")
-            row += 1
+    try:
+        for batch in file.iter_batches(ROWS, use_threads=False):
+            for values in batch.to_pylist():
+                yield row_event(values, row, settings, "table")
+                row += 1
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        yield Damage(row, "parquet.corrupt", f"from row {row}: {error}", None, b"")
 
 
 def _id(name: str, row: int) -> str:
@@ -99,7 +106,10 @@ def others_of(
     """
     with RawFile.open(path) as raw:
         if raw.fetch(0, len(PARQUET_MAGIC)) == PARQUET_MAGIC:
-            schema = pq.ParquetFile(pa.PythonFile(raw.handle, mode="r")).schema_arrow
+            try:
+                schema = pq.ParquetFile(pa.PythonFile(raw.handle, mode="r")).schema_arrow
+            except (pa.ArrowException, OSError):
+                return {}  # no row of it can be read
             used = {*_used(schema.names, settings), "id", "title"}
             kinds = {f.name: f.type for f in schema if f.name not in used}
         else:
