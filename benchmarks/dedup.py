@@ -48,7 +48,7 @@ from curation.dedup import (
 )
 from curation.dedup.candidates import bucket_order, bucket_pairs
 from curation.dedup.clusters import cluster_sizes, confirmed_clusters
-from curation.dedup.settings import (
+from curation.dedup.dedup_settings import (
     DocumentDedupSettings,
     LineDedupSettings,
     MinHashSettings,

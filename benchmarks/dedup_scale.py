@@ -22,9 +22,9 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
+from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import binary_rows
 from curation.dedup.keys import string_keys
-from curation.dedup.settings import DocumentDedupSettings
 from curation.hashing import mix64
 from curation.recipe import load
 from pipelines import dedup_documents as stage

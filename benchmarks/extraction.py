@@ -40,9 +40,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from curation.extract import Extractor, PageTooLargeError, default_settings, own
+from curation.extract import Extractor, PageTooLargeError, default_settings, native
+from curation.extract.extract_settings import ExtractSettings
 from curation.extract.model import Model, read_model
-from curation.extract.settings import ExtractSettings
 from curation.readers.charset import decode_html
 from curation.train.extract import model_name
 from curation.train.extract.pages import fold_of, group_of
@@ -279,11 +279,11 @@ class using:  # noqa: N801  (reads as a statement)
         self.model = model
 
     def __enter__(self) -> None:
-        self.shipped = own.load
-        own.load = lambda _: self.model  # type: ignore[assignment]
+        self.shipped = native.load
+        native.load = lambda _: self.model  # type: ignore[assignment]
 
     def __exit__(self, *_: object) -> None:
-        own.load = self.shipped
+        native.load = self.shipped
 
 
 def quality(data: Path, sets: list[str], runners: dict[str, Runner], every: int) -> None:

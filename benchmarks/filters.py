@@ -37,8 +37,8 @@ from curation.arrow import text_buffers
 from curation.filters import Filter, pii
 from curation.filters.blocklists import load as load_blocklists
 from curation.filters.content import content_signals
+from curation.filters.filter_settings import default_settings
 from curation.filters.rules import RuleBook
-from curation.filters.settings import default_settings
 from curation.filters.signals import Meter
 from curation.language import identify
 from curation.recipe import load as load_recipe

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import hostile, shapes
 from curation.dedup import canonical_url
-from curation.dedup.settings import UrlDedupSettings, defaults
+from curation.dedup.dedup_settings import UrlDedupSettings, defaults
 from curation.errors import InputError
 from curation.extract import Extractor, PageTooLargeError
 from curation.extract import default_settings as extract_settings

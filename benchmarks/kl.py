@@ -29,8 +29,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curation.filters import Filter
+from curation.filters.filter_settings import default_settings
 from curation.filters.rules import RuleBook
-from curation.filters.settings import default_settings
 from curation.filters.signals import Meter
 from curation.language import identify
 

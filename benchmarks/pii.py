@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from curation.arrow import text_buffers
 from curation.filters import pii
-from curation.filters.settings import default_settings
+from curation.filters.filter_settings import default_settings
 
 KINDS = {
     "EMAIL_ADDRESS": "email",

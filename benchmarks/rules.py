@@ -23,8 +23,8 @@ from yields import runs
 from yields.pages import Label, pack, places, read_labels, read_pages
 from yields.tables import ARGUABLE, GOOD, percent, table
 
+from curation.filters.filter_settings import FilterSettings
 from curation.filters.rules import NamedRule, RuleBook
-from curation.filters.settings import FilterSettings
 from curation.recipe import load as load_recipe
 
 #: All pages reach the rules, and what rules say is not overruled.

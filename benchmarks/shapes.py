@@ -522,10 +522,10 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
     from curation import dedup
     from curation.classify import Classifier
     from curation.classify import default_settings as classify_settings
-    from curation.dedup.settings import DocumentDedupSettings, LineDedupSettings, defaults
+    from curation.dedup.dedup_settings import DocumentDedupSettings, LineDedupSettings, defaults
     from curation.extract.clean import clean
     from curation.filters import Filter, pii
-    from curation.filters.settings import default_settings as filter_settings
+    from curation.filters.filter_settings import default_settings as filter_settings
     from curation.language import LanguageIdentifier
     from curation.language import default_settings as language_settings
     from curation.tokenize import load_tokenizer

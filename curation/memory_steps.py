@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from curation.classify.documents import classify_documents
+from curation.classify.verdicts import classify_documents
 from curation.dedup.buckets import Buckets, languages, lines_of
 from curation.dedup.captures import capture_keys, capture_verdicts, choose_captures
-from curation.dedup.documents import document_verdicts
+from curation.dedup.in_memory import document_verdicts
 from curation.dedup.lines import (
     frequent_lines,
     remove_lines,
@@ -24,10 +24,10 @@ from curation.dedup.lines import (
     with_pages,
 )
 from curation.errors import InputError
-from curation.extract.attempt import Failed, Refused, extract_page, wrong_length
+from curation.extract.safe import Failed, Refused, extract_page, wrong_length
 from curation.filters.apply import load_filter
 from curation.judging import judge_all, opened
-from curation.language.documents import identify_documents
+from curation.language.verdicts import identify_documents
 from curation.mix.columns import narrow
 from curation.mix.draw import draw
 from curation.mix.thresholds import plan_tables

@@ -20,8 +20,9 @@ from pydantic import Field, create_model, model_validator
 from curation import resources
 from curation.config import Settings, assign, merge, nearest, read_yaml, validate
 from curation.errors import ConfigError
-from curation.mix.settings import SearchSettings
+from curation.mix.mix_settings import SearchSettings
 from curation.readers.settings import ReaderSettings
+from curation.renamed import rename_assignment, rename_keys
 from curation.stages import Stage, find, known_stages
 from curation.stages.custom import StageCode
 from curation.user_code import entry_points
@@ -109,7 +110,7 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     own, folders = _read_with_parents(recipe, ())
     merged = merge(_defaults(), own)
     for assignment in assignments:
-        assign(merged, assignment)
+        assign(merged, rename_assignment(assignment))
     merged.pop("extends", None)
     name = _file_of(recipe).name
     for stage in known_stages().values():
@@ -227,7 +228,7 @@ def _read_with_parents(recipe: str, seen: tuple[Path, ...]) -> tuple[dict[str, A
     path = _file_of(recipe).resolve()
     if path in seen:
         raise ConfigError(f"{path}: extends: goes round in a circle")
-    content = read_yaml(path)
+    content = rename_keys(read_yaml(path), str(path))
     parent = content.get("extends")
     if parent is None:
         return content, [str(path.parent)]

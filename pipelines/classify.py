@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.classify.documents import classify_documents
-from curation.classify.settings import ClassifySettings
+from curation.classify.classify_settings import ClassifySettings
+from curation.classify.verdicts import classify_documents
 from pipelines.engine.files import Folder
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, run_transform, with_errors

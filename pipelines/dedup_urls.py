@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.dedup.captures import KEYS, capture_keys, capture_verdicts, choose_captures
-from curation.dedup.settings import UrlDedupSettings
+from curation.dedup.dedup_settings import UrlDedupSettings
 from pipelines.engine.documents import noted, over_documents, set_aside_by
 from pipelines.engine.duplicates import (
     OverRanges,

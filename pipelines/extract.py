@@ -16,9 +16,9 @@ import xxhash
 
 from curation.credentials import without_userinfo
 from curation.extract import Extraction
-from curation.extract.attempt import Failed, Refused, extract_page, wrong_length
 from curation.extract.engines import check_installed
-from curation.extract.settings import ExtractSettings
+from curation.extract.extract_settings import ExtractSettings
+from curation.extract.safe import Failed, Refused, extract_page, wrong_length
 from curation.readers import Damage, Page, RangeReader, Skipped, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, MENDED, SET_ASIDE, Verdicts

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from curation.errors import ConfigError
 from curation.filters import load_filter
+from curation.filters.filter_settings import FilterSettings
 from curation.filters.hosts import FOLDER, HOSTS, most_personal
 from curation.filters.personal_hosts import manifest_url
-from curation.filters.settings import FilterSettings
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import MANIFEST
 from pipelines.engine.shards import characters

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.language.documents import identify_documents
-from curation.language.settings import LanguageSettings
+from curation.language.language_settings import LanguageSettings
+from curation.language.verdicts import identify_documents
 from pipelines.engine.files import Folder
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, run_transform

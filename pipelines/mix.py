@@ -19,7 +19,7 @@ from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
 from curation.mix.columns import narrow
 from curation.schema import with_column
 from curation.tokenize.delimited import DELIMITED, delimited
-from curation.tokenize.settings import EncodeSettings
+from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.damage import check_content
 from pipelines.engine.documents import column_names, noted, over_documents

@@ -15,6 +15,7 @@ from curation.errors import InputError
 from curation.mix import MixPlan, Mixture
 from curation.mix.columns import cell_names, rows
 from curation.mix.keys import sample_values
+from curation.mix.mix_settings import SearchSettings
 from curation.mix.proxy import run_proxy
 from curation.mix.search import (
     Proposal,
@@ -24,7 +25,6 @@ from curation.mix.search import (
     propose,
     sample_streams,
 )
-from curation.mix.settings import SearchSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
 from pipelines.engine.exchange import read_columns

@@ -17,7 +17,7 @@ import pyarrow as pa
 from curation.errors import InputError
 from curation.judging import opened
 from curation.tokenize.megatron import read_index
-from curation.tokenize.settings import CustomFormat
+from curation.tokenize.tokenize_settings import CustomFormat
 from pipelines.engine.files import FileRecord, Folder
 
 Files = dict[str, FileRecord]

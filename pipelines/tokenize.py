@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from curation.errors import InputError
 from curation.stages.tokenize import VOCABULARY
 from curation.tokenize.delimited import Documents
-from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import (
     DOCUMENT_INDEX,
     ENCODED,
@@ -32,6 +31,7 @@ from curation.tokenize.shard import (
     encoded_rows,
     write_rows,
 )
+from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, nothing, over_documents
 from pipelines.engine.duplicates import files_of, output_fingerprint, scratch

@@ -22,8 +22,8 @@ from benchmarks import shapes
 from benchmarks.hostile import CASES
 from benchmarks.shapes import ENCODED, FILES, TEXTS, URLS
 from curation import dedup
-from curation.dedup.settings import UrlDedupSettings
-from curation.dedup.settings import defaults as dedup_settings
+from curation.dedup.dedup_settings import UrlDedupSettings
+from curation.dedup.dedup_settings import defaults as dedup_settings
 from curation.extract import Extractor, PageTooLargeError
 from curation.extract import default_settings as extract_settings
 from curation.readers import decode_html, decode_text, read

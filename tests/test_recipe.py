@@ -10,10 +10,11 @@ import yaml
 
 from curation.config import read_yaml
 from curation.errors import ConfigError
+from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.filters.rules import RuleBook
-from curation.filters.settings import FilterSettings, default_tree
 from curation.filters.signals import measure
 from curation.recipe import STAGES, built_in, check_order, load
+from curation.stages import find
 
 
 def write(folder: Path, content: object, name: str = "mine.yaml") -> str:
@@ -233,3 +234,17 @@ def test_rules_of_ones_own_join_the_others() -> None:
     # The library takes rules as they are given: none of the defaults needs to be among them.
     alone = FilterSettings.model_validate(default_tree() | {"rules": mine}).rules
     assert list(alone) == ["mine"]
+
+
+def test_old_names_of_keys_are_accepted_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "old.yaml"
+    path.write_text("extends: sample\nextract: {decision: {kin_share: 0.25}}\n")
+    loaded = load(str(path), ["extract.decision.alike_share=0.5"])
+    decision = loaded.section(find("extract")).decision  # type: ignore[attr-defined]
+    assert (decision.template_share, decision.sibling_share) == (0.25, 0.5)
+    assert len(caplog.records) == 2
+    path.write_text("extract: {decision: {kin_share: 0.25, template_share: 0.3}}\n")
+    with pytest.raises(ConfigError, match="old name of 'template_share'"):
+        load(str(path))

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import curation
 from curation.classify import score
 from curation.classify.classifier import Classifier
-from curation.classify.settings import default_settings as classify_defaults
+from curation.classify.classify_settings import default_settings as classify_defaults
 from curation.dedup import near_duplicates
-from curation.dedup.settings import DocumentDedupSettings, defaults
+from curation.dedup.dedup_settings import DocumentDedupSettings, defaults
 from curation.dedup.verify import jaccard, shingle_sets
 from curation.errors import ConfigError, InputError
 from curation.filters import judge, load_filter

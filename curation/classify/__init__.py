@@ -8,9 +8,9 @@ from curation.lazy import lazily
 
 if TYPE_CHECKING:
     from curation.classify.classifier import Classifier, ClassifyResult
+    from curation.classify.classify_settings import ClassifySettings, default_settings
     from curation.classify.decide import decide
     from curation.classify.scoring import score
-    from curation.classify.settings import ClassifySettings, default_settings
 
 __all__ = [
     "Classifier",
@@ -24,7 +24,7 @@ __all__ = [
 _MODULES = {
     "classifier": ("Classifier", "ClassifyResult"),
     "scoring": ("score",),
-    "settings": ("ClassifySettings", "default_settings"),
+    "classify_settings": ("ClassifySettings", "default_settings"),
     "decide": ("decide",),
 }
 lazily(__name__, _MODULES)

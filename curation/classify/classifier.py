@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from curation.arrow import Texts
 from curation.classify import onnx, ranking, words
+from curation.classify.classify_settings import ClassifySettings
 from curation.classify.features import Features, measure
 from curation.classify.linear import LinearModel, load
-from curation.classify.settings import ClassifySettings
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.models import ModelFile, locate

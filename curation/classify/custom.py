@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.classify import onnx
-from curation.classify.settings import ClassifySettings, CustomClassifier, OnnxSettings
+from curation.classify.classify_settings import ClassifySettings, CustomClassifier, OnnxSettings
 from curation.errors import ConfigError
 from curation.judging import Failure, answer_all, error_verdicts, opened
 from curation.schema import Verdicts, with_column

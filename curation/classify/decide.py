@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from curation.classify.settings import ClassifySettings
+from curation.classify.classify_settings import ClassifySettings
 from curation.schema import Verdicts
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, large_strings
-from curation.classify.settings import OnnxSettings
+from curation.classify.classify_settings import OnnxSettings
 from curation.errors import ConfigError
 from curation.models import locate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from curation.classify.classifier import Classifier
-from curation.classify.settings import ClassifySettings, default_settings
+from curation.classify.classify_settings import ClassifySettings, default_settings
 from curation.tables import as_given, known, texts_of
 
 

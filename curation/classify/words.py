@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.classify.settings import FastTextQuality
+from curation.classify.classify_settings import FastTextQuality
 from curation.errors import ConfigError
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.windows import cut

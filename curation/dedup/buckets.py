@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.dedup.dedup_settings import LineDedupSettings
 from curation.dedup.keys import language_scopes, string_keys, within
 from curation.dedup.lines import (
     LineCounts,
@@ -18,7 +19,6 @@ from curation.dedup.lines import (
     in_buckets,
     line_hashes,
 )
-from curation.dedup.settings import LineDedupSettings
 from curation.dedup.sorting import Ids
 
 

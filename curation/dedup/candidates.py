@@ -30,14 +30,14 @@ _SKETCH_BITS = 4
 _BLOCK_PAIRS = 1 << 22
 
 
-def bucket_order(signatures: npt.NDArray[Any], bands: int, rows: int, twins: Ids) -> Ids:
+def bucket_order(signatures: npt.NDArray[Any], bands: int, rows: int, text_hashes: Ids) -> Ids:
     """Place of each document in the order of each of its buckets -> uint64 [documents, bands].
 
     The high half is a sketch: a few bits of one value of each following band. The low half is that
-    of `twins` [documents], a hash that documents with the same text share: equal places mean
+    of `text_hashes` [documents], a hash that documents with the same text share: equal places mean
     documents that need no comparison.
     """
-    return _order(np.ascontiguousarray(signatures), bands, rows, twins)
+    return _order(np.ascontiguousarray(signatures), bands, rows, text_hashes)
 
 
 def bucket_pairs(buckets: Ids, order: Ids, doc64: Ids, window: int) -> Ids:
@@ -64,7 +64,7 @@ def bucket_pairs(buckets: Ids, order: Ids, doc64: Ids, window: int) -> Ids:
 
 
 @numba.njit(cache=True, nogil=True)
-def _order(signatures, bands, rows, twins):  # type: ignore[no-untyped-def]
+def _order(signatures, bands, rows, text_hashes):  # type: ignore[no-untyped-def]
     low = np.uint64(0xFFFFFFFF)
     mask = np.uint64((1 << _SKETCH_BITS) - 1)
     out = np.empty((len(signatures), bands), np.uint64)
@@ -74,7 +74,7 @@ def _order(signatures, bands, rows, twins):  # type: ignore[no-untyped-def]
             for k in range(_SKETCH_VALUES):
                 value = np.uint64(signatures[d, (band + 1 + k) % bands * rows])
                 sketch = sketch << np.uint64(_SKETCH_BITS) | (value & mask)
-            out[d, band] = sketch << np.uint64(32) | (twins[d] & low)
+            out[d, band] = sketch << np.uint64(32) | (text_hashes[d] & low)
     return out
 
 

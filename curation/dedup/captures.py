@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.dedup.dedup_settings import OrderRule, UrlDedupSettings
 from curation.dedup.facts import ABSENT_DATE
 from curation.dedup.keys import string_keys
-from curation.dedup.settings import OrderRule, UrlDedupSettings
 from curation.dedup.sorting import Ids
 from curation.dedup.survivors import Removals, choose_survivors, ranks_of
 from curation.dedup.urls import canonical_urls

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.dedup.settings import TextNormalization
+from curation.dedup.dedup_settings import TextNormalization
 
 WORD = 0  #: part of a word (a letter, a kept digit, or anything else that is not told apart)
 SPACE = 1  #: separates words

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
 from curation.dedup.characters import character_table
+from curation.dedup.dedup_settings import TextNormalization
 from curation.dedup.keys import SEEDS
 from curation.dedup.normalize import scratch_bytes, write_normalized
-from curation.dedup.settings import TextNormalization
 from curation.hashing import xxh64
 
 

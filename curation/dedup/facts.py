@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from curation.dedup.candidates import bucket_order
 from curation.dedup.components import contract
+from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.exact import exact_keys
 from curation.dedup.keys import language_scopes, string_keys, within
 from curation.dedup.lsh import band_hashes
 from curation.dedup.minhash import has_signature, signatures
-from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.sorting import Ids
 from curation.dedup.survivors import ranks_of
 
@@ -89,8 +89,8 @@ def bucketed(
         local = contract(keys, own)
         yield "buckets", local.edges, {"key": local.buckets, "number": local.doc64}
         return
-    twins = text_hashes(settings, facts)[signed]
-    order = bucket_order(values, minhash.bands, minhash.rows, twins).reshape(-1)
+    hashes = text_hashes(settings, facts)[signed]
+    order = bucket_order(values, minhash.bands, minhash.rows, hashes).reshape(-1)
     none = np.zeros((0, 2), np.uint64)
     yield "buckets", none, {"key": keys, "order": order, "number": own}
 

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from curation.arrow import TextBuffers, Texts, from_buffers, text_buffers
 from curation.dedup import patterns
 from curation.dedup.characters import character_table
+from curation.dedup.dedup_settings import LineDedupSettings
 from curation.dedup.keys import SEEDS, within
 from curation.dedup.normalize import scratch_bytes, write_normalized
-from curation.dedup.settings import LineDedupSettings
 from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs, sort_with
 from curation.hashing import hash_spans, mix64, unmix64, xxh64
 from curation.paths import PROSE_PATH, document_paths

@@ -16,7 +16,7 @@ import pyarrow as pa
 import xxhash
 
 from curation.arrow import Texts, large_strings, text_buffers
-from curation.dedup.settings import (
+from curation.dedup.dedup_settings import (
     DocumentDedupSettings,
     MinHashSettings,
     Scheme,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.dedup.documents import cluster_ids
-from curation.dedup.settings import DocumentDedupSettings, defaults
+from curation.dedup.dedup_settings import DocumentDedupSettings, defaults
+from curation.dedup.in_memory import cluster_ids
 from curation.tables import as_given, known, texts_of
 
 

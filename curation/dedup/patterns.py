@@ -33,8 +33,8 @@ from curation.text.lines import last_character, strip_left, strip_right
 from curation.text.words import code_point, is_dense
 
 if TYPE_CHECKING:
+    from curation.dedup.dedup_settings import PatternSettings
     from curation.dedup.lines import LineHashes, LineTotals
-    from curation.dedup.settings import PatternSettings
 
 #: What becomes of a line: not frequent; cut; kept.
 NONE, FREQUENT, EDGE, SENTENCE, BETWEEN, HEADING, ITEM, INSIDE, FIRST = range(9)

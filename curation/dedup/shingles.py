@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
 from curation.dedup.characters import character_table
+from curation.dedup.dedup_settings import MinHashSettings
 from curation.dedup.normalize import (
     scratch_bytes,
     write_characters,
     write_normalized,
     write_tokens,
 )
-from curation.dedup.settings import MinHashSettings
 from curation.hashing import xxh64
 
 

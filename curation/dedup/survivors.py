@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.dedup.settings import OrderRule, Preference, SurvivorSettings
+from curation.dedup.dedup_settings import OrderRule, Preference, SurvivorSettings
 from curation.dedup.urls import hosts
 from curation.errors import ConfigError
 from curation.judging import as_numbers, attempt, opened

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from curation import resources
 from curation.arrow import Texts, large_strings
-from curation.dedup.settings import UrlSettings
+from curation.dedup.dedup_settings import UrlSettings
 from curation.errors import ConfigError
 from curation.hosts import ascii_host
 

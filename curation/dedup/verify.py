@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.dedup.settings import MinHashSettings, TextNormalization
+from curation.dedup.dedup_settings import MinHashSettings, TextNormalization
 from curation.dedup.shingles import shingles
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from curation.lazy import lazily
 
 if TYPE_CHECKING:
+    from curation.extract.extract_settings import ExtractSettings
     from curation.extract.extraction import Extraction
     from curation.extract.extractor import Extractor, default_settings, extract
     from curation.extract.limits import PageTooLargeError
-    from curation.extract.settings import ExtractSettings
 
 __all__ = [
     "ExtractSettings",
@@ -25,6 +25,6 @@ _MODULES = {
     "extraction": ("Extraction",),
     "extractor": ("Extractor", "default_settings", "extract"),
     "limits": ("PageTooLargeError",),
-    "settings": ("ExtractSettings",),
+    "extract_settings": ("ExtractSettings",),
 }
 lazily(__name__, _MODULES)

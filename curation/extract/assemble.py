@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 from curation.extract.code import StatedLanguages
 from curation.extract.formulas import tex
 from curation.extract.layout import laid_out
@@ -23,7 +23,7 @@ class Assembly:
 
     text: str
     code_languages: tuple[str, ...]
-    settled: bool = False  # it needs neither `mojibake.repaired` nor `clean.normal`
+    normalized: bool = False  # it needs neither `mojibake.repaired` nor `clean.normal`
 
 
 def assemble(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Assembly:
@@ -35,7 +35,7 @@ def assemble(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
     """
     layout = laid_out(page, tables, kept)
     if layout.plain:
-        return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), layout.settled)
+        return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), layout.normalized)
     chosen = layout.chosen
     blob = page.text.tobytes()
     blocks = chosen.tolist()

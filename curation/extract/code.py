@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import regex
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 
 _LEVELS = 4  # elements around code whose class may name its language
 _LANGUAGE = regex.compile(

@@ -9,12 +9,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 from curation.extract.containers import group, kinds_of
-from curation.extract.copies import copies
+from curation.extract.extract_settings import Decision
 from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR, FNV_PRIME
-from curation.extract.settings import Decision
+from curation.extract.repeated import copies
 from curation.extract.tables import Tables, whole_tables
 
 # How far up code and formulas (in rows of tables, often) and the text around them look for a
@@ -32,7 +32,7 @@ _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
 
 @numba.njit(cache=True, nogil=True)
 def attached(probabilities, special, b_element, e_parent):  # type: ignore[no-untyped-def]
-    """Probabilities [n] where code and formulas (`special` [n]) share the fate of the text around.
+    """Probabilities [n] where code and formulas (`special` [n]) are decided as the text around them is.
 
     Their words say little about them; what they stand in says more.
     """
@@ -84,7 +84,9 @@ class Places(NamedTuple):
     """What the blocks of a page stand in, [n] each."""
 
     comments: npt.NDArray[np.bool_]
-    remarks: npt.NDArray[np.bool_]  # comments on questions and answers, with words of their own
+    short_comments: npt.NDArray[
+        np.bool_
+    ]  # comments on questions and answers, with words of their own
     hidden: npt.NDArray[np.bool_]  # out of sight, and nothing says that a reader can unfold it
     gutter: npt.NDArray[np.bool_]  # where line numbers or empty columns of the layout stand
 
@@ -104,7 +106,7 @@ def places(
 def _places(b_element, e_above, measured, rows, remark):  # type: ignore[no-untyped-def]
     n = len(b_element)
     comments = np.zeros(n, np.bool_)
-    remarks = np.zeros(n, np.bool_)
+    short_comments = np.zeros(n, np.bool_)
     hidden = np.zeros(n, np.bool_)
     gutter = np.zeros(n, np.bool_)
     for b in range(n):
@@ -112,11 +114,11 @@ def _places(b_element, e_above, measured, rows, remark):  # type: ignore[no-unty
         above = e_above[b_element[b]]
         comments[b] = measured[r, _COMMENTS] > 0
         wordy = measured[r, _WORDS] > remark and measured[r, _LINK_DENSITY] < 0.5
-        remarks[b] = comments[b] and wordy and measured[r, _QUESTIONS] > 0
+        short_comments[b] = comments[b] and wordy and measured[r, _QUESTIONS] > 0
         unfolds = measured[r, _PANEL_NAME] > 0 or measured[r, _PANEL_ROLE] > 0
         hidden[b] = above & _HIDDEN != 0 and not unfolds
         gutter[b] = above & _GUTTER != 0
-    return comments, remarks, hidden, gutter
+    return comments, short_comments, hidden, gutter
 
 
 @numba.njit(cache=True, nogil=True)
@@ -135,7 +137,7 @@ def _line_numbers(text, b_start, b_end, gutter):  # type: ignore[no-untyped-def]
     return out
 
 
-class Fate(NamedTuple):
+class BlockDecisions(NamedTuple):
     """What is decided on the blocks of a page, and by what."""
 
     kept: npt.NDArray[np.bool_]  # [n]
@@ -152,13 +154,13 @@ def decide(
     where: Places,
     decision: Decision,
     comments: bool,
-) -> Fate:
-    """The fate of blocks, given their probabilities [n] and what they stand in.
+) -> BlockDecisions:
+    """The decisions of blocks, given their probabilities [n] and what they stand in.
 
     A page with a sure body of text, an article, is held to one high threshold; where nothing is as
     certain, that of the most agreement with what may be content is sought (`best_cut`). Where an
     article stands outside the comments, these need to be surer still; on other pages they are the
-    page. Items of a list, cells of a row and paragraphs of one parent mostly share their fate, so
+    page. Items of a list, cells of a row and paragraphs of one parent are mostly decided alike, so
     that one odd among them doesn't stay or go alone. What the page holds twice is kept once.
     Something is always kept.
     """
@@ -167,19 +169,19 @@ def decide(
         page.b_flags, page.e_parent, page.e_tag, page.e_above, page.e_signature,
         tables.data, tables.table, decision.link_threshold, decision.menu_threshold,
         decision.link_share, decision.menu_links, decision.formula_characters,
-        decision.kin_share, decision.table_share,
+        decision.template_share, decision.table_share,
     )  # fmt: skip
     kept, score, threshold, article = _decide(
         score, weight, page.text, page.b_start, page.b_end,
         page.b_element, page.e_parent, page.e_signature,
-        where.comments, where.remarks, where.hidden, where.gutter, comments,
+        where.comments, where.short_comments, where.hidden, where.gutter, comments,
         decision.article_threshold, decision.likely_probability, decision.few_characters,
         decision.recall_weight, decision.sure_probability, decision.sure_share,
-        decision.article_characters, decision.comment_threshold, decision.alike_share,
+        decision.article_characters, decision.comment_threshold, decision.sibling_share,
     )  # fmt: skip
     least, near = decision.copy_characters, decision.near_copy_characters
     copied = copies(kept, page, where.comments, least, near)
-    return Fate(kept & ~copied, score, threshold, article, copied)
+    return BlockDecisions(kept & ~copied, score, threshold, article, copied)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -187,7 +189,7 @@ def _scores(  # type: ignore[no-untyped-def]
     probabilities, b_element, b_chars, b_link_chars, b_links, b_atoms, b_flags,
     e_parent, e_tag, e_above, e_signature, data, table,
     link_threshold, menu_threshold, link_share, menu_links, formula_characters,
-    kin_share, table_share,
+    template_share, table_share,
 ):  # fmt: skip
     """What the decision goes by: score and weight of each block."""
     score, linked, weight, special = _first_look(
@@ -196,7 +198,7 @@ def _scores(  # type: ignore[no-untyped-def]
     )  # fmt: skip
     # The posts of a thread and the entries of a list are each in an element of its own.
     kinds = kinds_of(b_element, e_parent, e_signature, _LEVELS_OF_KIN)
-    score = _shared(score, weight, group(kinds)[0], kin_share)
+    score = _shared(score, weight, group(kinds)[0], template_share)
     score = attached(score, special, b_element, e_parent)
     return whole_tables(score, data, table, linked, table_share, b_element, e_tag), weight
 
@@ -287,11 +289,11 @@ def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _decide(  # type: ignore[no-untyped-def]
     score, weight, text, b_start, b_end, b_element, e_parent, e_signature,
-    in_comments, remarks, hidden, gutter, comments,
+    in_comments, short_comments, hidden, gutter, comments,
     article_threshold, likely_probability, few_characters, recall_weight, sure_probability,
-    sure_share, article_characters, comment_threshold, alike_share,
+    sure_share, article_characters, comment_threshold, sibling_share,
 ):  # fmt: skip
-    """The parts of a Fate but the last, before what is copied goes."""
+    """The parts of a BlockDecisions but the last, before what is copied goes."""
     n = len(score)
     score = score.copy()
     numbers = _line_numbers(text, b_start, b_end, gutter)
@@ -300,7 +302,7 @@ def _decide(  # type: ignore[no-untyped-def]
         if not comments:
             if in_comments[b]:
                 score[b] = 0.0
-        elif remarks[b]:
+        elif short_comments[b]:
             score[b] = 1.0
     # Hidden text goes, unless it is most of the page, which a script then shows as a whole.
     seen = 0.0
@@ -326,7 +328,7 @@ def _decide(  # type: ignore[no-untyped-def]
     for b in range(n):
         if score[b] >= needed and not in_comments[b]:
             outside += weight[b]
-    score = _shared(score, weight, _alike(b_element, e_parent, e_signature), alike_share)
+    score = _shared(score, weight, _alike(b_element, e_parent, e_signature), sibling_share)
     if not article:
         needed = best_cut(score, weight, few_characters, recall_weight)
     threshold = np.full(n, needed)

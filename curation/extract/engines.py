@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from curation.errors import ConfigError
-from curation.extract.settings import CustomEngine, ExtractSettings
+from curation.extract.extract_settings import CustomEngine, ExtractSettings
 from curation.judging import check_opens, opened
 
 #: HTML text and settings to main content; "" when there is none.

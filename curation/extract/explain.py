@@ -1,4 +1,4 @@
-"""Why a page's text is what it is: its blocks with score, fate and reason, also as an HTML view."""
+"""Why a page's text is what it is: its blocks with score, decision and reason, also as an HTML view."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 from curation.extract.assemble import Atoms, with_formulas
+from curation.extract.extract_settings import ExtractSettings
 from curation.extract.features import NAMES
 from curation.extract.markup import TAG
-from curation.extract.own import Judged, judge, result
-from curation.extract.settings import ExtractSettings
+from curation.extract.native import Judged, judge, result
 from curation.html_page import head
 
 _TAG_NAMES = {number: name for name, number in TAG.items()}
@@ -63,21 +63,21 @@ class Explanation:
 def explain(source: bytes, settings: ExtractSettings) -> Explanation:
     """Blocks of a page (UTF-8) with their fates. Raises PageTooLargeError, as extraction does."""
     judged = judge(source, settings)
-    source, page, fate = judged.source, judged.page, judged.fate
+    source, page, decisions = judged.source, judged.page, judged.decisions
     columns = [(NAMES.index(name), *shown) for name, shown in _SHOWN.items() if name in NAMES]
     blob = page.text.tobytes()
     blocks = []
     atoms = Atoms.of(page)
-    for b in range(len(fate.kept)):
+    for b in range(len(decisions.kept)):
         row = judged.measured[judged.rows[b]]
         blocks.append(
             Block(
                 _text(source, page, blob, atoms, b),
                 _path(source, page, int(page.b_element[b])),
                 int(page.b_chars[b]),
-                float(fate.score[b]),
-                float(fate.threshold[b]),
-                bool(fate.kept[b]),
+                float(decisions.score[b]),
+                float(decisions.threshold[b]),
+                bool(decisions.kept[b]),
                 _reason(judged, b, settings),
                 bool(page.b_flags[b] & s.PRE),
                 tuple(
@@ -97,13 +97,13 @@ def _text(source: bytes, page: s.Page, blob: bytes, atoms: Atoms, block: int) ->
 
 
 def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
-    fate = judged.fate
-    score, threshold = fate.score[block], fate.threshold[block]
-    if fate.kept[block]:
+    decisions = judged.decisions
+    score, threshold = decisions.score[block], decisions.threshold[block]
+    if decisions.kept[block]:
         if score < threshold:
             return "nothing reached its threshold, and this has the highest score of the page"
         return f"score {score:.2f} reaches {threshold:.2f}"
-    if fate.copied[block]:
+    if decisions.copied[block]:
         return "the page says the same above"
     if judged.where.hidden[block] and score == 0:
         return "hidden, and nothing says that a reader can unfold it"
@@ -117,11 +117,11 @@ def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
 
 
 def _notes(judged: Judged, settings: ExtractSettings) -> Iterator[str]:
-    if judged.fate.article:
+    if judged.decisions.article:
         yield "judged as an article: a block needs the threshold of articles"
     else:
         yield "judged as a page without one sure body of text: a block needs the page's own threshold"
-    if len(judged.fate.kept) > settings.max_judged_blocks:
+    if len(judged.decisions.kept) > settings.max_judged_blocks:
         yield "so many blocks that those of one kind share a judgement"
     if judged.shows_hidden:
         yield "hidden elements were read too, because without them no text was left"
@@ -176,7 +176,7 @@ _COLOURS = "\n".join(
 
 
 def view(explanation: Explanation, title: str, text: str) -> str:
-    """One HTML document without scripts or outside resources: blocks by score and fate."""
+    """One HTML document without scripts or outside resources: blocks by score and decision."""
     blocks = explanation.blocks
     parts = [
         head(f"{_safe(title)} - extraction explained", _STYLE + _COLOURS),
@@ -234,12 +234,12 @@ def _legend() -> str:
 
 
 def _block(number: int, block: Block) -> str:
-    fate = "kept" if block.kept else "removed"
+    decision = "kept" if block.kept else "removed"
     values = "".join(f"<tr><td>{label}<td>{value:.4g}" for label, value in block.values)
     return (
-        f'<div class="block {fate}{" code" if block.code else ""} {_colour(block.score)}" '
+        f'<div class="block {decision}{" code" if block.code else ""} {_colour(block.score)}" '
         f"tabindex=0 id=b{number}><div class=path><span>{_safe(block.path)}</span>"
-        f"<span>{fate}: {_safe(block.reason)}</span></div>"
+        f"<span>{decision}: {_safe(block.reason)}</span></div>"
         f"<span class=text>{_safe(block.text)}</span>"
         f"<div class=facts><table><tr><td>score<td>{block.score:.4f}<tr><td>threshold"
         f"<td>{block.threshold:.4f}<tr><td>characters<td>{block.characters}{values}</table></div></div>"

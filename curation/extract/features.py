@@ -16,6 +16,17 @@ import numpy.typing as npt
 
 from curation.compiled import inlined
 from curation.extract import words as w
+from curation.extract.blocks import (
+    CONTINUED,
+    GENERATOR,
+    IN_LINK,
+    LINKED_DATA,
+    OG_TYPE,
+    PRE,
+    QUESTIONS,
+    TITLE,
+    Page,
+)
 from curation.extract.containers import (
     cards_of,
     class_scores,
@@ -34,17 +45,6 @@ from curation.extract.markup import (
     FLAG_PANEL,
     FLAG_SIDE,
     TAG,
-)
-from curation.extract.scanned import (
-    CONTINUED,
-    GENERATOR,
-    IN_LINK,
-    LINKED_DATA,
-    OG_TYPE,
-    PRE,
-    QUESTIONS,
-    TITLE,
-    Page,
 )
 
 Weights = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]

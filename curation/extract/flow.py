@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from curation.compiled import borrowing, inlined
-from curation.extract.lexing import code_point, put, reference
-from curation.extract.markup import BYTES, LETTER, LOWER, PLAIN, TAG
-from curation.extract.scanned import (
+from curation.extract.blocks import (
     CODE_CLASS,
     CODE_OFF,
     CODE_ON,
@@ -20,6 +18,8 @@ from curation.extract.scanned import (
     IN_LINK,
     PRE,
 )
+from curation.extract.lexing import code_point, put, reference
+from curation.extract.markup import BYTES, LETTER, LOWER, PLAIN, TAG
 
 # Slots of `now`: how much there is so far,
 LENGTH, BLOCKS, ELEMENTS, TOKENS, ATOMS, LINKED_SCRIPTS = 0, 1, 2, 3, 4, 5

@@ -8,7 +8,7 @@ import urllib.parse
 
 import regex
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 
 _ANNOTATION_TAG = regex.compile(r"<annotation\b([^<>]*+)>", regex.I)
 _ANNOTATION_END = regex.compile(r"</annotation", regex.I)

@@ -8,8 +8,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from curation.extract import scanned as s
-from curation.extract.settled import is_settled
+from curation.extract import blocks as s
+from curation.extract.normalized import is_normalized
 from curation.extract.tables import Tables
 
 
@@ -21,7 +21,7 @@ class Layout(NamedTuple):
     empty: npt.NDArray[np.int32]  # [k] cells without text before it, in tables of data
     plain: bool  # there is neither code nor formulas
     text: npt.NDArray[np.uint8]  # of all, as UTF-8; empty unless `plain`
-    settled: bool  # it surely needs neither `mojibake.repaired` nor `clean.normal`
+    normalized: bool  # it surely needs neither `mojibake.repaired` nor `clean.normal`
 
 
 def laid_out(page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Layout:
@@ -47,7 +47,7 @@ def _laid_out(  # type: ignore[no-untyped-def]
     out = np.empty(0, np.uint8)
     if plain:
         out = _joined(chosen, beside, empty, text, b_start, b_end)
-    return chosen, beside, empty, plain, out, plain and is_settled(out)
+    return chosen, beside, empty, plain, out, plain and is_normalized(out)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.extract import scanned as s
-from curation.extract.copying import CopyLabels
+from curation.extract import blocks as s
+from curation.extract.copy_buttons import CopyLabels
 from curation.extract.diffs import has_markers, marker_of
-from curation.extract.gutter import is_gutter, without_line_numbers
+from curation.extract.line_numbers import is_gutter, without_line_numbers
 from curation.extract.markup import TAG
 from curation.extract.tables import Tables
 

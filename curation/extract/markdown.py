@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 from curation.extract.assemble import Assembly, Atoms, with_formulas
 from curation.extract.code import StatedLanguages
+from curation.extract.data_tables import Grid, grids
 from curation.extract.escaping import cell as in_cell
 from curation.extract.escaping import fence, heading, inline_code, paragraph, prose
 from curation.extract.formulas import tex
-from curation.extract.grids import Grid, grids
 from curation.extract.listings import Listings
 from curation.extract.outline import Outline, Path
 from curation.extract.tables import Tables

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 from curation.extract.markup import TAG
 
 #: Items and quotes (elements) around a block, outermost first.

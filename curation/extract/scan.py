@@ -18,6 +18,39 @@ import numba
 import numpy as np
 
 from curation.compiled import borrowing, inlined
+from curation.extract.attributes import (
+    KNOWN,
+    KNOWN_ROWS,
+    KNOWN_TOKENS,
+    class_hash,
+    formula_image,
+    kinds,
+    names,
+    visibility,
+)
+from curation.extract.blocks import (
+    ASCIIMATH,
+    DATA_MATHML,
+    FACTS,
+    GENERATOR,
+    IMAGE_ALT,
+    IMAGE_SOURCE,
+    LANGUAGE,
+    LINKED_DATA,
+    MATHML,
+    MAX_LINKED_DATA,
+    OG_TITLE,
+    OG_TYPE,
+    QUESTIONS,
+    SCRIPT_MATHML,
+    STATUS_OK,
+    STATUS_TOO_MANY,
+    STATUS_UNCLOSED_HIDDEN,
+    TEX_DISPLAY,
+    TEX_INLINE,
+    TITLE,
+    Page,
+)
 from curation.extract.flow import (
     A_AT,
     A_END,
@@ -99,39 +132,6 @@ from curation.extract.nesting import (
     ends_code,
     line_of_code,
     push,
-)
-from curation.extract.said import (
-    KNOWN,
-    KNOWN_ROWS,
-    KNOWN_TOKENS,
-    class_hash,
-    formula_image,
-    kinds,
-    names,
-    visibility,
-)
-from curation.extract.scanned import (
-    ASCIIMATH,
-    DATA_MATHML,
-    FACTS,
-    GENERATOR,
-    IMAGE_ALT,
-    IMAGE_SOURCE,
-    LANGUAGE,
-    LINKED_DATA,
-    MATHML,
-    MAX_LINKED_DATA,
-    OG_TITLE,
-    OG_TYPE,
-    QUESTIONS,
-    SCRIPT_MATHML,
-    STATUS_OK,
-    STATUS_TOO_MANY,
-    STATUS_UNCLOSED_HIDDEN,
-    TEX_DISPLAY,
-    TEX_INLINE,
-    TITLE,
-    Page,
 )
 
 _IMG, _BR, _WBR, _INPUT, _MATH = TAG["img"], TAG["br"], TAG["wbr"], TAG["input"], TAG["math"]

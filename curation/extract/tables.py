@@ -8,9 +8,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.extract.blocks import Page
+from curation.extract.extract_settings import DataTables
 from curation.extract.markup import TAG
-from curation.extract.scanned import Page
-from curation.extract.settings import DataTables
 
 _TR, _TABLE, _TD, _TH = TAG["tr"], TAG["table"], TAG["td"], TAG["th"]
 _CAPTION = TAG["caption"]

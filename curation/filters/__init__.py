@@ -13,9 +13,9 @@ from curation.lazy import lazily
 
 if TYPE_CHECKING:
     from curation.filters.apply import NO_LANGUAGE, Filter, FilterResult, load_filter
+    from curation.filters.filter_settings import FilterSettings
     from curation.filters.judging import judge
     from curation.filters.rules import RuleBook
-    from curation.filters.settings import FilterSettings
     from curation.filters.signals import Meter, measure
 
 __all__ = [
@@ -34,7 +34,7 @@ _MODULES = {
     "apply": ("NO_LANGUAGE", "Filter", "FilterResult", "load_filter"),
     "judging": ("judge",),
     "rules": ("RuleBook",),
-    "settings": ("FilterSettings",),
+    "filter_settings": ("FilterSettings",),
     "signals": ("Meter", "measure"),
 }
 lazily(__name__, _MODULES)

@@ -15,9 +15,9 @@ from curation.errors import ConfigError
 from curation.filters import blocklists, personal_hosts, pii
 from curation.filters.content import look_again, look_at
 from curation.filters.edits import Edited, edit
+from curation.filters.filter_settings import FilterSettings
 from curation.filters.hosts import count_hosts
 from curation.filters.rules import Judgement, RuleBook
-from curation.filters.settings import FilterSettings
 from curation.filters.signals import Meter
 from curation.judging import Failure, answer_all, error_verdicts, opened
 from curation.paths import PATHS

@@ -24,8 +24,8 @@ from curation.filters.blocklist_files import (
     lower_bytes,
     read_entries,
 )
+from curation.filters.filter_settings import BlockListSettings
 from curation.filters.lists import read_list
-from curation.filters.settings import BlockListSettings
 from curation.hashing import xxh64
 from curation.hosts import ascii_host
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts, from_buffers
-from curation.filters import c4, copies, dialects, line_ngrams, refinedweb, scratch
+from curation.filters import c4, dialects, line_ngrams, refinedweb, repeated, scratch
 from curation.filters.content import Content
-from curation.filters.settings import EditSettings
+from curation.filters.filter_settings import EditSettings
 from curation.filters.signals import Meter, load_tokens
 from curation.paths import PROSE_PATH
 from curation.text import characters as ch
@@ -32,7 +32,7 @@ _REFINEDWEB = len(c4.REASONS)
 _LLAMA3 = _REFINEDWEB + len(refinedweb.REASONS)
 _CITATION = _LLAMA3 + 1
 _COPY = _CITATION + 1
-REASONS = (*c4.REASONS, *refinedweb.REASONS, line_ngrams.REASON, c4.CITATION, copies.REASON)
+REASONS = (*c4.REASONS, *refinedweb.REASONS, line_ngrams.REASON, c4.CITATION, repeated.REASON)
 
 _BREAK, _BREAKING = ch.BREAK, BREAKING
 _BRACKET = 0x5B
@@ -67,7 +67,7 @@ def edit(
         _stays(found, len(offsets) - 1),
         meter.kit,
         (settings.c4, settings.refinedweb, settings.llama3),
-        copies.copies(settings.copies),
+        repeated.copies(settings.copies),
         scratch.allocate(offsets),
         np.empty(most + 2, np.bool_),
         c4.scratch_line(most),
@@ -155,7 +155,7 @@ def _find_cuts(  # type: ignore[no-untyped-def]
         block = stays.doc_offsets[d]  # the next line of code or formulas
         # all breaks of Unicode, as the signals of C4 and RefinedWeb read them
         lines = all_lines(data, begin, end, kit.properties, starts, ends)
-        any_copied = rule.wanted and copies.find_copies(
+        any_copied = rule.wanted and repeated.find_copies(
             data, lines, kit.properties, rule, space, copied
         )
         if wanted[2]:
@@ -163,7 +163,7 @@ def _find_cuts(  # type: ignore[no-untyped-def]
                 data, begin, end, kit, space, dialects.DATATROVE, -1, none, none
             )
             if any_copied:
-                tokens, kinds = copies.drop_tokens(tokens, space, copied)
+                tokens, kinds = repeated.drop_tokens(tokens, space, copied)
             scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner)
             line_ngrams.cover_lines(tokens, space, lines, kit.line_ngrams, coverage, counts)
             line_ngrams.drop_short_runs(lines, kit.line_ngrams, coverage, counts)

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 import numba
 import numpy as np
 
+from curation.filters.hash_tables import Table, build, lookup
 from curation.filters.scratch import DIGITS
-from curation.filters.tables import Table, build, lookup
 from curation.text.words import IS_WORD, finish, token_hash, word_list
 
 CONTINUES = 1  # some phrase goes on behind these tokens

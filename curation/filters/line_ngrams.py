@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from curation.filters.filter_settings import LineNgramSettings
+from curation.filters.hash_tables import intern
 from curation.filters.scratch import begin, token_characters
-from curation.filters.settings import LineNgramSettings
-from curation.filters.tables import intern
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_SPELLING, finish
 
 REASON = "llama3.line_ngram_coverage"

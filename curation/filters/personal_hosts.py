@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from curation import stores
 from curation.errors import ConfigError
 from curation.filters.blocklists import UrlBlocker
+from curation.filters.filter_settings import BlockListSettings, PersonalHostSettings
 from curation.filters.hosts import FOLDER, HOSTS, hosts_of, total
-from curation.filters.settings import BlockListSettings, PersonalHostSettings
 from curation.schema import Verdicts
 
 REASON = "blocklist.personal_data"

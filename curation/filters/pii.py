@@ -23,11 +23,11 @@ import regex
 from curation.arrow import Texts, from_buffers
 from curation.filters import pii_candidates as pc
 from curation.filters import pii_checks as checks
+from curation.filters.filter_settings import PersonalKind, PiiSettings
 from curation.filters.pii_fold import fold_address, fold_number
 from curation.filters.pii_national import CERTAIN, CERTAIN_CODES, NAMED
 from curation.filters.pii_phones import find_phones
 from curation.filters.pii_secrets import LONGEST, SECRETS, match_secret
-from curation.filters.settings import PersonalKind, PiiSettings
 from curation.schema import Verdicts
 from curation.text.buffers import read_only
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from curation.filters.settings import PersonalKind
+from curation.filters.filter_settings import PersonalKind
 
 
 class Secret(NamedTuple):

@@ -11,8 +11,8 @@ import numba
 import numpy as np
 
 from curation.filters.dialects import DATATROVE, DCLM, DOLMA, NEMO
+from curation.filters.hash_tables import intern
 from curation.filters.scratch import begin
-from curation.filters.tables import intern
 from curation.hashing import xxh64
 from curation.text.lines import characters, paragraphs, strip_left, strip_right
 from curation.text.words import IS_SINGLE

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.filters.filter_settings import Exemption, FilterSettings, Rule, Rules
 from curation.filters.lists import closest
 from curation.filters.names import NAMES
-from curation.filters.settings import Exemption, FilterSettings, Rule, Rules
 from curation.schema import Verdicts
 
 _NO_RULE = -1

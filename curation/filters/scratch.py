@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from curation.filters.tables import intern
+from curation.filters.hash_tables import intern
 from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.words import (

@@ -34,10 +34,10 @@ from curation.filters import (
     repetition,
     scratch,
 )
+from curation.filters.filter_settings import SignalSettings
+from curation.filters.hash_tables import Table
 from curation.filters.names import NAMES as NAMES
 from curation.filters.phrases import Phrases
-from curation.filters.settings import SignalSettings
-from curation.filters.tables import Table
 from curation.paths import PathSettings
 from curation.text import characters as ch
 from curation.text.buffers import read_only

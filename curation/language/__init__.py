@@ -15,7 +15,7 @@ from curation.lazy import lazily
 if TYPE_CHECKING:
     from curation.language.decide import decide
     from curation.language.identifier import DECIMALS, UNKNOWN, LanguageIdentifier, identify
-    from curation.language.settings import LanguageSettings, default_settings
+    from curation.language.language_settings import LanguageSettings, default_settings
 
 __all__ = [
     "DECIMALS",
@@ -29,7 +29,7 @@ __all__ = [
 
 _MODULES = {
     "identifier": ("DECIMALS", "UNKNOWN", "LanguageIdentifier", "identify"),
-    "settings": ("LanguageSettings", "default_settings"),
+    "language_settings": ("LanguageSettings", "default_settings"),
     "decide": ("decide",),
 }
 lazily(__name__, _MODULES)

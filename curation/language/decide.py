@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from curation.arrow import Texts
-from curation.language.settings import LanguageSettings
+from curation.language.language_settings import LanguageSettings
 from curation.paths import PROSE_PATH, document_paths
 from curation.schema import Verdicts
 

@@ -18,7 +18,7 @@ from curation.language.corrector import Corrector, load_corrector
 from curation.language.decide import DEFAULT
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import read_labels
-from curation.language.settings import LanguageSettings, default_settings
+from curation.language.language_settings import LanguageSettings, default_settings
 from curation.language.windows import Windows, cut, letters_only, split_lines
 from curation.models import ModelFile, locate
 

@@ -9,9 +9,9 @@ from curation.lazy import lazily
 if TYPE_CHECKING:
     from curation.mix.columns import NARROW
     from curation.mix.draw import Draw, draw
+    from curation.mix.mix_settings import DomainMix, MixSettings, Mixture, SourceMix
+    from curation.mix.mix_table import advice, align, plan_table
     from curation.mix.plan import Cell, MixPlan, Shortage, merge_stats, plan, stats
-    from curation.mix.settings import DomainMix, MixSettings, Mixture, SourceMix
-    from curation.mix.tables import advice, align, plan_table
     from curation.mix.thresholds import (
         Crossing,
         candidates,
@@ -50,8 +50,8 @@ _MODULES = {
     "columns": ("NARROW",),
     "draw": ("Draw", "draw"),
     "plan": ("Cell", "MixPlan", "Shortage", "merge_stats", "plan", "stats"),
-    "settings": ("DomainMix", "MixSettings", "Mixture", "SourceMix"),
-    "tables": ("advice", "align", "plan_table"),
+    "mix_settings": ("DomainMix", "MixSettings", "Mixture", "SourceMix"),
+    "mix_table": ("advice", "align", "plan_table"),
     "thresholds": (*("Crossing", "candidates", "crossing", "histogram", "plan_tables", "settle"),),
 }
 lazily(__name__, _MODULES)

@@ -14,8 +14,8 @@ from curation.dedup.keys import string_keys
 from curation.errors import InputError
 from curation.inputs import source_names
 from curation.mix.keys import draw_keys, topic_values
+from curation.mix.mix_settings import Mixture
 from curation.mix.ranks import Ranks, rank
-from curation.mix.settings import Mixture
 
 NARROW = pa.schema(
     [

@@ -13,8 +13,8 @@ import pyarrow as pa
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.mix.columns import cell_names, rows
+from curation.mix.mix_settings import Mixture
 from curation.mix.ranks import Ranks
-from curation.mix.settings import Mixture
 from curation.schema import DOMAINS
 
 STATS = pa.schema(

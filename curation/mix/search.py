@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from curation.errors import InputError
 from curation.mix.laws import fit_law, resampled_laws
-from curation.mix.settings import SearchSettings
+from curation.mix.mix_settings import SearchSettings
 
 F64 = npt.NDArray[np.float64]
 _TRIES = 200  # draws of a round, before the room for mixtures counts as too small

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.mix.columns import Rows, rows
+from curation.mix.mix_settings import Mixture
 from curation.mix.plan import MixPlan, merge_stats, plan, stats
 from curation.mix.ranks import learn
-from curation.mix.settings import Mixture
 
 _BITS = 16  # of a key that choose its bin
 BINS = 1 << _BITS

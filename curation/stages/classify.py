@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from curation.classify import custom
+from curation.classify.classify_settings import ClassifySettings
 from curation.classify.decide import LOW_RANK, LOW_SCORE
-from curation.classify.settings import ClassifySettings
 from curation.schema import DOMAINS
 from curation.stages.base import Columns, Limit, Stage, limit
 

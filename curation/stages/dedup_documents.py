@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from curation.dedup.settings import DocumentDedupSettings
+from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.stages.base import Columns, Stage
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from curation.dedup.settings import LineDedupSettings
+from curation.dedup.dedup_settings import LineDedupSettings
 from curation.stages.base import Columns, Stage
 
 

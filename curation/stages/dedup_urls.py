@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from curation.dedup.settings import UrlDedupSettings
+from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.stages.base import Columns, NamedFile, Stage
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from curation.config import Settings
 from curation.extract.engines import engine_packages
-from curation.extract.settings import ExtractSettings
+from curation.extract.extract_settings import ExtractSettings
 from curation.schema import DOCUMENTS
 from curation.stages.base import Limit, Stage, limit
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from curation.errors import ConfigError
+from curation.filters.filter_settings import FilterSettings, default_settings
 from curation.filters.lists import closest
 from curation.filters.rules import RuleBook
-from curation.filters.settings import FilterSettings, default_settings
-from curation.language.settings import default_settings as default_language_settings
+from curation.language.language_settings import default_settings as default_language_settings
 from curation.stages.base import Columns, Limit, NamedFile, Stage, limit
 
 #: Keys of `filter.signals` that name a folder with one file per language.

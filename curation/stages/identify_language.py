@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from curation.language.decide import DEFAULT, LOW_SCORE
-from curation.language.settings import LanguageSettings
+from curation.language.language_settings import LanguageSettings
 from curation.stages.base import Limit, Stage, limit
 
 

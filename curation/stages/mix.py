@@ -8,7 +8,7 @@ from typing import Any
 from curation.config import Settings, merge, nearest
 from curation.errors import ConfigError
 from curation.inputs import check_name, fold_inputs
-from curation.mix.settings import MixSettings, Mixture
+from curation.mix.mix_settings import MixSettings, Mixture
 from curation.stages.base import Columns, Stage
 from curation.stages.tokenize import tokenizer_checksums
 
@@ -25,7 +25,7 @@ class _Mix(Stage[MixSettings]):
     cost = 0.3
     packages = ("numpy", "tiktoken")
     per_mix = True
-    command = "mix"
+    command = "mix_plan"
     shown = ("tokens", "repeats")
 
     def reads(self, settings: MixSettings) -> Columns:

@@ -9,7 +9,7 @@ from curation.config import nearest
 from curation.errors import ConfigError, InputError
 from curation.stages.base import Columns, Stage
 from curation.tokenize.formats import format_packages
-from curation.tokenize.settings import TokenizeSettings
+from curation.tokenize.tokenize_settings import TokenizeSettings
 
 #: Among the models: what of a tokenizer decides token ids, its pattern and special tokens, too.
 VOCABULARY = "tokenizer_vocabulary"

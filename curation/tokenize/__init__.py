@@ -9,7 +9,6 @@ from curation.lazy import lazily
 if TYPE_CHECKING:
     from curation.tokenize.megatron import IndexedWriter, read_index
     from curation.tokenize.reader import TokenShards
-    from curation.tokenize.settings import TokenizeSettings
     from curation.tokenize.shard import (
         DOCUMENT_INDEX,
         ENCODED,
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
         write_rows,
         write_shard,
     )
+    from curation.tokenize.tokenize_settings import TokenizeSettings
     from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
     from curation.tokenize.train import CardFacts, TokenizerTraining, train, train_tokenizer
 
@@ -45,7 +45,7 @@ __all__ = [
 _MODULES = {
     "megatron": ("IndexedWriter", "read_index"),
     "reader": ("TokenShards",),
-    "settings": ("TokenizeSettings",),
+    "tokenize_settings": ("TokenizeSettings",),
     "shard": (
         *("DOCUMENT_INDEX", "ENCODED", "ShardStats", "count_tokens", "encoded_rows"),
         *("write_rows", "write_shard"),

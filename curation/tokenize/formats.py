@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Sequence
 
 from curation.errors import ConfigError
-from curation.tokenize.settings import CustomFormat
+from curation.tokenize.tokenize_settings import CustomFormat
 
 #: Package and module of each format; the extra has the format's name.
 _LIBRARIES = {"mds": ("mosaicml-streaming", "streaming"), "huggingface": ("datasets", "datasets")}

@@ -17,7 +17,7 @@ from curation.hashing import hash_spans, mix64
 from curation.schema import SOURCE
 from curation.tokenize.megatron import IndexedWriter, token_dtype
 from curation.tokenize.pack import Spans, best_fit, concatenate, fill
-from curation.tokenize.settings import EncodeSettings, TokenizeSettings
+from curation.tokenize.tokenize_settings import EncodeSettings, TokenizeSettings
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 
 #: One row per run of a document's tokens in a sequence, in order of sequence and start.

@@ -19,6 +19,7 @@ from curation.config import Settings
 from curation.errors import ConfigError, InputError
 from curation.tokenize.corpus import Group, read_corpus
 from curation.tokenize.merges import initial_state, learn
+from curation.tokenize.piece_counts import WordCounts
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.specials import special_tokens
 from curation.tokenize.tokenizer import CARD, Tokenizer
@@ -31,7 +32,6 @@ from curation.tokenize.vocabulary import (
     parse_ranks,
     read_ranks,
 )
-from curation.tokenize.words import WordCounts
 
 _SCALE = 1 << 56  # weight of the whole corpus: in whole numbers, sums and ties are exact
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from curation.credentials import without_userinfo
 from curation.errors import ConfigError, InputError
 from curation.extract import Extraction
-from curation.extract.attempt import Failed, Refused, extract_page
 from curation.extract.engines import check_installed
-from curation.extract.settings import ExtractSettings
+from curation.extract.extract_settings import ExtractSettings
+from curation.extract.safe import Failed, Refused, extract_page
 from curation.readers import Page, ReaderSettings, read, read_at
 from curation.readers.charset import utf8_html
 from curation.recipe import load
@@ -35,7 +35,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     add_set(parser, "the recipe", "extract.comments=false")
     parser.add_argument("--json", action="store_true", help="text, title and facts as JSON")
     parser.add_argument(
-        "--explain", metavar="OUT.html", help="write every block with its score, fate and reason"
+        "--explain",
+        metavar="OUT.html",
+        help="write every block with its score, decision and reason",
     )
     parser.set_defaults(command=extract_file)
 

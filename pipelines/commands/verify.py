@@ -22,7 +22,7 @@ from curation.readers import read_at
 from curation.recipe import load
 from curation.stages import find
 from curation.tokenize.megatron import token_dtype
-from curation.tokenize.settings import TokenizeSettings
+from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 from pipelines.commands.options import add_input, add_json, add_run
 from pipelines.engine.files import Folder

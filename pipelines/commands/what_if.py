@@ -14,10 +14,10 @@ from rich.table import Table
 
 from curation.config import assign, nearest, validate
 from curation.errors import ConfigError, InputError
+from curation.filters.filter_settings import FilterSettings, default_tree
 from curation.filters.redecide import WhatIf
 from curation.filters.rules import RuleBook
-from curation.filters.settings import FilterSettings, default_tree
-from curation.tokenize.settings import TokenizeSettings
+from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.commands.options import count
 from pipelines.commands.run import run
 from pipelines.engine.files import Folder

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from curation.dedup.settings import AlarmSettings, DocumentDedupSettings
+from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
 from pipelines.dedup_documents.clusters import Clusters
 from pipelines.dedup_documents.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.link import Link

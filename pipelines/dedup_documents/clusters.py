@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.dedup.clusters import cluster_sizes, confirmed_clusters, same_text
+from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.keys import within
 from curation.dedup.minhash import DTYPES
-from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.survivors import choose_survivors
 from curation.dedup.verify import ShingleSets, estimated_jaccard, jaccard
 from pipelines.engine.duplicates import OverRanges, read_key_range, scratch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from curation.dedup.settings import DocumentDedupSettings
+from curation.dedup.dedup_settings import DocumentDedupSettings
 from pipelines.engine.duplicates import scratch
 from pipelines.engine.exchange import read_columns, write_columns
 from pipelines.engine.files import Folder

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from curation.dedup.candidates import bucket_pairs
 from curation.dedup.components import spanning_forest, star_edges
-from curation.dedup.settings import DocumentDedupSettings
+from curation.dedup.dedup_settings import DocumentDedupSettings
 from pipelines.engine.duplicates import OverRanges, read_key_range, scratch
 from pipelines.engine.exchange import UInt64, write_run
 from pipelines.engine.files import Folder

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import text_hashes
 from curation.dedup.keys import within
-from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.sorting import sort_pairs
 from curation.dedup.verify import shingle_sets
 from curation.errors import InputError

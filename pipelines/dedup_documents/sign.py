@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import bucketed, document_facts
-from curation.dedup.settings import DocumentDedupSettings
 from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.duplicates import check_languages, scratch
 from pipelines.engine.exchange import (

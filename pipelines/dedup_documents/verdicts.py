@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.dedup.documents import near_threshold
+from curation.dedup.dedup_settings import DocumentDedupSettings
+from curation.dedup.in_memory import near_threshold
 from curation.dedup.keys import string_keys
-from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.urls import hosts
 from pipelines.dedup_documents.members import Members
 from pipelines.dedup_documents.sign import Sign

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam import PCollection
 
+from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import bucketed
-from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.sorting import sort_pairs
 from curation.errors import ConfigError
 from curation.hashing import mix64

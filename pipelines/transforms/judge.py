@@ -12,10 +12,10 @@ import pyarrow as pa
 from apache_beam import PCollection
 
 from curation import judging
-from curation.classify.settings import ClassifySettings
+from curation.classify.classify_settings import ClassifySettings
 from curation.errors import InputError
-from curation.filters.settings import FilterSettings
-from curation.language.settings import LanguageSettings
+from curation.filters.filter_settings import FilterSettings
+from curation.language.language_settings import LanguageSettings
 from curation.recipe import Recipe, load
 from curation.schema import split
 from pipelines.classify import ClassifyDocuments

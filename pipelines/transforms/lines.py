@@ -14,8 +14,8 @@ import pyarrow as pa
 from apache_beam import PCollection
 
 from curation.dedup.buckets import Buckets, languages
+from curation.dedup.dedup_settings import LineDedupSettings
 from curation.dedup.lines import LineTotals, frequent_lines, merge_counts, total_lines
-from curation.dedup.settings import LineDedupSettings
 from pipelines.dedup_lines import CountLines, CutLines, count_columns, counted_totals
 from pipelines.engine.duplicates import check_languages
 from pipelines.engine.exchange import concatenated, document_numbers, shard_of

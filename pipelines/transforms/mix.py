@@ -14,8 +14,8 @@ from apache_beam import PCollection
 from curation.mix import MixPlan, MixSettings, Mixture, plan_tables
 from curation.mix.columns import narrow
 from curation.schema import with_column
-from curation.tokenize.settings import EncodeSettings
 from curation.tokenize.shard import count_tokens
+from curation.tokenize.tokenize_settings import EncodeSettings
 from pipelines.mix import drawn
 from pipelines.transforms.compare import passes
 from pipelines.transforms.judge import Judged, default_settings, judge, outputs

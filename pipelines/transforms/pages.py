@@ -11,7 +11,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam import PCollection
 
-from curation.extract.settings import ExtractSettings
+from curation.extract.extract_settings import ExtractSettings
 from curation.readers import Damage, Page, discover, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, SET_ASIDE, SOURCE

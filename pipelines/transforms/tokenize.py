@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam import PCollection
 
-from curation.tokenize.settings import TokenizeSettings
 from curation.tokenize.shard import ENCODED
+from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.engine.exchange import concatenated
 from pipelines.engine.files import Folder
 from pipelines.tokenize import Encode, token_ranges, write_tokens

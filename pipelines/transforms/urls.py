@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.keys import string_keys
-from curation.dedup.settings import UrlDedupSettings
 from curation.schema import with_column
 from pipelines.dedup_urls import UrlKeys, url_copies, url_verdicts
 from pipelines.engine.exchange import UInt64

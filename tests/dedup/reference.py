@@ -9,8 +9,8 @@ import xxhash
 
 from curation.arrow import text_buffers
 from curation.dedup.characters import _unspaced, character_table
+from curation.dedup.dedup_settings import LineDedupSettings, TextNormalization
 from curation.dedup.normalize import scratch_bytes, write_normalized
-from curation.dedup.settings import LineDedupSettings, TextNormalization
 
 NUMBER = re.compile(r"\d+(?:[.,،٫⎖⎗⎘]\d+)?")
 _SINGLE = {chr(point) for point in _unspaced().tolist()}

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.dedup import count_lines, frequent_lines, line_hashes, merge_counts, remove_lines
+from curation.dedup.dedup_settings import LineDedupSettings, defaults
 from curation.dedup.keys import language_scopes
 from curation.dedup.lines import (
     IGNORED,
@@ -19,7 +20,6 @@ from curation.dedup.lines import (
     total_lines,
     verdicts,
 )
-from curation.dedup.settings import LineDedupSettings, defaults
 from tests.dedup import reference
 
 DEFAULT = defaults(LineDedupSettings).model_copy(

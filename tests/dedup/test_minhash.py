@@ -18,9 +18,9 @@ from curation.dedup import (
     optimal_bands,
     signatures,
 )
+from curation.dedup.dedup_settings import DocumentDedupSettings, Scheme, defaults
 from curation.dedup.lsh import band_threshold
 from curation.dedup.minhash import DTYPES, has_signature
-from curation.dedup.settings import DocumentDedupSettings, Scheme, defaults
 from curation.errors import ConfigError
 from tests.dedup import reference
 

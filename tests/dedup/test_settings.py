@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from curation.dedup.settings import (
+from curation.dedup.dedup_settings import (
     DocumentDedupSettings,
     LineDedupSettings,
     Settings,

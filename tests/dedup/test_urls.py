@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.dedup import canonical_url, canonical_urls
-from curation.dedup.settings import UrlDedupSettings, defaults
+from curation.dedup.dedup_settings import UrlDedupSettings, defaults
 from curation.errors import ConfigError
 
 DEFAULT = defaults(UrlDedupSettings).canonical

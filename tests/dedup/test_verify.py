@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from curation.dedup import band_hashes, string_keys
 from curation.dedup.candidates import bucket_order, bucket_pairs
 from curation.dedup.clusters import cluster_sizes, confirmed_clusters, same_text
+from curation.dedup.dedup_settings import DocumentDedupSettings, defaults, normalizations
 from curation.dedup.minhash import signatures
-from curation.dedup.settings import DocumentDedupSettings, defaults, normalizations
 from curation.dedup.sorting import sort_with
 from curation.dedup.verify import estimated_jaccard, jaccard, shingle_sets
 

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 import pipelines.extract
-from curation.extract.attempt import extract_page
-from curation.extract.settings import ExtractSettings
+from curation.extract.extract_settings import ExtractSettings
+from curation.extract.safe import extract_page
 from curation.readers import Page
 from curation.schema import Verdicts, with_column
 from pipelines.engine import documents, local

@@ -23,12 +23,12 @@ import pipelines
 from curation.dedup.lines import LineTotals
 from curation.errors import InputError
 from curation.mix import MixPlan, Mixture
-from curation.mix.settings import SearchSettings
+from curation.mix.mix_settings import SearchSettings
 from curation.readers import Checkpoint, Span
 from curation.recipe import STAGES, built_in, load
 from curation.schema import DOCUMENTS, EDITS
 from curation.stages.custom import CustomSettings, StageCode
-from curation.tokenize.settings import EncodeSettings
+from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.user_code import Found
 from pipelines.dedup_documents.indexes import Place
 from pipelines.engine import tasklist

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from curation.extract import Extraction
-from curation.extract.attempt import Failed, Refused, extract_page
-from curation.extract.settings import ExtractSettings
+from curation.extract.extract_settings import ExtractSettings
+from curation.extract.safe import Failed, Refused, extract_page
 from curation.readers import Page
 
 

@@ -27,7 +27,7 @@ def kept(
     for name, column in measured.items():
         rows[:, NAMES.index(name)] = column
     where = places(page, rows, np.arange(len(rows)), DECISION.remark_words)
-    fate = decide(
+    decisions = decide(
         np.array(probabilities),
         page,
         tables_of(page, TABLES),
@@ -35,7 +35,7 @@ def kept(
         DECISION,
         comments,
     )
-    return [bool(one) for one in fate.kept]
+    return [bool(one) for one in decisions.kept]
 
 
 def test_an_article_is_held_to_its_threshold_and_other_pages_to_their_own() -> None:

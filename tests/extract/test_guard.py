@@ -12,7 +12,7 @@ import pytest
 
 import pipelines.extract as stage
 from curation.errors import WorkerError
-from curation.extract import Extractor, attempt, default_settings
+from curation.extract import Extractor, default_settings, safe
 from curation.readers import Page
 from pipelines.cli import main
 from pipelines.engine.guard import Crash, Guard
@@ -65,8 +65,8 @@ def test_what_an_engine_raises_costs_one_page(
         raise error("too much")
 
     monkeypatch.setattr(Extractor, "extract", fail)
-    answer = attempt.extract_page(default_settings(), _page(b"<p>a"))
-    assert answer == attempt.Failed(f"{error.__name__}: too much")
+    answer = safe.extract_page(default_settings(), _page(b"<p>a"))
+    assert answer == safe.Failed(f"{error.__name__}: too much")
 
 
 def _page(content: bytes) -> Page:

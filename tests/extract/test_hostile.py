@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from benchmarks.hostile import ARTICLE, CASES, page
 from curation.extract import Extractor, PageTooLargeError, default_settings
 from curation.extract.clean import normal
-from curation.extract.crowd import stand_ins
 from curation.extract.features import features
 from curation.extract.formulas import mathml_to_tex
 from curation.extract.model import load
+from curation.extract.sampling import representatives
 from curation.extract.scan import scan
 
 _SETTINGS = default_settings()
@@ -60,8 +60,8 @@ def test_blocks_of_a_kind_share_a_judgement_on_enormous_pages() -> None:
     html = page(b"<div class=a>one<p>two</p></div><ul><li>three</ul>" * 50)
     scanned = scan(html, 512, 10_000, 2000)
     n = len(scanned.b_start)
-    assert (stand_ins(scanned, n) == np.arange(n)).all()
-    shared = stand_ins(scanned, n // 5)
+    assert (representatives(scanned, n) == np.arange(n)).all()
+    shared = representatives(scanned, n // 5)
     chosen = np.unique(shared)
     assert (shared[chosen] == chosen).all() and (shared <= np.arange(n)).all()
     assert n // 6 <= len(chosen) <= n // 5 + 3

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.extract import default_settings, extract
-from curation.extract.attempt import extract_page
 from curation.extract.mojibake import mended, repaired
+from curation.extract.safe import extract_page
 from curation.readers import Page, decode_html
 
 SOUND = "“It’s café,” he said — voilà! Škoda, Řím, Š…"

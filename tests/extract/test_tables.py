@@ -6,8 +6,8 @@ import numpy as np
 
 from curation.extract import default_settings
 from curation.extract.assemble import assemble
+from curation.extract.extract_settings import DataTables
 from curation.extract.scan import scan
-from curation.extract.settings import DataTables
 from curation.extract.tables import tables_of, whole_tables
 
 TABLES = default_settings().tables

@@ -18,8 +18,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from curation.filters.filter_settings import LettersPerWord, SignalSettings
 from curation.filters.reference import LENGTHS, LONGEST_TOKEN, Reference, vocabulary
-from curation.filters.settings import LettersPerWord, SignalSettings
 from curation.text import characters as ch
 from curation.text.words import token_hash
 from tests.text.test_words import plain_words

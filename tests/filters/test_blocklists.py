@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from curation.errors import ConfigError
 from curation.filters import blocklists
 from curation.filters.blocklists import UrlBlocker
-from curation.filters.settings import BlockListSettings, default_settings
+from curation.filters.filter_settings import BlockListSettings, default_settings
 
 
 def blocker(lists: dict[str, str], allow: tuple[str, ...] = (), **words: object) -> UrlBlocker:

@@ -10,7 +10,7 @@ import pytest
 
 from curation.filters import dialects
 from curation.filters.content import has_blocks, look_again, look_at
-from curation.filters.settings import default_settings
+from curation.filters.filter_settings import default_settings
 from curation.filters.signals import Meter
 
 LINES = (

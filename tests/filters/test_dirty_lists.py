@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from curation.filters import lists
-from curation.filters.settings import default_settings
+from curation.filters.filter_settings import default_settings
 from curation.filters.signals import Meter
 from curation.text.words import word_list
 

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from curation.filters.content import look_at
 from curation.filters.edits import Edited, edit
-from curation.filters.settings import CopySettings, EditSettings, FilterSettings, default_settings
+from curation.filters.filter_settings import (
+    CopySettings,
+    EditSettings,
+    FilterSettings,
+    default_settings,
+)
 from curation.filters.signals import Meter
 from curation.paths import CODE_PATH, PROSE_PATH
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import InputError
+from curation.filters.filter_settings import default_settings
 from curation.filters.perplexity import (
     PERCENTILES,
     SCALE,
@@ -25,7 +26,6 @@ from curation.filters.perplexity import (
     model_table,
     symbols_of,
 )
-from curation.filters.settings import default_settings
 from curation.filters.signals import measure
 from curation.models import list_models, sha256_of
 from curation.resources import resolve

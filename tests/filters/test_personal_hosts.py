@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from curation.errors import ConfigError
+from curation.filters.filter_settings import PersonalHostSettings
 from curation.filters.hosts import FOLDER, count_hosts
 from curation.filters.personal_hosts import REASON, PersonalHosts
-from curation.filters.settings import PersonalHostSettings
 from pipelines.cli import main
 from tests.conftest import ROOT, curate
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.filters import pii
+from curation.filters.filter_settings import PiiSettings, default_settings
 from curation.filters.pii_checks import is_card, luhn
-from curation.filters.settings import PiiSettings, default_settings
 
 SETTINGS = default_settings().pii
 LABELLED = Path(__file__).parents[3] / "shared" / "data" / "pii" / "synth_dataset_v2.json"

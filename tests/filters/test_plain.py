@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from curation.filters.filter_settings import default_settings
 from curation.filters.reference import load_reference
-from curation.filters.settings import default_settings
 from curation.filters.signals import Meter
 from curation.text.words import word_list
 from tests.filters.plain import PlainReference, lower, measured

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.filters.filter_settings import FilterSettings, default_settings
 from curation.filters.names import NAMES
 from curation.filters.redecide import WhatIf, redecide
 from curation.filters.rules import RuleBook
-from curation.filters.settings import FilterSettings, default_settings
 
 
 def book(**rules: object) -> RuleBook:

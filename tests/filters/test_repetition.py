@@ -14,7 +14,7 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.filters.settings import SignalSettings, default_settings
+from curation.filters.filter_settings import SignalSettings, default_settings
 from curation.filters.signals import measure
 from curation.text import characters as ch
 from curation.text.words import word_list, words

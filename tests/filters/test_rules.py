@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from curation.filters import load_filter
+from curation.filters.filter_settings import FilterSettings, default_settings
 from curation.filters.rules import RuleBook
-from curation.filters.settings import FilterSettings, default_settings
 from curation.filters.signals import NAMES, measure
 from curation.schema import DOCUMENTS
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.filters.content import content_signals
-from curation.filters.settings import default_settings
+from curation.filters.filter_settings import default_settings
 from curation.filters.signals import NAMES, measure
 from curation.text.words import word_list
 

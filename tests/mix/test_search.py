@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from curation.errors import InputError
 from curation.mix.laws import Law, fit_law
+from curation.mix.mix_settings import SearchSettings
 from curation.mix.proxy import Proxy, run_proxy
 from curation.mix.search import Space, first_round, propose, sample_streams
-from curation.mix.settings import SearchSettings
 from curation.resources import root
 
 VOCABULARY = 5

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from curation.errors import ConfigError
 from curation.language import LanguageIdentifier, LanguageSettings, decide, identify
-from curation.language.settings import default_settings
+from curation.language.language_settings import default_settings
 from curation.language.windows import cut
 from curation.models import ModelFile
 from curation.text import characters as ch

@@ -21,7 +21,7 @@ from curation.classify.features import measure
 from curation.classify.linear import load
 from curation.errors import ConfigError, InputError
 from curation.language import LanguageSettings, identify
-from curation.language.settings import default_settings as language_defaults
+from curation.language.language_settings import default_settings as language_defaults
 from curation.models import ModelFile, read_card
 from curation.train import (
     About,

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 from curation.extract.features import COUNT, features
 from curation.extract.model import Model
 from curation.extract.scan import scan

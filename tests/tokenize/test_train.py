@@ -22,11 +22,11 @@ from curation.errors import ConfigError, InputError
 from curation.tokenize import Tokenizer, TokenizerTraining, load_tokenizer, train, train_tokenizer
 from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.corpus import read_corpus
+from curation.tokenize.piece_counts import WordCounts
 from curation.tokenize.pretokenize import pattern
 from curation.tokenize.specials import special_tokens
 from curation.tokenize.train import base_ranks, group_weights
 from curation.tokenize.vocabulary import format_ranks
-from curation.tokenize.words import WordCounts
 from tests.tokenize.pieces import piece_ends
 
 TEXT = (

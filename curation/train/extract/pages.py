@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import InputError
+from curation.extract import blocks as s
 from curation.extract import default_settings
-from curation.extract import scanned as s
 from curation.extract.scan import scan
 from curation.readers.charset import utf8_html
 from curation.train.extract import variants

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curation.extract.scanned import Page
+from curation.extract.blocks import Page
 
 Floats = npt.NDArray[np.float64]
 

@@ -22,7 +22,7 @@ _SETTLED = ((0x3001, 0x3029), (0x3041, 0x3096), (0x309D, 0x30FF), (0x3400, 0x9FF
             (0xAC00, 0xD7A3), (0xFF01, 0xFFEE))  # fmt: skip
 
 
-def _unsettled() -> npt.NDArray[np.bool_]:
+def _unnormalized() -> npt.NDArray[np.bool_]:
     """Which code points have another normal form, take part in one, or begin a double encoding."""
     table = IS_MARK[:_TABLE].astype(np.bool_)
     table[_JAMO] = True
@@ -37,13 +37,13 @@ def _unsettled() -> npt.NDArray[np.bool_]:
     return table
 
 
-_UNSETTLED = _unsettled()
+_UNNORMALIZED = _unnormalized()
 _STARTS = np.array([first for first, _ in _SETTLED])
 _ENDS = np.array([last for _, last in _SETTLED])
 
 
 @numba.njit(cache=True, nogil=True)
-def is_settled(data):  # type: ignore[no-untyped-def]
+def is_normalized(data):  # type: ignore[no-untyped-def]
     """Whether UTF-8 (uint8 array) surely comes back from `repaired` and `normal` as it is."""
     i = 0
     while i < len(data):
@@ -53,7 +53,7 @@ def is_settled(data):  # type: ignore[no-untyped-def]
         point, size = code_point(data, i)
         i += size
         if point < _TABLE:
-            if _UNSETTLED[point]:
+            if _UNNORMALIZED[point]:
                 return False
             continue
         known = False

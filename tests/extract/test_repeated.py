@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.extract import scanned as s
-from curation.extract.copies import copies
+from curation.extract import blocks as s
+from curation.extract.repeated import copies
 from curation.extract.scan import scan
 
 LEAST, NEAR = 30, 90

@@ -1,6 +1,6 @@
 """Passages that a page holds more than once, such as one for screens and one for telephones.
 
-The filter stage cuts copies too (`curation/filters/copies.py`), from text of any source and by its
+The filter stage cuts copies too (`curation/filters/repeated.py`), from text of any source and by its
 lines alone. Here the tree tells those apart that a reader sees twice: refrains, quotations, cells.
 """
 
@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 from curation.extract.containers import group
 from curation.extract.markup import ANCESTOR
 from curation.hashing import xxh64

@@ -6,8 +6,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.extract.blocks import Page
 from curation.extract.markup import FNV_PRIME
-from curation.extract.scanned import Page
 
 _KINDS = 4096  # kinds of blocks told apart; a power of two
 
@@ -34,7 +34,7 @@ def _stand_in(b_element, e_parent, e_signature, every):  # type: ignore[no-untyp
     return out
 
 
-def stand_ins(page: Page, most: int) -> npt.NDArray[np.int32]:
+def representatives(page: Page, most: int) -> npt.NDArray[np.int32]:
     """The block [n] that is judged in place of each block of an enormous page, or itself.
 
     Blocks of one kind (the same element, parent and grandparent by tag and class) share the

@@ -37,13 +37,13 @@ class Decision(Settings):
         ge=0, le=1, description="share of a block's characters in links that makes it one of links"
     )
     menu_links: int = Field(ge=1, description="links in one block of nothing else that make a menu")
-    alike_share: float = Field(
+    sibling_share: float = Field(
         ge=0,
         le=1,
         description="share of a block's score that is the mean over like blocks: those in elements "
         "of the same tag and class under the same parent",
     )
-    kin_share: float = Field(
+    template_share: float = Field(
         ge=0,
         le=1,
         description="share of a block's score that is the mean over blocks anywhere on the page whose "

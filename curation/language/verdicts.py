@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from curation.language.decide import decide
 from curation.language.identifier import LanguageIdentifier
-from curation.language.settings import LanguageSettings
+from curation.language.language_settings import LanguageSettings
 from curation.schema import Verdicts, with_column
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import regex
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 from curation.extract.assemble import assemble
 from curation.extract.clean import clean, normal
-from curation.extract.crowd import stand_ins
-from curation.extract.decide import Fate, Places, decide, places
+from curation.extract.decide import BlockDecisions, Places, decide, places
+from curation.extract.extract_settings import ExtractSettings
 from curation.extract.features import features
 from curation.extract.forest import probabilities
 from curation.extract.limits import PageTooLargeError
@@ -23,8 +23,8 @@ from curation.extract.markup import TAG
 from curation.extract.model import Model, load
 from curation.extract.mojibake import mended, repaired
 from curation.extract.references import unescaped
+from curation.extract.sampling import representatives
 from curation.extract.scan import scan
-from curation.extract.settings import ExtractSettings
 from curation.extract.tables import Tables, tables_of
 from curation.text.surrogates import well_formed
 
@@ -34,14 +34,14 @@ _TITLE_BYTES = 2000  # of a title or a language, at most
 
 @dataclass(frozen=True)
 class Judged:
-    """A scanned page with the fate of its blocks."""
+    """A scanned page with the decisions of its blocks."""
 
     source: bytes
     page: s.Page
     tables: Tables
     measured: npt.NDArray[np.float32]  # features of the blocks that were judged
     rows: npt.NDArray[np.int64]  # [n] of them, that of each block
-    fate: Fate
+    decisions: BlockDecisions
     where: Places
     shows_hidden: bool  # hidden elements were read, because without them nothing was left
 
@@ -62,7 +62,7 @@ def judge(source: bytes, settings: ExtractSettings) -> Judged:
     source = mended(source)
     model = load(settings.model)
     judged = _judge(source, settings, model, keep_hidden=False)
-    if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.fate.kept):
+    if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.decisions.kept):
         # A hidden element swallowed the page, or everything is hidden until a script runs.
         judged = _judge(source, settings, model, keep_hidden=True)
     return judged
@@ -78,7 +78,7 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     rows = np.arange(len(page.b_start))  # of the features, that of each block
     judged = None
     if len(rows) > settings.max_judged_blocks:
-        stands = stand_ins(page, settings.max_judged_blocks)
+        stands = representatives(page, settings.max_judged_blocks)
         judged = stands == rows
         rows = (np.cumsum(judged) - 1)[stands]
     measured = features(source, page, model.lexicons, judged)
@@ -87,8 +87,8 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
         probability = probability[rows]
     where = places(page, measured, rows, settings.decision.remark_words)
     tables = tables_of(page, settings.tables)
-    fate = decide(probability, page, tables, where, settings.decision, settings.comments)
-    return Judged(source, page, tables, measured, rows, fate, where, keep_hidden)
+    decisions = decide(probability, page, tables, where, settings.decision, settings.comments)
+    return Judged(source, page, tables, measured, rows, decisions, where, keep_hidden)
 
 
 def run(source: bytes, settings: ExtractSettings) -> Result:
@@ -98,7 +98,7 @@ def run(source: bytes, settings: ExtractSettings) -> Result:
 
 def result(judged: Judged, settings: ExtractSettings) -> Result:
     """Main content, title and declared language of a judged page. Raises PageTooLargeError."""
-    source, page, kept = judged.source, judged.page, judged.fate.kept
+    source, page, kept = judged.source, judged.page, judged.decisions.kept
     limit = settings.max_characters
     if len(page.text) > limit and (length := int(page.b_chars[kept].sum())) > limit:
         raise PageTooLargeError("extract.too_long", length, limit)
@@ -111,7 +111,7 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     title = _fact(source, page, s.TITLE) or _fact(source, page, s.OG_TITLE) or _headline(page)
     if ("&" in text or "&" in title) and not _has_code(page):
         text, title = unescaped(text, title)
-    if not made.settled or text is not made.text:
+    if not made.normalized or text is not made.text:
         text = normal(repaired(text))
     language = _fact(source, page, s.LANGUAGE).lower()
     return Result(text, clean(repaired(title)), language[:20], made.code_languages, stated)

@@ -16,10 +16,10 @@ from curation.arrow import Texts, large_strings
 from curation.dedup.candidates import bucket_pairs
 from curation.dedup.clusters import cluster_sizes, confirmed_clusters, same_text
 from curation.dedup.components import connected_components, star_edges
+from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import bucketed, document_facts, signature_matrix, text_hashes
 from curation.dedup.keys import within
 from curation.dedup.lsh import band_threshold
-from curation.dedup.settings import DocumentDedupSettings
 from curation.dedup.sorting import Ids
 from curation.dedup.survivors import choose_survivors
 from curation.dedup.verify import estimated_jaccard, jaccard, shingle_sets

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from curation.extract import Extraction, Extractor, PageTooLargeError
 from curation.extract.clean import clean
+from curation.extract.extract_settings import ExtractSettings
 from curation.extract.mojibake import repaired
-from curation.extract.settings import ExtractSettings
 from curation.readers import Page, decode_text
 
 _DETAIL = 500  # characters of an error message

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from curation.filters import Filter
 from curation.filters.edits import edit
-from curation.filters.settings import CopySettings, EditSettings, default_settings
+from curation.filters.filter_settings import CopySettings, EditSettings, default_settings
 from curation.filters.signals import Meter
 
 METER = Meter(default_settings().signals)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from curation.extract.clean import normal
 from curation.extract.mojibake import repaired
-from curation.extract.settled import is_settled
+from curation.extract.normalized import is_normalized
 
 
-def settled(text: str) -> bool:
-    return bool(is_settled(np.frombuffer(text.encode(), np.uint8)))
+def normalized(text: str) -> bool:
+    return bool(is_normalized(np.frombuffer(text.encode(), np.uint8)))
 
 
 _SIGNS = st.characters(exclude_categories=("Cs",))
@@ -30,14 +30,14 @@ _LIKELY = st.sampled_from(
 @example("e\u0301")
 @settings(deadline=None)
 def test_settled_text_comes_back_as_it_is(text: str) -> None:
-    if settled(text):
+    if normalized(text):
         assert normal(repaired(text)) == text
 
 
 def test_each_settled_character_stays_beside_any_other() -> None:
     """Of normal forms only what composes with a neighbour matters, so pairs tell."""
     points = itertools.chain(range(0x80, 0xD800), range(0xE000, 0x30000))
-    alone = [sign for sign in map(chr, points) if settled(sign)]
+    alone = [sign for sign in map(chr, points) if normalized(sign)]
     assert len(alone) > 45_000
     for first in "aAeかᄀ가":
         text = first + first.join(alone)
@@ -48,4 +48,4 @@ def test_each_settled_character_stays_beside_any_other() -> None:
     "text", ["It’s “so”", "Привет", "日本語、東京。", "한국어", "Straße – 5 €", "¿Qué tal?", ""]
 )
 def test_ordinary_text_is_settled(text: str) -> None:
-    assert settled(text)
+    assert normalized(text)

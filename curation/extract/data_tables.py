@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.extract import scanned as s
+from curation.extract import blocks as s
 from curation.extract.markup import TAG
 from curation.extract.tables import Tables
 

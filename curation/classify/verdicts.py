@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from curation.classify import custom
 from curation.classify.classifier import Classifier
+from curation.classify.classify_settings import ClassifySettings
 from curation.classify.decide import decide
-from curation.classify.settings import ClassifySettings
 from curation.judging import Failure
 from curation.schema import Verdicts, with_column
 
