@@ -49,8 +49,13 @@ _BRACKETS = byte_set("{}[]()<>;,|&*+=\\\"'`_$#@/:.-")
 #: What comes before and after the `^` of a power, letters and digits aside.
 _BASES = byte_set(")]}|'", beyond=True)
 _POWERS = byte_set("{([-+*\\", beyond=True)
-#: Blocks of arrows, which lead to other pages more often than to conclusions.
-_ARROWS = ((0x2190, 0x2200), (0x27F0, 0x2800), (0x2900, 0x2980), (0x2B00, 0x2C00))
+#: Mathematical symbols that ordinary pages use more often. Arrows lead to other pages; `×` gives
+#: sizes and quantities; `¬` comes from wrong decoding; triangles and the sharp are ornaments;
+#: full-width forms are punctuation in Chinese and Japanese.
+_EVERYDAY = (
+    (0xAC, 0xAD), (0xD7, 0xD8), (0x2190, 0x2200), (0x25B7, 0x25B8), (0x25C1, 0x25C2),
+    (0x266F, 0x2670), (0x27F0, 0x2800), (0x2900, 0x2980), (0x2B00, 0x2C00), (0xFF00, 0xFFF0),
+)  # fmt: skip
 _MATH = ch.MATH
 _ALPHA = ch.ALPHA
 _TERMINAL = ch.TERMINAL
@@ -165,11 +170,11 @@ def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
                 letters += size
                 run = run + 1 if run >= 0 else run
             elif held & _MATH:
-                arrow = False
-                for low, high in _ARROWS:
-                    arrow = arrow or low <= c < high
-                mathematics += not arrow
-                signs += not arrow
+                everyday = False
+                for low, high in _EVERYDAY:
+                    everyday = everyday or low <= c < high
+                mathematics += not everyday
+                signs += not everyday
                 run = -1
             elif run > 1:
                 words += 1
