@@ -1,0 +1,92 @@
+"""Licences by the addresses and names under which pages state them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Licence(NamedTuple):
+    """A licence, and the country that it was written for."""
+
+    name: str  # SPDX identifier without the country, such as CC-BY-SA-3.0
+    jurisdiction: str | None  # ISO 3166 country in lower case, of ported Creative Commons licences
+
+
+#: Addresses of Creative Commons' licences and of the badges for them.
+_CREATIVE_COMMONS = re.compile(
+    r"creativecommons\.org/(licenses|licences|l|p|publicdomain)/([a-z0-9+-]{1,20})"
+    r"(?:/(\d\.\d))?(?:/([a-z]{2,8})(?=[/\"'?#\s<>)]|$))?",
+    re.I,
+)
+#: "CC BY-SA 4.0" where a name stands in place of an address.
+_NAMED = re.compile(
+    r"\bCC[ -]?(0|(?<=[ -])(?:BY(?:[ -](?:NC|SA|ND)){0,2}|ZERO))"
+    r"(?:[ -](?:INT[A-Z.]*[ -])?v?(\d\.\d))?(?![\w.])",
+    re.I,
+)
+_OTHERS = tuple(
+    (re.compile(pattern, re.I), name)
+    for pattern, name in (
+        (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?fdl", "GFDL"),
+        (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?agpl", "AGPL-3.0"),
+        (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?lgpl", "LGPL"),
+        (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?gpl-2", "GPL-2.0"),
+        (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?gpl", "GPL-3.0"),
+        (r"apache\.org/licenses/LICENSE-2\.0", "Apache-2.0"),
+        (r"opensource\.org/licenses?/mit\b", "MIT"),
+        (r"opensource\.org/licenses?/apache-2\.0", "Apache-2.0"),
+        (r"opensource\.org/licenses?/bsd-3-clause", "BSD-3-Clause"),
+        (r"opensource\.org/licenses?/bsd-2-clause", "BSD-2-Clause"),
+        (r"mozilla\.org/(?:[a-z-]+/)?MPL/2\.0", "MPL-2.0"),
+        (r"opendatacommons\.org/licenses/odbl", "ODbL-1.0"),
+        (r"opendatacommons\.org/licenses/by", "ODC-By-1.0"),
+        (r"opendatacommons\.org/licenses/pddl", "PDDL-1.0"),
+        (r"nationalarchives\.gov\.uk/doc/open-government-licence/version/2", "OGL-UK-2.0"),
+        (r"nationalarchives\.gov\.uk/doc/open-government-licence/version/1", "OGL-UK-1.0"),
+        (r"nationalarchives\.gov\.uk/doc/open-government-licence", "OGL-UK-3.0"),
+        (r"etalab\.gouv\.fr/[^\"' ]*licence-ouverte", "etalab-2.0"),
+        (r"govdata\.de/dl-de/by-2-0", "DL-DE-BY-2.0"),
+        (r"data\.norge\.no/nlod", "NLOD-2.0"),
+        (r"unlicense\.org", "Unlicense"),
+    )
+)
+_SPDX_LINE = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9][\w.+() -]{0,100}\w\)?)")
+_DEEDS = ("deed", "legalcode", "rdf")
+
+
+def licence_of(statement: str) -> Licence | None:
+    """Return the licence that an address or a name stands for, None for an unknown one.
+
+    Example: `https://creativecommons.org/licenses/by-nc/3.0/de/` gives `CC-BY-NC-3.0` for `de`.
+    """
+    found = _CREATIVE_COMMONS.search(statement)
+    if found:
+        return _creative_commons(*found.groups())
+    for pattern, name in _OTHERS:
+        if pattern.search(statement):
+            return Licence(name, None)
+    named = _NAMED.search(statement)
+    if named:
+        kind, version = named.group(1).upper().replace(" ", "-"), named.group(2)
+        if kind in ("0", "ZERO"):
+            return Licence("CC0-1.0", None)
+        return Licence(f"CC-{kind}" + (f"-{version}" if version else ""), None)
+    return None
+
+
+def _creative_commons(
+    folder: str, kind: str, version: str | None, country: str | None
+) -> Licence | None:
+    kind = kind.lower()
+    if folder.lower() in ("publicdomain", "p") or kind in ("zero", "mark", "publicdomain"):
+        names = {"zero": f"CC0-{version or '1.0'}", "mark": f"CC-PDM-{version or '1.0'}"}
+        return Licence(names.get(kind, "CC-PDDC"), None)
+    name = f"CC-{kind.upper()}" + (f"-{version}" if version else "")
+    here = country.lower() if country and country.lower() not in _DEEDS else None
+    return Licence(name, here if (here and len(here) in (2, 3)) or here == "scotland" else None)
+
+
+def spdx_identifiers(text: str) -> list[str]:
+    """Return the expressions of `SPDX-License-Identifier` lines, in order, without repeats."""
+    return list(dict.fromkeys(found.strip() for found in _SPDX_LINE.findall(text)))

@@ -1,0 +1,164 @@
+"""robots.txt: which URLs a crawler may fetch, as RFC 9309 defines it.
+
+Where the RFC gives a line no meaning, it means what its author evidently meant, as for Google's
+parser (github.com/google/robotstxt): a group for `Googlebot/2.1` is one for `Googlebot`, the colon
+may be missing, and `Dissallow` disallows. A byte order mark isn't part of the first line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+#: RFC 9309, 2.5: a parser reads at least this much; what follows is not read.
+MOST_BYTES = 500 * 1024
+
+_LINE = re.compile(
+    r"[ \t]*(user[ -]?agent|allow|dis+al+ow|dis+al+aw|diasllow)(?:[ \t]*:|[ \t])([^#]*)", re.I
+)
+_PRODUCT = re.compile(r"[\w-]+")
+_ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
+#: What a URL can hold unescaped (RFC 3986), but `$` and `*`, which mean something in patterns.
+_PLAIN = frozenset(b"!&'()+,;=:@/?#[]%")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+class Rule(NamedTuple):
+    """A line `Allow` or `Disallow`."""
+
+    allows: bool
+    path: str  # as it is written
+    pattern: str  # normalised: escapes as in a normalised URL
+
+
+class Access(NamedTuple):
+    """Whether a URL may be fetched, and by which line."""
+
+    allowed: bool
+    rule: Rule | None  # None: no rule applies
+
+
+@dataclass(frozen=True)
+class RobotsFile:
+    """The groups of a robots.txt: rules by product name in lower case, `*` for all others."""
+
+    groups: dict[str, list[Rule]] = field(default_factory=dict)
+
+    def access(self, agent: str, url: str) -> Access:
+        """Return whether a crawler may fetch a URL.
+
+        The longest pattern that matches decides, of equally long ones `Allow`.
+
+        Args:
+            agent: the crawler's product name, such as `CCBot`; case doesn't matter.
+            url: an absolute URL, or a path with its query.
+        """
+        path = path_of(url)
+        if path == "/robots.txt":
+            return Access(True, None)
+        name = _product(agent)
+        rules = self.groups[name] if name in self.groups else self.groups.get("*", [])
+        best: Rule | None = None
+        for rule in rules:
+            if best is not None and (len(rule.pattern), rule.allows) <= (
+                len(best.pattern),
+                best.allows,
+            ):
+                continue
+            if matches(rule.pattern, path):
+                best = rule
+        return Access(best is None or best.allows, best)
+
+
+def parse_robots(content: bytes) -> RobotsFile:
+    """Return the groups of a file. Lines that mean nothing are passed over; nothing is an error."""
+    text = content[:MOST_BYTES].decode("utf-8", "replace").removeprefix("\ufeff")
+    groups: dict[str, list[Rule]] = {}
+    agents: list[str] = []
+    rules_follow = False
+    for line in re.split(r"\r\n|\r|\n", text):
+        found = _LINE.match(line)
+        if not found:
+            continue
+        key, value = found.group(1).lower(), found.group(2).strip()
+        if key.startswith("user"):
+            if rules_follow:
+                agents, rules_follow = [], False
+            agents.append(_product(value))
+            groups.setdefault(agents[-1], [])
+        else:
+            rules_follow = True
+            if value:
+                rule = Rule(key == "allow", value, pattern_of(value))
+                for agent in dict.fromkeys(agents):
+                    groups[agent].append(rule)
+    return RobotsFile(groups)
+
+
+def _product(agent: str) -> str:
+    """Return the name at the beginning of a `User-agent`, in lower case; `*` is itself."""
+    agent = agent.strip()
+    if agent.startswith("*"):
+        return "*"
+    found = _PRODUCT.match(agent)
+    return found.group().lower() if found else agent.lower()
+
+
+def path_of(url: str) -> str:
+    """Return path, parameters and query of a URL, normalised, beginning with `/`."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that hold no address
+        parts = urlsplit(re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*", "", url))
+    path = parts.path or "/"
+    query = f"?{parts.query}" if parts.query or f"{parts.path}?" in url else ""
+    return normalised((path if path.startswith("/") else f"/{path}") + query)
+
+
+def normalised(path: str) -> str:
+    """Return a path in which every octet has one spelling (RFC 9309, 2.2.2).
+
+    Letters, digits and `-._~` are never escaped; `$`, `*` and what a URL can't hold always are, in
+    capital letters.
+
+    Example: `/%7ejoe/caf\u00e9%2f*` gives `/~joe/caf%C3%A9%2F%2A`.
+    """
+    octets = path.encode("utf-8", "surrogatepass")
+    escaped = "".join(chr(b) if b in _UNRESERVED or b in _PLAIN else f"%{b:02X}" for b in octets)
+    return _ESCAPED.sub(_one_spelling, escaped) if "%" in escaped else escaped
+
+
+def _one_spelling(found: re.Match[str]) -> str:
+    octet = int(found.group()[1:], 16)
+    return chr(octet) if octet in _UNRESERVED else found.group().upper()
+
+
+def pattern_of(value: str) -> str:
+    """Return a rule's path, normalised but for its asterisks and a `$` at its end."""
+    end = "$" if value.endswith("$") else ""
+    return "*".join(map(normalised, value.removesuffix("$").split("*"))) + end
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Return whether a normalised path begins as a pattern says: `*` is anything, `$` its end.
+
+    Linear: every part between asterisks is looked for once, from left to right.
+    """
+    to_end = pattern.endswith("$")
+    first, *parts = pattern[: -1 if to_end else None].split("*")
+    if not path.startswith(first):
+        return False
+    place = len(first)
+    if not parts:
+        return not to_end or place == len(path)
+    *between, last = parts
+    for part in between:
+        place = path.find(part, place)
+        if place < 0:
+            return False
+        place += len(part)
+    if to_end:
+        return len(path) - len(last) >= place and path.endswith(last)
+    return path.find(last, place) >= 0

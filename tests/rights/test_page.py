@@ -1,0 +1,308 @@
+"""Licences, directives and reservations in pages and headers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curation.resources import root
+from curation.rights import (
+    Directive,
+    Licence,
+    Reservation,
+    for_agents,
+    licence_of,
+    parse_directives,
+    parse_tdm_file,
+    read_page,
+    reservation,
+    spdx_identifiers,
+)
+
+CASES = root().parent / "shared/data/rights/dev.jsonl.gz"
+
+
+def _page(head: str = "", body: str = "<p>Text.</p>") -> bytes:
+    return f"<!doctype html><html lang=en><head>{head}</head><body>{body}</body></html>".encode()
+
+
+@pytest.mark.parametrize(
+    ("statement", "name", "jurisdiction"),
+    [
+        ("https://creativecommons.org/licenses/by/4.0/", "CC-BY-4.0", None),
+        ("//creativecommons.org/licenses/by-nc-sa/3.0/de/deed.de", "CC-BY-NC-SA-3.0", "de"),
+        ("http://creativecommons.org/licenses/by/2.5/scotland/", "CC-BY-2.5", "scotland"),
+        ("https://creativecommons.org/licenses/by-sa/3.0/legalcode", "CC-BY-SA-3.0", None),
+        ("https://creativecommons.org/publicdomain/zero/1.0/deed.fr", "CC0-1.0", None),
+        ("https://creativecommons.org/publicdomain/mark/1.0/", "CC-PDM-1.0", None),
+        ("http://creativecommons.org/licenses/publicdomain/", "CC-PDDC", None),
+        ("http://i.creativecommons.org/l/by-nd/3.0/88x31.png", "CC-BY-ND-3.0", None),
+        ("CC BY-NC-ND 4.0", "CC-BY-NC-ND-4.0", None),
+        ("CC BY 4.0 International", "CC-BY-4.0", None),
+        ("CC0", "CC0-1.0", None),
+        ("https://www.gnu.org/licenses/fdl-1.3.html", "GFDL", None),
+        ("https://www.apache.org/licenses/LICENSE-2.0", "Apache-2.0", None),
+        ("https://opensource.org/licenses/MIT", "MIT", None),
+        (
+            "https://www.nationalarchives.gov.uk/doc/open-government-licence/version/3/",
+            "OGL-UK-3.0",
+            None,
+        ),
+        ("https://opendatacommons.org/licenses/odbl/1-0/", "ODbL-1.0", None),
+    ],
+)
+def test_names_of_licences(statement: str, name: str, jurisdiction: str | None) -> None:
+    assert licence_of(statement) == Licence(name, jurisdiction)
+
+
+@pytest.mark.parametrize(
+    "statement", ["", "https://example.com/terms", "CCTV 4", "ACC BY", "CC BYTE"]
+)
+def test_other_words_are_no_licence(statement: str) -> None:
+    assert licence_of(statement) is None
+
+
+def test_spdx_identifiers_of_code() -> None:
+    text = (
+        "// SPDX-License-Identifier: MIT OR Apache-2.0\n# SPDX-License-Identifier: GPL-2.0-only\n"
+    )
+    assert spdx_identifiers(text + text) == ["MIT OR Apache-2.0", "GPL-2.0-only"]
+
+
+BY = "https://creativecommons.org/licenses/by/4.0/"
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "scope", "place", "kind"),
+    [
+        (f'<link rel="license" href="{BY}">', "", "page", "head", "link"),
+        (f"<LINK HREF={BY} REL=LICENSE>", "", "page", "head", "link"),
+        (f'<meta name="dcterms.license" content="{BY}">', "", "page", "head", "meta"),
+        ('<meta property="cc:license" content="CC BY 4.0">', "", "page", "head", "meta"),
+        ("", f'<a rel="license noopener" href="{BY}">CC</a>', "page", "body", "anchor"),
+        (
+            "",
+            f'<footer>All content under <a href="{BY}">this</a></footer>',
+            "page",
+            "footer",
+            "anchor",
+        ),
+        (
+            "",
+            f'<div id="foot">Inhalte stehen unter <a href="{BY}">CC</a></div>',
+            "page",
+            "footer",
+            "anchor",
+        ),
+        ("", f'<p>本サイトの内容は<a href="{BY}">CC</a></p>', "page", "body", "anchor"),
+        (
+            "",
+            f'<figure><img><figcaption>A, <a rel=license href="{BY}">CC</a></figcaption></figure>',
+            "part",
+            "body",
+            "anchor",
+        ),
+        ("", f'<p>Photo: Ann, <a href="{BY}">CC BY</a>, via Flickr</p>', "part", "body", "anchor"),
+        ("", f'<p>Music by Bo (<a href="{BY}">CC BY</a>)</p>', "part", "body", "anchor"),
+        ("", f"<script>map('tiles <a href=\"{BY}\">CC</a>')</script>", "part", "body", "anchor"),
+    ],
+)
+def test_scope_and_place_of_a_licence(
+    head: str, body: str, scope: str, place: str, kind: str
+) -> None:
+    (found,) = read_page(_page(head, body)).statements
+    assert (found.licence, found.scope) == (Licence("CC-BY-4.0", None), scope)
+    assert (found.place, found.kind) == (place, kind)
+
+
+def test_json_ld_of_a_page_and_of_its_parts() -> None:
+    thing = {"@graph": [{"@type": "Article", "license": BY, "image": {"license": "CC0"}}]}
+    rights = read_page(_page(f'<script type="application/ld+json">{json.dumps(thing)}</script>'))
+    assert [(s.licence and s.licence.name, s.scope) for s in rights.statements] == [
+        ("CC-BY-4.0", "page"),
+        ("CC0-1.0", "part"),
+    ]
+
+
+def test_what_is_commented_out_says_nothing() -> None:
+    page = _page(
+        '<!-- <meta name="robots" content="noai"> -->', f'<!-- <a rel=license href="{BY}"> -->'
+    )
+    rights = read_page(page)
+    assert (rights.statements, rights.directives) == ((), ())
+
+
+def test_terms_of_the_sites_own() -> None:
+    (found,) = read_page(_page("", '<a rel="license" href="/terms">Terms</a>')).statements
+    assert (found.licence, found.value) == (None, "/terms")
+    assert read_page(_page()).licence is None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("noindex, NOAI", [("noindex", ""), ("noai", "")]),
+        ("none", [("noindex", ""), ("nofollow", "")]),
+        ("otherbot: noindex, nofollow", [("noindex", "otherbot"), ("nofollow", "otherbot")]),
+        ("a: noai, b: noindex", [("noai", "a"), ("noindex", "b")]),
+        ("unavailable_after: 25 Jun 2010 15:00:00 PST", [("unavailable_after", "")]),
+        ("CCBot: max-snippet: 20, noai", [("max-snippet", "ccbot"), ("noai", "ccbot")]),
+        ("", []),
+        (",, ;", []),
+    ],
+)
+def test_directives(value: str, expected: list[tuple[str, str]]) -> None:
+    assert parse_directives(value) == [Directive(*one) for one in expected]
+
+
+def test_directives_for_a_crawler() -> None:
+    found = parse_directives("noarchive") + parse_directives("CCBot: noai, GPTBot: noindex")
+    assert for_agents(found, ["ccbot"]) == {"noarchive", "noai"}
+    rights = read_page(
+        _page('<meta name="googlebot" content="noindex"><meta name=robots content=noai>')
+    )
+    assert set(rights.directives) == {Directive("noindex", "googlebot"), Directive("noai", "")}
+
+
+@pytest.mark.parametrize(
+    ("values", "policies", "expected"),
+    [
+        (["1"], [" https://x.org/p.json "], Reservation(True, "https://x.org/p.json")),
+        (["0"], ["https://x.org/p.json"], Reservation(False, None)),
+        (["0", "1"], [], Reservation(True, None)),
+        (["2"], [], None),
+        ([], ["https://x.org/p.json"], None),
+    ],
+)
+def test_reservations(values: list[str], policies: list[str], expected: Reservation | None) -> None:
+    assert reservation(values, policies) == expected
+
+
+def test_the_file_of_reservations() -> None:
+    rules = [
+        {"location": "/open/*", "tdm-reservation": 0},
+        {"location": "/*.pdf$", "tdm-reservation": 1, "tdm-policy": "https://x.org/p"},
+        {"location": "/", "tdm-reservation": "1"},
+        {"location": 3},
+        "nothing",
+    ]
+    file = parse_tdm_file(b"\xef\xbb\xbf" + json.dumps(rules).encode())
+    assert file.reservation("https://x.org/open/a.pdf") == Reservation(False, None)
+    assert file.reservation("https://x.org/a.pdf") == Reservation(True, "https://x.org/p")
+    assert file.reservation("https://x.org/a.html") == Reservation(True, None)
+    assert parse_tdm_file(b"{").reservation("https://x.org/") is None
+    assert parse_tdm_file(b"{}").reservation("https://x.org/") is None
+
+
+def test_copyright_and_language() -> None:
+    rights = read_page(_page("", "<p>Photo © Ann</p><footer>&copy; 2024  Example\nInc.</footer>"))
+    assert rights.copyright == "© 2024 Example Inc."
+    assert rights.language == "en"
+    assert read_page(b"<p>Text").copyright is None
+
+
+def test_cases_of_real_pages_and_specifications() -> None:
+    if not CASES.exists():
+        pytest.skip(f"{CASES} is not here")
+    with gzip.open(CASES, "rt") as file:
+        cases = [json.loads(line) for line in file]
+    wrong = []
+    for case in cases:
+        rights = read_page(case["html"].encode())
+        headers: dict[str, list[str]] = {}
+        for name, value in case["headers"].items():
+            headers.setdefault(name.lower(), []).extend(
+                [value] if isinstance(value, str) else value
+            )
+        directives = [*rights.directives]
+        for value in headers.get("x-robots-tag", []):
+            directives += parse_directives(value)
+        said = for_agents(directives, ())
+        reserved = rights.reservation or reservation(
+            headers.get("tdm-reservation", []), headers.get("tdm-policy", [])
+        )
+        scopes = [s.scope for s in rights.statements if s.licence]
+        found = {
+            "licence": rights.licence and rights.licence.name,
+            "jurisdiction": rights.licence and rights.licence.jurisdiction,
+            "scope": "page" if "page" in scopes else "part" if scopes else "none",
+            "tdm_reserved": reserved and reserved.reserved,
+            "tdm_policy": reserved and reserved.policy,
+        } | {n: n in said for n in ("noai", "noimageai", "noindex", "nofollow", "noarchive")}
+        wrong += [(case["id"], name) for name, value in found.items() if case[name] != value]
+    assert wrong == []
+    assert len(cases) > 90
+
+
+_PARTS = st.sampled_from(
+    [
+        b"<",
+        b">",
+        b"<!--",
+        b"-->",
+        b"<meta ",
+        b"name=robots",
+        b"content=",
+        b'"',
+        b"<script>",
+        b"</script>",
+        b"creativecommons.org/licenses/by/4.0/",
+        b"rel=license",
+        b"<a ",
+        b"\xc2\xa9",
+        b"&copy;",
+        b"ld+json",
+        b"<script type=application/ld+json>[{",
+        b"<figure>",
+        b"footer",
+        b"\xff",
+        b"\x00",
+        b"</head>",
+        b"<body>",
+    ]
+)
+
+
+@given(st.lists(_PARTS, max_size=30).map(b"".join))
+def test_any_bytes_are_a_page(source: bytes) -> None:
+    read_page(source)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        b"<meta ",
+        b"<meta name=robots ",
+        b"<!--",
+        b"<script>",
+        b"rel=license ",
+        b'rel="',
+        b"<a href=creativecommons.org/licenses/by/4.0/>",
+        b"creativecommons.org/licenses/by/4.0/",
+        b"&copy;",
+        b"\xc2\xa9",
+        b"<figure>",
+        b"class=foot ",
+        b"<script type=ld+json>",
+        b"copyright ",
+        b"<link rel=license ",
+        b"<script type=application/ld+json>[[",
+    ],
+)
+def test_reading_costs_linear_time(unit: bytes) -> None:
+    def seconds(size: int) -> float:
+        source = unit * (size // len(unit))
+        best = 9.0
+        for _ in range(3):
+            begin = time.process_time()
+            read_page(source)
+            best = min(best, time.process_time() - begin)
+        return best
+
+    small, large = seconds(100_000), seconds(800_000)
+    assert large < max(20 * small, 0.1)
