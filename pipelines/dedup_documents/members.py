@@ -25,13 +25,13 @@ from curation.hashing import mix64
 from pipelines.dedup_documents.indexes import Place
 from pipelines.dedup_documents.sign import Sign
 from pipelines.engine.documents import noted, over_documents, set_aside_by
-from pipelines.engine.duplicates import scratch
 from pipelines.engine.exchange import (
     UInt64,
     concatenated,
     numbers_of_shard,
     read_range,
     row_of,
+    scratch,
     write_run,
 )
 from pipelines.engine.files import FileRecord, Folder
@@ -50,6 +50,7 @@ class Members:
     labels: tuple[str, ...]  # names of runs
     candidates: tuple[str, ...]
     name: str = "members"
+    sends = ("members", "pairs", "sets")
 
     def runs(self) -> list[str]:
         return [scratch("labels", n) for n in self.labels] + [

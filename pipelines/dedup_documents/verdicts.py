@@ -22,11 +22,10 @@ from pipelines.engine.duplicates import (
     no_verdicts,
     read_key_range,
     removals_of_shard,
-    scratch,
     verdict_rows,
     write_verdicts,
 )
-from pipelines.engine.exchange import numbers_of_shard, row_of, write_run
+from pipelines.engine.exchange import numbers_of_shard, row_of, scratch, write_run
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.stage import Shard
 from pipelines.engine.tasks import Progress, Result, Task
@@ -42,6 +41,7 @@ class DocumentVerdicts:
     settings: DocumentDedupSettings
     ranges: tuple[str, ...]
     name: str = "verdicts"
+    sends = ("verdicts", "losses")
 
     def runs(self) -> list[str]:
         return [scratch("removed", r) for r in self.ranges]

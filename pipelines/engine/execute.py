@@ -7,16 +7,27 @@ import functools
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
+from pipelines.engine.chain import Gathers, Pass, unwritten, write_chain
+from pipelines.engine.exchange import is_of_kinds
 from pipelines.engine.files import Folder
 from pipelines.engine.own import note_own
 from pipelines.engine.progress import Quiet
 from pipelines.engine.tasklist import write_task_list
-from pipelines.engine.tasks import Step, Task, commit_name, committed, record_name, record_place
+from pipelines.engine.tasks import (
+    Step,
+    Task,
+    commit_name,
+    committed,
+    record_name,
+    record_place,
+    records_of,
+)
 
 if TYPE_CHECKING:
     from pipelines.engine.jobs import Jobs
@@ -95,6 +106,7 @@ class Executor:
 
     options: RunnerOptions
     display: Quiet = field(default_factory=Quiet)
+    jobs: int = 0  # that a cluster was given
 
     def __enter__(self) -> Executor:
         self._open = contextlib.ExitStack()
@@ -144,13 +156,11 @@ class Executor:
         folder.each(folder.remove, left)
         done = len(tasks) - len(pending)
         note_own(folder, tasks=names)
-        work = write_task_list(folder, step, pending)
-        gathered = self.options.gathers and _gathers(step)
-        if not self.options.is_local:
-            with self._watched(stage, step, folder, len(pending)):
-                self._jobs.run(work, gathered, f"{stage}-{step.name}".replace("/", "-"))
+        if not self.options.is_local or (self.options.gathers and isinstance(step, Gathers)):
+            self._run_job(stage, [Pass(step, pending, folder)])
             return len(pending)
-        for finished in self._pool.run(work, gathered):
+        work = write_task_list(folder, step, pending)
+        for finished in self._pool.run(work):
             done += finished
             read, kept = self._pool.counts()
             whole = documents if documents and len(pending) == len(tasks) else 0
@@ -159,12 +169,38 @@ class Executor:
             )
         return len(pending)
 
+    def run_chain(self, stage: str, passes: Sequence[Pass]) -> None:
+        """Bring all tasks of all passes to their commit records, in one job.
+
+        It is passed over where a job has done so. Otherwise all is compared again, since rows lie
+        nowhere; a task that moves none is left as it is where its record matches.
+        """
+        if _is_done(passes):
+            return
+        for p in passes:
+            folder, names = p.place, {commit_name(t) for t in p.tasks}
+            present = (folder / record_place(p.step)).sizes()
+            self._forget(p.step, folder, present, names)
+            if p.moves_rows:
+                left = [f"{record_place(p.step)}/{n}" for n in sorted(names & present.keys())]
+                folder.each(folder.remove, left)
+            note_own(folder, tasks=[t.name for t in p.tasks])
+        self._run_job(stage, passes)
+
+    def _run_job(self, stage: str, passes: Sequence[Pass]) -> None:
+        chain = write_chain(passes)
+        if self.options.is_local:
+            for _ in self._pool.run(chain):
+                pass
+            return
+        self.jobs += 1
+        with self._watched(stage, passes):
+            self._jobs.run(chain, f"{stage}-{chain.step.name}".replace("/", "-"))
+
     @contextlib.contextmanager
-    def _watched(self, stage: str, step: Step, folder: Folder, total: int) -> Iterator[None]:
+    def _watched(self, stage: str, passes: Sequence[Pass]) -> Iterator[None]:
         finished = threading.Event()
-        watcher = threading.Thread(
-            target=self._watch, args=(stage, step, folder, total, finished), daemon=True
-        )
+        watcher = threading.Thread(target=self._watch, args=(stage, passes, finished), daemon=True)
         watcher.start()
         try:
             yield
@@ -172,15 +208,16 @@ class Executor:
             finished.set()
             watcher.join()
 
-    def _watch(
-        self, stage: str, step: Step, folder: Folder, total: int, finished: threading.Event
-    ) -> None:
+    def _watch(self, stage: str, passes: Sequence[Pass], finished: threading.Event) -> None:
         # Commit records are the progress bar of every runner.
-        records = folder / record_place(step)
-        before, pause = len(records.sizes()), 2.0
+        waiting, pause = deque(passes), 2.0
         while not finished.wait(pause):
             started = time.monotonic()
-            self.display.step(stage, step.name, len(records.sizes()) - before, total, 0, 0)
+            done = len((waiting[0].place / record_place(waiting[0].step)).sizes())
+            total = len(waiting[0].tasks)
+            self.display.step(stage, waiting[0].step.name, min(done, total), total, 0, 0)
+            if done >= total and len(waiting) > 1:
+                waiting.popleft()
             # A hundred thousand records in an object store take a while to list.
             pause = max(2.0, 20 * (time.monotonic() - started))
 
@@ -195,7 +232,16 @@ class Executor:
                 folder.remove(path)
 
 
-def _gathers(step: Step) -> bool:
-    from pipelines.engine.shuffle import Gathers
-
-    return isinstance(step, Gathers)
+def _is_done(passes: Sequence[Pass]) -> bool:
+    """Whether all tasks are committed, as one job leaves them: without rows that were under way."""
+    records: dict[str, list[dict[str, Any]]] = {}
+    for p in passes:
+        present = (p.place / record_place(p.step)).sizes()
+        if any(commit_name(t) not in present for t in p.tasks):
+            return False
+        tasks, kinds = p.planned_in_job(records), unwritten(p.step)
+        absent = functools.partial(is_of_kinds, kinds=kinds)
+        if len(committed(p.place, p.step, tasks, present, absent)) < len(tasks):
+            return False
+        records[p.step.name] = records_of(p.place, p.step, tasks)
+    return True

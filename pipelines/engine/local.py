@@ -31,8 +31,9 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from curation.errors import CurationError, WorkerError
+from pipelines.engine.chain import Chain
 from pipelines.engine.pipeline import build
-from pipelines.engine.shuffle import build_gathered
+from pipelines.engine.shuffle import build_chain
 from pipelines.engine.tasklist import TaskList
 from pipelines.engine.tasks import FRAMEWORK, Task, noted_cpu, set_progress, shown, write_seconds
 from pipelines.process import uninterrupted_children
@@ -57,17 +58,16 @@ class Bundle:
     """Tasks, by number, that one worker does, and how many workers died over them."""
 
     numbers: tuple[int, ...]
-    gathered: bool = False
     deaths: int = 0
 
 
-def run_in_memory(work: TaskList, bundle: Bundle) -> None:
-    """Run a step's pipeline in this process. FnApiRunner is named: `DirectRunner` would switch."""
+def run_in_memory(work: TaskList | Chain, bundle: Bundle) -> None:
+    """Run a pipeline in this process. FnApiRunner is named: `DirectRunner` would switch."""
     options = PipelineOptions(flags=[], pipeline_type_check=False)
     again = bundle.deaths > 0
     with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
-        if bundle.gathered:
-            build_gathered(pipeline, work, tries_again=again)
+        if isinstance(work, Chain):
+            build_chain(pipeline, work, guarded=again)
         else:
             build(pipeline, work, bundle.numbers, tries_again=again, guarded=again)
 
@@ -121,16 +121,17 @@ class LocalPool:
         """Documents (read, kept) by the step under way."""
         return sum(self._counters[::2]), sum(self._counters[1::2])
 
-    def run(self, work: TaskList, gathered: bool = False) -> Iterator[int]:
+    def run(self, work: TaskList | Chain) -> Iterator[int]:
         """Run all tasks; yield how many more are finished as bundles end.
 
-        With `gathered`, rows travel by GroupByKey, all tasks in one pipeline of one process.
+        A chain is one pipeline of one process, where rows travel by GroupByKey.
         Raises WorkerError when processes die time and again, or what a step raised.
         """
         self._counters[:] = [0] * len(self._counters)
         tasks = work.tasks
-        divided = [list(range(len(tasks)))] if gathered else bundles(tasks, max(1, self.workers))
-        waiting = deque(Bundle(tuple(numbers), gathered) for numbers in divided)
+        whole = isinstance(work, Chain)
+        divided = [list(range(len(tasks)))] if whole else bundles(tasks, max(1, self.workers))
+        waiting = deque(Bundle(tuple(numbers)) for numbers in divided)
         if self.workers == 0:
             set_progress(self._count_here)
             for bundle in waiting:
@@ -157,7 +158,7 @@ class LocalPool:
                 else:
                     yield len(bundle.numbers)
 
-    def _submit(self, slot: int, work: TaskList, bundle: Bundle) -> Future[None]:
+    def _submit(self, slot: int, work: TaskList | Chain, bundle: Bundle) -> Future[None]:
         """To a process that lives: one may have died while it had nothing to do."""
         executor = self._executors[slot] or self._start(slot)
         with uninterrupted_children():
@@ -181,7 +182,7 @@ class LocalPool:
         self._counters[1] += kept
 
 
-def _once_more(work: TaskList, bundle: Bundle, error: BrokenProcessPool) -> Bundle:
+def _once_more(work: TaskList | Chain, bundle: Bundle, error: BrokenProcessPool) -> Bundle:
     """The bundle of a dead worker, to be tried again. Raises WorkerError where too many died."""
     names = [work.tasks[i].name for i in bundle.numbers]
     shown_names = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
@@ -218,7 +219,7 @@ def _count(read: int, kept: int) -> None:
     _counters[2 * _slot + 1] += kept
 
 
-def _run_bundle(work: TaskList, bundle: Bundle) -> None:
+def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
     wall, cpu, noted = time.perf_counter(), time.process_time(), noted_cpu()
     try:
         run_in_memory(work, bundle)

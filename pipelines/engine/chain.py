@@ -1,0 +1,126 @@
+"""Steps of a stage of which each reads what those before it wrote.
+
+With the exchange by files they run one after the other. By Beam (clusters) they are one job
+(`shuffle.py`): rows that only later steps read go straight into a GroupByKey and never into a file.
+Commit records are the same either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+from pipelines.engine.files import Folder
+from pipelines.engine.tasklist import TaskList, write_task_list
+from pipelines.engine.tasks import Step, Task, output_fingerprint
+
+#: What commit records call the fingerprint of that which a task reads of other steps.
+_SOURCE = "verdicts"
+
+
+@runtime_checkable
+class Gathers(Protocol):
+    """A step whose tasks each read a range of keys from the same runs."""
+
+    def runs(self) -> Sequence[str]:
+        """Files inside the stage folder, written by `write_run` or sorted by `key` likewise."""
+        ...
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        """Lowest and highest key that a task reads. Ranges of two tasks don't overlap."""
+        ...
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A step with its tasks, and which steps before it decide what they write."""
+
+    step: Step
+    tasks: Sequence[Task]
+    folder: Folder | None = None  # the stage's, unless it is another
+    after: tuple[str, ...] = ()  # names of steps: all that they write decides about every task
+    beside: str = ""  # name of a step: its task of the same name decides
+
+    @property
+    def place(self) -> Folder:
+        assert self.folder is not None
+        return self.folder
+
+    @property
+    def moves_rows(self) -> bool:
+        """Whether in one job with others it is done in any case: rows lie nowhere."""
+        return bool(sends(self.step)) or isinstance(self.step, Gathers)
+
+    def planned(self, records: Mapping[str, Sequence[dict[str, Any]]]) -> list[Task]:
+        """The tasks with the fingerprint of what they read, by the records of the steps before."""
+        if self.beside:
+            sources = {r["task"]: output_fingerprint([r]) for r in records[self.beside]}
+            return [with_source(task, sources[task.name]) for task in self.tasks]
+        if not self.after:
+            return list(self.tasks)
+        found = [r for name in records if name in self.after for r in records[name]]
+        source = output_fingerprint(found)
+        return [with_source(task, source) for task in self.tasks]
+
+    def planned_in_job(self, records: Mapping[str, Sequence[dict[str, Any]]]) -> list[Task]:
+        """As one job knows the tasks: it has no fingerprint of rows under way."""
+        return list(self.tasks) if isinstance(self.step, Gathers) else self.planned(records)
+
+
+def with_source(task: Task, source: str) -> Task:
+    return replace(task, inputs=(*task.inputs, (_SOURCE, source)))
+
+
+def sends(step: Step) -> tuple[str, ...]:
+    """Kinds of files that only later steps of the same chain read; in one job they are rows."""
+    return getattr(step, "sends", ())
+
+
+def unwritten(step: Step) -> tuple[str, ...]:
+    """Kinds of these that are no files in one job; others are read as files as well."""
+    kept = getattr(step, "keeps", ())
+    return tuple(kind for kind in sends(step) if kind not in kept)
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A pass as a job knows it, with those whose tasks follow its own in the same worker."""
+
+    work: TaskList
+    after: tuple[int, ...]  # legs
+    moves_rows: bool
+    followers: tuple[TaskList, ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Passes that are one job."""
+
+    legs: tuple[Leg, ...]
+
+    @property
+    def folder(self) -> Folder:
+        return self.legs[-1].work.folder
+
+    @property
+    def step(self) -> Step:
+        return self.legs[-1].work.step
+
+    @property
+    def tasks(self) -> list[Task]:
+        return self.legs[-1].work.tasks
+
+
+def write_chain(passes: Sequence[Pass]) -> Chain:
+    """Write what the workers will read."""
+    works = [write_task_list(p.place, p.step, p.tasks) for p in passes]
+    leading = [(p, work) for p, work in zip(passes, works, strict=True) if not p.beside]
+    names = [p.step.name for p, _ in leading]
+    legs = []
+    for p, work in leading:
+        found = zip(passes, works, strict=True)
+        followers = tuple(w for other, w in found if other.beside == p.step.name)
+        after = tuple(names.index(name) for name in p.after)
+        legs.append(Leg(work, after, p.moves_rows, followers))
+    return Chain(tuple(legs))
