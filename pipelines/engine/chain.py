@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
+from pipelines.engine.exchange import is_of_kinds
 from pipelines.engine.files import Folder
 from pipelines.engine.tasklist import TaskList, write_task_list
 from pipelines.engine.tasks import Step, Task, output_fingerprint
@@ -47,11 +48,6 @@ class Pass:
         assert self.folder is not None
         return self.folder
 
-    @property
-    def moves_rows(self) -> bool:
-        """Whether in one job with others it is done in any case: rows lie nowhere."""
-        return bool(sends(self.step)) or isinstance(self.step, Gathers)
-
     def planned(self, records: Mapping[str, Sequence[dict[str, Any]]]) -> list[Task]:
         """The tasks with the fingerprint of what they read, by the records of the steps before."""
         if self.beside:
@@ -73,14 +69,27 @@ def with_source(task: Task, source: str) -> Task:
 
 
 def sends(step: Step) -> tuple[str, ...]:
-    """Kinds of files that only later steps of the same chain read; in one job they are rows."""
+    """Kinds of files that later steps of a chain gather, or that steps beside it read."""
     return getattr(step, "sends", ())
 
 
-def unwritten(step: Step) -> tuple[str, ...]:
-    """Kinds of these that are no files in one job; others are read as files as well."""
+def moved(step: Step, passes: Sequence[Pass]) -> tuple[str, ...]:
+    """Kinds of files of a step that move between the workers of one job of these passes."""
+    if any(p.beside == step.name for p in passes):
+        return sends(step)
+    runs = [n for p in passes if isinstance(p.step, Gathers) for n in p.step.runs()]
+    return tuple(kind for kind in sends(step) if any(is_of_kinds(n, [kind]) for n in runs))
+
+
+def unwritten(step: Step, passes: Sequence[Pass]) -> tuple[str, ...]:
+    """Kinds of these that are no files; others are read as files as well."""
     kept = getattr(step, "keeps", ())
-    return tuple(kind for kind in sends(step) if kind not in kept)
+    return tuple(kind for kind in moved(step, passes) if kind not in kept)
+
+
+def always_done(step: Step, passes: Sequence[Pass]) -> bool:
+    """Whether a job of these passes does it in any case: rows lie nowhere."""
+    return bool(moved(step, passes)) or isinstance(step, Gathers)
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,8 @@ class Leg:
 
     work: TaskList
     after: tuple[int, ...]  # legs
-    moves_rows: bool
+    always_done: bool
+    unwritten: tuple[str, ...]  # kinds of files
     followers: tuple[TaskList, ...]
 
 
@@ -122,5 +132,6 @@ def write_chain(passes: Sequence[Pass]) -> Chain:
         found = zip(passes, works, strict=True)
         followers = tuple(w for other, w in found if other.beside == p.step.name)
         after = tuple(names.index(name) for name in p.after)
-        legs.append(Leg(work, after, p.moves_rows, followers))
+        facts = always_done(p.step, passes), unwritten(p.step, passes)
+        legs.append(Leg(work, after, *facts, followers))
     return Chain(tuple(legs))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
-from pipelines.engine.chain import Gathers, Pass, unwritten, write_chain
+from pipelines.engine.chain import Gathers, Pass, always_done, unwritten, write_chain
 from pipelines.engine.exchange import is_of_kinds
 from pipelines.engine.files import Folder
 from pipelines.engine.own import note_own
@@ -181,7 +181,7 @@ class Executor:
             folder, names = p.place, {commit_name(t) for t in p.tasks}
             present = (folder / record_place(p.step)).sizes()
             self._forget(p.step, folder, present, names)
-            if p.moves_rows:
+            if always_done(p.step, passes):
                 left = [f"{record_place(p.step)}/{n}" for n in sorted(names & present.keys())]
                 folder.each(folder.remove, left)
             note_own(folder, tasks=[t.name for t in p.tasks])
@@ -239,7 +239,7 @@ def _is_done(passes: Sequence[Pass]) -> bool:
         present = (p.place / record_place(p.step)).sizes()
         if any(commit_name(t) not in present for t in p.tasks):
             return False
-        tasks, kinds = p.planned_in_job(records), unwritten(p.step)
+        tasks, kinds = p.planned_in_job(records), unwritten(p.step, passes)
         absent = functools.partial(is_of_kinds, kinds=kinds)
         if len(committed(p.place, p.step, tasks, present, absent)) < len(tasks):
             return False

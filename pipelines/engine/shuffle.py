@@ -21,7 +21,7 @@ import pyarrow as pa
 from apache_beam.pvalue import TaggedOutput
 
 from curation.errors import WorkerError
-from pipelines.engine.chain import Chain, Gathers, sends, unwritten, with_source
+from pipelines.engine.chain import Chain, Gathers, sends, with_source
 from pipelines.engine.damage import DamagedError, note
 from pipelines.engine.exchange import ExchangeFolder, is_of_kinds
 from pipelines.engine.runs import read_batches_of
@@ -143,10 +143,10 @@ class PerformPass(beam.DoFn):
         task, folder = self._work.tasks[number], self._folder(pieces)
         for _, _, source in pieces if self._runs is None else ():
             task = with_source(task, source.decode())
-        record = self._done(self._work.step, task, folder, self._leg.moves_rows)
+        record = self._done(self._work.step, task, folder, self._leg.always_done)
         for work, tasks in zip(self._leg.followers, self._followers, strict=True):
             following = with_source(tasks[task.name], output_fingerprint([record]))
-            self._done(work.step, following, folder, moves_rows=False)
+            self._done(work.step, following, folder, always=False)
         for tag, routes in self._routes.items():
             for name in sorted(record["files"].keys() & routes.runs.keys()):
                 for sent in routes.of(folder, name):
@@ -156,7 +156,7 @@ class PerformPass(beam.DoFn):
 
     def _folder(self, pieces: Iterable[Piece]) -> ExchangeFolder:
         """The stage's folder with what came."""
-        folder, kinds = self._work.folder, unwritten(self._work.step)
+        folder, kinds = self._work.folder, self._leg.unwritten
         if self._runs is None:
             return ExchangeFolder(folder.url, folder.sync, None, kinds)
         rows: dict[str, list[pa.RecordBatch]] = {}
@@ -166,12 +166,10 @@ class PerformPass(beam.DoFn):
                 rows.setdefault(self._runs[run], []).append(batch)
         return ExchangeFolder(folder.url, folder.sync, rows, kinds)
 
-    def _done(
-        self, step: Step, task: Task, folder: ExchangeFolder, moves_rows: bool
-    ) -> dict[str, Any]:
+    def _done(self, step: Step, task: Task, folder: ExchangeFolder, always: bool) -> dict[str, Any]:
         """The task's commit record."""
         place = self._work.folder  # as such: digests of its files are remembered
-        if not moves_rows:
+        if not always:
             if is_committed(place, step, task):
                 return read_record(place, record_name(step, task))
             place.remove(record_name(step, task))  # of files that are going to be others
