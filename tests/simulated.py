@@ -403,7 +403,7 @@ class Pool:
     def counts(self) -> tuple[int, int]:
         return 0, 0
 
-    def run(self, work: TaskList, gathered: bool = False) -> Iterator[int]:
+    def run(self, work: TaskList) -> Iterator[int]:
         tasklist._load.cache_clear()
         for number in range(len(work.tasks)):
             if self.world.random.random() >= self.doubled:

@@ -21,13 +21,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from curation.errors import CurationError
 from curation.recipe import load
+from pipelines.engine.chain import Gathers, Pass, write_chain
 from pipelines.engine.dataflow import MOST_REQUEST_BYTES, Translation, translate
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.jobs import Jobs
-from pipelines.engine.shuffle import Gathers
-from pipelines.engine.tasklist import write_task_list
-from pipelines.engine.tasks import Step, Task
+from pipelines.engine.tasks import Step, Task, records_of
 from pipelines.plan import plan
 from pipelines.run import run_plan
 
@@ -36,7 +35,7 @@ class TranslatingExecutor(Executor):
     """Runs steps here, and translates each for Dataflow first."""
 
     def __init__(self, jobs: Jobs, place: Path, workers: int | None = None) -> None:
-        super().__init__(parse_beam_args([], workers))
+        super().__init__(parse_beam_args([], workers, "beam"))
         self.dataflow, self.place = jobs, place
         self.translated: list[Translation] = []
         self.shuffled: list[tuple[str, int]] = []  # stage, bytes; one for each job
@@ -44,17 +43,32 @@ class TranslatingExecutor(Executor):
     def run(
         self, stage: str, step: Step, folder: Folder, tasks: Sequence[Task], documents: int = 0
     ) -> int:
-        work = write_task_list(folder, step, tasks)
-        pipeline = self.dataflow.pipeline(work, isinstance(step, Gathers), f"{stage}-{step.name}")
-        name, bytes_shuffled = f"{stage}-{step.name}".replace("/", "-"), 0
-        if isinstance(step, Gathers):
-            sizes = folder.tree()
-            bytes_shuffled = sum(sizes[run] for run in step.runs())
-        self.shuffled.append((stage.partition("/")[0], bytes_shuffled))
-        job = translate(pipeline, self.place / name)
+        passes = [Pass(step, tasks, folder)]
+        self._translate(stage, passes)
+        done = super().run(stage, step, folder, tasks, documents)
+        self._add_shuffled(stage, passes)
+        return done
+
+    def run_chain(self, stage: str, passes: Sequence[Pass]) -> None:
+        self._translate(stage, passes)
+        super().run_chain(stage, passes)
+        self._add_shuffled(stage, passes)
+
+    def _translate(self, stage: str, passes: Sequence[Pass]) -> None:
+        chain = write_chain(passes)
+        name = f"{stage}-{chain.step.name}".replace("/", "-")
+        job = translate(self.dataflow.pipeline(chain, name), self.place / name)
         (self.place / name / "job.json").write_text(json.dumps(job.request, indent=1))
         self.translated.append(job)
-        return super().run(stage, step, folder, tasks, documents)
+
+    def _add_shuffled(self, stage: str, passes: Sequence[Pass]) -> None:
+        sizes = passes[-1].place.tree()  # of runs that an earlier job left
+        for p in passes:
+            for record in records_of(p.place, p.step, p.tasks):
+                sizes |= {name: file["bytes"] for name, file in record["files"].items()}
+        gathering = [p.step for p in passes if isinstance(p.step, Gathers)]
+        shuffled = sum(sizes[run] for step in gathering for run in step.runs())
+        self.shuffled.append((stage.partition("/")[0], shuffled))
 
 
 def main() -> int:
