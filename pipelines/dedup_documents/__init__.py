@@ -48,19 +48,7 @@ def run(run: StageRun) -> dict[str, Any]:
     run.begin()
     last = len(settings.index.against)
     own = [Place(s.name, i, s, last) for i, s in enumerate(run.inputs)]
-    places = [*own, *indexed]
-    passes = _linked(run, places)
-    if _most_edges(settings, places) <= settings.graph.edges_in_memory:
-        solve = Solve(run.settings_key)
-        files = tuple(_edge_files(places, passes[-1]))
-        before = tuple(p.step.name for p in passes)
-        passes.append(Pass(solve, [Task("all", (), 0, files)], after=before))
-        labels = Labels(("all",), "", 0)
-        passes += _clustered(run, places, labels, passes[-2], after=(*before, solve.name))
-    else:  # whether one worker can solve the graph is known when it is there
-        run.chain(passes)
-        labels = _label(run, places, passes)
-        passes = _clustered(run, places, labels, passes[-1], after=())
+    passes, labels = compared(run, [*own, *indexed])
     run.chain(passes)
     done = {p.step.name: p for p in passes}
     records = {n: records_of(run.folder, p.step, p.tasks) for n, p in done.items() if n in _COUNTED}
@@ -75,13 +63,27 @@ def run(run: StageRun) -> dict[str, Any]:
 _COUNTED = (Clusters.name, FindLosses.name, WriteIndex.name)
 
 
+def compared(run: StageRun, places: Sequence[Place]) -> tuple[list[Pass], Labels]:
+    """The passes that are left once it is known whether one worker solves the graph."""
+    link = _linked(run, places)
+    before = tuple(p.step.name for p in link)
+    if _most_edges(run.settings, places) <= run.settings.graph.edges_in_memory:
+        solve = Solve(run.settings_key)
+        graph = Pass(solve, [Task("all", (), 0, _edge_files(places, link[-1]))], after=before)
+        labels = Labels(("all",), "", 0)
+        rest = _clustered(run, places, labels, link[-1], after=(*before, solve.name))
+        return [*link, graph, *rest], labels
+    run.chain(link)
+    labels = _label(run, places, link)
+    return _clustered(run, places, labels, link[-1], after=()), labels
+
+
 def _linked(run: StageRun, places: Sequence[Place]) -> list[Pass]:
     """Facts of each document, and the neighbours in each bucket."""
-    indexed = places[len(run.inputs) :]
-    passes = [Pass(Sign(run.settings_key, run.settings), numbered_tasks(run.inputs))]
-    if indexed:
-        read = SignIndexed(run.settings_key, run.settings)
-        passes.append(Pass(read, _place_tasks(indexed, "")))
+    own = numbered_tasks([p.shard for p in places if p.index_file is None])
+    indexed = _place_tasks([p for p in places if p.index_file is not None], "")
+    signs = (Sign, own), (SignIndexed, indexed)
+    passes = [Pass(s(run.settings_key, run.settings), tasks) for s, tasks in signs if tasks]
     link = Link(run.settings_key, run.settings, tuple(p.name for p in places))
     # A record of a bucket may become `window` pairs, each as large.
     size = _RECORD_BYTES * _most_records(run.settings, places)
@@ -99,9 +101,9 @@ def _most_edges(settings: DocumentDedupSettings, places: Sequence[Place]) -> int
     return 2 * _most_records(settings, places)
 
 
-def _edge_files(places: Sequence[Place], link: Pass) -> list[str]:
+def _edge_files(places: Sequence[Place], link: Pass) -> tuple[str, ...]:
     edges = [scratch("edges", p.name) for p in places]
-    return edges + [scratch("links", t.name) for t in link.tasks]
+    return (*edges, *(scratch("links", t.name) for t in link.tasks))
 
 
 def _label(run: StageRun, places: Sequence[Place], passes: Sequence[Pass]) -> Labels:

@@ -142,23 +142,18 @@ class Executor:
         `documents` is how many documents the tasks hold in all, where known, for the display.
         Records and outputs of tasks that are no longer planned are removed.
         """
+        if not self.options.is_local or (self.options.gathers and isinstance(step, Gathers)):
+            return self.run_chain(stage, [Pass(step, tasks, folder)])
         names = {t.name for t in tasks}
         if len(names) != len(tasks):
             raise ValueError(f"{stage}/{step.name}: two tasks share a name")
-        present = (folder / record_place(step)).sizes()
-        complete = committed(folder, step, tasks, present)
+        complete = committed(folder, step, tasks, (folder / record_place(step)).sizes())
         pending = [t for t in tasks if t.name not in complete]
-        self._forget(step, folder, present, {commit_name(t) for t in tasks})
+        _forget(step, folder, tasks, pending)
         if not pending:
             return 0
-        # Records of tasks to be done are of files that are going to be others.
-        left = [record_name(step, t) for t in pending if commit_name(t) in present]
-        folder.each(folder.remove, left)
         done = len(tasks) - len(pending)
         note_own(folder, tasks=names)
-        if not self.options.is_local or (self.options.gathers and isinstance(step, Gathers)):
-            self._run_job(stage, [Pass(step, pending, folder)])
-            return len(pending)
         work = write_task_list(folder, step, pending)
         for finished in self._pool.run(work):
             done += finished
@@ -169,23 +164,19 @@ class Executor:
             )
         return len(pending)
 
-    def run_chain(self, stage: str, passes: Sequence[Pass]) -> None:
-        """Bring all tasks of all passes to their commit records, in one job.
+    def run_chain(self, stage: str, passes: Sequence[Pass]) -> int:
+        """Bring all tasks of all passes to their commit records, in one job; return how many.
 
-        It is passed over where a job has done so. Otherwise all is compared again, since rows lie
+        None has to be done where a job has done so. Otherwise all is compared again, since rows lie
         nowhere; a task that moves none is left as it is where its record matches.
         """
         if _is_done(passes):
-            return
+            return 0
         for p in passes:
-            folder, names = p.place, {commit_name(t) for t in p.tasks}
-            present = (folder / record_place(p.step)).sizes()
-            self._forget(p.step, folder, present, names)
-            if always_done(p.step, passes):
-                left = [f"{record_place(p.step)}/{n}" for n in sorted(names & present.keys())]
-                folder.each(folder.remove, left)
-            note_own(folder, tasks=[t.name for t in p.tasks])
+            _forget(p.step, p.place, p.tasks, p.tasks if always_done(p.step, passes) else ())
+            note_own(p.place, tasks=[t.name for t in p.tasks])
         self._run_job(stage, passes)
+        return sum(len(p.tasks) for p in passes)
 
     def _run_job(self, stage: str, passes: Sequence[Pass]) -> None:
         chain = write_chain(passes)
@@ -221,15 +212,19 @@ class Executor:
             # A hundred thousand records in an object store take a while to list.
             pause = max(2.0, 20 * (time.monotonic() - started))
 
-    def _forget(
-        self, step: Step, folder: Folder, present: dict[str, int], wanted: set[str]
-    ) -> None:
-        gone = (name for name in sorted(set(present) - wanted) if name.endswith(".json"))
-        paths = [f"{record_place(step)}/{name}" for name in gone]
-        for path, record in zip(paths, folder.each(folder.read_own_json, paths), strict=True):
-            if "files" in record:
-                folder.each(folder.remove, record["files"])
-                folder.remove(path)
+
+def _forget(step: Step, folder: Folder, tasks: Sequence[Task], again: Sequence[Task]) -> None:
+    """Remove records of tasks to be done again, and records and files of those not planned."""
+    present = set((folder / record_place(step)).sizes())
+    planned = {commit_name(t) for t in tasks}
+    gone = (name for name in sorted(present - planned) if name.endswith(".json"))
+    paths = [f"{record_place(step)}/{name}" for name in gone]
+    for path, record in zip(paths, folder.each(folder.read_own_json, paths), strict=True):
+        if "files" in record:
+            folder.each(folder.remove, record["files"])
+            folder.remove(path)
+    # These are of files that are going to be others.
+    folder.each(folder.remove, [record_name(step, t) for t in again if commit_name(t) in present])
 
 
 def _is_done(passes: Sequence[Pass]) -> bool:

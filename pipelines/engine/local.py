@@ -1,4 +1,4 @@
-"""The local runner: a pool of long-lived processes, each running in-memory Beam pipelines.
+"""The local runner: a pool of long-lived processes that do tasks, without Beam.
 
 Beam's own local runners start new processes for every pipeline, assign work statically and wait for
 ever when a worker dies. Here the processes live as long as the run, so that models and compiled
@@ -15,7 +15,6 @@ import multiprocessing.process
 import os
 import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -26,20 +25,21 @@ from multiprocessing.sharedctypes import RawArray
 from types import TracebackType
 from typing import Any
 
-import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-
 from curation.errors import CurationError, WorkerError
 from pipelines.engine.chain import Chain
-from pipelines.engine.pipeline import build
-from pipelines.engine.shuffle import build_chain
 from pipelines.engine.tasklist import TaskList
-from pipelines.engine.tasks import FRAMEWORK, Task, noted_cpu, set_progress, shown, write_seconds
+from pipelines.engine.tasks import (
+    Task,
+    is_committed,
+    perform,
+    progress_here,
+    set_progress,
+    shown,
+)
 from pipelines.process import uninterrupted_children
 from pipelines.terminal import Warnings, tell
 
-#: Bundles per worker: enough for balance, few enough that pipeline start-up stays small.
+#: Bundles per worker: enough for balance.
 _BUNDLES_PER_WORKER = 4
 #: Below this many bytes a further bundle costs more than it balances.
 _BUNDLE_BYTES = 16 << 20
@@ -61,15 +61,11 @@ class Bundle:
     deaths: int = 0
 
 
-def run_in_memory(work: TaskList | Chain, bundle: Bundle) -> None:
-    """Run a pipeline in this process. FnApiRunner is named: `DirectRunner` would switch."""
-    options = PipelineOptions(flags=[], pipeline_type_check=False)
-    again = bundle.deaths > 0
-    with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
-        if isinstance(work, Chain):
-            build_chain(pipeline, work, guarded=again)
-        else:
-            build(pipeline, work, bundle.numbers, tries_again=again, guarded=again)
+def do_task(work: TaskList, number: int, again: bool, guarded: bool = False) -> None:
+    """Do a task; one that is done `again` is left where it is committed."""
+    step, task = work.step, work.tasks[number]
+    if not (again and is_committed(work.folder, step, task)):
+        perform(step, task, work.folder, progress_here(), guarded)
 
 
 def bundles(tasks: Sequence[Task], workers: int) -> list[list[int]]:
@@ -220,14 +216,15 @@ def _count(read: int, kept: int) -> None:
 
 
 def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
-    wall, cpu, noted = time.perf_counter(), time.process_time(), noted_cpu()
+    again = bundle.deaths > 0
     try:
-        run_in_memory(work, bundle)
-        # What the pipeline took beyond its steps is the framework's share.
-        beam_cpu = time.process_time() - cpu - (noted_cpu() - noted)
-        beam_wall = time.perf_counter() - wall
-        name = f"{work.step.name}~{work.tasks[bundle.numbers[0]].name}"
-        write_seconds(work.folder, FRAMEWORK, name, beam_wall, beam_cpu)
+        if isinstance(work, Chain):
+            from pipelines.engine.shuffle import run_here  # Beam, which nothing else here needs
+
+            run_here(work, guarded=again)
+            return
+        for number in bundle.numbers:
+            do_task(work, number, again, guarded=again)
     except Exception as error:
         # Beam decorates errors of DoFns; what travels back is the one line that names the task.
         raise WorkerError(_innermost(error)) from None

@@ -18,7 +18,9 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pvalue import TaggedOutput
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from curation.errors import WorkerError
 from pipelines.engine.chain import Chain, Gathers, sends, with_source
@@ -211,6 +213,13 @@ def build_chain(pipeline: beam.Pipeline, chain: Chain, guarded: bool = False) ->
         for target in targets:
             typed = beam.Map(_same).with_output_types(Sent)
             arriving[target].append(done[_tag(target)] | f"{name} to {target}" >> typed)
+
+
+def run_here(chain: Chain, guarded: bool) -> None:
+    """Run a chain in this process. FnApiRunner is named: `DirectRunner` would switch."""
+    options = PipelineOptions(flags=[], pipeline_type_check=False)
+    with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
+        build_chain(pipeline, chain, guarded)
 
 
 def _same(element: Sent) -> Sent:

@@ -35,9 +35,6 @@ class Task:
         return fingerprint([step_key, list(self.inputs)])
 
 
-#: Name under which the framework's own seconds are noted.
-FRAMEWORK = "beam"
-
 Progress = Callable[[int, int], None]  # documents read, documents kept
 
 
@@ -218,20 +215,9 @@ def write_seconds(
     until they are summed into timings.json. CPU seconds are those of the whole process: exact where
     a process does one task at a time, as the local pool's do.
     """
-    global _noted_cpu
-    _noted_cpu += cpu
     record = {"wall": wall, "cpu": cpu, "bytes": written}
     # Lost in a power failure, these are missing from timings.json and nowhere else.
     replace(folder, sync=False).write_own_json(f"{SCRATCH}/seconds/{step}~{name}.json", record)
-
-
-#: CPU seconds that this process has noted so far.
-_noted_cpu = 0.0
-
-
-def noted_cpu() -> float:
-    """CPU seconds that this process has spent in steps."""
-    return _noted_cpu
 
 
 #: Where this process reports its progress; the local runner sets it, others watch the records.
