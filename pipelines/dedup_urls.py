@@ -19,7 +19,7 @@ from pipelines.engine.duplicates import (
     no_verdicts,
     numbered_tasks,
     range_tasks,
-    removals_of_shard,
+    read_key_range,
     verdict_passes,
     verdict_rows,
     write_verdicts,
@@ -168,7 +168,7 @@ class UrlVerdicts:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
         name = scratch("verdicts", shard)
-        rows = removals_of_shard(folder, "survivors", self.ranges, index)
+        rows = read_key_range(folder, "survivors", self.ranges, *numbers_of_shard(index))
         aside = set_aside_by(folder, UrlKeys.name, shard)
         if rows is None:
             return Result({name: no_verdicts(folder, shard, aside)})

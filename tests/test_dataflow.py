@@ -83,8 +83,7 @@ def test_every_stage_of_the_sample_recipe_translates(tmp_path: Path) -> None:
 
 def test_a_job_of_ninety_thousand_shards_is_small(tmp_path: Path) -> None:
     gcp()
-    from pipelines.engine.dataflow import translate
-
+    translate = script("translate").translate
     tasks = [
         Task(f"CC-MAIN-20240101000000-{i:05d}.warc.gz-00000000", ((f"crawl/{i}", "0" * 32),))
         for i in range(90_000)

@@ -21,7 +21,6 @@ from pipelines.engine.duplicates import (
     OverRanges,
     no_verdicts,
     read_key_range,
-    removals_of_shard,
     verdict_rows,
     write_verdicts,
 )
@@ -52,7 +51,7 @@ class DocumentVerdicts:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
         name = scratch("verdicts", shard.name)
-        rows = removals_of_shard(folder, "removed", self.ranges, index)
+        rows = read_key_range(folder, "removed", self.ranges, *numbers_of_shard(index))
         aside = set_aside_by(folder, Sign.name, shard.name)
         aside |= set_aside_by(folder, Members.name, shard.name)
         if rows is None:

@@ -24,7 +24,6 @@ from pipelines.engine.exchange import (
     concatenated,
     is_of_kinds,
     key_ranges,
-    numbers_of_shard,
     read_columns,
     read_range,
     row_of,
@@ -104,15 +103,6 @@ def read_key_range(
 ) -> pa.RecordBatch | None:
     """Rows of all runs of a kind whose `key` lies in the range; None when there are none."""
     batches = list(read_range(folder, [scratch(kind, s) for s in shards], "key", low, high))
-    return concatenated(batches) if batches else None
-
-
-def removals_of_shard(
-    folder: Folder, kind: str, ranges: Sequence[str], index: int
-) -> pa.RecordBatch | None:
-    """Rows of the removal runs (sorted by document number `key`) that concern one shard."""
-    low, high = numbers_of_shard(index)
-    batches = list(read_range(folder, [scratch(kind, r) for r in ranges], "key", low, high))
     return concatenated(batches) if batches else None
 
 
