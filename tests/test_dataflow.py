@@ -77,7 +77,7 @@ def test_every_stage_of_the_sample_recipe_translates(tmp_path: Path) -> None:
         assert max(job.pipeline_bytes, job.request_bytes) < 1 << 20
         assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", job.name)
     gathered = [j.name for j in executor.translated if any("Scatter" in n for n in j.transforms)]
-    assert "dedup-urls-shards" in gathered
+    assert "dedup-urls-keys" in gathered
     assert len(executor.translated) <= 12
 
 

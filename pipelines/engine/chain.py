@@ -111,15 +111,15 @@ class Chain:
 
     @property
     def folder(self) -> Folder:
-        return self.legs[-1].work.folder
+        return self.legs[0].work.folder
 
     @property
     def step(self) -> Step:
-        return self.legs[-1].work.step
+        return self.legs[0].work.step
 
     @property
     def tasks(self) -> list[Task]:
-        return self.legs[-1].work.tasks
+        return self.legs[0].work.tasks
 
 
 def write_chain(passes: Sequence[Pass]) -> Chain:
