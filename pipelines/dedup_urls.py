@@ -167,12 +167,11 @@ class UrlVerdicts:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        name = scratch("verdicts", shard)
         rows = read_key_range(folder, "survivors", self.ranges, *numbers_of_shard(index))
         aside = set_aside_by(folder, UrlKeys.name, shard)
-        if rows is None:
-            return Result({name: no_verdicts(folder, shard, aside)})
-        return Result({name: write_verdicts(folder, shard, url_verdicts(rows), aside)})
+        verdicts = no_verdicts(clusters=False) if rows is None else url_verdicts(rows)
+        written = write_verdicts(folder, shard, verdicts, aside)
+        return Result({scratch("verdicts", shard): written})
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,12 @@ def verdict_rows(
     return pa.RecordBatch.from_pydict(columns)
 
 
+def no_verdicts(clusters: bool) -> pa.RecordBatch:
+    """No rows of VERDICTS, with CLUSTER_SIZE for `clusters`."""
+    schema = VERDICTS.append(CLUSTER_SIZE) if clusters else VERDICTS
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
 def write_verdicts(
     folder: Folder, shard: str, verdicts: pa.RecordBatch, aside: Mapping[int, str]
 ) -> FileRecord:
@@ -142,15 +148,6 @@ def write_verdicts(
     verdicts = verdicts.take(pa.array(np.argsort(verdicts.column("row").to_numpy(), kind="stable")))
     columns = dict(zip(verdicts.schema.names, verdicts.columns, strict=True))
     return write_columns(folder, scratch("verdicts", shard), columns)
-
-
-def no_verdicts(
-    folder: Folder, shard: str, aside: Mapping[int, str], clusters: bool = False
-) -> FileRecord:
-    """Write that a shard loses nothing but what is set aside."""
-    sizes = np.zeros(0, np.uint64) if clusters else None
-    none = verdict_rows(np.zeros(0, np.uint64), [], [], [], pa.array([], pa.string()), sizes)
-    return write_verdicts(folder, shard, none, aside)
 
 
 @dataclass(frozen=True)
