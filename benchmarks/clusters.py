@@ -116,7 +116,8 @@ def timed(where: Engine, options: argparse.Namespace, inputs: list[str], output:
     time.sleep(3)  # workers of the last job end
     spent = _children() - own + where.cpu() - cpu
     funnel = json.loads((output / "report.json").read_text())["funnel"]
-    jobs = sum(len(e["steps"].keys() - {"beam"}) for e in funnel)
+    timings = [json.loads(path.read_text()) for path in output.glob("*/timings.json")]
+    jobs = sum(t.get("jobs", 0) for t in timings)
     stages = {
         e["stage"]: (sum(s["cpu"] for s in e["steps"].values()), e["documents_in"]) for e in funnel
     }

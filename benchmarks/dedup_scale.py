@@ -33,6 +33,7 @@ from pipelines.engine.exchange import write_columns
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.stage import Shard, StageRun
+from pipelines.engine.tasks import records_of
 
 SHARD = 100_000
 
@@ -138,13 +139,15 @@ def measure(documents: int, workers: int, scratch: Path, method: str) -> None:
     with Memory() as memory, Executor(parse_beam_args([], workers)) as executor:
         run = StageRun("dedup-documents", folder, settings, "benchmark", executor, {})
         began = time.perf_counter()
-        signed = stage._sign(run, places)
-        linked, labels = stage._link(run, places, signed)
         run.inputs = [p.shard for p in places]  # all of them may lose documents
-        clustered, _ = stage._cluster(run, places, signed, linked, labels)
+        passes, labels = stage.compared(run, places)
+        names = [p.step.name for p in passes]
+        passes = passes[: names.index("clusters") + 1]
+        run.chain(passes)
+        clustered = records_of(folder, passes[-1].step, passes[-1].tasks)
         wall = time.perf_counter() - began
     seconds = run._seconds()["steps"]
-    cpu = {n: s["cpu"] for n, s in seconds.items() if n != "beam"}
+    cpu = {n: s["cpu"] for n, s in seconds.items()}
     sizes: dict[str, int] = {}
     for name in (folder / ".work" / "data").find():
         kind = name.split("/")[0]

@@ -30,16 +30,14 @@ from curation.dedup.lines import (
 )
 from curation.dedup.sorting import run_starts
 from curation.schema import with_column
+from pipelines.engine.chain import Pass
 from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.duplicates import (
     OverRanges,
     check_languages,
-    files_of,
     numbered_tasks,
-    output_fingerprint,
     range_tasks,
     read_key_range,
-    scratch,
 )
 from pipelines.engine.exchange import (
     UInt64,
@@ -47,18 +45,28 @@ from pipelines.engine.exchange import (
     read_columns,
     read_range,
     row_of,
+    scratch,
     write_columns,
     write_run,
 )
-from pipelines.engine.files import Folder
-from pipelines.engine.indexes import INDEX, Indexed, check_settings, index_file, index_files
+from pipelines.engine.files import SCRATCH, Folder
+from pipelines.engine.indexes import (
+    INDEX,
+    Indexed,
+    check_settings,
+    index_file,
+    index_files,
+    indexes_fingerprint,
+)
 from pipelines.engine.shards import add_counts
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.engine.tasks import Progress, Result, Task, read_record, records_of
 from pipelines.engine.transform import Outcome, TransformShards, batches_beside, shard_tasks
 
 #: Folder of the audit: every frequent line of each shard, and what became of it.
 _AUDIT = "audit"
+#: Documents by language.
+_DOCUMENTS = f"{SCRATCH}/data/documents.json"
 _STAGE = "dedup-lines"
 
 
@@ -85,13 +93,35 @@ class Census:
 
 
 @dataclass(frozen=True)
+class SumCensus:
+    """One task: documents by language in all shards."""
+
+    settings_key: str
+    shards: tuple[str, ...]
+    name: str = "buckets"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        places = [f"{SCRATCH}/records/{Census.name}/{shard}.json" for shard in self.shards]
+        documents: dict[str, int] = {}
+        for record in folder.each(partial(read_record, folder), places):
+            add_counts(documents, record["counts"])
+        return Result({_DOCUMENTS: folder.write_own_json(_DOCUMENTS, documents)})
+
+
+def _read_buckets(folder: Folder, settings: LineDedupSettings) -> Buckets:
+    documents = folder.read_json(_DOCUMENTS)
+    del documents["sha256"]
+    return Buckets(settings, tuple(sorted(documents.items())))
+
+
+@dataclass(frozen=True)
 class CountLines:
     """Map: how often each line of a shard occurs there, by bucket."""
 
     settings_key: str
     settings: LineDedupSettings
-    buckets: Buckets
     name: str = "lines"
+    sends = ("lines",)
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
@@ -100,7 +130,8 @@ class CountLines:
         all_hosts: list[UInt64] = []
         aside: dict[int, str] = {}
         read = _columns(self.settings, "id", "url", "text")
-        for part in over_documents(_STAGE, shard, partial(self.lines_of, index), read):
+        function = partial(_lines_of, index, _read_buckets(folder, self.settings))
+        for part in over_documents(_STAGE, shard, function, read):
             lines, places, hosts = part.answer
             parts.append(lines)
             placed.append(places)
@@ -113,12 +144,12 @@ class CountLines:
         columns = count_columns(counts, buckets)
         return Result({name: write_run(folder, name, "key", columns)}, noted(aside))
 
-    def lines_of(
-        self, index: int, batch: pa.RecordBatch, first_row: int
-    ) -> tuple[LineCounts, npt.NDArray[np.int64], UInt64]:
-        """Lines of a batch; bucket and host of each document."""
-        numbers = document_numbers(index, batch.num_rows, first_row)
-        return lines_of(batch, numbers, self.buckets)
+
+def _lines_of(
+    index: int, buckets: Buckets, batch: pa.RecordBatch, first_row: int
+) -> tuple[LineCounts, npt.NDArray[np.int64], UInt64]:
+    """Lines of a batch; bucket and host of each document."""
+    return lines_of(batch, document_numbers(index, batch.num_rows, first_row), buckets)
 
 
 def count_columns(counts: LineCounts, buckets: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -210,19 +241,22 @@ class CutLines:
     """The transform that cuts frequent lines and removes what they leave too short."""
 
     settings: LineDedupSettings
-    buckets: Buckets
     ranges: tuple[str, ...]
     indexes: dict[str, int]
+    buckets: Buckets | None = None
     frequent: LineTotals | None = None
     index: int = 0
 
     def open(self, shard: str, folder: Folder) -> CutLines:
         return replace(
-            self, frequent=_read_frequent(folder, self.ranges), index=self.indexes[shard]
+            self,
+            buckets=_read_buckets(folder, self.settings),
+            frequent=_read_frequent(folder, self.ranges),
+            index=self.indexes[shard],
         )
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        assert self.frequent is not None
+        assert self.frequent is not None and self.buckets is not None
         removal = remove_lines(
             batch.column("text"),
             document_numbers(self.index, batch.num_rows, first_row),
@@ -277,44 +311,35 @@ def run(run: StageRun) -> dict[str, Any]:
     if manifest := run.complete(inputs):
         return manifest
     run.begin()
-    shards = [s.name for s in run.inputs]
-    buckets = _buckets(run)
-    count = CountLines(run.settings_key, settings, buckets)
-    # How many documents a language has decides the buckets, and so belongs to the fingerprint.
-    totals = ("documents", str(buckets.documents))
-    count_tasks = [replace(t, inputs=(*t.inputs, totals)) for t in numbered_tasks(run.inputs)]
-    run.run(count, count_tasks)
-
-    find = FindFrequent(run.settings_key, settings, tuple(indexed), tuple(shards))
-    records = [*files_of(run.folder, count, count_tasks), *(i.as_record("lines") for i in indexed)]
-    find_tasks = range_tasks(records, "lines")
-    run.run(find, find_tasks)
-    found = files_of(run.folder, find, find_tasks)
-
-    ranges = tuple(t.name for t in find_tasks)
-    cut = CutLines(settings, buckets, ranges, {s: i for i, s in enumerate(shards)})
-    beside = {_AUDIT: AUDIT}
+    shards = tuple(s.name for s in run.inputs)
+    # About as many bytes of lines as of compressed documents. No number of ranges follows from what
+    # was counted: indexes are cut as these.
+    size = sum(s.bytes for s in run.inputs) + sum(i.bytes for i in indexed)
+    ranges = range_tasks(size, source=indexes_fingerprint(indexed))
+    census = Census(run.settings_key, settings)
+    total = SumCensus(run.settings_key, shards)
+    count = CountLines(run.settings_key, settings)
+    find = FindFrequent(run.settings_key, settings, tuple(indexed), shards)
+    cut = CutLines(settings, tuple(t.name for t in ranges), {s: i for i, s in enumerate(shards)})
     apply = TransformShards(
         *(run.stage, run.settings_key, cut),
         writes_edits=True,
-        beside=beside,
-        counted=(run.folder, CountLines.name),
+        beside={_AUDIT: AUDIT},
+        counted=(run.folder, count.name),
     )
-    same = {s: f"{output_fingerprint(found)} {totals[1]}" for s in shards}
-    tasks = shard_tasks(run.inputs, same)
-    run.run(apply, tasks)
-    notes = summary(batches_beside(run, _AUDIT))
-    return run.finish(tasks, inputs, {"notes": notes}, also=_only_index(found))
-
-
-def _buckets(run: StageRun) -> Buckets:
-    census = Census(run.settings_key, run.settings)
     tasks = shard_tasks(run.inputs)
-    run.run(census, tasks)
-    documents: dict[str, int] = {}
-    for record in files_of(run.folder, census, tasks):
-        add_counts(documents, record["counts"])
-    return Buckets(run.settings, tuple(sorted(documents.items())))
+    passes = [
+        Pass(census, tasks),
+        # How many documents a language has decides the buckets.
+        Pass(total, [Task("all", ())], after=(census.name,)),
+        Pass(count, numbered_tasks(run.inputs), after=(total.name,)),
+        Pass(find, ranges, after=(count.name,)),
+        Pass(apply, tasks, after=(find.name, total.name)),
+    ]
+    run.chain(passes)
+    notes = summary(batches_beside(run, _AUDIT))
+    found = records_of(run.folder, find, ranges)
+    return run.finish(tasks, inputs, {"notes": notes}, also=_only_index(found))
 
 
 def _only_index(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,18 +12,15 @@ import pyarrow as pa
 
 from curation.dedup.captures import KEYS, capture_keys, capture_verdicts, choose_captures
 from curation.dedup.dedup_settings import UrlDedupSettings
+from pipelines.engine.chain import Pass
 from pipelines.engine.documents import noted, over_documents, set_aside_by
 from pipelines.engine.duplicates import (
     OverRanges,
-    apply_verdicts,
-    files_of,
     no_verdicts,
     numbered_tasks,
-    output_fingerprint,
     range_tasks,
-    removals_of_shard,
-    run_verdicts,
-    scratch,
+    read_key_range,
+    verdict_passes,
     verdict_rows,
     write_verdicts,
 )
@@ -35,14 +31,24 @@ from pipelines.engine.exchange import (
     read_columns,
     read_range,
     row_of,
+    scratch,
     write_run,
 )
 from pipelines.engine.files import Folder
-from pipelines.engine.indexes import Indexed, check_settings, index_file, index_files
+from pipelines.engine.indexes import (
+    Indexed,
+    check_settings,
+    index_file,
+    index_files,
+    indexes_fingerprint,
+)
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.engine.tasks import Progress, Result, Task, records_of
+from pipelines.engine.transform import shard_tasks
 
 _STAGE = "dedup-urls"
+#: Of a row of keys, with its id.
+_ROW_BYTES = 128
 _COLUMNS = ["id", "url", "date", "text", "source"]
 
 
@@ -53,6 +59,11 @@ class UrlKeys:
     settings_key: str
     settings: UrlDedupSettings
     name: str = "keys"
+    sends = ("keys",)
+
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        return self.sends if self.settings.index.write else ()
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
@@ -82,6 +93,7 @@ class UrlSurvivors(OverRanges):
     indexed: tuple[Indexed, ...]
     shards: tuple[str, ...]
     name: str = "survivors"
+    sends = ("survivors",)
 
     def runs(self) -> list[str]:
         return [scratch("keys", s) for s in self.shards]
@@ -145,6 +157,7 @@ class UrlVerdicts:
     settings_key: str
     ranges: tuple[str, ...]
     name: str = "verdicts"
+    sends = ("verdicts",)
 
     def runs(self) -> list[str]:
         return [scratch("survivors", r) for r in self.ranges]
@@ -154,12 +167,11 @@ class UrlVerdicts:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        name = scratch("verdicts", shard)
-        rows = removals_of_shard(folder, "survivors", self.ranges, index)
+        rows = read_key_range(folder, "survivors", self.ranges, *numbers_of_shard(index))
         aside = set_aside_by(folder, UrlKeys.name, shard)
-        if rows is None:
-            return Result({name: no_verdicts(folder, shard, aside)})
-        return Result({name: write_verdicts(folder, shard, url_verdicts(rows), aside)})
+        verdicts = no_verdicts(clusters=False) if rows is None else url_verdicts(rows)
+        written = write_verdicts(folder, shard, verdicts, aside)
+        return Result({scratch("verdicts", shard): written})
 
 
 @dataclass(frozen=True)
@@ -189,17 +201,6 @@ def check_indexes(settings: UrlDedupSettings) -> list[Indexed]:
     return found
 
 
-def _index(run: StageRun, judged: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    index = WriteUrlIndex(run.settings_key)
-    source = output_fingerprint(judged)
-    tasks = [
-        Task(s.name, ((s.name, s.fingerprint), ("verdicts", source)), s.bytes, s)
-        for s in run.inputs
-    ]
-    run.run(index, tasks)
-    return files_of(run.folder, index, tasks)
-
-
 def run(run: StageRun) -> dict[str, Any]:
     """Keep the newest capture of each URL (or what the recipe's policy says)."""
     indexed = check_indexes(run.settings)
@@ -209,19 +210,18 @@ def run(run: StageRun) -> dict[str, Any]:
         return manifest
     run.begin()
     shards = tuple(s.name for s in run.inputs)
-    keys = UrlKeys(run.settings_key, run.settings)
-    key_tasks = numbered_tasks(run.inputs)
-    run.run(keys, key_tasks)
-
-    survivors = UrlSurvivors(run.settings_key, run.settings, tuple(indexed), shards)
-    records = [*files_of(run.folder, keys, key_tasks), *(i.as_record("keys") for i in indexed)]
-    ranges = range_tasks(records, "keys")
-    run.run(survivors, ranges)
-
-    found = output_fingerprint(files_of(run.folder, survivors, ranges))
-    payloads = list(enumerate(shards))
+    rows = run.documents + sum(i.rows for i in indexed)
+    ranges = range_tasks(_ROW_BYTES * rows, source=indexes_fingerprint(indexed))
     verdicts = UrlVerdicts(run.settings_key, tuple(r.name for r in ranges))
-    tasks = run_verdicts(run, verdicts, found, payloads)
-    judged = files_of(run.folder, verdicts, tasks)
-    index = _index(run, judged) if run.settings.index.write else []
-    return apply_verdicts(run, verdicts, tasks, inputs, also=index)
+    survivors = UrlSurvivors(run.settings_key, run.settings, tuple(indexed), shards)
+    passes = [
+        Pass(UrlKeys(run.settings_key, run.settings), numbered_tasks(run.inputs)),
+        Pass(survivors, ranges, after=(UrlKeys.name,)),
+        *verdict_passes(run, verdicts, survivors.name, list(enumerate(shards))),
+    ]
+    index, tasks = WriteUrlIndex(run.settings_key), shard_tasks(run.inputs)
+    if run.settings.index.write:
+        passes.append(Pass(index, tasks, beside=verdicts.name))
+    run.chain(passes)
+    written = records_of(run.folder, index, tasks) if run.settings.index.write else []
+    return run.finish(tasks, inputs, also=written)

@@ -21,13 +21,20 @@ from curation.schema import with_column
 from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
+from pipelines.engine.chain import Pass
 from pipelines.engine.damage import check_content
 from pipelines.engine.documents import column_names, noted, over_documents
-from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
-from pipelines.engine.exchange import concatenated, read_columns, write_columns
+from pipelines.engine.exchange import concatenated, read_columns, scratch, write_columns
 from pipelines.engine.files import SCRATCH, Folder, HashingSink, fingerprint
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Progress, Result, Step, Task, read_record
+from pipelines.engine.tasks import (
+    Progress,
+    Result,
+    Task,
+    output_fingerprint,
+    read_record,
+    records_of,
+)
 from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
 
 _COLUMNS = ["id", "text", "source", "domain", "topic", "format", "language", "quality"]
@@ -135,7 +142,7 @@ class DrawDocuments:
     starts: Any = None  # int64 [documents + 1]
 
     def open(self, shard: str, folder: Folder) -> DrawDocuments:
-        plan = MixPlan.from_dict(read_record(folder, _PLAN))
+        plan = _read_plan(folder)
         narrow = read_columns(self.counts, scratch("narrow", shard))
         lengths = narrow.column("tokens").to_numpy() - self.marks
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -191,26 +198,31 @@ def counts_folder(run: StageRun) -> Folder:
     return replace(run.folder, url=run.folder.url.removesuffix(f"/{mix}"))
 
 
-def count(run: StageRun) -> tuple[Folder, list[dict[str, Any]]]:
-    """Count the tokens of every document, once for all mixes; the counts' folder and records."""
+def _passes(run: StageRun) -> list[Pass]:
+    """Count the tokens of every document, once for all mixes; then plan."""
     tokenize: EncodeSettings = run.also["tokenize"]
     sources = tuple(sorted(run.settings.sources))
     decides = [tokenize.bos, tokenize.eos, sources, run.facts]
-    step = CountTokens(fingerprint(["tokens", decides]), tokenize, sources)
-    folder, tasks = counts_folder(run), shard_tasks(run.inputs)
-    run.run(step, tasks, folder)
-    return folder, files_of(folder, step, tasks)
+    count = CountTokens(fingerprint(["tokens", decides]), tokenize, sources)
+    counts = counts_folder(run)
+    plan = PlanMix(run.settings_key, run.settings, counts)
+    shards = [s.name for s in run.inputs]
+    return [
+        Pass(count, shard_tasks(run.inputs), counts),
+        Pass(plan, [Task("all", (), 0, shards)], after=(count.name,)),
+    ]
 
 
 def plan(run: StageRun) -> Planned:
     """Count tokens and plan the mix, without drawing."""
-    counts, records = count(run)
-    step: Step = PlanMix(run.settings_key, run.settings, counts)
-    narrow = output_fingerprint(records)
-    task = Task("all", (("narrow", narrow),), 0, [s.name for s in run.inputs])
-    run.run(step, [task])
-    found = output_fingerprint(files_of(run.folder, step, [task]))
-    return Planned(MixPlan.from_dict(read_record(run.folder, _PLAN)), counts, found)
+    passes = _passes(run)
+    run.chain(passes)
+    found = output_fingerprint(records_of(run.folder, passes[-1].step, passes[-1].tasks))
+    return Planned(_read_plan(run.folder), counts_folder(run), found)
+
+
+def _read_plan(folder: Folder) -> MixPlan:
+    return MixPlan.from_dict(read_record(folder, _PLAN))
 
 
 def run(run: StageRun) -> dict[str, Any]:
@@ -219,13 +231,13 @@ def run(run: StageRun) -> dict[str, Any]:
     if manifest := run.complete(inputs):
         return manifest
     run.begin()
-    planned = plan(run)
-    transform = DrawDocuments(planned.counts, run.also["tokenize"].marks)
-    counted = (planned.counts, CountTokens.name)
+    counts = counts_folder(run)
+    transform = DrawDocuments(counts, run.also["tokenize"].marks)
+    counted = (counts, CountTokens.name)
     apply = TransformShards(run.stage, run.settings_key, transform, counted=counted)
-    tasks = shard_tasks(run.inputs, {s.name: planned.fingerprint for s in run.inputs})
-    run.run(apply, tasks)
-    mix = planned.plan
+    tasks = shard_tasks(run.inputs)
+    run.chain([*_passes(run), Pass(apply, tasks, after=(PlanMix.name,))])
+    mix = _read_plan(run.folder)
     notes = {
         "mix": mix.rows(),
         "inputs": mix.cell_rows(),

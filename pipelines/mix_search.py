@@ -26,11 +26,10 @@ from curation.mix.search import (
     sample_streams,
 )
 from curation.tokenize.tokenizer import load_tokenizer
-from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
-from pipelines.engine.exchange import read_columns
+from pipelines.engine.exchange import read_columns, scratch
 from pipelines.engine.files import SCRATCH, Folder, fingerprint
 from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.engine.tasks import Progress, Result, Task, output_fingerprint, records_of
 from pipelines.mix import SavedIds, plan
 
 _SAMPLE = f"{SCRATCH}/data/sample.npz"
@@ -151,7 +150,7 @@ def search(run: StageRun, settings: SearchSettings) -> tuple[Proposal, list[floa
     task = Task("all", (("plan", planned.fingerprint),), 0, [s.name for s in run.inputs])
     run.run(step, [task])
     _check_sample(run.folder, space)
-    found = output_fingerprint(files_of(run.folder, step, [task]))
+    found = output_fingerprint(records_of(run.folder, step, [task]))
     proxies = RunProxies(key, settings, space.domains, tokens, tokenizer.vocab_size)
     shares = first_round(space, settings)
     losses = _losses(run, proxies, shares.tolist(), found, "first")

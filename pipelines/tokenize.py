@@ -34,8 +34,7 @@ from curation.tokenize.shard import (
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, nothing, over_documents
-from pipelines.engine.duplicates import files_of, output_fingerprint, scratch
-from pipelines.engine.exchange import concatenated, key_ranges, read_range, write_run
+from pipelines.engine.exchange import concatenated, key_ranges, read_range, scratch, write_run
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.manifest import read_manifest
 from pipelines.engine.shards import (
@@ -47,7 +46,7 @@ from pipelines.engine.shards import (
     open_parquet,
 )
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.engine.tasks import Progress, Result, Task, output_fingerprint, records_of
 from pipelines.engine.transform import ShardWriter, shard_tasks
 from pipelines.mix import saved_tokens
 from pipelines.token_formats import write_formats
@@ -292,7 +291,7 @@ def run(run: StageRun) -> dict[str, Any]:
     encode = EncodeShards(run.settings_key, run.settings, tokens_saved(run))
     encode_tasks = shard_tasks(run.inputs)
     run.run(encode, encode_tasks)
-    records = files_of(run.folder, encode, encode_tasks)
+    records = records_of(run.folder, encode, encode_tasks)
     counts: dict[str, Any] = {}
     for record in records:
         add_counts(counts, record["counts"])

@@ -19,6 +19,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import fsspec
@@ -29,7 +30,7 @@ from curation import stores
 from curation.stores import persist
 from pipelines.engine import runs, tasklist
 from pipelines.engine.execute import Executor, RunnerOptions
-from pipelines.engine.pipeline import PerformTask
+from pipelines.engine.local import do_task
 from pipelines.engine.tasklist import TaskList
 from pipelines.engine.tasks import no_progress, set_progress
 
@@ -403,20 +404,18 @@ class Pool:
     def counts(self) -> tuple[int, int]:
         return 0, 0
 
-    def run(self, work: TaskList, gathered: bool = False) -> Iterator[int]:
+    def run(self, work: TaskList) -> Iterator[int]:
         tasklist._load.cache_clear()
         for number in range(len(work.tasks)):
             if self.world.random.random() >= self.doubled:
-                list(PerformTask(work, tries_again=False).process(number))
+                do_task(work, number, again=False)
             else:
                 self._by_two(work, number)
             yield 1
 
     def _by_two(self, work: TaskList, number: int) -> None:
-        def one(tries_again: bool) -> Callable[[], None]:
-            return lambda: list(PerformTask(work, tries_again).process(number)) and None
-
-        raised = self.world.together([one(False), one(True)])
+        attempts = [partial(do_task, work, number, again) for again in (False, True)]
+        raised = self.world.together(attempts)
         fatal = [e for e in raised if not isinstance(e, Exception)]
         if fatal:
             raise fatal[0]

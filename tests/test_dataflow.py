@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from curation.errors import ConfigError
+from pipelines.engine.chain import Pass, write_chain
 from pipelines.engine.files import Folder
 from pipelines.engine.jobs import Jobs
-from pipelines.engine.tasklist import write_task_list
 from pipelines.engine.tasks import Task
 from tests.conftest import ROOT
 from tests.engine.toys import WriteName
@@ -77,19 +77,19 @@ def test_every_stage_of_the_sample_recipe_translates(tmp_path: Path) -> None:
         assert max(job.pipeline_bytes, job.request_bytes) < 1 << 20
         assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", job.name)
     gathered = [j.name for j in executor.translated if any("Scatter" in n for n in j.transforms)]
-    assert "dedup-urls-survivors" in gathered
+    assert "dedup-urls-keys" in gathered
+    assert len(executor.translated) <= 12
 
 
 def test_a_job_of_ninety_thousand_shards_is_small(tmp_path: Path) -> None:
     gcp()
-    from pipelines.engine.dataflow import translate
-
+    translate = script("translate").translate
     tasks = [
         Task(f"CC-MAIN-20240101000000-{i:05d}.warc.gz-00000000", ((f"crawl/{i}", "0" * 32),))
         for i in range(90_000)
     ]
-    work = write_task_list(Folder(str(tmp_path)), WriteName(), tasks)
-    job = translate(Jobs("DataflowRunner", OPTIONS).pipeline(work, False, "x"), tmp_path / "job")
+    work = write_chain([Pass(WriteName(), tasks, Folder(str(tmp_path)))])
+    job = translate(Jobs("DataflowRunner", OPTIONS).pipeline(work, "x"), tmp_path / "job")
     assert job.request_bytes + job.pipeline_bytes < 1 << 20
 
 
@@ -113,9 +113,9 @@ def test_wrong_options_are_told_before_anything_runs(change: str, message: str) 
 
 def test_workers_of_dataflow_reach_no_local_files(tmp_path: Path) -> None:
     gcp()
-    work = write_task_list(Folder(str(tmp_path)), WriteName(), [])
+    work = write_chain([Pass(WriteName(), [], Folder(str(tmp_path)))])
     with pytest.raises(ConfigError, match=r"gs://"):
-        Jobs("DataflowRunner", OPTIONS).run(work, False, "x")
+        Jobs("DataflowRunner", OPTIONS).run(work, "x")
 
 
 def test_the_launcher_submits_the_next_job(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from curation.errors import CurationError
 from curation.recipe import load
+from pipelines.engine.chain import Chain
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.jobs import Jobs
-from pipelines.engine.tasklist import TaskList
 from pipelines.plan import plan
 from pipelines.run import run_plan
 
@@ -27,10 +27,10 @@ class SubmittedError(Exception):
 class NextJob(Jobs):
     """Hands over one job instead of running it."""
 
-    def run(self, work: TaskList, gathered: bool, name: str) -> None:
+    def run(self, work: Chain, name: str) -> None:
         # The service has named the job already and finds it by that name.
         named = any(a.startswith("--job_name") for a in self.arguments)
-        self.pipeline(work, gathered, "" if named else name).run()
+        self.pipeline(work, "" if named else name).run()
         raise SubmittedError(name)
 
 

@@ -16,27 +16,74 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from curation.errors import CurationError
 from curation.recipe import load
-from pipelines.engine.dataflow import MOST_REQUEST_BYTES, Translation, translate
+from pipelines.engine.chain import Gathers, Pass, write_chain
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.jobs import Jobs
-from pipelines.engine.shuffle import Gathers
-from pipelines.engine.tasklist import write_task_list
-from pipelines.engine.tasks import Step, Task
+from pipelines.engine.tasks import Step, Task, records_of
 from pipelines.plan import plan
 from pipelines.run import run_plan
+
+#: Dataflow refuses a job request that is larger
+#: (https://cloud.google.com/dataflow/quotas, "maximum size of a job creation request").
+MOST_REQUEST_BYTES = 10 << 20
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The job that would be sent: its description and the pipeline that is staged beside it."""
+
+    name: str
+    request: dict[str, Any]
+    request_bytes: int
+    pipeline_bytes: int
+    transforms: tuple[str, ...]  # names of the steps that do something, in order
+
+
+def translate(pipeline: beam.Pipeline, folder: Path) -> Translation:
+    """Translate a pipeline of the Dataflow runner, with --dry_run, into the job that it would send.
+
+    Everything that would be staged in Cloud Storage is written to `folder`. No request leaves the
+    machine and no credentials are looked for.
+    """
+    from apache_beam.runners.dataflow.internal import apiclient
+
+    options = pipeline.options
+    cloud = options.view_as(GoogleCloudOptions)
+    cloud.no_auth = True
+    job = pipeline.run().job
+    staging = cloud.staging_location
+    job.google_cloud_options.staging_location = str(folder)
+    job.options.view_as(GoogleCloudOptions).staging_location = str(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        client = apiclient.DataflowApplicationClient(job.options, str(folder))
+        client.create_job_description(job)
+    finally:
+        cloud.staging_location = staging
+    text = job.json()
+    transforms = job.proto_pipeline.components.transforms
+    working = [t.unique_name for t in transforms.values() if t.spec.payload and not t.subtransforms]
+    return Translation(
+        cloud.job_name, json.loads(text), len(text), job.proto_pipeline.ByteSize(), tuple(working)
+    )
 
 
 class TranslatingExecutor(Executor):
     """Runs steps here, and translates each for Dataflow first."""
 
     def __init__(self, jobs: Jobs, place: Path, workers: int | None = None) -> None:
-        super().__init__(parse_beam_args([], workers))
+        super().__init__(parse_beam_args([], workers, "beam"))
         self.dataflow, self.place = jobs, place
         self.translated: list[Translation] = []
         self.shuffled: list[tuple[str, int]] = []  # stage, bytes; one for each job
@@ -44,17 +91,32 @@ class TranslatingExecutor(Executor):
     def run(
         self, stage: str, step: Step, folder: Folder, tasks: Sequence[Task], documents: int = 0
     ) -> int:
-        work = write_task_list(folder, step, tasks)
-        pipeline = self.dataflow.pipeline(work, isinstance(step, Gathers), f"{stage}-{step.name}")
-        name, bytes_shuffled = f"{stage}-{step.name}".replace("/", "-"), 0
-        if isinstance(step, Gathers):
-            sizes = folder.tree()
-            bytes_shuffled = sum(sizes[run] for run in step.runs())
-        self.shuffled.append((stage.partition("/")[0], bytes_shuffled))
-        job = translate(pipeline, self.place / name)
+        passes = [Pass(step, tasks, folder)]
+        self._translate(stage, passes)
+        done = super().run(stage, step, folder, tasks, documents)
+        self._add_shuffled(stage, passes)
+        return done
+
+    def run_chain(self, stage: str, passes: Sequence[Pass]) -> None:
+        self._translate(stage, passes)
+        super().run_chain(stage, passes)
+        self._add_shuffled(stage, passes)
+
+    def _translate(self, stage: str, passes: Sequence[Pass]) -> None:
+        chain = write_chain(passes)
+        name = f"{stage}-{chain.step.name}".replace("/", "-")
+        job = translate(self.dataflow.pipeline(chain, name), self.place / name)
         (self.place / name / "job.json").write_text(json.dumps(job.request, indent=1))
         self.translated.append(job)
-        return super().run(stage, step, folder, tasks, documents)
+
+    def _add_shuffled(self, stage: str, passes: Sequence[Pass]) -> None:
+        sizes = passes[-1].place.tree()  # of runs that an earlier job left
+        for p in passes:
+            for record in records_of(p.place, p.step, p.tasks):
+                sizes |= {name: file["bytes"] for name, file in record["files"].items()}
+        gathering = [p.step for p in passes if isinstance(p.step, Gathers)]
+        shuffled = sum(sizes[run] for step in gathering for run in step.runs())
+        self.shuffled.append((stage.partition("/")[0], shuffled))
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ verified where the recipe says so; of each cluster of confirmed duplicates one d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
@@ -17,23 +18,18 @@ from pipelines.dedup_documents.link import Link
 from pipelines.dedup_documents.members import Members
 from pipelines.dedup_documents.sign import Sign, SignIndexed
 from pipelines.dedup_documents.verdicts import DocumentVerdicts, FindLosses
-from pipelines.engine.duplicates import (
-    apply_verdicts,
-    files_of,
-    numbered_tasks,
-    output_fingerprint,
-    range_tasks,
-    run_verdicts,
-    scratch,
-)
-from pipelines.engine.graph import Labels, label_components
+from pipelines.engine.chain import Pass
+from pipelines.engine.duplicates import numbered_tasks, range_tasks, verdict_passes
+from pipelines.engine.exchange import scratch
+from pipelines.engine.graph import Labels, Solve, label_components
 from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Task
+from pipelines.engine.tasks import Task, output_fingerprint, records_of
 
 #: Bytes of bucket records that one task reads.
 _LINK_BYTES = 32 << 20
-
-Records = list[dict[str, Any]]
+#: Of a record of a bucket, and of one of what a host or source file loses.
+_RECORD_BYTES = 24
+_LOSS_BYTES = 64
 
 
 def check_indexes(settings: DocumentDedupSettings) -> None:
@@ -43,40 +39,81 @@ def check_indexes(settings: DocumentDedupSettings) -> None:
 
 def run(run: StageRun) -> dict[str, Any]:
     """Keep one document of each cluster of copies."""
-    indexed = indexed_shards(run.settings, len(run.inputs))
+    settings: DocumentDedupSettings = run.settings
+    indexed = indexed_shards(settings, len(run.inputs))
     inputs = [(s.name, s.fingerprint) for s in run.inputs]
     inputs += [(p.name, p.fingerprint) for p in indexed]
     if manifest := run.complete(inputs):
         return manifest
     run.begin()
-    last = len(run.settings.index.against)
+    last = len(settings.index.against)
     own = [Place(s.name, i, s, last) for i, s in enumerate(run.inputs)]
-    places = [*own, *indexed]
-    signed = _sign(run, indexed)
-    linked, labels = _link(run, places, signed)
-    clustered, ranges = _cluster(run, places, signed, linked, labels)
-
-    verdicts = DocumentVerdicts(run.settings_key, run.settings, ranges)
-    payloads = [(p.index, p.shard) for p in own]
-    tasks = run_verdicts(run, verdicts, output_fingerprint(clustered), payloads)
-    judged = files_of(run.folder, verdicts, tasks)
-    alarms = _alarms(run, judged, clustered)
-    index = _index(run, own, judged) if run.settings.index.write else []
-    notes = {**_facts_of(run, clustered, labels), **({"alarms": alarms} if alarms else {})}
-    return apply_verdicts(run, verdicts, tasks, inputs, notes, index)
+    passes, labels = compared(run, [*own, *indexed])
+    run.chain(passes)
+    done = {p.step.name: p for p in passes}
+    records = {n: records_of(run.folder, p.step, p.tasks) for n, p in done.items() if n in _COUNTED}
+    alarms = _alarms(run, records[FindLosses.name], records[Clusters.name])
+    notes = {**_facts_of(run, records[Clusters.name], labels)}
+    notes |= {"alarms": alarms} if alarms else {}
+    index = records.get(WriteIndex.name, ())
+    return run.finish(done["shards"].tasks, inputs, {"notes": notes}, also=index)
 
 
-def _sign(run: StageRun, indexed: Sequence[Place]) -> Records:
-    sign = Sign(run.settings_key, run.settings)
-    tasks = numbered_tasks(run.inputs)
-    run.run(sign, tasks)
-    records = files_of(run.folder, sign, tasks)
-    if indexed:
-        read = SignIndexed(run.settings_key, run.settings)
-        tasks = _place_tasks(indexed, "")
-        run.run(read, tasks)
-        records += files_of(run.folder, read, tasks)
-    return records
+#: Steps whose records count something, or name files that stay.
+_COUNTED = (Clusters.name, FindLosses.name, WriteIndex.name)
+
+
+def compared(run: StageRun, places: Sequence[Place]) -> tuple[list[Pass], Labels]:
+    """The passes that are left once it is known whether one worker solves the graph."""
+    link = _linked(run, places)
+    before = tuple(p.step.name for p in link)
+    if _most_edges(run.settings, places) <= run.settings.graph.edges_in_memory:
+        solve = Solve(run.settings_key)
+        graph = Pass(solve, [Task("all", (), 0, _edge_files(places, link[-1]))], after=before)
+        labels = Labels(("all",), "", 0)
+        rest = _clustered(run, places, labels, link[-1], after=(*before, solve.name))
+        return [*link, graph, *rest], labels
+    run.chain(link)
+    labels = _label(run, places, link)
+    return _clustered(run, places, labels, link[-1], after=()), labels
+
+
+def _linked(run: StageRun, places: Sequence[Place]) -> list[Pass]:
+    """Facts of each document, and the neighbours in each bucket."""
+    own = numbered_tasks([p.shard for p in places if p.index_file is None])
+    indexed = _place_tasks([p for p in places if p.index_file is not None], "")
+    signs = (Sign, own), (SignIndexed, indexed)
+    passes = [Pass(s(run.settings_key, run.settings), tasks) for s, tasks in signs if tasks]
+    link = Link(run.settings_key, run.settings, tuple(p.name for p in places))
+    # A record of a bucket may become `window` pairs, each as large.
+    size = _RECORD_BYTES * _most_records(run.settings, places)
+    before = tuple(p.step.name for p in passes)
+    return [*passes, Pass(link, range_tasks(size, _LINK_BYTES), after=before)]
+
+
+def _most_records(settings: DocumentDedupSettings, places: Sequence[Place]) -> int:
+    """Each document is in a bucket for its text, and in one for each band."""
+    return sum(p.shard.rows for p in places) * (1 + settings.minhash.bands)
+
+
+def _most_edges(settings: DocumentDedupSettings, places: Sequence[Place]) -> int:
+    """Each bucket ties its documents by fewer edges than it has, here and in its shards."""
+    return 2 * _most_records(settings, places)
+
+
+def _edge_files(places: Sequence[Place], link: Pass) -> tuple[str, ...]:
+    edges = [scratch("edges", p.name) for p in places]
+    return (*edges, *(scratch("links", t.name) for t in link.tasks))
+
+
+def _label(run: StageRun, places: Sequence[Place], passes: Sequence[Pass]) -> Labels:
+    """The components of a graph that may be too large for one worker."""
+    records = [r for p in passes for r in records_of(run.folder, p.step, p.tasks)]
+    edges = sum(r["counts"]["edges"] for r in records)
+    limit = run.settings.graph.edges_in_memory
+    source = output_fingerprint(records)
+    labels = label_components(run, _edge_files(places, passes[-1]), edges, source, limit)
+    return replace(labels, source=f"{labels.source} {source}")
 
 
 def _place_tasks(places: Sequence[Place], source: str) -> list[Task]:
@@ -92,45 +129,31 @@ def _place_tasks(places: Sequence[Place], source: str) -> list[Task]:
     ]
 
 
-def _link(run: StageRun, places: Sequence[Place], signed: Records) -> tuple[Records, Labels]:
-    """Neighbours, and the components of their graph."""
-    shards = tuple(p.name for p in places)
-    link = Link(run.settings_key, run.settings, shards)
-    # A record of a bucket may become `window` pairs, each as large.
-    tasks = range_tasks(signed, ("exact", "buckets"), _LINK_BYTES)
-    run.run(link, tasks)
-    linked = files_of(run.folder, link, tasks)
-    files = [scratch("edges", s) for s in shards] + [scratch("links", t.name) for t in tasks]
-    edges = sum(r["counts"]["edges"] for r in [*signed, *linked])
-    source = output_fingerprint([*signed, *linked])
-    limit = run.settings.graph.edges_in_memory
-    return linked, label_components(run, files, edges, source, limit)
-
-
-def _cluster(
-    run: StageRun, places: Sequence[Place], signed: Records, linked: Records, labels: Labels
-) -> tuple[Records, tuple[str, ...]]:
-    """Who goes in whose place: runs by document number, and their names."""
-    candidates = tuple(r["task"] for r in linked)
+def _clustered(
+    run: StageRun, places: Sequence[Place], labels: Labels, link: Pass, after: tuple[str, ...]
+) -> list[Pass]:
+    """Who goes in whose place; verdicts, alarms, and what stays."""
+    candidates = tuple(t.name for t in link.tasks)
     members = Members(run.settings_key, run.settings, labels.names, candidates)
-    tasks = _place_tasks(places, f"{labels.source} {output_fingerprint([*signed, *linked])}")
-    run.run(members, tasks)
-    gathered = files_of(run.folder, members, tasks)
-    shards = tuple(p.name for p in places)
-    clusters = Clusters(run.settings_key, run.settings, shards, len(run.inputs))
-    ranges = range_tasks(gathered, ("members", "pairs", "sets"))
-    run.run(clusters, ranges)
-    return files_of(run.folder, clusters, ranges), tuple(t.name for t in ranges)
+    shards, count = tuple(p.name for p in places), len(run.inputs)
+    clusters = Clusters(run.settings_key, run.settings, shards, count)
+    # What is compared of a document takes about as much as the document, compressed.
+    ranges = range_tasks(sum(p.shard.bytes for p in places))
+    verdicts = DocumentVerdicts(run.settings_key, run.settings, tuple(t.name for t in ranges))
+    losses = FindLosses(run.settings_key, run.settings, tuple(s.name for s in run.inputs))
+    passes = [
+        Pass(members, _place_tasks(places, labels.source), after=after),
+        Pass(clusters, ranges, after=(members.name,)),
+        *verdict_passes(run, verdicts, clusters.name, list(enumerate(run.inputs))),
+    ]
+    if run.settings.index.write:
+        index = WriteIndex(run.settings_key)
+        passes.append(Pass(index, _place_tasks(places[:count], ""), beside=verdicts.name))
+    found = range_tasks(_LOSS_BYTES * run.documents)
+    return [*passes, Pass(losses, found, after=(verdicts.name,))]
 
 
-def _index(run: StageRun, own: Sequence[Place], judged: Records) -> Records:
-    index = WriteIndex(run.settings_key)
-    tasks = _place_tasks(own, output_fingerprint(judged))
-    run.run(index, tasks)
-    return files_of(run.folder, index, tasks)
-
-
-def _facts_of(run: StageRun, clustered: Records, labels: Labels) -> dict[str, Any]:
+def _facts_of(run: StageRun, clustered: Sequence[dict[str, Any]], labels: Labels) -> dict[str, Any]:
     counts = [r["counts"] for r in clustered]
     total = {k: sum(c[k] for c in counts) for k in ("candidates", "confirmed", "clusters")}
     facts = {
@@ -146,14 +169,13 @@ def _facts_of(run: StageRun, clustered: Records, labels: Labels) -> dict[str, An
     return facts
 
 
-def _alarms(run: StageRun, judged: Records, clustered: Records) -> list[dict[str, Any]]:
+def _alarms(
+    run: StageRun, lost: Sequence[dict[str, Any]], clustered: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """What looks like a fault, the worst first; each kind up to the recipe's number."""
-    find = FindLosses(run.settings_key, run.settings, tuple(s.name for s in run.inputs))
-    tasks = range_tasks(judged, "losses")
-    run.run(find, tasks)
     settings: AlarmSettings = run.settings.alarms
     large = [c for r in clustered for c in r["counts"]["large"]]
-    losing = [c for r in files_of(run.folder, find, tasks) for c in r["counts"]["losing"]]
+    losing = [c for r in lost for c in r["counts"]["losing"]]
     large.sort(key=lambda c: (-c["documents"], c["kept_id"]))
     losing.sort(key=lambda c: (-c["removed"], c.get("host", ""), c.get("file", "")))
     alarms = []

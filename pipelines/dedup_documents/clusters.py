@@ -18,8 +18,8 @@ from curation.dedup.keys import within
 from curation.dedup.minhash import DTYPES
 from curation.dedup.survivors import choose_survivors
 from curation.dedup.verify import ShingleSets, estimated_jaccard, jaccard
-from pipelines.engine.duplicates import OverRanges, read_key_range, scratch
-from pipelines.engine.exchange import UInt64, read_range, write_run
+from pipelines.engine.duplicates import OverRanges, read_key_range
+from pipelines.engine.exchange import UInt64, read_range, scratch, write_run
 from pipelines.engine.files import Folder
 from pipelines.engine.tasks import Progress, Result, Task
 
@@ -38,6 +38,7 @@ class Clusters(OverRanges):
     shards: tuple[str, ...]
     own_shards: int  # documents of shards from this number on are an index's: they stay
     name: str = "clusters"
+    sends = ("removed",)
 
     def runs(self) -> list[str]:
         return [scratch(k, s) for k in ("members", "pairs", "sets") for s in self.shards]

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from curation.dedup.dedup_settings import DocumentDedupSettings
-from pipelines.engine.duplicates import scratch
-from pipelines.engine.exchange import read_columns, write_columns
+from pipelines.engine.exchange import read_columns, scratch, write_columns
 from pipelines.engine.files import Folder
 from pipelines.engine.indexes import check_settings, index_file, open_index
 from pipelines.engine.stage import Shard

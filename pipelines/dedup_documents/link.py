@@ -10,8 +10,8 @@ import pyarrow as pa
 from curation.dedup.candidates import bucket_pairs
 from curation.dedup.components import spanning_forest, star_edges
 from curation.dedup.dedup_settings import DocumentDedupSettings
-from pipelines.engine.duplicates import OverRanges, read_key_range, scratch
-from pipelines.engine.exchange import UInt64, write_run
+from pipelines.engine.duplicates import OverRanges, read_key_range
+from pipelines.engine.exchange import UInt64, scratch, write_run
 from pipelines.engine.files import Folder
 from pipelines.engine.graph import NO_EDGES, write_edges
 from pipelines.engine.tasks import Progress, Result, Task
@@ -25,6 +25,7 @@ class Link(OverRanges):
     settings: DocumentDedupSettings
     shards: tuple[str, ...]
     name: str = "links"
+    sends = ("candidates",)
 
     def runs(self) -> list[str]:
         return [scratch(kind, s) for kind in ("exact", "buckets") for s in self.shards]

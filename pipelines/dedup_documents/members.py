@@ -25,13 +25,12 @@ from curation.hashing import mix64
 from pipelines.dedup_documents.indexes import Place
 from pipelines.dedup_documents.sign import Sign
 from pipelines.engine.documents import noted, over_documents, set_aside_by
-from pipelines.engine.duplicates import scratch
+from pipelines.engine.duplicates import read_key_range
 from pipelines.engine.exchange import (
     UInt64,
-    concatenated,
     numbers_of_shard,
-    read_range,
     row_of,
+    scratch,
     write_run,
 )
 from pipelines.engine.files import FileRecord, Folder
@@ -50,6 +49,7 @@ class Members:
     labels: tuple[str, ...]  # names of runs
     candidates: tuple[str, ...]
     name: str = "members"
+    sends = ("members", "pairs", "sets")
 
     def runs(self) -> list[str]:
         return [scratch("labels", n) for n in self.labels] + [
@@ -185,9 +185,7 @@ def _of_shard(
     folder: Folder, kind: str, names: Sequence[str], index: int, column: str
 ) -> tuple[UInt64, UInt64]:
     """Numbers of a shard's documents in runs sorted by number, and another column."""
-    low, high = numbers_of_shard(index)
-    batches = list(read_range(folder, [scratch(kind, n) for n in names], "key", low, high))
-    if not batches:
+    batch = read_key_range(folder, kind, names, *numbers_of_shard(index))
+    if batch is None:
         return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
-    batch = concatenated(batches)
     return sort_pairs(batch.column("key").to_numpy(), batch.column(column).to_numpy())

@@ -10,10 +10,11 @@ import pyarrow as pa
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import bucketed, document_facts
 from pipelines.engine.documents import column_names, noted, over_documents
-from pipelines.engine.duplicates import check_languages, scratch
+from pipelines.engine.duplicates import check_languages
 from pipelines.engine.exchange import (
     concatenated,
     document_numbers,
+    scratch,
     write_columns,
     write_run,
 )
@@ -31,6 +32,7 @@ class Sign:
     settings_key: str
     settings: DocumentDedupSettings
     name: str = "signatures"
+    sends = ("exact", "buckets")
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
@@ -67,6 +69,7 @@ class SignIndexed:
     settings_key: str
     settings: DocumentDedupSettings
     name: str = "indexed"
+    sends = ("exact", "buckets")
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         place = task.payload

@@ -21,12 +21,10 @@ from pipelines.engine.duplicates import (
     OverRanges,
     no_verdicts,
     read_key_range,
-    removals_of_shard,
-    scratch,
     verdict_rows,
     write_verdicts,
 )
-from pipelines.engine.exchange import numbers_of_shard, row_of, write_run
+from pipelines.engine.exchange import numbers_of_shard, scratch, write_run
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.stage import Shard
 from pipelines.engine.tasks import Progress, Result, Task
@@ -42,6 +40,7 @@ class DocumentVerdicts:
     settings: DocumentDedupSettings
     ranges: tuple[str, ...]
     name: str = "verdicts"
+    sends = ("verdicts", "losses")
 
     def runs(self) -> list[str]:
         return [scratch("removed", r) for r in self.ranges]
@@ -51,17 +50,15 @@ class DocumentVerdicts:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        name = scratch("verdicts", shard.name)
-        rows = removals_of_shard(folder, "removed", self.ranges, index)
+        rows = read_key_range(folder, "removed", self.ranges, *numbers_of_shard(index))
         aside = set_aside_by(folder, Sign.name, shard.name)
         aside |= set_aside_by(folder, Members.name, shard.name)
-        if rows is None:
-            losses = _losses(folder, shard, np.zeros(0, np.int64), aside)
-            verdicts = no_verdicts(folder, shard.name, aside, clusters=True)
-            return Result({name: verdicts, **losses})
-        losses = _losses(folder, shard, np.sort(row_of(rows.column("key").to_numpy())), aside)
-        verdicts = document_verdicts(rows, self.settings)
-        return Result({name: write_verdicts(folder, shard.name, verdicts, aside), **losses})
+        verdicts = no_verdicts(clusters=True)
+        if rows is not None:
+            verdicts = document_verdicts(rows, self.settings)
+        losses = _losses(folder, shard, np.sort(verdicts.column("row").to_numpy()), aside)
+        written = write_verdicts(folder, shard.name, verdicts, aside)
+        return Result({scratch("verdicts", shard.name): written, **losses})
 
 
 def document_verdicts(rows: pa.RecordBatch, settings: DocumentDedupSettings) -> pa.RecordBatch:

@@ -1,16 +1,11 @@
-"""Jobs for Google Cloud Dataflow: options checked, and graphs translated, without the cloud."""
+"""Options of jobs for Google Cloud Dataflow, checked without the cloud."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import apache_beam as beam
 from apache_beam.options.pipeline_options import (
     GoogleCloudOptions,
     PipelineOptions,
@@ -20,10 +15,6 @@ from apache_beam.options.pipeline_options_validator import PipelineOptionsValida
 from apache_beam.runners.runner import PipelineRunner, create_runner
 
 from curation.errors import ConfigError
-
-#: Dataflow refuses a job request that is larger
-#: (https://cloud.google.com/dataflow/quotas, "maximum size of a job creation request").
-MOST_REQUEST_BYTES = 10 << 20
 
 
 def is_dataflow(runner: str) -> bool:
@@ -93,43 +84,3 @@ def job_name(*parts: str) -> str:
     """A name as Dataflow wants it: lower-case letters, digits and hyphens, a letter first."""
     name = re.sub(r"[^a-z0-9]+", "-", "-".join(p for p in parts if p).lower()).strip("-")
     return name if name[:1].isalpha() else f"job-{name}"
-
-
-@dataclass(frozen=True)
-class Translation:
-    """The job that would be sent: its description and the pipeline that is staged beside it."""
-
-    name: str
-    request: dict[str, Any]
-    request_bytes: int
-    pipeline_bytes: int
-    transforms: tuple[str, ...]  # names of the steps that do something, in order
-
-
-def translate(pipeline: beam.Pipeline, folder: Path) -> Translation:
-    """Translate a pipeline of the Dataflow runner, with --dry_run, into the job that it would send.
-
-    Everything that would be staged in Cloud Storage is written to `folder`. No request leaves the
-    machine and no credentials are looked for.
-    """
-    from apache_beam.runners.dataflow.internal import apiclient
-
-    options = pipeline.options
-    cloud = options.view_as(GoogleCloudOptions)
-    cloud.no_auth = True
-    job = pipeline.run().job
-    staging = cloud.staging_location
-    job.google_cloud_options.staging_location = str(folder)
-    job.options.view_as(GoogleCloudOptions).staging_location = str(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        client = apiclient.DataflowApplicationClient(job.options, str(folder))
-        client.create_job_description(job)
-    finally:
-        cloud.staging_location = staging
-    text = job.json()
-    transforms = job.proto_pipeline.components.transforms
-    working = [t.unique_name for t in transforms.values() if t.spec.payload and not t.subtransforms]
-    return Translation(
-        cloud.job_name, json.loads(text), len(text), job.proto_pipeline.ByteSize(), tuple(working)
-    )

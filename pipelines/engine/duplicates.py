@@ -13,25 +13,26 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 
 from curation.errors import InputError
 from curation.schema import Verdicts
+from pipelines.engine.chain import Pass
 from pipelines.engine.exchange import (
     MOST_RANGES,
     RANGE_BYTES,
     UInt64,
     concatenated,
+    is_of_kinds,
     key_ranges,
-    numbers_of_shard,
     read_columns,
     read_range,
     row_of,
+    scratch,
     write_columns,
 )
-from pipelines.engine.files import SCRATCH, FileRecord, Folder
+from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Step, Task, read_record, record_name
+from pipelines.engine.tasks import Step, Task
 from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
 
 VERDICTS = pa.schema(
@@ -56,31 +57,12 @@ def check_languages(columns: Sequence[str], stage: str) -> None:
         )
 
 
-def scratch(step: str, name: str) -> str:
-    """Place of a file that only the stage itself reads."""
-    return f"{SCRATCH}/data/{step}/{name}.arrow"
-
-
 def numbered_tasks(shards: Sequence[Shard]) -> list[Task]:
     """One task per shard whose output holds document numbers, and so depends on its index."""
     return [
         Task(s.name, ((s.name, s.fingerprint), ("index", str(i))), s.bytes, (i, s))
         for i, s in enumerate(shards)
     ]
-
-
-def files_of(folder: Folder, step: Step, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """Commit records of finished tasks, in the order of the tasks. Raises DamagedError."""
-    return folder.each(lambda t: read_record(folder, record_name(step, t)), tasks)
-
-
-def output_fingerprint(records: Sequence[dict[str, Any]]) -> str:
-    """One fingerprint for all files of the given commit records."""
-    digest = xxhash.xxh3_128()
-    for record in records:
-        for name, file in sorted(record["files"].items()):
-            digest.update(f"{name} {file['sha256']}\n".encode())
-    return digest.hexdigest()
 
 
 class OverRanges:
@@ -90,28 +72,19 @@ class OverRanges:
         return task.payload  # type: ignore[no-any-return]
 
 
-def range_tasks(
-    records: Sequence[dict[str, Any]], kinds: str | Sequence[str], range_bytes: int | None = None
-) -> list[Task]:
-    """Reduce tasks over ranges of keys; their number follows from the bytes of the runs.
+def range_tasks(size: int, range_bytes: int | None = None, source: str = "") -> list[Task]:
+    """Reduce tasks over ranges of keys, as many as about `size` bytes of rows need.
 
     A task's payload is the range alone: what all have in common, such as the names of thousands of
     runs, belongs to the step, which travels once.
     """
-    wanted = [f"/{kind}/" for kind in ([kinds] if isinstance(kinds, str) else kinds)]
-    size = sum(
-        f["bytes"]
-        for r in records
-        for n, f in r["files"].items()
-        if any(kind in n for kind in wanted)
-    )
     count = max(1, -(-size // (range_bytes or RANGE_BYTES)))
     ranges = key_ranges(min(count, MOST_RANGES))
-    source = output_fingerprint(records)
+    inputs = (("runs", source),) if source else ()
     return [
         Task(
             f"range-{i:05d}-of-{len(ranges):05d}",
-            (("runs", source), ("range", f"{low:016x}-{high:016x}")),
+            (*inputs, ("range", f"{low:016x}-{high:016x}")),
             size // len(ranges),
             (low, high),
         )
@@ -119,20 +92,17 @@ def range_tasks(
     ]
 
 
+def bytes_of(records: Sequence[dict[str, Any]], kind: str) -> int:
+    """Of the files of a kind that commit records name."""
+    found = (f["bytes"] for r in records for n, f in r["files"].items() if is_of_kinds(n, [kind]))
+    return sum(found)
+
+
 def read_key_range(
     folder: Folder, kind: str, shards: Sequence[str], low: int, high: int
 ) -> pa.RecordBatch | None:
     """Rows of all runs of a kind whose `key` lies in the range; None when there are none."""
     batches = list(read_range(folder, [scratch(kind, s) for s in shards], "key", low, high))
-    return concatenated(batches) if batches else None
-
-
-def removals_of_shard(
-    folder: Folder, kind: str, ranges: Sequence[str], index: int
-) -> pa.RecordBatch | None:
-    """Rows of the removal runs (sorted by document number `key`) that concern one shard."""
-    low, high = numbers_of_shard(index)
-    batches = list(read_range(folder, [scratch(kind, r) for r in ranges], "key", low, high))
     return concatenated(batches) if batches else None
 
 
@@ -157,6 +127,12 @@ def verdict_rows(
     return pa.RecordBatch.from_pydict(columns)
 
 
+def no_verdicts(clusters: bool) -> pa.RecordBatch:
+    """No rows of VERDICTS, with CLUSTER_SIZE for `clusters`."""
+    schema = VERDICTS.append(CLUSTER_SIZE) if clusters else VERDICTS
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
 def write_verdicts(
     folder: Folder, shard: str, verdicts: pa.RecordBatch, aside: Mapping[int, str]
 ) -> FileRecord:
@@ -172,15 +148,6 @@ def write_verdicts(
     verdicts = verdicts.take(pa.array(np.argsort(verdicts.column("row").to_numpy(), kind="stable")))
     columns = dict(zip(verdicts.schema.names, verdicts.columns, strict=True))
     return write_columns(folder, scratch("verdicts", shard), columns)
-
-
-def no_verdicts(
-    folder: Folder, shard: str, aside: Mapping[int, str], clusters: bool = False
-) -> FileRecord:
-    """Write that a shard loses nothing but what is set aside."""
-    sizes = np.zeros(0, np.uint64) if clusters else None
-    none = verdict_rows(np.zeros(0, np.uint64), [], [], [], pa.array([], pa.string()), sizes)
-    return write_verdicts(folder, shard, none, aside)
 
 
 @dataclass(frozen=True)
@@ -205,40 +172,21 @@ class ApplyVerdicts:
         return Outcome(batch, Verdicts(*found))
 
 
-def run_verdicts(
-    run: StageRun,
-    step: Step,
-    source: str,
-    payloads: Sequence[Any],
-) -> list[Task]:
-    """The verdict step of a stage that compares documents, one task per shard.
+def verdict_passes(run: StageRun, step: Step, after: str, payloads: Sequence[Any]) -> list[Pass]:
+    """The last passes of a stage: verdicts, and what they leave of each shard.
 
-    `source` fingerprints what the verdicts follow from; `payloads` has one entry per shard.
-    """
-    verdict_tasks = [
-        Task(shard.name, (("found", source), ("index", str(i))), 0, payload)
-        for i, (shard, payload) in enumerate(zip(run.inputs, payloads, strict=True))
-    ]
-    run.run(step, verdict_tasks)
-    return verdict_tasks
-
-
-def apply_verdicts(
-    run: StageRun,
-    step: Step,
-    verdict_tasks: Sequence[Task],
-    inputs: Sequence[tuple[str, str]],
-    notes: dict[str, Any] | None = None,
-    also: Sequence[dict[str, Any]] = (),
-) -> dict[str, Any]:
-    """End the stage: remove what the verdicts say. A shard whose verdicts stay is not redone.
+    A shard whose verdicts stay is not written again.
 
     Args:
-        step, verdict_tasks: of `run_verdicts`.
-        also: commit records of steps whose files stay, too.
+        step: writes verdicts, a task for each shard, of which `payloads` has one.
+        after: name of the step that these follow from.
     """
-    records = files_of(run.folder, step, verdict_tasks)
-    same = {t.name: output_fingerprint([r]) for t, r in zip(verdict_tasks, records, strict=True)}
-    tasks = shard_tasks(run.inputs, same)
-    run.run(TransformShards(run.stage, run.settings_key, ApplyVerdicts()), tasks)
-    return run.finish(tasks, inputs, {"notes": notes} if notes else None, also=also)
+    tasks = [
+        Task(shard.name, (("index", str(i)),), 0, payload)
+        for i, (shard, payload) in enumerate(zip(run.inputs, payloads, strict=True))
+    ]
+    apply = TransformShards(run.stage, run.settings_key, ApplyVerdicts())
+    return [
+        Pass(step, tasks, after=(after,)),
+        Pass(apply, shard_tasks(run.inputs), beside=step.name),
+    ]

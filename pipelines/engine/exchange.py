@@ -6,6 +6,8 @@ every run. The number of ranges is free, because no result depends on it; a rang
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.engine.files import FileRecord, Folder
+from pipelines.engine.files import SCRATCH, FileRecord, Folder, HashingSink
 from pipelines.engine.runs import read_batches_between, read_batches_of, write_batches
 
 UInt64 = npt.NDArray[np.uint64]
@@ -26,6 +28,16 @@ MOST_RANGES = 65536
 
 _ROW_BITS = np.uint64(32)
 _ROW_MASK = np.uint64((1 << 32) - 1)
+
+
+def scratch(kind: str, name: str) -> str:
+    """Place of a file that only the stage itself reads."""
+    return f"{SCRATCH}/data/{kind}/{name}.arrow"
+
+
+def is_of_kinds(name: str, kinds: Sequence[str]) -> bool:
+    """Whether it is the `scratch` place of a file of one of these kinds."""
+    return any(name.startswith(f"{SCRATCH}/data/{kind}/") for kind in kinds)
 
 
 def document_numbers(shard: int, rows: int, first: int = 0) -> UInt64:
@@ -82,10 +94,31 @@ def key_ranges(count: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class GatheredFolder(Folder):
-    """A folder as one task sees it that was brought its range of the runs (by name)."""
+class ExchangeFolder(Folder):
+    """A folder as a task sees it whose rows travel by GroupByKey.
 
-    rows: Mapping[str, Sequence[pa.RecordBatch]] = field(default_factory=dict, compare=False)
+    Args:
+        rows: the task's range of the runs, by name; None where it reads runs from files.
+        unwritten: kinds of files that it writes to memory alone.
+    """
+
+    rows: Mapping[str, Sequence[pa.RecordBatch]] | None = field(default=None, compare=False)
+    unwritten: tuple[str, ...] = ()
+    _written: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[HashingSink]:
+        if not is_of_kinds(name, self.unwritten):
+            with super().create(name) as sink:
+                yield sink
+            return
+        file = io.BytesIO()
+        yield HashingSink(file)
+        self._written[name] = pa.py_buffer(file.getbuffer())
+
+    def mapped(self, name: str) -> Any:
+        found = self._written.get(name)
+        return super().mapped(name) if found is None else found
 
 
 def read_range(
@@ -94,7 +127,7 @@ def read_range(
     """From every run, in the given order, the rows whose key lies in [low, high]."""
     found = (
         (batch for name in names for batch in folder.rows.get(name, ()))
-        if isinstance(folder, GatheredFolder)
+        if isinstance(folder, ExchangeFolder) and folder.rows is not None
         else read_batches_between(folder, names, low, high)
     )
     for batch in found:

@@ -7,16 +7,27 @@ import functools
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
+from pipelines.engine.chain import Gathers, Pass, always_done, unwritten, write_chain
+from pipelines.engine.exchange import is_of_kinds
 from pipelines.engine.files import Folder
 from pipelines.engine.own import note_own
 from pipelines.engine.progress import Quiet
 from pipelines.engine.tasklist import write_task_list
-from pipelines.engine.tasks import Step, Task, commit_name, committed, record_name, record_place
+from pipelines.engine.tasks import (
+    Step,
+    Task,
+    commit_name,
+    committed,
+    record_name,
+    record_place,
+    records_of,
+)
 
 if TYPE_CHECKING:
     from pipelines.engine.jobs import Jobs
@@ -95,6 +106,7 @@ class Executor:
 
     options: RunnerOptions
     display: Quiet = field(default_factory=Quiet)
+    jobs: int = 0  # that a cluster was given
 
     def __enter__(self) -> Executor:
         self._open = contextlib.ExitStack()
@@ -130,27 +142,20 @@ class Executor:
         `documents` is how many documents the tasks hold in all, where known, for the display.
         Records and outputs of tasks that are no longer planned are removed.
         """
+        if not self.options.is_local or (self.options.gathers and isinstance(step, Gathers)):
+            return self.run_chain(stage, [Pass(step, tasks, folder)])
         names = {t.name for t in tasks}
         if len(names) != len(tasks):
             raise ValueError(f"{stage}/{step.name}: two tasks share a name")
-        present = (folder / record_place(step)).sizes()
-        complete = committed(folder, step, tasks, present)
+        complete = committed(folder, step, tasks, (folder / record_place(step)).sizes())
         pending = [t for t in tasks if t.name not in complete]
-        self._forget(step, folder, present, {commit_name(t) for t in tasks})
+        _forget(step, folder, tasks, pending)
         if not pending:
             return 0
-        # Records of tasks to be done are of files that are going to be others.
-        left = [record_name(step, t) for t in pending if commit_name(t) in present]
-        folder.each(folder.remove, left)
         done = len(tasks) - len(pending)
         note_own(folder, tasks=names)
         work = write_task_list(folder, step, pending)
-        gathered = self.options.gathers and _gathers(step)
-        if not self.options.is_local:
-            with self._watched(stage, step, folder, len(pending)):
-                self._jobs.run(work, gathered, f"{stage}-{step.name}".replace("/", "-"))
-            return len(pending)
-        for finished in self._pool.run(work, gathered):
+        for finished in self._pool.run(work):
             done += finished
             read, kept = self._pool.counts()
             whole = documents if documents and len(pending) == len(tasks) else 0
@@ -159,12 +164,34 @@ class Executor:
             )
         return len(pending)
 
+    def run_chain(self, stage: str, passes: Sequence[Pass]) -> int:
+        """Bring all tasks of all passes to their commit records, in one job; return how many.
+
+        None has to be done where a job has done so. Otherwise all is compared again, since rows lie
+        nowhere; a task that moves none is left as it is where its record matches.
+        """
+        if _is_done(passes):
+            return 0
+        for p in passes:
+            _forget(p.step, p.place, p.tasks, p.tasks if always_done(p.step, passes) else ())
+            note_own(p.place, tasks=[t.name for t in p.tasks])
+        self._run_job(stage, passes)
+        return sum(len(p.tasks) for p in passes)
+
+    def _run_job(self, stage: str, passes: Sequence[Pass]) -> None:
+        chain = write_chain(passes)
+        if self.options.is_local:
+            for _ in self._pool.run(chain):
+                pass
+            return
+        self.jobs += 1
+        with self._watched(stage, passes):
+            self._jobs.run(chain, f"{stage}-{chain.step.name}".replace("/", "-"))
+
     @contextlib.contextmanager
-    def _watched(self, stage: str, step: Step, folder: Folder, total: int) -> Iterator[None]:
+    def _watched(self, stage: str, passes: Sequence[Pass]) -> Iterator[None]:
         finished = threading.Event()
-        watcher = threading.Thread(
-            target=self._watch, args=(stage, step, folder, total, finished), daemon=True
-        )
+        watcher = threading.Thread(target=self._watch, args=(stage, passes, finished), daemon=True)
         watcher.start()
         try:
             yield
@@ -172,30 +199,44 @@ class Executor:
             finished.set()
             watcher.join()
 
-    def _watch(
-        self, stage: str, step: Step, folder: Folder, total: int, finished: threading.Event
-    ) -> None:
+    def _watch(self, stage: str, passes: Sequence[Pass], finished: threading.Event) -> None:
         # Commit records are the progress bar of every runner.
-        records = folder / record_place(step)
-        before, pause = len(records.sizes()), 2.0
+        waiting, pause = deque(passes), 2.0
         while not finished.wait(pause):
             started = time.monotonic()
-            self.display.step(stage, step.name, len(records.sizes()) - before, total, 0, 0)
+            done = len((waiting[0].place / record_place(waiting[0].step)).sizes())
+            total = len(waiting[0].tasks)
+            self.display.step(stage, waiting[0].step.name, min(done, total), total, 0, 0)
+            if done >= total and len(waiting) > 1:
+                waiting.popleft()
             # A hundred thousand records in an object store take a while to list.
             pause = max(2.0, 20 * (time.monotonic() - started))
 
-    def _forget(
-        self, step: Step, folder: Folder, present: dict[str, int], wanted: set[str]
-    ) -> None:
-        gone = (name for name in sorted(set(present) - wanted) if name.endswith(".json"))
-        paths = [f"{record_place(step)}/{name}" for name in gone]
-        for path, record in zip(paths, folder.each(folder.read_own_json, paths), strict=True):
-            if "files" in record:
-                folder.each(folder.remove, record["files"])
-                folder.remove(path)
+
+def _forget(step: Step, folder: Folder, tasks: Sequence[Task], again: Sequence[Task]) -> None:
+    """Remove records of tasks to be done again, and records and files of those not planned."""
+    present = set((folder / record_place(step)).sizes())
+    planned = {commit_name(t) for t in tasks}
+    gone = (name for name in sorted(present - planned) if name.endswith(".json"))
+    paths = [f"{record_place(step)}/{name}" for name in gone]
+    for path, record in zip(paths, folder.each(folder.read_own_json, paths), strict=True):
+        if "files" in record:
+            folder.each(folder.remove, record["files"])
+            folder.remove(path)
+    # These are of files that are going to be others.
+    folder.each(folder.remove, [record_name(step, t) for t in again if commit_name(t) in present])
 
 
-def _gathers(step: Step) -> bool:
-    from pipelines.engine.shuffle import Gathers
-
-    return isinstance(step, Gathers)
+def _is_done(passes: Sequence[Pass]) -> bool:
+    """Whether all tasks are committed, as one job leaves them: without rows that were under way."""
+    records: dict[str, list[dict[str, Any]]] = {}
+    for p in passes:
+        present = (p.place / record_place(p.step)).sizes()
+        if any(commit_name(t) not in present for t in p.tasks):
+            return False
+        tasks, kinds = p.planned_in_job(records), unwritten(p.step, passes)
+        absent = functools.partial(is_of_kinds, kinds=kinds)
+        if len(committed(p.place, p.step, tasks, present, absent)) < len(tasks):
+            return False
+        records[p.step.name] = records_of(p.place, p.step, tasks)
+    return True

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO, TypeVar, cast
 
+import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
 from curation import stores
@@ -253,6 +254,10 @@ class Folder:
             found = stores.tree(self.fs, base, self.url)
             sizes = {path: facts["size"] for path, facts in found.items()}
         return {path[len(base) :].lstrip("/"): sizes[path] for path in sorted(sizes)}
+
+    def mapped(self, name: str) -> Any:
+        """All of a file as an Arrow buffer, of which only what is used is read; None in stores."""
+        return pa.memory_map(self.path(name)).read_buffer() if self.is_local else None
 
     def open(self, name: str) -> BinaryIO:
         if self.is_local:

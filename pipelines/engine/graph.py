@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +26,14 @@ from curation.dedup.components import (
 from curation.hashing import mix64
 from pipelines.engine.duplicates import (
     OverRanges,
-    files_of,
-    output_fingerprint,
+    bytes_of,
     range_tasks,
     read_key_range,
-    scratch,
 )
-from pipelines.engine.exchange import UInt64, read_columns, write_columns, write_run
+from pipelines.engine.exchange import UInt64, read_columns, scratch, write_columns, write_run
 from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.engine.tasks import Progress, Result, Task, output_fingerprint, records_of
 
 #: After so many edges, the forest of those read so far takes their place.
 _FOLD_EDGES = 1 << 25
@@ -81,6 +80,7 @@ class Solve:
 
     settings_key: str
     name: str = "components"
+    sends = ("labels",)
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         nodes, labels = components(read_edges(folder, name) for name in task.payload)
@@ -152,6 +152,11 @@ def _spread(folder: Folder, kind: str, name: str, edges: UInt64) -> dict[str, Fi
     return {file: write_run(folder, file, "key", columns)}
 
 
+def _tasks(records: Sequence[dict[str, Any]], kind: str) -> list[Task]:
+    """Tasks over the ranges of what the step before wrote."""
+    return range_tasks(bytes_of(records, kind), source=output_fingerprint(records))
+
+
 def label_components(
     run: StageRun, edge_files: Sequence[str], edges: int, source: str, limit: int
 ) -> Labels:
@@ -166,28 +171,28 @@ def label_components(
         solve = Solve(run.settings_key)
         task = Task("all", (("edges", source),), 0, tuple(edge_files))
         run.run(solve, [task])
-        return Labels(("all",), output_fingerprint(files_of(run.folder, solve, [task])), 0)
+        return Labels(("all",), output_fingerprint(records_of(run.folder, solve, [task])), 0)
     spread = Spread(run.settings_key)
     tasks = [
         Task(f"part-{i:05d}", (("edges", source), ("file", name)), 0, name)
         for i, name in enumerate(edge_files)
     ]
     run.run(spread, tasks)
-    records, kind, done = files_of(run.folder, spread, tasks), spread.name, 0
+    records, kind, done = records_of(run.folder, spread, tasks), spread.name, 0
     while True:
         names = tuple(t.name for t in tasks)
         large = LargeStar(run.settings_key, kind, names, f"round-{done + 1:03d}-large")
-        ranges = range_tasks(records, kind)
+        ranges = _tasks(records, kind)
         run.run(large, ranges)
-        found = files_of(run.folder, large, ranges)
+        found = records_of(run.folder, large, ranges)
         if not sum(r["counts"]["violations"] for r in found):
             break
         starred = tuple(t.name for t in ranges)
         small = SmallStar(run.settings_key, large.name, starred, f"round-{done + 1:03d}")
-        tasks = range_tasks(found, large.name)
+        tasks = _tasks(found, large.name)
         run.run(small, tasks)
-        records, kind, done = files_of(run.folder, small, tasks), small.name, done + 1
+        records, kind, done = records_of(run.folder, small, tasks), small.name, done + 1
     last = ReadLabels(run.settings_key, kind, names, "labels")
     run.run(last, ranges)
-    content = output_fingerprint(files_of(run.folder, last, ranges))
+    content = output_fingerprint(records_of(run.folder, last, ranges))
     return Labels(tuple(t.name for t in ranges), content, done)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from curation.errors import ConfigError
-from pipelines.engine.files import Folder
+from pipelines.engine.files import Folder, fingerprint
 from pipelines.engine.manifest import complete_manifest
 
 INDEX = "index"
@@ -51,10 +51,10 @@ class Indexed:
     bytes: int
     fingerprint: str
 
-    def as_record(self, kind: str) -> dict[str, Any]:
-        """As the commit record of a task that wrote such runs, for `range_tasks`."""
-        file = {"rows": self.rows, "bytes": self.bytes, "sha256": self.fingerprint}
-        return {"files": {f"{self.name}/{kind}/": file}}
+
+def indexes_fingerprint(files: Sequence[Indexed]) -> str:
+    """Of all files of all indexes; empty where there are none."""
+    return fingerprint([[file.name, file.fingerprint] for file in files]) if files else ""
 
 
 def index_files(path: str, stage: str, priority: int) -> list[Indexed]:

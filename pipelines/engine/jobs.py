@@ -23,10 +23,9 @@ from apache_beam.runners.portability.spark_runner import SparkRunner
 from apache_beam.utils.subprocess_server import pick_port
 
 from curation.errors import ConfigError, WorkerError
+from pipelines.engine.chain import Chain
 from pipelines.engine.dataflow import check_options, is_dataflow, job_name, with_defaults
-from pipelines.engine.pipeline import build
-from pipelines.engine.shuffle import build_gathered
-from pipelines.engine.tasklist import TaskList
+from pipelines.engine.shuffle import build_chain
 
 #: Beam runs `pip freeze` for every job, seconds each; versions stand in the manifests.
 _QUICK = "--experiments=disable_logging_submission_environment"
@@ -71,8 +70,8 @@ class Jobs:
             check_options(self.arguments)
             self.arguments = with_defaults(self.arguments)
 
-    def run(self, work: TaskList, gathered: bool, name: str) -> None:
-        """Run all tasks of a step. Raises WorkerError when the job fails.
+    def run(self, work: Chain, name: str) -> None:
+        """Run all tasks of all steps. Raises WorkerError when the job fails.
 
         A job that lost its workers is submitted once more, for what is not committed: guarded.
         """
@@ -86,13 +85,13 @@ class Jobs:
                 "--dry_run: a job reads what those before it wrote; deploy/dataflow/translate.py "
                 "translates all jobs of a recipe"
             )
-        failure = self._failure(self.pipeline(work, gathered, name))
-        if failure and not gathered and not failure.final:
+        failure = self._failure(self.pipeline(work, name))
+        if failure and not failure.final:
             _log.warning(
                 "%s on %s: %s; once more, with a process of its own for what may end one",
                 *(name, self._runner, failure.text),
             )
-            failure = self._failure(self.pipeline(work, gathered, name, guarded=True))
+            failure = self._failure(self.pipeline(work, name, guarded=True))
         if failure:
             raise WorkerError(f"{name} on {self._runner}: {failure.text}") from failure.error
 
@@ -108,10 +107,8 @@ class Jobs:
             return _Failure(cause(text), not submitted or _OURS in text, error)
         return None if state in (None, "DONE") else _Failure(f"ended as {state}")
 
-    def pipeline(
-        self, work: TaskList, gathered: bool, name: str, guarded: bool = False
-    ) -> beam.Pipeline:
-        """The pipeline of a step, with the options of this runner; `name` ends the job's name."""
+    def pipeline(self, work: Chain, name: str, guarded: bool = False) -> beam.Pipeline:
+        """The pipeline of a chain, with the options of this runner; `name` ends the job's name."""
         given = PipelineOptions(self.arguments).view_as(GoogleCloudOptions).job_name
         options = PipelineOptions(
             [
@@ -123,10 +120,7 @@ class Jobs:
             pipeline_type_check=False,
         )
         pipeline = beam.Pipeline(options=options)
-        if gathered:
-            build_gathered(pipeline, work, tries_again=True)
-        else:
-            build(pipeline, work, range(len(work.tasks)), tries_again=True, guarded=guarded)
+        build_chain(pipeline, work, guarded)
         return pipeline
 
     def close(self) -> None:

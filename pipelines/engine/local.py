@@ -1,4 +1,4 @@
-"""The local runner: a pool of long-lived processes, each running in-memory Beam pipelines.
+"""The local runner: a pool of long-lived processes that do tasks, without Beam.
 
 Beam's own local runners start new processes for every pipeline, assign work statically and wait for
 ever when a worker dies. Here the processes live as long as the run, so that models and compiled
@@ -15,7 +15,6 @@ import multiprocessing.process
 import os
 import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -26,19 +25,21 @@ from multiprocessing.sharedctypes import RawArray
 from types import TracebackType
 from typing import Any
 
-import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-
 from curation.errors import CurationError, WorkerError
-from pipelines.engine.pipeline import build
-from pipelines.engine.shuffle import build_gathered
+from pipelines.engine.chain import Chain
 from pipelines.engine.tasklist import TaskList
-from pipelines.engine.tasks import FRAMEWORK, Task, noted_cpu, set_progress, shown, write_seconds
+from pipelines.engine.tasks import (
+    Task,
+    is_committed,
+    perform,
+    progress_here,
+    set_progress,
+    shown,
+)
 from pipelines.process import uninterrupted_children
 from pipelines.terminal import Warnings, tell
 
-#: Bundles per worker: enough for balance, few enough that pipeline start-up stays small.
+#: Bundles per worker: enough for balance.
 _BUNDLES_PER_WORKER = 4
 #: Below this many bytes a further bundle costs more than it balances.
 _BUNDLE_BYTES = 16 << 20
@@ -57,19 +58,14 @@ class Bundle:
     """Tasks, by number, that one worker does, and how many workers died over them."""
 
     numbers: tuple[int, ...]
-    gathered: bool = False
     deaths: int = 0
 
 
-def run_in_memory(work: TaskList, bundle: Bundle) -> None:
-    """Run a step's pipeline in this process. FnApiRunner is named: `DirectRunner` would switch."""
-    options = PipelineOptions(flags=[], pipeline_type_check=False)
-    again = bundle.deaths > 0
-    with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
-        if bundle.gathered:
-            build_gathered(pipeline, work, tries_again=again)
-        else:
-            build(pipeline, work, bundle.numbers, tries_again=again, guarded=again)
+def do_task(work: TaskList, number: int, again: bool, guarded: bool = False) -> None:
+    """Do a task; one that is done `again` is left where it is committed."""
+    step, task = work.step, work.tasks[number]
+    if not (again and is_committed(work.folder, step, task)):
+        perform(step, task, work.folder, progress_here(), guarded)
 
 
 def bundles(tasks: Sequence[Task], workers: int) -> list[list[int]]:
@@ -121,16 +117,17 @@ class LocalPool:
         """Documents (read, kept) by the step under way."""
         return sum(self._counters[::2]), sum(self._counters[1::2])
 
-    def run(self, work: TaskList, gathered: bool = False) -> Iterator[int]:
+    def run(self, work: TaskList | Chain) -> Iterator[int]:
         """Run all tasks; yield how many more are finished as bundles end.
 
-        With `gathered`, rows travel by GroupByKey, all tasks in one pipeline of one process.
+        A chain is one pipeline of one process, where rows travel by GroupByKey.
         Raises WorkerError when processes die time and again, or what a step raised.
         """
         self._counters[:] = [0] * len(self._counters)
         tasks = work.tasks
-        divided = [list(range(len(tasks)))] if gathered else bundles(tasks, max(1, self.workers))
-        waiting = deque(Bundle(tuple(numbers), gathered) for numbers in divided)
+        whole = isinstance(work, Chain)
+        divided = [list(range(len(tasks)))] if whole else bundles(tasks, max(1, self.workers))
+        waiting = deque(Bundle(tuple(numbers)) for numbers in divided)
         if self.workers == 0:
             set_progress(self._count_here)
             for bundle in waiting:
@@ -157,7 +154,7 @@ class LocalPool:
                 else:
                     yield len(bundle.numbers)
 
-    def _submit(self, slot: int, work: TaskList, bundle: Bundle) -> Future[None]:
+    def _submit(self, slot: int, work: TaskList | Chain, bundle: Bundle) -> Future[None]:
         """To a process that lives: one may have died while it had nothing to do."""
         executor = self._executors[slot] or self._start(slot)
         with uninterrupted_children():
@@ -181,7 +178,7 @@ class LocalPool:
         self._counters[1] += kept
 
 
-def _once_more(work: TaskList, bundle: Bundle, error: BrokenProcessPool) -> Bundle:
+def _once_more(work: TaskList | Chain, bundle: Bundle, error: BrokenProcessPool) -> Bundle:
     """The bundle of a dead worker, to be tried again. Raises WorkerError where too many died."""
     names = [work.tasks[i].name for i in bundle.numbers]
     shown_names = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
@@ -218,15 +215,16 @@ def _count(read: int, kept: int) -> None:
     _counters[2 * _slot + 1] += kept
 
 
-def _run_bundle(work: TaskList, bundle: Bundle) -> None:
-    wall, cpu, noted = time.perf_counter(), time.process_time(), noted_cpu()
+def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
+    again = bundle.deaths > 0
     try:
-        run_in_memory(work, bundle)
-        # What the pipeline took beyond its steps is the framework's share.
-        beam_cpu = time.process_time() - cpu - (noted_cpu() - noted)
-        beam_wall = time.perf_counter() - wall
-        name = f"{work.step.name}~{work.tasks[bundle.numbers[0]].name}"
-        write_seconds(work.folder, FRAMEWORK, name, beam_wall, beam_cpu)
+        if isinstance(work, Chain):
+            from pipelines.engine.shuffle import run_here  # Beam, which nothing else here needs
+
+            run_here(work, guarded=again)
+            return
+        for number in bundle.numbers:
+            do_task(work, number, again, guarded=again)
     except Exception as error:
         # Beam decorates errors of DoFns; what travels back is the one line that names the task.
         raise WorkerError(_innermost(error)) from None

@@ -123,21 +123,22 @@ class _File:
     folder: Folder
     name: str
     head: Any  # Arrow buffer
+    whole: bool
     index: _Index
 
     @classmethod
     def open(cls, folder: Folder, name: str) -> _File:
         """Raises DamagedError where the file is absent or its head is not what was written."""
         try:
-            if folder.is_local:
-                head = pa.memory_map(folder.path(name)).read_buffer()
-            else:
+            head = folder.mapped(name)
+            whole = head is not None
+            if not whole:
                 head = pa.py_buffer(folder.read_bytes(name, 0, _HEAD_BYTES))
             length = _MAGIC + 8 + int.from_bytes(head[_MAGIC + 4 : _MAGIC + 8], "little")
-            if length > head.size and not folder.is_local:
+            if length > head.size and not whole:
                 more = folder.read_bytes(name, head.size, length)
                 head = pa.py_buffer(head.to_pybytes() + more)
-            return cls(folder, name, head, _Index.of(head, length))
+            return cls(folder, name, head, whole, _Index.of(head, length))
         except (OSError, pa.ArrowInvalid, ValueError, EOFError, KeyError) as error:
             if not is_damage(error):
                 raise
@@ -151,7 +152,7 @@ class _File:
         """
         starts = self.index.starts[first : end + 1].tolist()
         data, offset = self.head, 0
-        if starts[-1] > data.size and not self.folder.is_local:
+        if starts[-1] > data.size and not self.whole:
             data = pa.py_buffer(self.folder.read_bytes(self.name, starts[0], starts[-1]))
             offset = starts[0]
         if offset + data.size < starts[-1]:

@@ -1,75 +1,72 @@
-"""The exchange by Beam's GroupByKey, for clusters: each run is read once, from start to end.
+"""A chain of steps as one Beam pipeline, for clusters.
 
-As files, runs are read in part by every reduce task: with M runs and N tasks that is M x N small
-reads, which local disks do well and object stores badly. Here a task per run reads it and sends
-each range's rows to the task that wants them. Rows come in any order and are sorted by run, so that
-a step sees what it would have read, and its results are the same bytes.
+Each step is a ParDo over its tasks. Rows that it sends go by key to the tasks of later steps which
+read these ranges, in one GroupByKey for each step that gathers. They come in any order and are
+sorted by run, so that a step sees what it would have read from files, and its results are the same
+bytes. A step that gathers no rows but reads files of others waits for these by a GroupByKey, too,
+which brings the fingerprint of what they wrote.
+
+No PCollection has two consumers: Flink's and Spark's runners don't take one that a Flatten and a
+GroupByKey share (https://github.com/apache/beam/issues/34647).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.pvalue import TaggedOutput
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
+from curation.errors import WorkerError
+from pipelines.engine.chain import Chain, Gathers, sends, with_source
 from pipelines.engine.damage import DamagedError, note
-from pipelines.engine.exchange import GatheredFolder
-from pipelines.engine.pipeline import PerformTask
+from pipelines.engine.exchange import ExchangeFolder, is_of_kinds
 from pipelines.engine.runs import read_batches_of
 from pipelines.engine.tasklist import TaskList
-from pipelines.engine.tasks import Task
+from pipelines.engine.tasks import (
+    Step,
+    Task,
+    file_lines,
+    is_committed,
+    lines_fingerprint,
+    output_fingerprint,
+    perform,
+    progress_here,
+    read_record,
+    record_name,
+    shown,
+)
 
-#: Rows of one run for one task: number of the run, of the piece inside it, Arrow stream.
+#: Rows of one run for one task: number of the run, of the piece inside it, Arrow stream. Of a task
+#: that waits for others: which leg, which task, files written.
 Piece = tuple[int, int, bytes]
-#: A task's own entry, so that tasks whose range is empty are done, too.
-_NOTHING: Piece = (-1, 0, b"")
+Sent = tuple[int, Piece]  # number of a task first
+#: Begins a task's own entry, so that tasks whose range is empty are done, too; ends with the
+#: fingerprint of what was waited for.
+_OWN = -1
 
 
-@runtime_checkable
-class Gathers(Protocol):
-    """A step whose tasks each read a range of keys from the same runs."""
-
-    def runs(self) -> Sequence[str]:
-        """Files inside the stage folder, written by `write_run` or sorted by `key` likewise."""
-        ...
-
-    def key_range(self, task: Task) -> tuple[int, int]:
-        """Lowest and highest key that a task reads. Ranges of two tasks don't overlap."""
-        ...
-
-
-class Scatter(beam.DoFn):
-    """Sends the rows of a run to the tasks that read them, or a task its own entry.
-
-    Elements are numbers: of tasks first, then of runs.
-    """
+class Routes:
+    """Which tasks of a step that gathers read which rows."""
 
     def __init__(self, work: TaskList) -> None:
-        self.work = work
-
-    def setup(self) -> None:
-        step, tasks = self.work.step, self.work.tasks
+        step, tasks = work.step, work.tasks
         assert isinstance(step, Gathers)
-        self._runs = step.runs()
+        self.runs = {name: number for number, name in enumerate(step.runs())}
         ranges = np.array([step.key_range(t) for t in tasks], np.uint64).reshape(-1, 2)
-        self._order = np.argsort(ranges[:, 0], kind="stable")
-        self._low, self._high = ranges[self._order].T
+        self.order = np.argsort(ranges[:, 0], kind="stable")
+        self._low, self._high = ranges[self.order].T
 
-    def process(self, element: int) -> Iterator[tuple[int, Piece]]:
-        if element < len(self._order):
-            yield element, _NOTHING
-            return
-        run = element - len(self._order)
-        try:
-            for piece, batch in enumerate(read_batches_of(self.work.folder, self._runs[run])):
-                for task, rows in self._divide(batch):
-                    yield task, (run, piece, _encoded(rows))
-        except DamagedError as error:
-            note(self.work.folder, error)
-            raise
+    def of(self, folder: Any, name: str) -> Iterator[Sent]:
+        """The rows of a run, each to the task that reads it."""
+        for piece, batch in enumerate(read_batches_of(folder, name)):
+            for task, rows in self._divide(batch):
+                yield task, (self.runs[name], piece, _encoded(rows))
 
     def _divide(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         keys = batch.column("key").to_numpy()
@@ -81,7 +78,7 @@ class Scatter(beam.DoFn):
         ends = np.searchsorted(keys, self._high[first:end], side="right").tolist()
         for i, (a, b) in enumerate(zip(starts, ends, strict=True), first):
             if b > a:
-                yield int(self._order[i]), batch.slice(a, b - a)
+                yield int(self.order[i]), batch.slice(a, b - a)
 
 
 def _encoded(batch: pa.RecordBatch) -> bytes:
@@ -91,33 +88,179 @@ def _encoded(batch: pa.RecordBatch) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-class PerformGathered(PerformTask):
-    """A task with its rows at hand."""
+class Scatter(beam.DoFn):
+    """Sends a task its own entry, or the rows of a file of an earlier job to those who read them.
+
+    Elements are numbers: of tasks first, then of runs that nobody in the chain sends.
+    """
+
+    def __init__(self, work: TaskList, sent: Sequence[str]) -> None:
+        self.work, self.sent = work, tuple(sent)
 
     def setup(self) -> None:
-        step = self.work.step
-        assert isinstance(step, Gathers)
-        self._runs = step.runs()
+        self._routes = Routes(self.work)
+        self._files = _files(self.work.step, self.sent)
 
-    def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[str]:  # type: ignore[override]
+    def process(self, element: int) -> Iterator[Sent]:
+        tasks = len(self._routes.order)
+        if element < tasks:
+            yield element, (_OWN, 0, b"")
+            return
+        try:
+            yield from self._routes.of(self.work.folder, self._files[element - tasks])
+        except DamagedError as error:
+            note(self.work.folder, error)
+            raise
+
+
+def _files(step: Step, sent: Sequence[str]) -> list[str]:
+    """Runs that a step gathers from files: those of kinds that no step before it sends."""
+    assert isinstance(step, Gathers)
+    return [name for name in step.runs() if not is_of_kinds(name, sent)]
+
+
+class PerformPass(beam.DoFn):
+    """Does a task with its rows at hand, and those that follow it; sends what others wait for.
+
+    A task that moves no rows is left where it is committed already.
+    """
+
+    def __init__(
+        self, chain: Chain, number: int, targets: Sequence[int], guarded: bool = False
+    ) -> None:
+        self.chain, self.number, self.targets = chain, number, tuple(targets)
+        self.guarded = guarded
+
+    def setup(self) -> None:
+        leg, legs = self.chain.legs[self.number], self.chain.legs
+        self._leg, self._work = leg, leg.work
+        self._runs = leg.work.step.runs() if isinstance(leg.work.step, Gathers) else None
+        gathering = [t for t in self.targets if isinstance(legs[t].work.step, Gathers)]
+        self._routes = {_tag(target): Routes(legs[target].work) for target in gathering}
+        self._waiting = [_tag(t) for t in self.targets if t not in gathering]
+        self._followers = [{t.name: t for t in work.tasks} for work in leg.followers]
+
+    def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[TaggedOutput]:
         number, pieces = element
+        task, folder = self._work.tasks[number], self._folder(pieces)
+        for _, _, source in pieces if self._runs is None else ():
+            task = with_source(task, source.decode())
+        record = self._done(self._work.step, task, folder, self._leg.always_done)
+        for work, tasks in zip(self._leg.followers, self._followers, strict=True):
+            following = with_source(tasks[task.name], output_fingerprint([record]))
+            self._done(work.step, following, folder, always=False)
+        for tag, routes in self._routes.items():
+            for name in sorted(record["files"].keys() & routes.runs.keys()):
+                for sent in routes.of(folder, name):
+                    yield TaggedOutput(tag, sent)
+        for tag in self._waiting:
+            yield TaggedOutput(tag, (0, (self.number, number, file_lines(record).encode())))
+
+    def _folder(self, pieces: Iterable[Piece]) -> ExchangeFolder:
+        """The stage's folder with what came."""
+        folder, kinds = self._work.folder, self._leg.unwritten
+        if self._runs is None:
+            return ExchangeFolder(folder.url, folder.sync, None, kinds)
         rows: dict[str, list[pa.RecordBatch]] = {}
         for run, _, data in sorted(pieces, key=lambda p: p[:2]):
-            if run >= 0:
+            if run != _OWN:
                 batch = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
                 rows.setdefault(self._runs[run], []).append(batch)
-        folder = self.work.folder
-        yield from self.perform(number, GatheredFolder(folder.url, folder.sync, rows))
+        return ExchangeFolder(folder.url, folder.sync, rows, kinds)
+
+    def _done(self, step: Step, task: Task, folder: ExchangeFolder, always: bool) -> dict[str, Any]:
+        """The task's commit record."""
+        place = self._work.folder  # as such: digests of its files are remembered
+        if not always:
+            if is_committed(place, step, task):
+                return read_record(place, record_name(step, task))
+            place.remove(record_name(step, task))  # of files that are going to be others
+        record = perform(step, task, folder, progress_here(), self.guarded)
+        if record is None:
+            raise WorkerError(f"{shown(step, place)}, shard {task.name}: its input is damaged")
+        return record
 
 
-def build_gathered(pipeline: beam.Pipeline, work: TaskList, tries_again: bool) -> Any:
-    """Rows of all runs to all tasks of a step that gathers; then the tasks."""
-    step = work.step
-    assert isinstance(step, Gathers)
+class Release(beam.DoFn):
+    """Lets the tasks of a step begin once those that it waits for are done."""
+
+    def __init__(self, tasks: int) -> None:
+        self.tasks = tasks
+
+    def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[Sent]:
+        source = lines_fingerprint(lines.decode() for _, _, lines in sorted(element[1]))
+        for number in range(self.tasks):
+            yield number, (_OWN, 0, source.encode())
+
+
+def _tag(leg: int) -> str:
+    return f"to-{leg}"
+
+
+def _alone(number: int) -> tuple[int, tuple[Piece, ...]]:
+    return number, ()
+
+
+def build_chain(pipeline: beam.Pipeline, chain: Chain, guarded: bool = False) -> None:
+    """All steps of a chain, from the numbers of the tasks to the last commit record."""
+    arriving: list[list[Any]] = [[] for _ in chain.legs]
+    for number, leg in enumerate(chain.legs):
+        name, targets = leg.work.step.name, _targets(chain, number)
+        tasks = _begun(pipeline, chain, number, arriving[number])
+        perform = beam.ParDo(PerformPass(chain, number, targets, guarded))
+        tags = [_tag(target) for target in targets]
+        done = tasks | f"PerformTask {name}" >> perform.with_outputs(*tags)
+        for target in targets:
+            typed = beam.Map(_same).with_output_types(Sent)
+            arriving[target].append(done[_tag(target)] | f"{name} to {target}" >> typed)
+
+
+def run_here(chain: Chain, guarded: bool) -> None:
+    """Run a chain in this process. FnApiRunner is named: `DirectRunner` would switch."""
+    options = PipelineOptions(flags=[], pipeline_type_check=False)
+    with beam.Pipeline(runner=FnApiRunner(), options=options) as pipeline:
+        build_chain(pipeline, chain, guarded)
+
+
+def _same(element: Sent) -> Sent:
+    """For its type: outputs by tag have none."""
+    return element
+
+
+def _targets(chain: Chain, number: int) -> list[int]:
+    """Legs that read rows of this one, or wait for it."""
+    kinds = sends(chain.legs[number].work.step)
+    found = []
+    for other, leg in enumerate(chain.legs[number + 1 :], number + 1):
+        step = leg.work.step
+        rows = isinstance(step, Gathers) and any(is_of_kinds(n, kinds) for n in step.runs())
+        if rows or (not isinstance(step, Gathers) and number in leg.after):
+            found.append(other)
+    return found
+
+
+def _begun(pipeline: beam.Pipeline, chain: Chain, number: int, arriving: Sequence[Any]) -> Any:
+    """Tasks with the rows that they gather, once those before them are done."""
+    leg = chain.legs[number]
+    step, count = leg.work.step, len(leg.work.tasks)
+    if isinstance(step, Gathers):
+        sent = [k for before in chain.legs[:number] for k in sends(before.work.step)]
+        elements = list(range(count + len(_files(step, sent))))
+        scatter = beam.ParDo(Scatter(leg.work, sent)).with_output_types(Sent)
+        own = pipeline | f"Tasks {step.name}" >> beam.Create(elements)
+        arriving = [*arriving, own | f"Scatter {step.name}" >> scatter]
+        return _flat(arriving, step.name) | f"Gather {step.name}" >> beam.GroupByKey()
+    if not arriving:
+        numbers = pipeline | f"Tasks {step.name}" >> beam.Create(list(range(count)))
+        return numbers | f"Alone {step.name}" >> beam.Map(_alone)
+    release = beam.ParDo(Release(count)).with_output_types(Sent)
     return (
-        pipeline
-        | "TasksAndRuns" >> beam.Create(list(range(len(work.tasks) + len(step.runs()))))
-        | "Scatter" >> beam.ParDo(Scatter(work)).with_output_types(tuple[int, Piece])
-        | "Gather" >> beam.GroupByKey()
-        | "PerformTask" >> beam.ParDo(PerformGathered(work, tries_again))
+        _flat(arriving, step.name)
+        | f"Wait {step.name}" >> beam.GroupByKey()
+        | f"Release {step.name}" >> release
+        | f"Divide {step.name}" >> beam.GroupByKey()
     )
+
+
+def _flat(arriving: Sequence[Any], name: str) -> Any:
+    return arriving[0] if len(arriving) == 1 else arriving | f"Flatten {name}" >> beam.Flatten()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from curation.credentials import redact_all
 from curation.errors import ConfigError, InputError
 from curation.readers import InputFile
 from curation.schema import COLUMN_TYPES, DOCUMENTS, fits
+from pipelines.engine.chain import Pass
 from pipelines.engine.damage import check_content, damaged, noticed
 from pipelines.engine.files import SCRATCH, Folder, fingerprint, unsealed
 from pipelines.engine.manifest import (
@@ -32,7 +34,7 @@ from pipelines.engine.manifest import (
 )
 from pipelines.engine.own import note_own, refuse_foreign, remove_own
 from pipelines.engine.shards import add_counts, open_parquet, read_batches
-from pipelines.engine.tasks import Step, Task
+from pipelines.engine.tasks import Step, Task, records_of
 
 if TYPE_CHECKING:  # guarded processes need documents, and not Beam
     from pipelines.engine.execute import Executor
@@ -90,6 +92,21 @@ class StageRun:
         place = folder or self.folder
         with noticed(place):
             return self.executor.run(self.stage, step, place, tasks, self.documents)
+
+    def chain(self, passes: Sequence[Pass]) -> None:
+        """Run steps of which each reads what those before it wrote. Raises DamagedError."""
+        passes = [replace(p, folder=p.folder or self.folder) for p in passes]
+        if self.executor.options.gathers:
+            with contextlib.ExitStack() as stack:
+                for folder in {p.place for p in passes}:
+                    stack.enter_context(noticed(folder))
+                self.executor.run_chain(self.stage, passes)
+            return
+        records: dict[str, list[dict[str, Any]]] = {}
+        for p in passes:
+            tasks = p.planned(records)
+            self.run(p.step, tasks, p.place)
+            records[p.step.name] = records_of(p.place, p.step, tasks)
 
     def key(self, inputs: Sequence[tuple[str, str]]) -> str:
         """Fingerprint of the stage: what it reads and what decides its outputs."""
@@ -168,7 +185,9 @@ class StageRun:
         }
         # What no record names an interrupted run wrote, for other inputs.
         remove_own(self.folder, keep={*files, *names})
-        self.folder.write_own_json(TIMINGS, self._seconds() | (timings or {}))
+        jobs = {"jobs": self.executor.jobs} if self.executor.jobs else {}
+        self.executor.jobs = 0
+        self.folder.write_own_json(TIMINGS, self._seconds() | jobs | (timings or {}))
         write_manifest(self.folder, manifest)
         self.folder.remove(SCRATCH)
         return manifest

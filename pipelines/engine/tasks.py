@@ -8,9 +8,11 @@ run again, a task whose record still matches is not redone, and any other is.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+import xxhash
 
 from curation.errors import CurationError, WorkerError
 from curation.stages import find
@@ -32,9 +34,6 @@ class Task:
     def key(self, step_key: str) -> str:
         return fingerprint([step_key, list(self.inputs)])
 
-
-#: Name under which the framework's own seconds are noted.
-FRAMEWORK = "beam"
 
 Progress = Callable[[int, int], None]  # documents read, documents kept
 
@@ -87,6 +86,29 @@ def record_name(step: Step, task: Task) -> str:
     return f"{record_place(step)}/{commit_name(task)}"
 
 
+def records_of(folder: Folder, step: Step, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """Commit records of finished tasks, in the order of the tasks. Raises DamagedError."""
+    return folder.each(lambda t: read_record(folder, record_name(step, t)), tasks)
+
+
+def output_fingerprint(records: Iterable[dict[str, Any]]) -> str:
+    """One fingerprint for all files of the given commit records."""
+    return lines_fingerprint(map(file_lines, records))
+
+
+def file_lines(record: dict[str, Any]) -> str:
+    """The files of a commit record as a text, a line for each."""
+    return "".join(f"{name} {f['sha256']}\n" for name, f in sorted(record["files"].items()))
+
+
+def lines_fingerprint(texts: Iterable[str]) -> str:
+    """`output_fingerprint` by the records' `file_lines`."""
+    digest = xxhash.xxh3_128()
+    for text in texts:
+        digest.update(text.encode())
+    return digest.hexdigest()
+
+
 def commit_name(task: Task) -> str:
     return f"{task.name}.json"
 
@@ -100,37 +122,48 @@ def shown(step: Step, folder: Folder) -> str:
 
 
 def committed(
-    folder: Folder, step: Step, tasks: Sequence[Task], present: dict[str, int]
+    folder: Folder,
+    step: Step,
+    tasks: Sequence[Task],
+    present: dict[str, int],
+    absent: Callable[[str], bool] = lambda name: False,
 ) -> set[str]:
     """Names of the tasks whose record matches and whose every file is there as it says.
 
-    `present` lists the step's records (name -> size).
+    `present` lists the step's records (name -> size); `absent` says which files need not be there.
     """
     recorded = [t for t in tasks if commit_name(t) in present]
     if not recorded:
         return set()
     sizes = None if folder.is_local else folder.tree()
-    found = folder.each(lambda t: _is_committed(folder, step, t, sizes), recorded)
+    found = folder.each(lambda t: _is_committed(folder, step, t, sizes, absent), recorded)
     return {t.name for t, complete in zip(recorded, found, strict=True) if complete}
 
 
 def is_committed(folder: Folder, step: Step, task: Task) -> bool:
     """Whether one task's record matches and every file that it names is there as it says."""
-    return _is_committed(folder, step, task, None)
+    return _is_committed(folder, step, task, None, lambda name: False)
 
 
-def _is_committed(folder: Folder, step: Step, task: Task, sizes: dict[str, int] | None) -> bool:
+def _is_committed(
+    folder: Folder,
+    step: Step,
+    task: Task,
+    sizes: dict[str, int] | None,
+    absent: Callable[[str], bool],
+) -> bool:
     name = record_name(step, task)
     record = folder.read_own_json(name)
     if record.get("key") != task.key(step.settings_key):
         return False
-    return folder.holds(record["files"], name, sizes)
+    files = {file: facts for file, facts in record["files"].items() if not absent(file)}
+    return folder.holds(files, name, sizes)
 
 
 def perform(
     step: Step, task: Task, folder: Folder, progress: Progress, guarded: bool = False
-) -> None:
-    """Run one task and commit it; or note which file it could not read for its bytes.
+) -> dict[str, Any] | None:
+    """Run one task and commit it: its record; or note which file it could not read for its bytes.
 
     It is `guarded` once its worker died, or memory ran out.
     """
@@ -143,7 +176,7 @@ def perform(
                 result = step.run(task, folder, progress)
     except DamagedError as error:
         note(folder, error)
-        return
+        return None
     except CurationError as error:
         error.args = (f"{shown(step, folder)}, shard {task.name}: {error}",)
         raise
@@ -162,6 +195,7 @@ def perform(
         **result.noted,
     }
     folder.write_own_json(record_name(step, task), record)
+    return record
 
 
 def _unguarded(step: Step, task: Task, folder: Folder, progress: Progress) -> Result | None:
@@ -181,20 +215,9 @@ def write_seconds(
     until they are summed into timings.json. CPU seconds are those of the whole process: exact where
     a process does one task at a time, as the local pool's do.
     """
-    global _noted_cpu
-    _noted_cpu += cpu
     record = {"wall": wall, "cpu": cpu, "bytes": written}
     # Lost in a power failure, these are missing from timings.json and nowhere else.
     replace(folder, sync=False).write_own_json(f"{SCRATCH}/seconds/{step}~{name}.json", record)
-
-
-#: CPU seconds that this process has noted so far.
-_noted_cpu = 0.0
-
-
-def noted_cpu() -> float:
-    """CPU seconds that this process has spent in steps."""
-    return _noted_cpu
 
 
 #: Where this process reports its progress; the local runner sets it, others watch the records.

@@ -11,7 +11,6 @@ from curation.stages import counted_columns
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import TIMINGS, read_manifest
 from pipelines.engine.shards import read_batches
-from pipelines.engine.tasks import FRAMEWORK
 from pipelines.report.values import skipped
 from pipelines.run_folder import load_run, root_hash, stage_before, stale_stages
 
@@ -62,7 +61,7 @@ def _stage(folder: Folder, stage: str) -> dict[str, Any]:
         **{plural(column): counts.get(column, {}) for column in counted_columns()},
         "counters": other,
         "notes": manifest.get("notes", {}),
-        "cpu_seconds": round(sum(s["cpu"] for n, s in seconds.items() if n != FRAMEWORK), 3),
+        "cpu_seconds": round(sum(s["cpu"] for s in seconds.values()), 3),
         "steps": seconds,
         "examples": _examples(place, manifest["files"]),
     }

@@ -21,7 +21,7 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
 from curation.errors import ConfigError, InputError
-from pipelines.engine.duplicates import CLUSTER_SIZE, VERDICTS, ApplyVerdicts
+from pipelines.engine.duplicates import ApplyVerdicts, no_verdicts
 from pipelines.engine.exchange import concatenated, key_ranges, shard_of
 from pipelines.transforms.judge import Judged, judge, outputs
 from pipelines.transforms.keys import Keyed, OfPart, OfShard
@@ -138,8 +138,8 @@ class _Remove(beam.DoFn):
 
     def process(self, element: Keyed, verdicts: Any) -> Iterator[Any]:
         key, batch = element
-        found = pa.Table.from_batches([_none(self.clusters), *verdicts[key.shard]])
-        rows = found.combine_chunks().sort_by("row").to_batches() or [_none(self.clusters)]
+        found = pa.Table.from_batches([no_verdicts(self.clusters), *verdicts[key.shard]])
+        rows = found.combine_chunks().sort_by("row").to_batches() or [no_verdicts(self.clusters)]
         apply = ApplyVerdicts(rows[0].column("row").to_numpy(), rows[0])
         yield from outputs(key, apply.apply(batch, key.row), self.stage)
 
@@ -150,8 +150,3 @@ def remove(
     """Remove what verdicts say. `clusters`: these have a cluster's size, too."""
     side = beam.pvalue.AsMultiMap(verdicts)
     return judge(documents, _Remove(stage, clusters), side)
-
-
-def _none(clusters: bool) -> pa.RecordBatch:
-    schema = VERDICTS.append(CLUSTER_SIZE) if clusters else VERDICTS
-    return pa.RecordBatch.from_pylist([], schema=schema)

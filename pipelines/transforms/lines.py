@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from apache_beam import PCollection
 
-from curation.dedup.buckets import Buckets, languages
+from curation.dedup.buckets import Buckets, languages, lines_of
 from curation.dedup.dedup_settings import LineDedupSettings
 from curation.dedup.lines import LineTotals, frequent_lines, merge_counts, total_lines
-from pipelines.dedup_lines import CountLines, CutLines, count_columns, counted_totals
+from pipelines.dedup_lines import CutLines, count_columns, counted_totals
 from pipelines.engine.duplicates import check_languages
 from pipelines.engine.exchange import concatenated, document_numbers, shard_of
 from pipelines.transforms.compare import (
@@ -158,8 +158,8 @@ class _Count(beam.DoFn):
         self, element: Keyed, shards: Sequence[str], buckets: Buckets, pages: Any
     ) -> Iterator[pa.RecordBatch]:
         key, batch = element
-        step = CountLines("", self.settings, buckets)
-        counts, places, _ = step.lines_of(place_of(key.shard, shards), batch, key.row)
+        numbers = document_numbers(place_of(key.shard, shards), batch.num_rows, key.row)
+        counts, places, _ = lines_of(batch, numbers, buckets)
         if not len(counts.hashes):
             return
         (known,) = pages[key.shard]
@@ -209,5 +209,5 @@ class _Cut(beam.DoFn):
     ) -> Iterator[Any]:
         key, batch = element
         lines = LineTotals(*(frequent.column(n).to_numpy() for n in LineTotals._fields))
-        step = CutLines(self.settings, buckets, (), {}, lines, place_of(key.shard, shards))
+        step = CutLines(self.settings, (), {}, buckets, lines, place_of(key.shard, shards))
         yield from outputs(key, step.apply(batch, key.row), "dedup-lines")

@@ -13,18 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.engine.chain import Pass, write_chain
+from pipelines.engine.damage import DamagedError, damaged
 from pipelines.engine.exchange import (
-    GatheredFolder,
+    ExchangeFolder,
     key_ranges,
     numbers_of_shard,
+    read_columns,
     read_range,
+    scratch,
     write_run,
 )
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.jobs import cause
-from pipelines.engine.shuffle import PerformGathered, Scatter
-from pipelines.engine.tasklist import write_task_list
+from pipelines.engine.shuffle import PerformPass, Scatter
+from pipelines.engine.stage import StageRun
 from pipelines.engine.tasks import Progress, Result, Task
 
 
@@ -71,19 +75,21 @@ KEYS = st.lists(st.integers(0, 2**64 - 1) | st.sampled_from([0, 5, 2**63, 2**64 
 def test_pieces_are_what_files_hold(
     tmp_path_factory: pytest.TempPathFactory, keys: list[list[int]], count: int
 ) -> None:
+    """A step that gathers runs of an earlier job, pieces in any order."""
     folder = Folder(str(tmp_path_factory.mktemp("runs")))
     step, tasks = Lists(_runs(folder, keys)), _tasks(key_ranges(count))
-    scatter = Scatter(write_task_list(folder, step, tasks))
+    chain = write_chain([Pass(step, tasks, folder)])
+    scatter = Scatter(chain.legs[0].work, ())
     scatter.setup()
     sent: dict[int, list[Any]] = {i: [] for i in range(count)}
     for element in reversed(range(count + len(keys))):
         for number, piece in scatter.process(element):
             sent[number].append(piece)
-    performer = PerformGathered(scatter.work, tries_again=True)
+    performer = PerformPass(chain, 0, ())
     performer.setup()
     for i, task in enumerate(tasks):
         whole = step.run(task, folder, lambda a, b: None)
-        list(performer.process((i, sent[i])))
+        assert list(performer.process((i, sent[i]))) == []
         assert folder.read_json(f"shards/{task.name}.json")["files"] == {
             n: f.as_dict() for n, f in whole.files.items()
         }
@@ -94,7 +100,7 @@ def test_ranges_of_shards_leave_gaps(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     step = Lists(_runs(folder, [[1 << 32, 2 << 32, (2 << 32) + 7, 9 << 32]]))
     tasks = _tasks([numbers_of_shard(9), numbers_of_shard(1), numbers_of_shard(5)])
-    scatter = Scatter(write_task_list(folder, step, tasks))
+    scatter = Scatter(write_chain([Pass(step, tasks, folder)]).legs[0].work, ())
     scatter.setup()
     assert [number for number, _ in scatter.process(len(tasks))] == [1, 0]
 
@@ -118,27 +124,186 @@ def test_the_executor_gives_the_same_files(tmp_path: Path, workers: int) -> None
 def test_a_task_without_rows_reads_none_from_files(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     (name,) = _runs(folder, [[1, 2, 3]])
-    assert list(read_range(GatheredFolder(folder.url), [name], "key", 0, 9)) == []
+    assert list(read_range(ExchangeFolder(folder.url, rows={}), [name], "key", 0, 9)) == []
+    assert len(list(read_range(ExchangeFolder(folder.url), [name], "key", 0, 9))) == 1
 
 
-def test_a_committed_task_is_left(tmp_path: Path) -> None:
-    """A runner that lost a worker gives its tasks to another, done or not."""
+@dataclass(frozen=True)
+class Numbers:
+    """Sends the numbers of a task, and leaves a note that stays a file."""
+
+    also: tuple[str, ...] = ()
+    name: str = "numbers"
+    settings_key: str = "numbers"
+    sends = ("numbers",)
+
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        return self.also
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        values = np.array(task.payload, np.uint64)
+        name, note = scratch("numbers", task.name), scratch("notes", task.name)
+        files = {name: write_run(folder, name, "key", {"key": values})}
+        return Result(files | {note: folder.write_bytes(note, b"%d" % len(values))})
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Gathers numbers by range and sends what it found to each shard."""
+
+    shards: tuple[str, ...]
+    name: str = "sums"
+    settings_key: str = "sums"
+    sends = ("sums",)
+
+    def runs(self) -> list[str]:
+        return [scratch("numbers", s) for s in self.shards]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return task.payload  # type: ignore[no-any-return]
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        found = list(read_range(folder, self.runs(), "key", *task.payload))
+        keys = np.concatenate([np.zeros(0, np.uint64), *(b.column("key") for b in found)])
+        name = scratch("sums", task.name)
+        return Result({name: write_run(folder, name, "key", {"key": np.sort(keys)})})
+
+
+@dataclass(frozen=True)
+class Shares:
+    """For each shard, the numbers of its range; read beside by `Written` alone."""
+
+    ranges: tuple[str, ...]
+    name: str = "shares"
+    settings_key: str = "shares"
+    sends = ("shares",)
+
+    def runs(self) -> list[str]:
+        return [scratch("sums", r) for r in self.ranges]
+
+    def key_range(self, task: Task) -> tuple[int, int]:
+        return task.payload  # type: ignore[no-any-return]
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        found = list(read_range(folder, self.runs(), "key", *task.payload))
+        keys = np.concatenate([np.zeros(0, np.uint64), *(b.column("key") for b in found)])
+        name = scratch("shares", task.name)
+        return Result({name: write_run(folder, name, "key", {"key": keys})})
+
+
+@dataclass(frozen=True)
+class Written:
+    """The last step of a shard."""
+
+    name: str = "shards"
+    settings_key: str = "written"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        keys = read_columns(folder, scratch("shares", task.name)).column("key").to_pylist()
+        name = f"out/{task.name}.txt"
+        return Result({name: folder.write_bytes(name, repr(keys).encode())})
+
+
+@dataclass(frozen=True)
+class Total:
+    """Waits for the notes of all tasks, and gathers nothing."""
+
+    shards: tuple[str, ...]
+    name: str = "total"
+    settings_key: str = "total"
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        notes = [int(folder.read_bytes(scratch("notes", s))) for s in self.shards]
+        return Result({"total.txt": folder.write_bytes("total.txt", b"%d" % sum(notes))})
+
+
+NUMBERS = {"a": [5, 1 << 40, 7], "b": [], "c": [(1 << 63) + 1, 7]}
+
+
+def _passes(folder: Folder, keeps: tuple[str, ...] = (), numbers: Any = NUMBERS) -> list[Pass]:
+    shards, ranges = tuple(numbers), _tasks(key_ranges(3))
+    low, high = (0, 9), (10, 2**64 - 1)
+    return [
+        Pass(Numbers(keeps), [Task(s, (("n", repr(n)),), 0, n) for s, n in numbers.items()]),
+        Pass(Sums(shards), ranges, after=("numbers",)),
+        Pass(
+            Shares(tuple(t.name for t in ranges)),
+            [Task("low", (), 0, low), Task("high", (), 0, high)],
+            after=("sums",),
+        ),
+        Pass(Written(), [Task("low", ()), Task("high", ())], beside="shares"),
+        Pass(Total(shards), [Task("all", ())], after=("numbers",)),
+    ]
+
+
+def _run_chain(folder: Folder, passes: list[Pass], exchange: str = "beam", workers: int = 0) -> Any:
+    with Executor(parse_beam_args([], workers, exchange)) as executor:
+        StageRun("stage", folder, None, "", executor, {}).chain(passes)
+    return {name: folder.read_bytes(name) for name in folder.tree() if "/.work" not in f"/{name}"}
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("keeps", [(), ("numbers",)])
+def test_a_chain_is_one_pipeline_with_the_same_bytes(
+    tmp_path: Path, workers: int, keeps: tuple[str, ...]
+) -> None:
+    folders = {e: Folder(str(tmp_path / e)) for e in ("files", "beam")}
+    found = {e: _run_chain(f, _passes(f, keeps), e, workers) for e, f in folders.items()}
+    assert found["files"] == found["beam"]  # commit records among them
+    assert found["beam"]["out/low.txt"] == b"[5, 7, 7]" and found["beam"]["total.txt"] == b"5"
+    assert folders["files"].exists(scratch("numbers", "a"))
+    assert folders["beam"].exists(scratch("numbers", "a")) == bool(keeps)
+    for kind in ("sums", "shares"):
+        assert not (folders["beam"] / f".work/data/{kind}").sizes()
+
+
+def test_a_chain_that_is_done_is_passed_over(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
-    step, tasks = Lists(_runs(folder, [[1, 2, 3]])), _tasks(key_ranges(1))
-    performer = PerformGathered(write_task_list(folder, step, tasks), tries_again=True)
-    performer.setup()
-    scatter = Scatter(performer.work)
-    scatter.setup()
-    pieces = [p for e in range(2) for _, p in scatter.process(e)]
-    assert list(performer.process((0, pieces))) == ["t0"]
-    before = folder.stamp("out/t0.txt")
-    assert list(performer.process((0, pieces))) == ["t0"]
-    assert folder.stamp("out/t0.txt") == before
-    size = folder.size("out/t0.txt")
-    assert size is not None
-    folder.write_bytes("out/t0.txt", b"x" * size)  # of the same size, but not what was written
-    assert list(performer.process((0, pieces))) == ["t0"]
-    assert not folder.read_bytes("out/t0.txt").startswith(b"x")
+    before = _run_chain(folder, _passes(folder))
+    stamp = folder.stamp(".work/records/numbers/a.json")
+    assert _run_chain(folder, _passes(folder)) == before
+    assert folder.stamp(".work/records/numbers/a.json") == stamp
+
+
+def test_an_interrupted_chain_leaves_what_is_committed(tmp_path: Path) -> None:
+    """Rows are made again; of the last step only what is missing."""
+    folder = Folder(str(tmp_path))
+    before = _run_chain(folder, _passes(folder))
+    folder.remove("shards/low.json")
+    low, high = folder.stamp("out/low.txt"), folder.stamp("out/high.txt")
+    assert _run_chain(folder, _passes(folder)) == before
+    assert folder.stamp("out/high.txt") == high and folder.stamp("out/low.txt") != low
+
+
+def test_other_input_is_compared_again(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    _run_chain(folder, _passes(folder))
+    high = folder.stamp("out/high.txt")
+    found = _run_chain(folder, _passes(folder, numbers=NUMBERS | {"b": [2]}))
+    assert found["out/low.txt"] == b"[2, 5, 7, 7]" and found["total.txt"] == b"6"
+    assert folder.stamp("out/high.txt") == high, "the same numbers: not written again"
+
+
+def test_a_chain_that_began_with_files_goes_on_by_key(tmp_path: Path) -> None:
+    """Committed files of an earlier step don't keep its rows from being sent."""
+    folder = Folder(str(tmp_path))
+    _run_chain(folder, _passes(folder)[:2], "files")
+    assert _run_chain(folder, _passes(folder))["out/low.txt"] == b"[5, 7, 7]"
+
+
+@dataclass(frozen=True)
+class Damaged(Numbers):
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        raise damaged(folder, "input", "torn")
+
+
+def test_damage_ends_a_chain_before_anything_follows(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    first, *rest = _passes(folder)
+    with pytest.raises(DamagedError, match="torn"):
+        _run_chain(folder, [Pass(Damaged(), first.tasks), *rest])
+    assert not folder.exists("shards") and not folder.exists("total.txt")
 
 
 def test_the_cause_of_a_failed_job_is_found() -> None:
