@@ -48,6 +48,16 @@ REMOVED_FIELDS = [
     pa.field("kept_id", pa.string()),
 ]
 
+#: Names that a table's own columns can't have in documents: those of columns that are always there,
+#: that are added to removed documents, or that decide what a later stage does.
+RESERVED = frozenset(
+    {*DOCUMENTS.names, *(field.name for field in REMOVED_FIELDS)}
+    | {"cluster_size", "path", "repeats", "signals", "tokens"}
+)
+
+#: Columns of documents that the toolkit makes; all others came with a table, or from own code.
+MADE = frozenset({*RESERVED, *COLUMN_TYPES, "language_score", "quality"})
+
 #: What a stage cut out of documents that it kept: one row per cut.
 EDITS = pa.schema(
     [

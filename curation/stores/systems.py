@@ -31,7 +31,9 @@ def file_system(url: str) -> tuple[Any, str]:
         return local, local._strip_protocol(url)
     try:
         system, path = fsspec.core.url_to_fs(url)
-    except (ValueError, ImportError) as error:
+    except ImportError as error:
+        raise ConfigError(f"{url}: {_missing(url, error)}") from None
+    except ValueError as error:
         raise ConfigError(f"{url}: {error}") from None
     cache: Any = getattr(system, "dircache", None)
     if getattr(cache, "use_listings_cache", False):
@@ -41,6 +43,18 @@ def file_system(url: str) -> tuple[Any, str]:
         # s3fs asks for the size of all it reads, to fetch large files in pieces at a time.
         system.max_concurrency = 1
     return system, path
+
+
+#: What has the library of a kind of URL.
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "hf": "hf"} | dict.fromkeys(
+    ("http", "https"), "http"
+)
+
+
+def _missing(url: str, error: ImportError) -> str:
+    """What to install for a kind of URL."""
+    extra = _EXTRAS.get(url.rpartition("::")[2].partition("://")[0])
+    return f"needs a package: pip install 'curation[{extra}]'" if extra else str(error)
 
 
 def protocols(system: Any) -> set[str]:

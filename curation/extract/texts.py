@@ -1,0 +1,31 @@
+"""Text that arrives as text, and what becomes of it before it is a document."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from curation.readers import Page, decode_text
+
+
+def text_of(page: Page) -> str:
+    """Return the text of a page that is no HTML, normalized as the page says.
+
+    `none`: sound UTF-8 stays byte for byte, anything else is decoded; `nfc`: Unicode's composed
+    form; `repair`: mojibake undone, lines trimmed, NFC.
+    """
+    if page.normalize == "none":
+        return _exactly(page)
+    text = decode_text(page.content, page.charset)[0]
+    if page.normalize == "nfc":
+        return unicodedata.normalize("NFC", text)
+    from curation.extract.clean import clean  # compiled kernels, which tables seldom need
+    from curation.extract.mojibake import repaired
+
+    return clean(repaired(text))
+
+
+def _exactly(page: Page) -> str:
+    try:
+        return page.content.decode()
+    except UnicodeDecodeError:
+        return decode_text(page.content, page.charset)[0]
