@@ -180,9 +180,16 @@ def with_own(documents: pa.RecordBatch, own: pa.StructArray) -> pa.RecordBatch:
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     try:
-        return pa.array(values, kind)
+        return pa.array([_cast(value, kind) for value in values], kind)
     except (pa.ArrowException, TypeError):
-        return pc.cast(pa.array([_text(v) for v in values], pa.string()), kind)
+        return pa.array([_text(value) for value in values], pa.string()).cast(kind)
+
+
+def _cast(value: Any, kind: pa.DataType) -> Any:
+    """A scalar of Arrow in this type; any other value as it is."""
+    if not isinstance(value, pa.Scalar) or value.type == kind:
+        return value
+    return value.cast(kind) if value.is_valid else None
 
 
 def _text(value: Any) -> str | None:
