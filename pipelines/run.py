@@ -6,14 +6,14 @@ import importlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import yaml
 
 from curation.credentials import redact_all
-from curation.errors import AlarmError, ConfigError
+from curation.errors import AlarmError, ConfigError, InputError
 from curation.recipe import STAGES, Recipe
 from curation.stages import find
 from pipelines.engine.damage import DamagedError
@@ -37,6 +37,8 @@ from pipelines.run_folder import (
 
 _LOG = logging.getLogger(__name__)
 
+#: Kinds of damage that are named where nothing else was found.
+_REASONS = 3
 #: So often a run makes a damaged file again, or reads a changed input again.
 _TRIES = 3
 
@@ -87,10 +89,26 @@ def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[
             source = ((work.output / before / mix).url,) if find(before).per_mix else inputs
             manifests[f"{stage}/{mix}"] = run_stage(stage, work, source, executor, mix)
         manifests[stage] = run_stage(stage, work, inputs, executor)
+        if find(stage).is_source:
+            _check_found(manifests[stage]["counts"], work)
         if strict:
             _check_alarms(manifests[stage])
         inputs = ((work.output / stage).url,)
     return manifests
+
+
+def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
+    """Raise InputError where the input has no document at all, which is rarely what was meant."""
+    if counts["documents_in"]:
+        return
+    reasons = {k.partition(".")[2]: v for k, v in counts.items() if k.startswith("set_aside.")}
+    most = sorted(reasons, key=lambda reason: -reasons[reason])[:_REASONS]
+    skipped = sum(count for name, count in counts.items() if name.startswith("skipped."))
+    found = [f"{skipped:,} not pages"] if skipped else []
+    why = "; ".join([*found, *(f"{reasons[reason]:,} {reason}" for reason in most)])
+    one = len(work.files) == 1
+    files = work.files[0].path if one else f"{len(work.files):,} files read"
+    raise InputError(f"{files}: no document in {'it' if one else 'them'}{why and f' ({why})'}")
 
 
 def _without(error: DamagedError, work: Plan) -> Plan:

@@ -157,6 +157,8 @@ def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...])
         if reason:
             left.add(reason, name)
         else:
+            if not _is_text(full):
+                raise InputError(f"{full}: a file name that is not UTF-8; rename the file")
             size = int(info.get("size") or 0)
             files.append(InputFile(full, name, size, stores.version(info)))
     if not files:
@@ -195,6 +197,11 @@ def _named(system: Any, path: str, url: str, own: _Own, left: PassedOver) -> _Li
     if isinstance(system, LocalFileSystem):
         return _Listed(base, stores.local_tree(path, enter), True)
     return _Listed(base, stores.tree(system, path, url), True)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be recorded: Python has surrogates for bytes that are not UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _is_hidden(name: str) -> bool:

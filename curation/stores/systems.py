@@ -11,7 +11,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from curation.errors import ConfigError
-from curation.stores.persist import persistently
+from curation.stores.persist import is_transient, is_unknown_host, persistently
 
 
 def is_url(place: str) -> bool:
@@ -74,9 +74,23 @@ def info(system: Any, path: str, url: str) -> dict[str, Any] | None:
         except (FileNotFoundError, NotADirectoryError):
             return None
     try:
-        return cast(dict[str, Any], persistently(url, lambda: system.info(path)))
+        return cast(dict[str, Any], persistently(url, lambda: _reached(system, path)))
     except FileNotFoundError:
         return None
+
+
+def _reached(system: Any, path: str) -> Any:
+    """What the file system says; of web servers, fsspec says that what it can't reach isn't there.
+
+    Raises FileNotFoundError, and what kept the file system from asking.
+    """
+    try:
+        return system.info(path)
+    except FileNotFoundError as error:
+        cause = error.__cause__
+        if cause is not None and (is_transient(cause) or is_unknown_host(cause)):
+            raise cause from None
+        raise
 
 
 def local_info(path: str) -> dict[str, Any]:

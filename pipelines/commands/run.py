@@ -37,11 +37,14 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 def run(options: argparse.Namespace) -> int:
     """Plan, run, report."""
     indexes = getattr(options, "index", [])
+    stages = [s.strip() for s in options.stages.split(",") if s.strip()]
+    if options.stages and not stages:
+        raise ConfigError(f"--stages {options.stages}: names no stage")
     work = plan(
         load(options.recipe, [*_index_assignments(indexes), *options.assignments]),
         options.output,
         options.input,
-        [s.strip() for s in options.stages.split(",") if s.strip()],
+        stages,
         options.sync,
     )
     runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
