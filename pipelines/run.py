@@ -108,7 +108,11 @@ def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
     why = "; ".join([*found, *(f"{reasons[reason]:,} {reason}" for reason in most)])
     one = len(work.files) == 1
     files = work.files[0].path if one else f"{len(work.files):,} files read"
-    raise InputError(f"{files}: no document in {'it' if one else 'them'}{why and f' ({why})'}")
+    hint = "; name its column of texts: --set readers.text_columns=[NAME]"
+    raise InputError(
+        f"{files}: no document in {'it' if one else 'them'}{why and f' ({why})'}"
+        f"{hint if any(reason.endswith('.no_text') for reason in most) else ''}"
+    )
 
 
 def _without(error: DamagedError, work: Plan) -> Plan:
