@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.columns import LABEL_COLUMNS
 from curation.domains import DOMAINS as DOMAINS
 from curation.domains import Domain as Domain
 from curation.errors import InputError
@@ -34,10 +35,7 @@ DOCUMENTS = pa.schema(
 #: Columns that stages read, by name, with the types in which they read them.
 COLUMN_TYPES: dict[str, pa.DataType] = {
     **{field.name: field.type for field in DOCUMENTS},
-    "language": pa.string(),
-    "domain": pa.string(),
-    "topic": pa.string(),
-    "format": pa.string(),
+    **dict.fromkeys(LABEL_COLUMNS, pa.string()),
 }
 
 REMOVED_FIELDS = [

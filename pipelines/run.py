@@ -213,8 +213,9 @@ def run_stage(
     run = stage_run(stage, work, inputs, executor, mix)
     executor.display.stage(run.stage, "started")
     before, started = read_manifest(run.folder).get("key"), time.perf_counter()
-    module = importlib.import_module(find(stage).module)
-    manifest = module.run(run)
+    manifest = run.complete([(s.name, s.fingerprint) for s in run.inputs]) if run.inputs else None
+    if manifest is None:  # the module is only loaded, with its kernels, where there is work
+        manifest = importlib.import_module(find(stage).module).run(run)
     counts = manifest["counts"]
     executor.display.stage(
         run.stage,
@@ -265,10 +266,11 @@ def _write_recipe(work: Plan) -> None:
     content = work.recipe.model_dump(mode="json", by_alias=True, exclude={"inputs"})
     content["inputs"] = []
     content["stages"] = _stages_of_run(work)
-    text = yaml.safe_dump(redact_all(content), sort_keys=False, allow_unicode=True, width=100)
-    data = text.encode()
-    if not work.output.exists(RECIPE_FILE) or work.output.read_bytes(RECIPE_FILE) != data:
-        work.output.write_bytes(RECIPE_FILE, data)
+    content = redact_all(content)
+    there = work.output.exists(RECIPE_FILE) and whole_recipe(work.output.read_bytes(RECIPE_FILE))
+    if list((there or {}).items()) != list(content.items()):  # compared since writing YAML is slow
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+        work.output.write_bytes(RECIPE_FILE, text.encode())
         work.output.remove(".work")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from curation.extract import Extraction, Extractor, PageTooLargeError
+from curation.extract import Extraction, PageTooLargeError
 from curation.extract.settings import ExtractSettings
 from curation.extract.texts import text_of
 from curation.readers import Page
@@ -33,6 +33,8 @@ def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused 
     try:
         if page.kind == "text":
             return Extraction(text_of(page))
+        from curation.extract.extractor import Extractor  # compiled kernels
+
         return Extractor(settings).extract(page.content, page.url, page.charset)
     except PageTooLargeError as error:
         return Refused(error.reason, error.value, error.threshold)

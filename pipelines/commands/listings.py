@@ -12,7 +12,8 @@ import curation
 from curation.models import list_models
 from curation.recipe import built_in, load
 from pipelines.commands.options import add_json
-from pipelines.terminal import PlainConsole, say, say_json
+from pipelines.console import PlainConsole
+from pipelines.terminal import say, say_json
 
 #: What models are for whose cards only name the task.
 _PURPOSES = {

@@ -11,6 +11,7 @@ from curation.errors import AlarmError, ConfigError, CurationError, InputError, 
 from curation.recipe import load
 from curation.stages import known_stages
 from pipelines.commands.options import add_index, add_input, add_recipe_options
+from pipelines.console import PlainConsole
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import complete_manifest
@@ -20,7 +21,7 @@ from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
 from pipelines.run import run_plan
-from pipelines.terminal import PlainConsole, say, tell
+from pipelines.terminal import say, tell
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
