@@ -25,6 +25,7 @@ from curation.dedup.lines import (
 )
 from curation.errors import InputError
 from curation.extract.safe import Failed, Refused, extract_page, wrong_length
+from curation.extract.texts import text_of
 from curation.filters.apply import load_filter
 from curation.judging import judge_all, opened
 from curation.language.verdicts import identify_documents
@@ -56,8 +57,10 @@ def _extract(
     if text_name is not None:
         absent = table.column(text_name).is_null().to_numpy()
     reasons: list[Refused | Failed | None] = []
+    normalize = readers.normalize_text or "none"
     for row, html in enumerate(pages):
         if not absent[row] or html is None:
+            texts[row] = text_of(_page(texts[row], "", "text", normalize))
             reasons.append(wrong_length(len(texts[row]), settings))
             continue
         answer = extract_page(settings, _page(html, batch.column("url")[row].as_py()))
@@ -71,10 +74,11 @@ def _extract(
     return batch, _refusals(reasons)
 
 
-def _page(html: str | bytes, url: str) -> Page:
-    content = html.encode() if isinstance(html, str) else html
-    charset = "utf-8" if isinstance(html, str) else None
-    return Page(url, None, "", 0, content, "html", charset, "text/html", None, None)
+def _page(given: str | bytes, url: str, kind: str = "html", normalize: str = "none") -> Page:
+    content = given.encode() if isinstance(given, str) else given
+    charset = "utf-8" if isinstance(given, str) else None
+    mime = "text/html" if kind == "html" else "text/plain"
+    return Page(url, None, "", 0, content, kind, charset, mime, None, None, normalize=normalize)
 
 
 def _refusals(found: Sequence[Refused | Failed | None]) -> Verdicts:

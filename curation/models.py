@@ -61,10 +61,10 @@ class UsesModels(Protocol):
     def models(self) -> dict[str, ModelFile]: ...
 
 
-def list_models() -> list[ModelCard]:
-    """Cards of the built-in models, by name. Raises ConfigError on a card that is not valid."""
+def list_models() -> dict[Path, ModelCard]:
+    """Return the built-in models' cards by folder. Raises ConfigError where one is not valid."""
     folder = resources.root() / "models"
-    return [read_card(path.parent) for path in sorted(folder.glob(f"*/{_CARD}"))]
+    return {path.parent: read_card(path.parent) for path in sorted(folder.glob(f"*/{_CARD}"))}
 
 
 def read_card(folder: Path) -> ModelCard:

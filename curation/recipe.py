@@ -6,6 +6,7 @@ source, `extends: NAME` takes another recipe as the base, and `--set a.b=value` 
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import json
@@ -108,7 +109,7 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     Raises ConfigError with one clear line: the key's path, what is wrong, the nearest valid name.
     """
     own, folders = _read_with_parents(recipe, ())
-    merged = merge(_defaults(), own)
+    merged = merge(copy.deepcopy(_defaults()), own)
     for assignment in assignments:
         assign(merged, rename_assignment(assignment))
     merged.pop("extends", None)
@@ -202,6 +203,7 @@ def _check_columns(stages: Sequence[Stage[Any]], recipe: Recipe, present: set[st
         present |= set(stage.adds_of(recipe.section(stage)))
 
 
+@functools.cache
 def _defaults() -> dict[str, Any]:
     folder = resources.root() / "configs" / "defaults"
     sections = {name: read_yaml(folder / f"{name}.yaml") for name in ("readers", "search")}

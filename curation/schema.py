@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.columns import LABEL_COLUMNS
 from curation.domains import DOMAINS as DOMAINS
 from curation.domains import Domain as Domain
 from curation.errors import InputError
@@ -34,10 +35,7 @@ DOCUMENTS = pa.schema(
 #: Columns that stages read, by name, with the types in which they read them.
 COLUMN_TYPES: dict[str, pa.DataType] = {
     **{field.name: field.type for field in DOCUMENTS},
-    "language": pa.string(),
-    "domain": pa.string(),
-    "topic": pa.string(),
-    "format": pa.string(),
+    **dict.fromkeys(LABEL_COLUMNS, pa.string()),
 }
 
 REMOVED_FIELDS = [
@@ -47,6 +45,16 @@ REMOVED_FIELDS = [
     pa.field("threshold", pa.float64()),
     pa.field("kept_id", pa.string()),
 ]
+
+#: Names that a table's own columns can't have in documents: those of columns that are always there,
+#: that are added to removed documents, or that decide what a later stage does.
+RESERVED = frozenset(
+    {*DOCUMENTS.names, *(field.name for field in REMOVED_FIELDS)}
+    | {"cluster_size", "path", "repeats", "signals", "tokens"}
+)
+
+#: Columns of documents that the toolkit makes; all others came with a table, or from own code.
+MADE = frozenset({*RESERVED, *COLUMN_TYPES, "language_score", "quality"})
 
 #: What a stage cut out of documents that it kept: one row per cut.
 EDITS = pa.schema(

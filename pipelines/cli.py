@@ -112,6 +112,7 @@ def _main(arguments: list[str]) -> int:
     if not debug:  # Beam logs the traceback of what fails in a step; here one line tells of it
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     try:
+        _check_encoding(own)
         check_address_space()
         options = build_parser(own or ["--help"]).parse_args(own or ["--help"])
         options.beam_args = beam
@@ -124,6 +125,15 @@ def _main(arguments: list[str]) -> int:
             tell("".join(traceback.format_exception(error)).rstrip())
         tell(f"curate: error: {line_of(error)}")
         return error.exit_code if isinstance(error, CurationError) else 1
+
+
+def _check_encoding(arguments: Sequence[str]) -> None:
+    """Raise ConfigError for an argument whose bytes are no text, which no file can record."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"{argument}: not UTF-8; rename the file or folder") from None
 
 
 def line_of(error: Exception) -> str:

@@ -5,14 +5,12 @@ There is a shard for each input file, or for several small ones, or for each ran
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-import xxhash
 
 from curation.credentials import without_userinfo
 from curation.extract import Extraction
@@ -20,8 +18,9 @@ from curation.extract.engines import check_installed
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.safe import Failed, Refused, extract_page, wrong_length
 from curation.readers import Damage, Page, RangeReader, Skipped, read
+from curation.readers.documents import Others, Row, document_row, documents_batch, joined, others_of
 from curation.readers.settings import ReaderSettings
-from curation.schema import DOCUMENTS, MENDED, SET_ASIDE, Verdicts
+from curation.schema import MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.files import Folder
 from pipelines.engine.guard import Crash, Guard, is_guarded
 from pipelines.engine.ranges import noted, run_until_ranges_fit, split_files
@@ -51,9 +50,10 @@ class _PositionUnknownError(Exception):
 
 @dataclass
 class PageBatch:
-    """Rows under way, with a verdict each."""
+    """Rows under way, with other columns and a verdict each."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    own: list[Row] = field(default_factory=list)
     reasons: list[str | None] = field(default_factory=list)
     values: list[float | None] = field(default_factory=list)
     thresholds: list[float | None] = field(default_factory=list)
@@ -61,12 +61,14 @@ class PageBatch:
 
     def add(
         self,
-        row: dict[str, Any],
+        row: Row,
+        own: Row,
         reason: str | None,
         value: float | None = None,
         threshold: float | None = None,
     ) -> None:
         self.rows.append(row)
+        self.own.append(own)
         self.reasons.append(reason)
         self.values.append(value)
         self.thresholds.append(threshold)
@@ -132,7 +134,7 @@ class ExtractShards:
                 for _ in reader:
                     pass
             result = Result()
-        return dataclasses.replace(result, noted=noted(reader.reading))
+        return replace(result, noted=noted(reader.reading))
 
     def _shard(
         self,
@@ -142,7 +144,7 @@ class ExtractShards:
         progress: Progress,
     ) -> Result:
         """Write the documents of a shard, and what else its input has."""
-        tally = Tally()
+        tally, others = Tally(), self._others(shard)
         with ShardWriter(folder, shard.name, "extract", tally) as writer:
             judge, batch, beside = JudgePages(self.extract), PageBatch(), PagesBeside()
             for records in _grouped(found):
@@ -160,13 +162,18 @@ class ExtractShards:
                             tally.add(f"mended.{record.mended}")
                         judge.add(name, record, next(answers), batch, beside)
                     if batch.full:
-                        self._write(batch, writer, tally, progress)
+                        self._write(batch, others, writer, tally, progress)
                         batch = PageBatch()
                     if beside.full:
                         beside.write(writer)
-            self._write(batch, writer, tally, progress)
+            self._write(batch, others, writer, tally, progress)
             beside.write(writer)
         return Result(writer.files, tally.counts())
+
+    def _others(self, shard: SourceShard) -> Others:
+        """Columns that tables have besides those of documents; a range has those of its rows."""
+        part = None if shard.part is None else self._range_reader(shard)
+        return joined([others_of(path, name, self.readers, part) for path, name in shard.files])
 
     def _records(self, shard: SourceShard, planned: dict[str, str]) -> Iterator[tuple[str, Record]]:
         for path, name in shard.files:
@@ -190,9 +197,14 @@ class ExtractShards:
                 yield name, record
 
     def _write(
-        self, batch: PageBatch, writer: ShardWriter, tally: Tally, progress: Progress
+        self,
+        batch: PageBatch,
+        others: Others,
+        writer: ShardWriter,
+        tally: Tally,
+        progress: Progress,
     ) -> None:
-        documents = pa.RecordBatch.from_pylist(batch.rows, DOCUMENTS)
+        documents = documents_batch(batch.rows, batch.own, others)
         tally.add_in(documents)
         progress(len(batch.rows), writer.write(documents, batch.verdicts()))
 
@@ -210,7 +222,7 @@ class JudgePages:
         found = iter(
             [extract_page(self.extract, page) for page in wanted]
             if self.extract.engine == "curation" and not is_guarded()
-            else guarded(self.extract).map(wanted)
+            else guarded(self.extract).map([replace(page, fields=None) for page in wanted])
         )
         return [next(found) if p.status is None or low <= p.status <= high else None for p in pages]
 
@@ -218,29 +230,29 @@ class JudgePages:
         self, name: str, page: Page, answer: Answer, batch: PageBatch, beside: PagesBeside
     ) -> None:
         """Add a page to the batch, with what is noted of it to the tables beside."""
-        row = _row(name, page)
+        row, own = document_row(name, page)
         if page.mended:
             beside.mended.append(_mended(row, page))
         if answer is None:
             low, high = self.extract.http_status
             status = page.status or 0
-            batch.add(row, "http.status", status, low if status < low else high)
+            batch.add(row, own, "http.status", status, low if status < low else high)
         elif isinstance(answer, Refused):
-            batch.add(row, answer.reason, answer.value, answer.threshold)
+            batch.add(row, own, answer.reason, answer.value, answer.threshold)
         elif isinstance(answer, Failed | Crash):
             reason = answer.reason("extract") if isinstance(answer, Crash) else "extract.error"
             beside.set_aside.append(_failed(row, page, reason, answer.detail))
-            batch.add(row, reason)
+            batch.add(row, own, reason)
         else:
-            self._extracted(row, answer, batch)
+            self._extracted(row, own, answer, batch)
 
-    def _extracted(self, row: dict[str, Any], answer: Extraction, batch: PageBatch) -> None:
+    def _extracted(self, row: Row, own: Row, answer: Extraction, batch: PageBatch) -> None:
         row["text"], row["title"] = answer.text, row["title"] or answer.title
         refused = wrong_length(len(answer.text), self.extract)
         if refused is None:
-            batch.add(row, None)
+            batch.add(row, own, None)
         else:
-            batch.add(row, refused.reason, refused.value, refused.threshold)
+            batch.add(row, own, refused.reason, refused.value, refused.threshold)
 
 
 Record = Page | Damage | Skipped
@@ -266,24 +278,6 @@ def _grouped(records: Iterator[tuple[str, Record]]) -> Iterator[list[tuple[str, 
             yield group
             group, size = [], 0
     yield group
-
-
-def _row(name: str, page: Page) -> dict[str, Any]:
-    fields = page.fields or {}
-    own_id = fields.get("id")
-    return {
-        "id": own_id if isinstance(own_id, str) and own_id else document_id(name, page),
-        "url": without_userinfo(page.url),
-        "date": page.date,
-        "text": "",
-        "title": str(fields.get("title") or ""),
-        "source": {"file": name, "offset": page.offset},
-    }
-
-
-def document_id(name: str, page: Page) -> str:
-    """128-bit id in hex: of the place in the input, which is unique, and the record's own id."""
-    return xxhash.xxh3_128_hexdigest(f"{name}\0{page.offset}\0{page.record_id}".encode())
 
 
 def damaged_row(name: str, record: Damage) -> dict[str, Any]:

@@ -26,11 +26,10 @@ def stage_facts(
     """Versions of software, checksums of models, lists and code, for key and manifest.
 
     `also` are other sections that the stage reads. Raises ConfigError when a model, a list or code
-    is absent or can't be loaded.
+    is absent.
     """
     code = _code({stage.name: settings, **also})
     packages = {"pyarrow", *stage.packages_of(settings)}
-    stage.load(settings)  # what does not fit together is told before the run
     lists: dict[str, str] = {}
     for named in stage.files(settings):
         lists |= _checksums(named.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,7 +73,10 @@ def plan(
         stage.name: stage_facts(stage, recipe.section(stage), stage.also(recipe))
         for stage in described
     }
-    _check_values(recipe, chosen if inputs else {*chosen, *recipe.stages})
+    if not all(_ran_before(folder / stage, recipe, facts[stage]) for stage in chosen):
+        for stage in described:  # what does not fit together is told before the run
+            stage.load(recipe.section(stage))
+        _check_values(recipe, chosen if inputs else {*chosen, *recipe.stages})
     over = PassedOver()
     try:
         own = own_paths(folder, recipe)
@@ -84,6 +87,13 @@ def plan(
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
     return Plan(recipe, chosen, given, folder, facts, tuple(found), over)
+
+
+def _ran_before(stage: Folder, recipe: Recipe, facts: Mapping[str, Any]) -> bool:
+    """Whether a stage was run with this recipe and these models, which fitted together then."""
+    manifest = read_manifest(stage)
+    same = manifest.get("recipe", {}).get("sha256") == recipe.sha256
+    return same and all(manifest.get(name) == value for name, value in facts.items())
 
 
 def _check_values(recipe: Recipe, stages: Collection[str]) -> None:

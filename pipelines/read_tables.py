@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from curation.readers import Damage, ReaderSettings
+from curation.extract.texts import text_of
+from curation.readers import Damage, Page, ReaderSettings, read
 from curation.readers.documents import (
     ROWS,
     Others,
     Row,
+    document_row,
     documents_batch,
     joined,
     others_of,
-    rows_of_file,
 )
 from curation.schema import SET_ASIDE, Verdicts
 from curation.stages.read_tables import TableSettings
@@ -46,8 +47,9 @@ class ReadTables:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: SourceShard = task.payload
-        tally, only = Tally(), self.settings.columns
-        others = joined([others_of(p, n, self.readers, only) for p, n in shard.files])
+        tally = Tally()
+        kinds = [others_of(path, name, self.readers) for path, name in shard.files]
+        others = joined(kinds, self.settings.columns)
         waiting: list[tuple[Row, Row]] = []
         with ShardWriter(folder, shard.name, "read-tables", tally) as writer:
             for name, row in self._rows(shard, dict(task.inputs)):
@@ -70,8 +72,17 @@ class ReadTables:
     ) -> Iterator[tuple[str, tuple[Row, Row] | Damage]]:
         for path, name in shard.files:
             with as_planned(path, planned[name]):
-                for row in rows_of_file(path, name, self.readers):
-                    yield name, row
+                for event in read(path, self.readers, name):
+                    if isinstance(event, Page) and event.kind == "text":
+                        yield name, document_row(name, event, text_of(event))
+                    elif isinstance(event, Page):
+                        yield name, self._no_text(event)
+                    elif isinstance(event, Damage):
+                        yield name, event
+
+    def _no_text(self, page: Page) -> Damage:
+        detail = f"no text in any of: {', '.join(self.readers.text_columns)}"
+        return Damage(page.offset, "table.no_text", detail, page.url or None, b"")
 
     def _write(
         self,
@@ -81,7 +92,7 @@ class ReadTables:
         tally: Tally,
         progress: Progress,
     ) -> None:
-        batch = documents_batch(rows, others)
+        batch = documents_batch([row for row, _ in rows], [own for _, own in rows], others)
         tally.add_in(batch)
         empty = np.array([not row["text"] for row, _ in rows], bool)
         progress(len(rows), writer.write(batch, Verdicts.where(empty, "table.empty_text")))

@@ -6,14 +6,14 @@ import importlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import yaml
 
 from curation.credentials import redact_all
-from curation.errors import AlarmError, ConfigError
+from curation.errors import AlarmError, ConfigError, InputError
 from curation.recipe import STAGES, Recipe
 from curation.stages import find
 from pipelines.engine.damage import DamagedError
@@ -37,6 +37,8 @@ from pipelines.run_folder import (
 
 _LOG = logging.getLogger(__name__)
 
+#: Kinds of damage that are named where nothing else was found.
+_REASONS = 3
 #: So often a run makes a damaged file again, or reads a changed input again.
 _TRIES = 3
 
@@ -87,10 +89,30 @@ def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[
             source = ((work.output / before / mix).url,) if find(before).per_mix else inputs
             manifests[f"{stage}/{mix}"] = run_stage(stage, work, source, executor, mix)
         manifests[stage] = run_stage(stage, work, inputs, executor)
+        if find(stage).is_source:
+            _check_found(manifests[stage]["counts"], work)
         if strict:
             _check_alarms(manifests[stage])
         inputs = ((work.output / stage).url,)
     return manifests
+
+
+def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
+    """Raise InputError where the input has no document at all, which is rarely what was meant."""
+    if counts["documents_in"]:
+        return
+    reasons = {k.partition(".")[2]: v for k, v in counts.items() if k.startswith("set_aside.")}
+    most = sorted(reasons, key=lambda reason: -reasons[reason])[:_REASONS]
+    skipped = sum(count for name, count in counts.items() if name.startswith("skipped."))
+    found = [f"{skipped:,} not pages"] if skipped else []
+    why = "; ".join([*found, *(f"{reasons[reason]:,} {reason}" for reason in most)])
+    one = len(work.files) == 1
+    files = work.files[0].path if one else f"{len(work.files):,} files read"
+    hint = "; name its column of texts: --set readers.text_columns=[NAME]"
+    raise InputError(
+        f"{files}: no document in {'it' if one else 'them'}{why and f' ({why})'}"
+        f"{hint if any(reason.endswith('.no_text') for reason in most) else ''}"
+    )
 
 
 def _without(error: DamagedError, work: Plan) -> Plan:
@@ -191,8 +213,9 @@ def run_stage(
     run = stage_run(stage, work, inputs, executor, mix)
     executor.display.stage(run.stage, "started")
     before, started = read_manifest(run.folder).get("key"), time.perf_counter()
-    module = importlib.import_module(find(stage).module)
-    manifest = module.run(run)
+    manifest = run.complete([(s.name, s.fingerprint) for s in run.inputs]) if run.inputs else None
+    if manifest is None:  # the module is only loaded, with its kernels, where there is work
+        manifest = importlib.import_module(find(stage).module).run(run)
     counts = manifest["counts"]
     executor.display.stage(
         run.stage,
@@ -243,10 +266,11 @@ def _write_recipe(work: Plan) -> None:
     content = work.recipe.model_dump(mode="json", by_alias=True, exclude={"inputs"})
     content["inputs"] = []
     content["stages"] = _stages_of_run(work)
-    text = yaml.safe_dump(redact_all(content), sort_keys=False, allow_unicode=True, width=100)
-    data = text.encode()
-    if not work.output.exists(RECIPE_FILE) or work.output.read_bytes(RECIPE_FILE) != data:
-        work.output.write_bytes(RECIPE_FILE, data)
+    content = redact_all(content)
+    there = work.output.exists(RECIPE_FILE) and whole_recipe(work.output.read_bytes(RECIPE_FILE))
+    if list((there or {}).items()) != list(content.items()):  # compared since writing YAML is slow
+        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
+        work.output.write_bytes(RECIPE_FILE, text.encode())
         work.output.remove(".work")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -163,6 +164,7 @@ def run_settings(folder: Folder, stage: str) -> dict[str, Any]:
     return settings
 
 
+@functools.lru_cache(maxsize=2)
 def whole_recipe(data: bytes) -> dict[str, Any] | None:
     """A recipe with every section, as a run writes it, or None."""
     try:

@@ -6,11 +6,8 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
-
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
 
 from curation.credentials import redact
 
@@ -62,19 +59,3 @@ class Warnings(logging.Handler):
         if message not in self._told:
             self._told.add(message)
             self._reader(message)
-
-
-class PlainConsole(Console):
-    """A console of `rich` for tables and bars; text is shown as it is, never read as markup."""
-
-    def __init__(self, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            if segment.control:
-                yield segment
-            else:
-                yield Segment(plain(segment.text), segment.style)

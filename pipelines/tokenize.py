@@ -29,6 +29,7 @@ from curation.tokenize.shard import (
     ENCODED,
     ShardStats,
     encoded_rows,
+    own_columns,
     write_rows,
 )
 from curation.tokenize.tokenize_settings import TokenizeSettings
@@ -73,7 +74,8 @@ class EncodeShards:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
         tally = Tally()
-        columns = [c for c in _COLUMNS if c in column_names(shard)]
+        present = column_names(shard)
+        columns = [c for c in present if c in _COLUMNS] + own_columns(present, self.settings)
         saved = (shard, self.saved[saved_tokens(shard)]) if self.saved else None
         encode = Encode(self.settings, saved)
         runs = _Runs(folder, shard.name)

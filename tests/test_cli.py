@@ -80,7 +80,7 @@ def test_examples_of_documents_are_of_the_sample(
         (["extract-file", "no.html"], 2, "no.html: no such file"),
         (["extract-file", "no.warc.gz@12"], 2, "no.warc.gz: no such file"),
         (["extract-file", ".", "--engine", "trafilatora"], 2, "extract.engine: "),
-        (["extract-file", "."], 1, ".: Is a directory"),
+        (["extract-file", "."], 2, ".: Is a directory"),
         (["extract-file", ".", "--engine", "justext", "--explain", "v"], 2, "--explain shows"),
         (
             ["run", "sample", "--output", "file"],
@@ -228,13 +228,14 @@ def test_a_run_that_keeps_nothing_ends_with_a_report(tmp_path: Path) -> None:
         TokenShards(out / "tokenize", batch_size=1)
 
 
-def test_records_without_text_are_told_on_the_terminal(tmp_path: Path) -> None:
+def test_a_run_without_any_document_fails(tmp_path: Path) -> None:
     text = tmp_path / "text.jsonl"
     text.write_text(json.dumps({"body": "Some words.", "url": "http://x/a"}))
     arguments = ["run", "llama3", "--stages", "extract", "--input", text, "--workers", "1"]
-    printed = " ".join(curate_well([*arguments, "--output", tmp_path / "out"]).split())
-    assert "set aside (jsonl.no_text 1)" in printed
-    assert "readers.text_columns" in printed
+    done = curate(*arguments, "--output", tmp_path / "out", "--quiet")
+    assert done.returncode == 1
+    assert "text.jsonl: no document in it (1 jsonl.no_text)" in done.stderr
+    assert "--set readers.text_columns=[NAME]" in done.stderr
 
 
 def test_a_run_that_fails_reports_what_is_complete(tmp_path: Path) -> None:
@@ -273,6 +274,17 @@ def test_recipes_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert {r["name"] for r in json.loads(capsys.readouterr().out)} == set(recipe.built_in())
     assert main(["recipes", "fineweb"]) == 0
     assert "name: fineweb" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["recipes", "models"])
+def test_listings_fit_a_narrow_terminal(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([command]) == 0
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80 and "…" not in printed
+    assert "purpose" in printed and ("MB" in printed or command == "recipes")
 
 
 def test_models_have_licence_and_checksum(capsys: pytest.CaptureFixture[str]) -> None:
@@ -328,9 +340,9 @@ def test_broken_records_are_told_and_only_whole_pages_are_tried_again(
     (folder / "b.jsonl").write_text("\n".join(lines))
     (folder / "c.warc").write_bytes(warc_record(3, http_response(b"<p>x")) + b"WARC/1.0\r\nWARC-Ty")
 
-    def extracted(inputs: str, output: str, count: int) -> list[dict[str, object]]:
+    def extracted(inputs: str, output: str, count: int, code: int = 0) -> list[dict[str, object]]:
         arguments = ["extract", "--input", inputs, "--output", str(tmp_path / output)]
-        assert main([*arguments, "--workers", "0"]) == 0
+        assert main([*arguments, "--workers", "0"]) == code
         files = sorted((tmp_path / output / "extract/documents").glob("*.parquet"))
         assert sum(pq.read_metadata(file).num_rows for file in files) == count
         (aside,) = (tmp_path / output / "extract/set_aside").glob("*.parquet")
@@ -352,7 +364,7 @@ def test_broken_records_are_told_and_only_whole_pages_are_tried_again(
     told = capsys.readouterr().out
     assert "b.jsonl at offset 14" in told and "set aside by jsonl.no_text\n    no text in" in told
 
-    again = extracted(str(tmp_path / "out/extract/set_aside"), "again", 0)
+    again = extracted(str(tmp_path / "out/extract/set_aside"), "again", 0, code=1)
     assert [(r["reason"], r["raw"]) for r in again] == [(r["reason"], r["raw"]) for r in aside]
     assert len(aside) == 3
 

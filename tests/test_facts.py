@@ -68,7 +68,7 @@ def test_every_default_list_is_stated() -> None:
 
 def test_checksums_are_those_of_the_cards() -> None:
     """And so those that `sha256sum` prints."""
-    cards = {card.task: card.sha256 for card in list_models()}
+    cards = {card.task: card.sha256 for card in list_models().values()}
     assert facts("tokenize")["models"]["tokenizer"] == cards["tokenizer"]
     found = facts("classify")["models"]
     assert found and all(found[task] == cards[task] for task in found)

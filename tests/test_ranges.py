@@ -15,6 +15,7 @@ import zstandard
 
 import pipelines.extract
 from curation.readers import RangeReader, read_at, spans
+from curation.readers.documents import document_id
 from curation.readers.ranges import misread
 from curation.recipe import load
 from curation.stores import reading
@@ -23,7 +24,6 @@ from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import read_manifest
 from pipelines.engine.tasks import Step, Task
-from pipelines.extract import document_id
 from pipelines.plan import plan
 from pipelines.run import run_plan
 from tests.conftest import ROOT

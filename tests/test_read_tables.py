@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import json
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from curation.extract.safe import extract_page
+from curation.extract.texts import text_of
+from curation.readers import Page, read
+from curation.readers.documents import document_row, documents_batch, joined, others_of
+from curation.recipe import load
 from pipelines.cli import main
 from tests.folders import differences
 
@@ -126,3 +138,143 @@ def test_a_broken_table_costs_itself(home: Path) -> None:
     assert [r["text"] for r in kept("out/read-tables/documents")] == ["one"]
     (aside,) = kept("out/read-tables/set_aside")
     assert (aside["reason"], aside["source"]["file"]) == ("parquet.corrupt", "bad.parquet")
+
+
+_RECIPE = load("llama3")
+_TEXTS = st.text(
+    st.characters(exclude_categories=["Cs"])
+    | st.sampled_from("\ufeff\r\n\0 \x85e\u0301Ã©â€™\u2028"),
+    min_size=1,
+)
+
+
+def _write(path: Path, texts: list[str]) -> None:
+    """A table in the format that the suffixes name."""
+    name, table = path.name, pa.table({"text": texts, "n": range(len(texts))})
+    if ".parquet" in name:
+        pq.write_table(table, path)
+    elif ".arrow" in name:
+        with pa.ipc.new_stream(path, table.schema) as stream:
+            stream.write_table(table)
+    else:
+        with io.StringIO(newline="") as file:
+            if ".json" in name:
+                file.writelines(json.dumps(row) + "\n" for row in table.to_pylist())
+            else:
+                rows = csv.writer(file, delimiter="\t" if ".tsv" in name else ",")
+                rows.writerows([["text", "n"], *zip(texts, range(len(texts)), strict=True)])
+            data = file.getvalue().encode()
+        packed = {".gz": gzip.compress, ".zst": zstandard.compress}.get(path.suffix, bytes)
+        path.write_bytes(packed(data))
+
+
+@pytest.mark.parametrize(
+    "name", ["t.parquet", "t.arrow", "t.jsonl", "t.jsonl.gz", "t.jsonl.zst", "t.csv", "t.tsv.gz"]
+)
+@settings(deadline=None, max_examples=30)
+@given(texts=st.lists(_TEXTS, min_size=1, max_size=5))
+def test_texts_stay_byte_for_byte(name: str, texts: list[str]) -> None:
+    """As both stages that read tables write them."""
+    readers = _RECIPE.readers
+    with tempfile.TemporaryDirectory() as folder:
+        _write(path := Path(folder, name), texts)
+        others = joined([others_of(str(path), name, readers)])
+        pages = [event for event in read(str(path), readers, name) if isinstance(event, Page)]
+    rows = [document_row(name, page, text_of(page)) for page in pages]
+    batch = documents_batch([row for row, _ in rows], [own for _, own in rows], others)
+    assert batch.column("text").to_pylist() == texts
+    assert [str(n) for n in batch.column("n").to_pylist()] == [str(n) for n in range(len(texts))]
+    assert [extract_page(_RECIPE.extract, page).text for page in pages] == texts
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ("none", "I donâ€™t e\u0301 \r\n"),
+        ("nfc", "I donâ€™t é \r\n"),
+        ("repair", "I don’t é"),
+    ],
+)
+def test_normalization_on_request(home: Path, how: str, text: str) -> None:
+    (home / "t.jsonl").write_text(json.dumps({"text": "I donâ€™t e\u0301 \r\n"}) + "\n")
+    for stage in ("extract", "read-tables"):
+        options = ["--set", f"readers.normalize_text={how}"]
+        assert run(stage, "--input", "t.jsonl", "--output", "out", *options) == 0
+        assert [r["text"] for r in kept(f"out/{stage}/documents")] == [text]
+
+
+def test_a_saved_dataset_goes_into_any_stage(home: Path) -> None:
+    """The layout of `datasets.DatasetDict.save_to_disk`."""
+    for split, rows in {"train": ROWS[:2], "test": ROWS[2:]}.items():
+        (folder := home / "saved" / split).mkdir(parents=True)
+        table = pa.Table.from_pylist(rows)
+        with pa.ipc.new_stream(folder / "data-00000-of-00001.arrow", table.schema) as stream:
+            stream.write_table(table)
+        (folder / "cache-1.arrow").write_bytes(b"")
+        for name in ("state.json", "dataset_info.json"):
+            (folder / name).write_text("{}")
+    (home / "saved" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    assert run("dedup-urls", "--input", "saved", "--output", "out") == 0
+    rows = kept("out/read-tables/documents")
+    assert [r["text"] for r in rows] == [r["text"] for r in ROWS[:2]]
+    assert {r["source"]["file"] for r in rows} == {"train/data-00000-of-00001.arrow"}
+
+
+def test_columns_of_tables_go_to_the_token_index(home: Path) -> None:
+    day = datetime(2024, 5, 6, 7, 8, 9, 12, tzinfo=UTC)
+    table = pa.table(
+        {
+            "text": ["A text on bees. ", "Another on wasps."],
+            "stars": pa.array([5, None], pa.int16()),
+            "seen": pa.array([day, None], pa.timestamp("ns", "UTC")),
+            "repeats": ["often", "never"],
+            "marks": [{"a": [1.5, float("nan")]}, None],
+        }
+    )
+    pq.write_table(table, "t.parquet")
+    stages = ["run", "llama3", "--input", "t.parquet", "--stages"]
+    assert run(*stages, "extract,dedup-urls,tokenize", "--output", "out") == 0
+    documents = pq.read_table("out/dedup-urls/documents")
+    for name in ("stars", "seen"):
+        assert documents[name].combine_chunks().equals(table[name].combine_chunks())
+    rows = [json.loads(row["own"]) for row in kept("out/tokenize/index")]
+    assert sorted(rows, key=lambda row: row["own_repeats"], reverse=True) == [
+        {
+            "stars": 5,
+            "seen": "2024-05-06 07:08:09.000012000Z",
+            "own_repeats": "often",
+            "marks": {"a": [1.5, None]},
+        },
+        {"stars": None, "seen": None, "own_repeats": "never", "marks": None},
+    ]
+    some = ["--set", "tokenize.index_columns=[stars]"]
+    assert run(*stages, "dedup-urls,tokenize", "--output", "some", *some) == 0
+    assert {row["own"] for row in kept("some/tokenize/index")} == {
+        '{"stars": 5}',
+        '{"stars": null}',
+    }
+
+
+def test_names_that_the_product_uses_are_renamed(home: Path) -> None:
+    (home / "t.csv").write_text("text,value,reason,language\n,1,why,en\nwords,2,,de\n")
+    assert run("extract", "--input", "t.csv", "--output", "out") == 0
+    (removed,) = kept("out/extract/removed")
+    assert (removed["own_value"], removed["own_reason"]) == ("1", "why")
+    assert (removed["reason"], removed["language"]) == ("extract.empty", "en")
+
+
+def test_a_damaged_column_costs_itself_alone(home: Path) -> None:
+    texts = [f"Text {i}. " * 9 for i in range(900)]
+    table = pa.table({"text": texts, "n": [str(i) * 9 for i in range(900)]})
+    pq.write_table(table, "t.parquet", row_group_size=300, use_dictionary=False)
+    column = pq.ParquetFile("t.parquet").metadata.row_group(1).column(1)
+    start = column.data_page_offset
+    data = bytearray(Path("t.parquet").read_bytes())
+    data[start : start + 200] = bytes(200)
+    Path("t.parquet").write_bytes(bytes(data))
+    assert run("read-tables", "--input", "t.parquet", "--output", "out") == 0
+    rows = kept("out/read-tables/documents")
+    assert [row["text"] for row in rows] == texts
+    assert [row["n"] for row in rows if row["n"]] == [
+        str(i) * 9 for i in range(900) if i // 300 != 1
+    ]

@@ -19,10 +19,11 @@ from curation.errors import InputError, StoreError
 from curation.html_page import head
 from curation.readers import InputFile
 from pipelines.cli import main
+from pipelines.console import PlainConsole
 from pipelines.engine.files import Folder
 from pipelines.engine.progress import open_display
 from pipelines.plan import _named_safely
-from pipelines.terminal import PlainConsole, plain
+from pipelines.terminal import plain
 
 #: Sets a window's title, colours, moves up, turns the direction of writing, ends a line.
 EVIL = "a\x1b]0;owned\x07b\x1b[31mc\x9b2Ad\u202ee\rf\x7fg\u2028h"

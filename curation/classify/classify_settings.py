@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from curation.columns import DOCUMENT_COLUMNS, LABEL_COLUMNS
 from curation.config import Settings, built_in_settings
 from curation.domains import Domain
 from curation.models import ModelFile
 from curation.paths import PathSettings
-from curation.schema import COLUMN_TYPES
 from curation.user_code import CodeSettings, UserCode
 
 Score = Annotated[float, Field(ge=0, le=1)]
@@ -129,7 +129,7 @@ class ClassifySettings(Settings):
     @model_validator(mode="after")
     def _columns_are_new(self) -> Self:
         for name in self.classifiers:
-            if name in (*COLUMN_TYPES, *_ADDED):
+            if name in (*DOCUMENT_COLUMNS, *LABEL_COLUMNS, *_ADDED):
                 raise ValueError(
                     f"classifiers.{name}: documents have a column of this name already"
                 )

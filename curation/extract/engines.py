@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from curation.errors import ConfigError
 from curation.extract.extract_settings import CustomEngine, ExtractSettings
-from curation.judging import check_opens, opened
 
 #: HTML text and settings to main content; "" when there is none.
 Engine = Callable[[str, str | None, ExtractSettings], str]
@@ -77,6 +76,8 @@ def check_installed(name: str | CustomEngine) -> None:
     So it does for an engine of the user's own that can't be loaded.
     """
     if isinstance(name, CustomEngine):
+        from curation.judging import check_opens  # here and below: settings need no Arrow
+
         check_opens(name.python, name.settings, "extract.engine", positional=2)
     elif name not in _ENGINES:
         return
@@ -97,6 +98,8 @@ def text_engine(name: str | CustomEngine) -> Engine:
     """The engine of that name, other than `curation`. Raises ConfigError without its package."""
     check_installed(name)
     if isinstance(name, CustomEngine):
+        from curation.judging import opened
+
         function = opened(name.python, name.settings, positional=2)
         return lambda html, url, settings: function(html, url) or ""
     return _ENGINES[name]

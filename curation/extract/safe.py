@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from curation.extract import Extraction, Extractor, PageTooLargeError
-from curation.extract.clean import clean
+from curation.extract import Extraction, PageTooLargeError
 from curation.extract.extract_settings import ExtractSettings
-from curation.extract.mojibake import repaired
-from curation.readers import Page, decode_text
+from curation.extract.texts import text_of
+from curation.readers import Page
 
 _DETAIL = 500  # characters of an error message
 
@@ -33,7 +32,9 @@ def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused 
     """Text and title of a page; raises nothing but MemoryError, because no page may end a run."""
     try:
         if page.kind == "text":
-            return Extraction(clean(repaired(decode_text(page.content, page.charset)[0])))
+            return Extraction(text_of(page))
+        from curation.extract.extractor import Extractor  # compiled kernels
+
         return Extractor(settings).extract(page.content, page.url, page.charset)
     except PageTooLargeError as error:
         return Refused(error.reason, error.value, error.threshold)

@@ -23,8 +23,6 @@ import chardet
 import webencodings  # type: ignore[import-untyped]
 from chardet import EncodingEra
 
-from curation.readers.utf8 import survey
-
 # Python's codec for each encoding of the Encoding standard where the plain name would be narrower.
 _CODECS = {
     "big5": "big5hkscs",
@@ -274,6 +272,8 @@ def _encoding_of(content: bytes, http_charset: str | None, html: bool) -> str | 
 
     None: they are sound UTF-8.
     """
+    from curation.readers.utf8 import survey  # compiled kernels
+
     found = survey(content)
     wide = _utf16_without_mark(content) if found.nul else None
     # Signs that ASCII bytes are text in an encoding that shifts: ISO-2022 with ESC, HZ with ~{.

@@ -18,7 +18,7 @@ from curation.resources import resolve
 
 _GLOB = re.compile(r"[*?\[]")
 _SUFFIX = re.compile(
-    r"\.(warc|arc|wet|wat|wacz|parquet|jsonl|ndjson|json|csv|tsv|html|htm|xhtml|txt)"
+    r"\.(warc|arc|wet|wat|wacz|parquet|arrow|jsonl|ndjson|json|csv|tsv|html|htm|xhtml|txt)"
     r"(\.(gz|zst|zstd|lz4|bz2|xz))?$",
     re.IGNORECASE,
 )
@@ -27,6 +27,9 @@ _UNKNOWN = "of unknown suffix"
 _FOLDER = "matched by a pattern but folders"
 _NO_FILE = "neither file nor folder"
 _OWN = "written by the run itself"
+_NOTES = "beside a saved Hugging Face dataset"
+#: What `datasets.save_to_disk` writes beside the Arrow files of a dataset, and what `map` adds.
+_NOTE = re.compile(r"(^|/)((state|dataset_info|dataset_dict)\.json|cache-[^/]*\.arrow)$")
 _EXAMPLES = 3  # names of each kind that are told
 
 
@@ -145,12 +148,17 @@ def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...])
     except (OSError, ValueError, ConfigError) as error:
         raise InputError(f"{pattern}: can't be listed: {error}") from error
     files = []
+    saved = listed.searched and any(path.endswith(".arrow") for path in listed.found)
     for path, info in sorted(listed.found.items()):
         full, name = _full(system, path), path[len(listed.base) :].lstrip("/")
         reason = _OWN if own.holds(full) else _not_read(name, info, listed.searched, suffixes)
+        if saved and not reason and _NOTE.search(name):
+            reason = _NOTES
         if reason:
             left.add(reason, name)
         else:
+            if not _is_text(full):
+                raise InputError(f"{full}: a file name that is not UTF-8; rename the file")
             size = int(info.get("size") or 0)
             files.append(InputFile(full, name, size, stores.version(info)))
     if not files:
@@ -189,6 +197,11 @@ def _named(system: Any, path: str, url: str, own: _Own, left: PassedOver) -> _Li
     if isinstance(system, LocalFileSystem):
         return _Listed(base, stores.local_tree(path, enter), True)
     return _Listed(base, stores.tree(system, path, url), True)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be recorded: Python has surrogates for bytes that are not UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _is_hidden(name: str) -> bool:

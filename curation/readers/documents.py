@@ -1,9 +1,10 @@
-"""Rows of tables as documents: the text byte for byte, and every other column."""
+"""Rows of tables as documents: their columns, and every other column with its type."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,130 +13,107 @@ import pyarrow.parquet as pq
 import xxhash
 
 from curation.credentials import without_userinfo
-from curation.errors import InputError
-from curation.readers.formats import PARQUET_MAGIC
+from curation.readers.formats import HEAD, PARQUET_MAGIC, is_arrow, is_table
 from curation.readers.raw import RawFile
 from curation.readers.read import read
-from curation.readers.records import Damage, Page
+from curation.readers.records import Event, Page
+from curation.readers.rows import rows_of
 from curation.readers.settings import ReaderSettings
-from curation.readers.tables import row_event
-from curation.schema import DOCUMENTS, conformed, fits
+from curation.readers.tables import open_arrow
+from curation.schema import DOCUMENTS, RESERVED, conformed, fits
 
 #: Rows that are converted together.
 ROWS = 512
 #: A column in which values of several kinds occur: each as JSON.
 _MIXED = pa.string()
 Row = dict[str, Any]
-
-
-def rows_of_file(
-    path: str, name: str, settings: ReaderSettings
-) -> Iterator[tuple[Row, Row] | Damage]:
-    """Yield each row of a table as a document and its other columns, or why it is none.
-
-    Rows without text come as Damage, as do those that can't be read.
-    """
-    for event in _events(path, name, settings):
-        if isinstance(event, Page) and event.kind == "text":
-            others = dict(event.fields or {})
-            own, title = others.pop("id", None), others.pop("title", None)
-            yield (
-                {
-                    "id": own if isinstance(own, str) and own else _id(name, event.offset),
-                    "url": without_userinfo(event.url),
-                    "date": event.date,
-                    "text": event.content.decode("utf-8", "replace"),
-                    "title": title if isinstance(title, str) else "",
-                    "source": {"file": name, "offset": event.offset},
-                },
-                others,
-            )
-        elif isinstance(event, Damage):
-            yield event
-        elif isinstance(event, Page):
-            detail = f"no text in any of: {', '.join(settings.text_columns)}"
-            yield Damage(event.offset, "table.no_text", detail, event.url or None, b"")
-
-
-def _events(path: str, name: str, settings: ReaderSettings) -> Iterator[Any]:
-    with RawFile.open(path) as raw:
-        if raw.fetch(0, len(PARQUET_MAGIC)) == PARQUET_MAGIC:
-            yield from _parquet(raw, settings)
-            return
-    yield from read(path, settings, name)
-
-
-def _parquet(raw: RawFile, settings: ReaderSettings) -> Iterator[Page | Damage]:
-    try:
-        file = pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
-    except (pa.ArrowException, OSError) as error:
-        yield Damage(0, "parquet.corrupt", str(error), None, b"")
-        return
-    names = file.schema_arrow.names
-    if not {*settings.text_columns} & {*names}:
-        raise InputError(
-            f"{raw.name}: has none of the columns {', '.join(settings.text_columns)} "
-            f"(readers.text_columns), but {', '.join(names)}"
-        )
-    row = 0
-    try:
-        for batch in file.iter_batches(ROWS, use_threads=False):
-            for values in batch.to_pylist():
-                yield row_event(values, row, settings, "table")
-                row += 1
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        yield Damage(row, "parquet.corrupt", f"from row {row}: {error}", None, b"")
-
-
-def _id(name: str, row: int) -> str:
-    """The same as `extract` gives a row without an id."""
-    return xxhash.xxh3_128_hexdigest(f"{name}\0{row}\0".encode())
-
-
 #: Fields of the other columns, by their names in the table.
 Others = dict[str, pa.Field]
 
 
+def document_row(name: str, page: Page, text: str = "") -> tuple[Row, Row]:
+    """Return a page of the file `name` as a document, and the other columns of its row.
+
+    A table's `id` and `title` are the document's where they are strings.
+    """
+    others = dict(page.fields or {})
+    own, title = ("" if v is None else v for v in (others.get("id"), others.get("title")))
+    for column, value in (("id", own), ("title", title)):
+        if isinstance(value, str):
+            others.pop(column, None)
+    return (
+        {
+            "id": own if isinstance(own, str) and own else document_id(name, page),
+            "url": without_userinfo(page.url),
+            "date": page.date,
+            "text": text,
+            "title": title if isinstance(title, str) else "",
+            "source": {"file": name, "offset": page.offset},
+        },
+        others,
+    )
+
+
+def document_id(name: str, page: Page) -> str:
+    """128-bit id in hex: of the place in the input, which is unique, and the record's own id."""
+    return xxhash.xxh3_128_hexdigest(f"{name}\0{page.offset}\0{page.record_id}".encode())
+
+
 def others_of(
-    path: str, name: str, settings: ReaderSettings, only: Sequence[str] | None
+    path: str, name: str, settings: ReaderSettings, events: Iterable[Event] | None = None
 ) -> dict[str, pa.DataType]:
     """Return the types of a table's other columns, in the order in which they first occur.
 
-    Those of Parquet are its own. In other tables, a column whose values have no common type is a
-    string: JSON. `only` names the columns wanted; None: all.
+    There are none of a file that is not a table. Those of Parquet and Arrow are its own. In other
+    tables, of which `events` may be a part, a column whose values have no common type is a string:
+    JSON. Raises InputError where the file can't be read.
     """
     with RawFile.open(path) as raw:
-        if raw.fetch(0, len(PARQUET_MAGIC)) == PARQUET_MAGIC:
+        if rows_of(name, settings) is None:
+            if not is_table(raw, name, settings):
+                return {}
+            head = raw.fetch(0, HEAD)
             try:
-                schema = pq.ParquetFile(pa.PythonFile(raw.handle, mode="r")).schema_arrow
+                if head.startswith(PARQUET_MAGIC):
+                    file = pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
+                    return _other_types(file.schema_arrow, settings)
+                if is_arrow(head, name):
+                    return _other_types(open_arrow(raw).schema, settings)
             except (pa.ArrowException, OSError):
                 return {}  # no row of it can be read
-            used = {*_used(schema.names, settings), "id", "title"}
-            kinds = {f.name: f.type for f in schema if f.name not in used}
-        else:
-            kinds = _inferred(rows_of_file(path, name, settings))
-    return {n: k for n, k in kinds.items() if only is None or n in only}
+    rows = read(path, settings, name) if events is None else events
+    return _inferred(document_row(name, e)[1] for e in rows if isinstance(e, Page))
 
 
-def _used(names: Sequence[str], settings: ReaderSettings) -> set[str]:
-    """Columns that are text, address and date of documents."""
-    groups = (settings.text_columns, settings.url_columns, settings.date_columns)
-    return {found for group in groups for found in [n for n in group if n in names][:1]}
+def _other_types(schema: pa.Schema, settings: ReaderSettings) -> dict[str, pa.DataType]:
+    if schema.metadata and b"curation" in schema.metadata:
+        return {}  # rows that were set aside
+    texts = (*settings.text_columns, *settings.html_columns)
+    groups = (texts, settings.url_columns, settings.date_columns)
+    used = {found for group in groups for found in [n for n in group if n in schema.names][:1]}
+    used |= {n for n in ("id", "title") if n in schema.names and _is_string(schema.field(n).type)}
+    return {field.name: field.type for field in schema if field.name not in used}
 
 
-def _inferred(rows: Iterator[tuple[Row, Row] | Damage]) -> dict[str, pa.DataType]:
+def _is_string(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return kind in (pa.string(), pa.large_string(), pa.string_view(), pa.null())
+
+
+def _inferred(rows: Iterator[Row]) -> dict[str, pa.DataType]:
     kinds: dict[str, pa.DataType] = {}
-    for batch in _batched(others for _, others in _documents(rows)):
+    for batch in _batched(rows):
         for name in dict.fromkeys(key for row in batch for key in row):
             kind = _kind([row.get(name) for row in batch])
             kinds[name] = _common(kinds.get(name, pa.null()), kind)
     return kinds
 
 
-def joined(kinds: Sequence[dict[str, pa.DataType]]) -> Others:
+def joined(kinds: Sequence[dict[str, pa.DataType]], only: Sequence[str] | None = None) -> Others:
     """Return the fields for tables whose documents are written together.
 
-    A column of a name that means something else in documents gets `own_` before its name.
+    A column of a name that means something else in documents gets `own_` before its name. `only`
+    names the columns wanted; None: all.
     """
     found: dict[str, pa.DataType] = {}
     for one in kinds:
@@ -144,16 +122,12 @@ def joined(kinds: Sequence[dict[str, pa.DataType]]) -> Others:
     return {
         name: pa.field(_own_name(name, kind), pa.string() if pa.types.is_null(kind) else kind)
         for name, kind in found.items()
+        if only is None or name in only
     }
 
 
 def _own_name(name: str, kind: pa.DataType) -> str:
-    clashes = name in DOCUMENTS.names or not fits(name, kind)
-    return f"own_{name}" if clashes else name
-
-
-def _documents(rows: Iterator[tuple[Row, Row] | Damage]) -> Iterator[tuple[Row, Row]]:
-    return (row for row in rows if not isinstance(row, Damage))
+    return f"own_{name}" if name in RESERVED or not fits(name, kind) else name
 
 
 def _batched(rows: Iterator[Row]) -> Iterator[list[Row]]:
@@ -184,22 +158,59 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return _MIXED
 
 
-def documents_batch(rows: Sequence[tuple[Row, Row]], others: Others) -> pa.RecordBatch:
-    """Return documents with the other columns."""
-    documents = pa.RecordBatch.from_pylist([document for document, _ in rows], DOCUMENTS)
-    columns = [_column([own.get(n) for _, own in rows], f.type) for n, f in others.items()]
-    schema = pa.schema([*DOCUMENTS, *others.values()])
-    return conformed(pa.RecordBatch.from_arrays([*documents.columns, *columns], schema=schema))
+def documents_batch(rows: Sequence[Row], own: Sequence[Row], others: Others) -> pa.RecordBatch:
+    """Return documents with the other columns of their rows."""
+    documents = pa.RecordBatch.from_pylist(list(rows), DOCUMENTS)
+    return with_own(documents, own_columns(own, others))
+
+
+def own_columns(own: Sequence[Row], others: Others) -> pa.StructArray:
+    """Return the other columns of rows, as fields of their names in documents."""
+    columns = [_column([row.get(n) for row in own], f.type) for n, f in others.items()]
+    nothing = pa.array([{}] * len(own), pa.struct([]))
+    return pa.StructArray.from_arrays(columns, fields=[*others.values()]) if columns else nothing
+
+
+def with_own(documents: pa.RecordBatch, own: pa.StructArray) -> pa.RecordBatch:
+    """Return documents with the columns that `own_columns` made."""
+    schema = pa.schema([*documents.schema, *own.type])
+    columns = [*documents.columns, *own.flatten()]
+    return conformed(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     try:
-        return pa.array(values, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        texts = [
-            v
-            if v is None or isinstance(v, str)
-            else json.dumps(v, ensure_ascii=False, sort_keys=True, default=str)
-            for v in values
-        ]
-        return pc.cast(pa.array(texts, pa.string()), kind)
+        return pa.array([_cast(value, kind) for value in values], kind)
+    except (pa.ArrowException, TypeError):
+        return pa.array([_text(value) for value in values], pa.string()).cast(kind)
+
+
+def _cast(value: Any, kind: pa.DataType) -> Any:
+    """A scalar of Arrow in this type; any other value as it is."""
+    if not isinstance(value, pa.Scalar) or value.type == kind:
+        return value
+    return value.cast(kind) if value.is_valid else None
+
+
+def _text(value: Any) -> str | None:
+    """A value of a column whose values have no common type."""
+    value = plain(value)
+    return value if value is None or isinstance(value, str) else as_json(value)
+
+
+def as_json(value: Any) -> str:
+    """Return one line of JSON, keys sorted."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def plain(value: Any) -> Any:
+    """Return a value, maybe a scalar of Arrow, as what JSON has: dates as text, NaN as None."""
+    if isinstance(value, pa.Scalar):
+        if pa.types.is_temporal(value.type):
+            value = pc.cast(value, pa.string())
+        value = value.as_py()
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -75,4 +75,5 @@ def read_file(stream: Stream, name: str, html: bool, settings: ReaderSettings) -
         fields=None,
         mended=mended,
         detail=detail,
+        normalize=settings.normalize_text or "repair",
     )

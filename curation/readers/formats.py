@@ -20,6 +20,7 @@ from curation.readers.stream import Stream
 
 HEAD = 1 << 13  # bytes that tell the format
 PARQUET_MAGIC = b"PAR1"
+ARROW_STREAM = b"\xff\xff\xff\xff"
 ZIP_MAGIC = b"PK\x03\x04"
 _ARCHIVE_NAME = re.compile(r"\.(w?arc|wet|wat)(\.|$)")
 _COMPRESSED_NAME = {
@@ -91,6 +92,24 @@ class Packing:
         if self.compression == "zstd":
             return members.is_one_frame(self.raw, bound)
         return members.is_one_member(self.raw, self.codec, bound)
+
+
+def is_arrow(head: bytes, name: str) -> bool:
+    """Whether a file is one of Arrow's. Streams begin as other files may, so their names count."""
+    return head.startswith(tables.ARROW_MAGIC) or (
+        head.startswith(ARROW_STREAM) and name.endswith(".arrow")
+    )
+
+
+def is_table(raw: RawFile, name: str, settings: ReaderSettings) -> bool:
+    """Whether a file has rows with columns, apart from formats of `rows_of`."""
+    head = raw.fetch(0, HEAD)
+    if head.startswith(PARQUET_MAGIC) or is_arrow(head, name):
+        return True
+    if head.startswith(ZIP_MAGIC):
+        return False
+    stream = Packing(raw, compression_of(head, name), settings).stream()
+    return reader_of(stream, settings, name) is tables.read_jsonl
 
 
 Reader = Callable[[Stream, ReaderSettings], Iterator[Event]]

@@ -137,6 +137,7 @@ def to_event(
         fields=None,
         mended=problem.reason if problem else "",
         detail=problem.detail if problem else "",
+        normalize=settings.normalize_text or "repair",
     )
 
 

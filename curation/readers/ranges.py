@@ -26,6 +26,7 @@ from curation.readers.formats import (
     Packing,
     Reader,
     compression_of,
+    is_arrow,
     reader_of,
 )
 from curation.readers.members import Effort
@@ -98,6 +99,8 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
             return "" if tables.row_groups(raw) > 1 else "one row group"
         if head.startswith(ZIP_MAGIC):
             return "one ZIP package"
+        if is_arrow(head, name):
+            return "one Arrow stream"
         packing = Packing(raw, compression_of(head, name), settings)
         reader = reader_of(packing.stream(), settings, name)
         if reader is tables.read_jsonl:

@@ -14,6 +14,7 @@ from curation.readers.formats import (
     ZIP_MAGIC,
     Packing,
     compression_of,
+    is_arrow,
     reader_of,
 )
 from curation.readers.raw import RawFile
@@ -60,6 +61,8 @@ def _read(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
     head = raw.fetch(0, HEAD)
     if head.startswith(PARQUET_MAGIC):
         yield from tables.read_parquet(raw, settings)
+    elif is_arrow(head, name):
+        yield from tables.read_arrow(raw, settings)
     elif head.startswith(ZIP_MAGIC):
         yield from _read_wacz(raw, settings)
     else:
@@ -121,6 +124,9 @@ def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) ->
     head = raw.fetch(0, HEAD)
     if head.startswith(PARQUET_MAGIC):
         return tables.parquet_row(raw, offset, settings)
+    if is_arrow(head, name):
+        rows = tables.read_arrow(raw, settings)
+        return next((event for n, event in enumerate(rows) if n == offset), None)
     if head.startswith(ZIP_MAGIC):
         number, inner_offset = wacz.unpack(offset)
         package = wacz.Package(raw)

@@ -17,7 +17,7 @@ class Page:
       the compressed member it is the first record of.
     - A record further inside a member: minus its offset in the decompressed file.
     - WACZ: such an offset within one archive of the package, see `wacz.pack`.
-    - Parquet: the row number. HTML and text files: 0.
+    - Parquet, Arrow, CSV: the row number. HTML and text files: 0.
 
     `mended` names the damage when the record was broken and `content` is what could be saved of it
     (`warc.bad_length`, `http.bad_gzip`, ...), and `detail` says more; both are empty for a sound
@@ -33,9 +33,10 @@ class Page:
     charset: str | None  # from the HTTP header
     mime: str
     status: int | None  # of HTTP
-    fields: dict[str, Any] | None  # rest of a JSONL object; id and title of a Parquet row
+    fields: dict[str, Any] | None  # other columns of a table's row: values, or Arrow scalars
     mended: str = ""
     detail: str = ""
+    normalize: str = "repair"  # what extraction does to text: none, nfc, repair
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -27,7 +27,7 @@ class CustomFormat(CodeSettings):
 
 
 class ReaderSettings(Settings):
-    """What is read and how much of it; the defaults stand in `configs/defaults/readers.yaml`."""
+    """What is read and how much of it; the defaults are in `configs/defaults/readers.yaml`."""
 
     record_types: tuple[str, ...] = Field(
         description="WARC record types that may hold a document; ARC records count as `response`"
@@ -51,13 +51,18 @@ class ReaderSettings(Settings):
         description="give what could be read of a cut record as a page, else as damage"
     )
     text_columns: tuple[str, ...] = Field(
-        description="Parquet and JSONL: the first of these that a row has is its text"
+        description="tables: the first of these that a row has is its text"
     )
     html_columns: tuple[str, ...] = Field(
-        description="Parquet and JSONL: the first of these that a row has is its HTML, if no text"
+        description="tables: the first of these that a row has is its HTML, if no text"
     )
     url_columns: tuple[str, ...] = Field(
-        description="Parquet and JSONL: the first of these that a row has is its URL"
+        description="tables: the first of these that a row has is its URL"
+    )
+    normalize_text: Literal["none", "nfc", "repair"] | None = Field(
+        description="what becomes of text that is not HTML: nothing (`none`), Unicode's composed "
+        "form (`nfc`), or also trimmed lines and mojibake undone (`repair`); null: `none` for "
+        "texts in tables, `repair` for plain text in archives and files"
     )
     formats: dict[Suffix, CustomFormat] = Field(
         description="file formats of the user's own, by suffix such as `.chat`"
@@ -67,5 +72,5 @@ class ReaderSettings(Settings):
         description="larger files are read by several tasks, in ranges of at most so many bytes",
     )
     date_columns: tuple[str, ...] = Field(
-        description="Parquet and JSONL: the first of these that a row has is its date"
+        description="tables: the first of these that a row has is its date"
     )

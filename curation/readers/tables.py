@@ -1,4 +1,4 @@
-"""Documents in JSON lines and Parquet files."""
+"""Documents in JSON lines, Parquet and Arrow files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROWS = 256  # rows of a Parquet file turned to pages at once
 _SECONDS_LIMIT = 1e11  # larger timestamps are in milliseconds
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape in JSON, of half a character
 _MIME = {"html": "text/html", "text": "text/plain"}
-_FIELDS = ("id", "title")  # further columns of a Parquet file that anything reads
+_FIELDS = ("id", "title")  # further columns that are read as Python values
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second
 #: The years that Python's dates have, 1 to 9999, as seconds since 1970: [first, end).
 _YEARS = (-62_135_596_800, 253_402_300_800)
@@ -152,6 +152,7 @@ def row_event(
             status=None,
             fields={name: value for name, value in row.items() if name not in used},
             mended=mended,
+            normalize=settings.normalize_text or "none",
         )
     wanted = ", ".join((*settings.text_columns, *settings.html_columns))
     return Damage(offset, f"{table}.no_text", f"no text in any of: {wanted}", url or None, b"")
@@ -199,19 +200,29 @@ def _dates(column: pa.Array) -> pa.Array:
 
 
 EVERYTHING = 1 << 62  # more bytes than any file has
+#: An Arrow file is a stream behind these eight bytes, with a footer that only random access needs.
+ARROW_MAGIC, ARROW_HEAD = b"ARROW1", 8
 
 _Row = tuple[dict[str, Any], str]  # values, and what was mended
 
 
 def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[_Row]:
+    """Rows of which the columns of documents are Python values, and all others Arrow's scalars."""
     for name in settings.date_columns:
         if (place := batch.schema.get_field_index(name)) >= 0:
             batch = batch.set_column(place, name, _dates(batch.column(place)))
+    read = _needed(batch.schema, settings)
+    others = {n: batch.column(n) for n in batch.schema.names if n not in read}
+    known = batch.select(read)
     try:
-        return [(row, "") for row in batch.to_pylist()]
+        rows = [(row, "") for row in known.to_pylist()]
     except UnicodeDecodeError:
-        rows = (batch.slice(i, 1) for i in range(batch.num_rows))
-        return [_row_of_bad_utf8(row, settings) for row in rows]
+        slices = (known.slice(i, 1) for i in range(batch.num_rows))
+        rows = [_row_of_bad_utf8(row, settings) for row in slices]
+    return [
+        (row | {n: column[i] for n, column in others.items()}, mended)
+        for i, (row, mended) in enumerate(rows)
+    ]
 
 
 def _row_of_bad_utf8(row: pa.RecordBatch, settings: ReaderSettings) -> _Row:
@@ -236,19 +247,19 @@ def _bytes_of(column: pa.Array) -> bytes:
     return value.as_buffer().to_pybytes() if hasattr(value, "as_buffer") else b""
 
 
-def _columns(file: pq.ParquetFile, settings: ReaderSettings) -> list[str]:
-    """The columns that are read: no other one can be the reason that a row is lost."""
-    if _is_set_aside(file):
-        return [name for name in SET_ASIDE.names if name != "source"]
+def _needed(schema: pa.Schema, settings: ReaderSettings) -> list[str]:
+    """The columns of documents: no other one can be the reason that a row is lost."""
+    if _is_set_aside(schema):
+        return [name for name in SET_ASIDE.names if name in schema.names]
     wanted = (
         *(*settings.text_columns, *settings.html_columns),
         *(*settings.url_columns, *settings.date_columns, *_FIELDS),
     )
-    return [name for name in file.schema_arrow.names if name in wanted]
+    return [name for name in schema.names if name in wanted]
 
 
-def _is_set_aside(file: pq.ParquetFile) -> bool:
-    return bool(file.schema_arrow.metadata == SET_ASIDE.metadata)
+def _is_set_aside(schema: pa.Schema) -> bool:
+    return bool(schema.metadata and schema.metadata.get(b"curation") == b"set_aside")
 
 
 def _set_aside_event(
@@ -273,9 +284,18 @@ def _set_aside_event(
     )
 
 
-def _event_of(file: pq.ParquetFile) -> Callable[..., Page | Damage]:
-    """What makes an event of a row of this file."""
-    return _set_aside_event if _is_set_aside(file) else row_event
+def _event_of(schema: pa.Schema) -> Callable[..., Page | Damage]:
+    """What makes an event of a row of such a table."""
+    return _set_aside_event if _is_set_aside(schema) else row_event
+
+
+def _check_columns(raw: RawFile, schema: pa.Schema, settings: ReaderSettings) -> None:
+    wanted = (*settings.text_columns, *settings.html_columns)
+    if not set(schema.names) & set(wanted):
+        raise InputError(
+            f"{raw.name}: has none of the columns {', '.join(wanted)} (readers.text_columns and "
+            f"readers.html_columns), but {', '.join(schema.names)}"
+        )
 
 
 def _open_parquet(raw: RawFile) -> pq.ParquetFile:
@@ -298,14 +318,8 @@ def read_parquet(
             kept = raw.fetch(0, settings.keep_raw_bytes)
             yield Damage(0, "parquet.corrupt", str(error), None, kept)
         return
-    names = file.schema_arrow.names
-    wanted = (*settings.text_columns, *settings.html_columns)
-    if not set(names) & set(wanted):
-        raise InputError(
-            f"{raw.name}: has none of the columns {', '.join(wanted)} (text_columns and "
-            f"html_columns of the readers' settings), but {', '.join(names)}"
-        )
-    first, at, columns, to_event = 0, 0, _columns(file, settings), _event_of(file)
+    _check_columns(raw, file.schema_arrow, settings)
+    first, at, to_event = 0, 0, _event_of(file.schema_arrow)
     for group in range(file.num_row_groups):
         facts = file.metadata.row_group(group)
         rows, begin = facts.num_rows, at
@@ -313,16 +327,28 @@ def read_parquet(
         if not start <= begin < end:
             first += rows
             continue
-        row = first
-        try:
-            for batch in file.iter_batches(_ROWS, [group], columns):
-                for values, mended in _rows(batch, settings):
+        row, broken = first, None
+        for columns in (None, _needed(file.schema_arrow, settings)):
+            try:
+                for values, mended in _group_rows(file, group, columns, row - first, settings):
                     yield to_event(values, row, settings, "parquet", mended)
                     row += 1
-        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-            detail = f"rows {row} to {first + rows - 1}: {error}"
+                break
+            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+                broken = error  # maybe in a column that documents can do without
+        else:
+            detail = f"rows {row} to {first + rows - 1}: {broken}"
             yield Damage(row, "parquet.corrupt", detail, None, b"")
         first += rows
+
+
+def _group_rows(
+    file: pq.ParquetFile, group: int, columns: list[str] | None, skip: int, settings: ReaderSettings
+) -> Iterator[_Row]:
+    """Rows of a row group but for the first `skip`."""
+    for batch in file.iter_batches(_ROWS, [group], columns, use_threads=False):
+        yield from _rows(batch.slice(min(skip, batch.num_rows)), settings)
+        skip = max(0, skip - batch.num_rows)
 
 
 def _stored_bytes(group: pq.RowGroupMetaData) -> int:
@@ -346,9 +372,34 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
     for group in range(file.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         if row < first + rows:
-            table = file.read_row_group(group, _columns(file, settings)).slice(row - first, 1)
-            (batch,) = table.combine_chunks().to_batches()
-            values, mended = _rows(batch, settings)[0]
-            return _event_of(file)(values, row, settings, "parquet", mended)
+            found = _group_rows(file, group, None, row - first, settings)
+            values, mended = next(found)
+            return _event_of(file.schema_arrow)(values, row, settings, "parquet", mended)
         first += rows
     return None
+
+
+def open_arrow(raw: RawFile) -> pa.ipc.RecordBatchStreamReader:
+    """The batches of an Arrow file, which Hugging Face's `save_to_disk` writes as streams."""
+    raw.handle.seek(0)
+    file = pa.PythonFile(raw.handle, mode="r")
+    if raw.handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC:
+        raw.handle.seek(ARROW_HEAD)
+    else:
+        raw.handle.seek(0)
+    return pa.ipc.open_stream(file)
+
+
+def read_arrow(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
+    """One page per row; what can't be read ends the file. Raises InputError as `read_parquet`."""
+    row = 0
+    try:
+        file = open_arrow(raw)
+        _check_columns(raw, file.schema, settings)
+        for batch in file:
+            for start in range(0, batch.num_rows, _ROWS):
+                for values, mended in _rows(batch.slice(start, _ROWS), settings):
+                    yield row_event(values, row, settings, "arrow", mended)
+                    row += 1
+    except (pa.ArrowException, OSError, ValueError) as error:
+        yield Damage(row, "arrow.corrupt", f"from row {row}: {error}", None, b"")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from curation.classify import custom
 from curation.classify.classify_settings import ClassifySettings
-from curation.classify.decide import LOW_RANK, LOW_SCORE
-from curation.schema import DOMAINS
+from curation.domains import DOMAINS
 from curation.stages.base import Columns, Limit, Stage, limit
 
 
@@ -51,9 +49,10 @@ class _Classify(Stage[ClassifySettings]):
 
     def load(self, settings: ClassifySettings) -> None:
         from curation.classify.classifier import Classifier
+        from curation.classify.custom import check
 
         Classifier(settings).load()
-        custom.check(settings)
+        check(settings)
 
     def packages_of(self, settings: ClassifySettings) -> tuple[str, ...]:
         models = [settings.onnx, *(classifier.onnx for classifier in settings.classifiers.values())]
@@ -61,6 +60,8 @@ class _Classify(Stage[ClassifySettings]):
         return (*self.packages, *onnx)
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
+        from curation.classify.decide import LOW_RANK, LOW_SCORE  # descriptions need no Arrow
+
         for rule, column, key in (
             (LOW_SCORE, "quality", "min_quality"),
             (LOW_RANK, "quality_rank", "min_rank"),

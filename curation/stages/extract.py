@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from curation.columns import DOCUMENT_COLUMNS
 from curation.config import Settings
 from curation.extract.engines import engine_packages
 from curation.extract.extract_settings import ExtractSettings
-from curation.schema import DOCUMENTS
 from curation.stages.base import Limit, Stage, limit
 
 
@@ -19,7 +19,7 @@ class _Extract(Stage[ExtractSettings]):
     cost = 2.6
     packages = ("brotli", "chardet", "lz4", "numba", "numpy", "regex", "webencodings", "zstandard")
     is_source = True
-    makes = tuple(DOCUMENTS.names)
+    makes = DOCUMENT_COLUMNS
 
     def also(self, recipe: Any) -> dict[str, Settings]:
         return {"readers": recipe.readers}

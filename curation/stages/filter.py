@@ -8,7 +8,6 @@ from typing import Any
 from curation.errors import ConfigError
 from curation.filters.filter_settings import FilterSettings, default_settings
 from curation.filters.lists import closest
-from curation.filters.rules import RuleBook
 from curation.language.language_settings import default_settings as default_language_settings
 from curation.stages.base import Columns, Limit, NamedFile, Stage, limit
 
@@ -63,8 +62,6 @@ class _Filter(Stage[FilterSettings]):
                 check_known(f"filter.{key}", [language], languages)
 
     def files(self, settings: FilterSettings) -> Iterator[NamedFile]:
-        from curation.filters.personal_hosts import manifest_url  # compiled kernels
-
         for key, suffix in _FOLDERS.items():
             folder = getattr(settings.signals, key)
             if folder is not None:
@@ -79,6 +76,8 @@ class _Filter(Stage[FilterSettings]):
             if words is not None:
                 yield NamedFile(f"filter.blocklists.{key}", words, "file")
         for i, run in enumerate(settings.personal_hosts.runs if settings.personal_hosts else ()):
+            from curation.filters.personal_hosts import manifest_url  # compiled kernels
+
             key = f"filter.personal_hosts.runs[{i}]"
             try:  # the manifest has the checksums of the stage's files
                 yield NamedFile(key, manifest_url(run), "file or folder")
@@ -86,6 +85,8 @@ class _Filter(Stage[FilterSettings]):
                 raise ConfigError(f"{key}: {error}") from None
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
+        from curation.filters.rules import RuleBook  # descriptions need no Arrow
+
         signals = row.get("signals") or {}
         rules = RuleBook(FilterSettings.model_validate(settings)).of(row.get("language"))
         for _, reason, rule in rules if signals else ():

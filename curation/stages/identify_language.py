@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from curation.language.decide import DEFAULT, LOW_SCORE
 from curation.language.language_settings import LanguageSettings
 from curation.stages.base import Limit, Stage, limit
 
@@ -32,6 +31,8 @@ class _IdentifyLanguage(Stage[LanguageSettings]):
         LanguageIdentifier(settings).load()
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
+        from curation.language.decide import DEFAULT, LOW_SCORE  # descriptions need no Arrow
+
         thresholds = settings["thresholds"]
         least = thresholds.get(row["language"], thresholds.get(DEFAULT))
         if least is not None:

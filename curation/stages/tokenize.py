@@ -8,6 +8,7 @@ from typing import Any
 from curation.config import nearest
 from curation.errors import ConfigError, InputError
 from curation.stages.base import Columns, Stage
+from curation.tokenize.card import checksums
 from curation.tokenize.formats import format_packages
 from curation.tokenize.tokenize_settings import TokenizeSettings
 
@@ -46,8 +47,6 @@ class _Tokenize(Stage[TokenizeSettings]):
 
 def tokenizer_checksums(name: str) -> dict[str, str]:
     """SHA-256 of a tokenizer's file and of its vocabulary. Raises ConfigError."""
-    from curation.tokenize.tokenizer import checksums  # compiled kernels
-
     try:
         file, vocabulary = checksums(name)
     except InputError as error:

@@ -51,13 +51,17 @@ _PASSING_TYPES = {
 }
 
 
+#: What resolvers say of a host that they don't know. "Temporary failure" may pass.
+_UNKNOWN_HOST = ("Name or service not known", "nodename nor servname", "No address associated")
+
+
 class UnfinishedError(OSError):
     """An answer without error, but not with all that was asked for."""
 
 
 def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed later."""
-    if isinstance(error, _LASTING):
+    if isinstance(error, _LASTING) or is_unknown_host(error):
         return False
     if isinstance(error, TimeoutError | ConnectionError | http.client.HTTPException | EOFError):
         return True
@@ -70,6 +74,11 @@ def is_transient(error: BaseException) -> bool:
         return True
     names = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__}
     return bool(names & _PASSING_TYPES)
+
+
+def is_unknown_host(error: BaseException) -> bool:
+    """Whether there is no such host, or no network that would know it."""
+    return any(words in str(error) for words in _UNKNOWN_HOST)
 
 
 def _http_status(error: BaseException) -> int | None:
@@ -99,6 +108,8 @@ def persistently(url: str, action: Callable[[], T]) -> T:
             raise
         except Exception as error:
             reason = redact(f"{type(error).__name__}: {error}".splitlines()[0])
+            if is_unknown_host(error):
+                raise StoreError(f"{url}: no such host, or no network ({reason})") from error
             if not is_transient(error):
                 raise StoreError(f"{url}: {reason}") from error
             if tried == TRIES:

@@ -11,7 +11,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from curation.errors import ConfigError
-from curation.stores.persist import persistently
+from curation.stores.persist import is_transient, is_unknown_host, persistently
 
 
 def is_url(place: str) -> bool:
@@ -31,7 +31,9 @@ def file_system(url: str) -> tuple[Any, str]:
         return local, local._strip_protocol(url)
     try:
         system, path = fsspec.core.url_to_fs(url)
-    except (ValueError, ImportError) as error:
+    except ImportError as error:
+        raise ConfigError(f"{url}: {_missing(url, error)}") from None
+    except ValueError as error:
         raise ConfigError(f"{url}: {error}") from None
     cache: Any = getattr(system, "dircache", None)
     if getattr(cache, "use_listings_cache", False):
@@ -41,6 +43,18 @@ def file_system(url: str) -> tuple[Any, str]:
         # s3fs asks for the size of all it reads, to fetch large files in pieces at a time.
         system.max_concurrency = 1
     return system, path
+
+
+#: What has the library of a kind of URL.
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "hf": "hf"} | dict.fromkeys(
+    ("http", "https"), "http"
+)
+
+
+def _missing(url: str, error: ImportError) -> str:
+    """What to install for a kind of URL."""
+    extra = _EXTRAS.get(url.rpartition("::")[2].partition("://")[0])
+    return f"needs a package: pip install 'curation[{extra}]'" if extra else str(error)
 
 
 def protocols(system: Any) -> set[str]:
@@ -60,9 +74,23 @@ def info(system: Any, path: str, url: str) -> dict[str, Any] | None:
         except (FileNotFoundError, NotADirectoryError):
             return None
     try:
-        return cast(dict[str, Any], persistently(url, lambda: system.info(path)))
+        return cast(dict[str, Any], persistently(url, lambda: _reached(system, path)))
     except FileNotFoundError:
         return None
+
+
+def _reached(system: Any, path: str) -> Any:
+    """What the file system says; of web servers, fsspec says that what it can't reach isn't there.
+
+    Raises FileNotFoundError, and what kept the file system from asking.
+    """
+    try:
+        return system.info(path)
+    except FileNotFoundError as error:
+        cause = error.__cause__
+        if cause is not None and (is_transient(cause) or is_unknown_host(cause)):
+            raise cause from None
+        raise
 
 
 def local_info(path: str) -> dict[str, Any]:

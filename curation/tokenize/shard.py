@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from curation.arrow import Texts, text_buffers
 from curation.errors import InputError
 from curation.hashing import hash_spans, mix64
-from curation.schema import SOURCE
+from curation.readers.documents import as_json, plain
+from curation.schema import MADE, SOURCE
 from curation.tokenize.megatron import IndexedWriter, token_dtype
 from curation.tokenize.pack import Spans, best_fit, concatenate, fill
 from curation.tokenize.tokenize_settings import EncodeSettings, TokenizeSettings
@@ -31,6 +32,7 @@ DOCUMENT_INDEX = pa.schema(
         ("id", pa.string()),
         ("source", SOURCE),
         ("url", pa.string()),
+        ("own", pa.string()),  # columns that came with the document's table: JSON, or null
     ]
 )
 
@@ -43,6 +45,7 @@ ENCODED = pa.schema(
         ("id", pa.string()),
         ("source", SOURCE),
         ("url", pa.string()),
+        ("own", pa.string()),
     ]
 )
 
@@ -88,7 +91,8 @@ def encoded_rows(
     """Rows of `ENCODED`, one per copy of a document that is drawn.
 
     `batch` has `id`, `url`, `source` and may have `repeats` (int32: how often a document is drawn;
-    0 leaves it out). Tokens of document i are `tokens[offsets[i]:offsets[i + 1]]`.
+    0 leaves it out), and columns of the table that it came from (`own_columns`). Tokens of
+    document i are `tokens[offsets[i]:offsets[i + 1]]`.
     """
     column = batch.column("repeats") if batch.schema.get_field_index("repeats") >= 0 else None
     if column is None:
@@ -107,10 +111,28 @@ def encoded_rows(
         "tokens": lists if np.all(times == 1) else lists.take(pa.array(documents)),
         "repeat": pa.array(repeat),
         **{name: about.column(name) for name in ("id", "source", "url")},
+        "own": _own(batch, settings).take(pa.array(documents)),
     }
     return pa.RecordBatch.from_arrays(
         [columns[f.name].cast(f.type) for f in ENCODED], schema=ENCODED
     )
+
+
+def own_columns(names: Iterable[str], settings: TokenizeSettings) -> list[str]:
+    """Return those columns of documents that the document index has: none that the toolkit adds."""
+    wanted = settings.index_columns
+    own = [name for name in names if name not in MADE]
+    return own if wanted is None else [name for name in own if name in wanted]
+
+
+def _own(batch: pa.RecordBatch, settings: TokenizeSettings) -> pa.Array:
+    """A table's own columns as JSON, row for row."""
+    names = own_columns(batch.schema.names, settings)
+    if not names:
+        return pa.nulls(batch.num_rows, pa.string())
+    columns = {name: batch.column(name) for name in names}
+    rows = ({n: plain(c[i]) for n, c in columns.items()} for i in range(batch.num_rows))
+    return pa.array([as_json(row) for row in rows], pa.string())
 
 
 def write_shard(
@@ -231,7 +253,10 @@ def _index(spans: Spans, encoded: pa.RecordBatch, rows: npt.NDArray[np.int64]) -
         "start": pa.array(spans.starts.astype(np.int32)),
         "length": pa.array(spans.lengths.astype(np.int32)),
         "document_offset": pa.array(spans.offsets),
-        **{name: encoded.column(name).take(take) for name in ("repeat", "id", "source", "url")},
+        **{
+            name: encoded.column(name).take(take)
+            for name in ("repeat", "id", "source", "url", "own")
+        },
     }
     return pa.RecordBatch.from_arrays(
         [columns[field.name] for field in DOCUMENT_INDEX], schema=DOCUMENT_INDEX

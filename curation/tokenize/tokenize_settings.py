@@ -63,6 +63,11 @@ class TokenizeSettings(EncodeSettings):
         default=(),
         description="Formats besides Megatron-Core's: each needs its library, or {python: ...}",
     )
+    index_columns: tuple[str, ...] | None = Field(
+        default=None,
+        description="Columns of the input's own tables that the document index has, as JSON; "
+        "null: all",
+    )
     seed: int = Field(ge=0, lt=1 << 63, description="Order of documents over the whole data set")
     mixes: dict[str, Shape] = Field(
         default={}, description="What differs for a named mix, such as a longer context"

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import yaml
 
 from curation.arrow import TextBuffers, Texts, text_buffers
-from curation.config import parse_yaml
 from curation.errors import ConfigError, InputError
 from curation.resources import resolve
 from curation.tokenize import bpe, hf
+from curation.tokenize.card import BUILTIN, CARD, read_card
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.specials import BOS, EOS, PAD, SPECIAL_TOKENS, special_tokens
 from curation.tokenize.vocabulary import Tables, format_ranks, parse_ranks, tables
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
 Ids = npt.NDArray[np.uint32]
 Offsets = npt.NDArray[np.int64]
 
-#: Vocabularies that ship with the toolkit, by name.
-BUILTIN = {"curation-128k": "builtin:models/tokenizer/curation-128k.tiktoken"}
-
-CARD = "card.yaml"
 _CHUNK_BYTES = 4 << 20  # text per kernel call; bounds the room for ids at four times that
 
 
@@ -235,17 +230,6 @@ def _ranges(offsets: Offsets, size: int) -> list[tuple[int, int]]:
     return ranges
 
 
-def read_card(path: Path) -> dict[str, Any]:
-    """The tokenizer card at `path`. Raises ConfigError unless it is a mapping."""
-    try:
-        card = parse_yaml(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot read the tokenizer card: {error}") from None
-    if not isinstance(card, dict):
-        raise ConfigError(f"{path}: a tokenizer card is a mapping of keys")
-    return card
-
-
 def from_file(path: Path) -> Tokenizer:
     """A tokenizer from a `.tiktoken` file, or a folder with `card.yaml` that names one.
 
@@ -291,19 +275,3 @@ def load_tokenizer(name_or_path: str | os.PathLike[str]) -> Tokenizer:
         tokens = sorted(ranks, key=ranks.__getitem__)
         return Tokenizer(name, tokens, pattern("cl100k"), special_tokens(SPECIAL_TOKENS))
     raise ConfigError(f"no tokenizer {name!r}: neither a file nor one of {sorted(BUILTIN)}")
-
-
-def checksums(name: str) -> tuple[str, str]:
-    """Return SHA-256 of a tokenizer's file, and of the vocabulary, which decides every id.
-
-    The card of a built-in one says both, so that it is not loaded. Raises ConfigError or InputError
-    as `load_tokenizer`.
-    """
-    if name in BUILTIN:
-        path = Path(resolve(BUILTIN[name]))
-        card = read_card(path.parent / CARD)
-        same = hashlib.sha256(path.read_bytes()).hexdigest() == card.get("sha256")
-        if same and "vocabulary_sha256" in card:
-            return str(card["sha256"]), str(card["vocabulary_sha256"])
-    tokenizer = load_tokenizer(name)
-    return tokenizer.file_sha256, tokenizer.sha256

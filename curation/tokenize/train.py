@@ -17,12 +17,13 @@ from pydantic import Field
 from curation.arrow import Texts
 from curation.config import Settings
 from curation.errors import ConfigError, InputError
+from curation.tokenize.card import CARD
 from curation.tokenize.corpus import Group, read_corpus
 from curation.tokenize.merges import initial_state, learn
 from curation.tokenize.piece_counts import WordCounts
 from curation.tokenize.pretokenize import Pattern, pattern
 from curation.tokenize.specials import special_tokens
-from curation.tokenize.tokenizer import CARD, Tokenizer
+from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import (
     MAX_TOKENS,
     add_bytes,

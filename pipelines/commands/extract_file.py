@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import sys
 from pathlib import Path
+
+import webencodings
 
 from curation.credentials import without_userinfo
 from curation.errors import ConfigError, InputError
@@ -14,10 +17,14 @@ from curation.extract.extract_settings import ExtractSettings
 from curation.extract.safe import Failed, Refused, extract_page
 from curation.readers import Page, ReaderSettings, read, read_at
 from curation.readers.charset import utf8_html
+from curation.readers.http import looks_like_html, looks_like_text
 from curation.recipe import load
 from pipelines.commands.options import add_set
 from pipelines.engine.guard import Crash, Guard
 from pipelines.terminal import hand_over, say_json
+
+#: Of UTF-16, in which text is full of the bytes that binary files have.
+_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -56,6 +63,8 @@ def extract_file(options: argparse.Namespace) -> int:
     if options.markdown and settings.engine != "curation":
         raise ConfigError(f"--markdown needs the engine curation, not {settings.engine}")
     check_installed(settings.engine)
+    if options.charset and webencodings.lookup(options.charset) is None:
+        raise ConfigError(f"--charset {options.charset}: no encoding of the web has this name")
     page = _page(options, recipe.readers)
     found = _extraction(options.page, page, settings)
     if options.explain:
@@ -81,7 +90,7 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
     except FileNotFoundError:
         raise ConfigError(f"{name}: no such file") from None
     except OSError as error:
-        raise InputError(f"{name}: {error.strerror}") from None
+        raise ConfigError(f"{name}: {error.strerror}") from None
     first = next((event for event in read(name, readers) if isinstance(event, Page)), None)
     if first is None:
         return _html(content, options)
@@ -93,6 +102,8 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
 
 
 def _html(content: bytes, options: argparse.Namespace) -> Page:
+    if not (looks_like_text(content) or looks_like_html(content) or content.startswith(_BOMS)):
+        raise ConfigError(f"{options.page}: a binary file, neither HTML nor text")
     return Page(
         url=options.url or "",
         date=None,

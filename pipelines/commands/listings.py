@@ -5,15 +5,26 @@ from __future__ import annotations
 import argparse
 
 import yaml
+from rich import box
 from rich.table import Table
 
 import curation
 from curation.models import list_models
 from curation.recipe import built_in, load
 from pipelines.commands.options import add_json
-from pipelines.terminal import PlainConsole, say, say_json
+from pipelines.console import PlainConsole
+from pipelines.terminal import say, say_json
 
-_SUMS = 3  # checksums shown of a model of many files; --json has them all
+#: What models are for whose cards only name the task.
+_PURPOSES = {
+    "citable": "pages that an encyclopaedia would cite",
+    "corrector": "doubts about the language model's answers",
+    "domain": "general, mathematics or code",
+    "format": "what kind of page: article, listing, forum, ...",
+    "quality": "how much is to be learnt from a page",
+    "tokenizer": "texts to token ids",
+    "topic": "what a page is about",
+}
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -48,17 +59,11 @@ def recipes(options: argparse.Namespace) -> int:
         ]
         say_json(rows)
         return 0
-    table = Table("recipe", "version", "licence", "sha256", "stages", "description")
+    table = _table("recipe", "stages", "sha256", "purpose")
     for name, recipe in loaded:
-        table.add_row(
-            name,
-            curation.__version__,
-            "Apache-2.0",
-            recipe.sha256[:12],
-            str(len(recipe.stages)),
-            recipe.description,
-        )
+        table.add_row(name, str(len(recipe.stages)), recipe.sha256[:8], recipe.description)
     PlainConsole().print(table)
+    say(f"All are of version {curation.__version__}, Apache-2.0; with NAME, every value of one.")
     return 0
 
 
@@ -66,14 +71,28 @@ def models(options: argparse.Namespace) -> int:
     """List the built-in models with version, licence and checksum."""
     cards = list_models()
     if options.json:
-        say_json([c.model_dump(mode="json") for c in cards])
+        say_json([c.model_dump(mode="json") for c in cards.values()])
         return 0
-    table = Table("model", "version", "licence", "sha256", "task")
-    for card in cards:
+    table = _table("model", "version", "licence", "size", "sha256", "purpose")
+    for folder, card in cards.items():
         sums = [card.sha256] if isinstance(card.sha256, str) else list(card.sha256.values())
-        if len(sums) > _SUMS:
-            sums = [*sums[:_SUMS], f"and {len(sums) - _SUMS} more"]
-        short = "\n".join(s[:16] for s in sums)
-        table.add_row(card.name, str(card.version), card.licence, short, card.task)
+        files = [card.file] if isinstance(card.sha256, str) else list(card.sha256)
+        table.add_row(
+            card.name,
+            str(card.version).partition(" ")[0],
+            card.licence.partition(";")[0],
+            f"{sum((folder / name).stat().st_size for name in files) / 1e6:.1f} MB",
+            sums[0][:8] if len(sums) == 1 else f"{len(sums)} files",  # --json has them all
+            _PURPOSES.get(card.task, card.task),
+        )
     PlainConsole().print(table)
     return 0
+
+
+def _table(*columns: str) -> Table:
+    """A table of which only the last column is wrapped in a narrow terminal."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in columns[:-1]:
+        table.add_column(name, no_wrap=True)
+    table.add_column(columns[-1], overflow="fold")
+    return table

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from pipelines.commands.options import add_run
+from pipelines.console import PlainConsole
 from pipelines.engine.files import Folder
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
-from pipelines.terminal import PlainConsole, say
+from pipelines.terminal import say
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:

@@ -11,6 +11,7 @@ from curation.errors import AlarmError, ConfigError, CurationError, InputError, 
 from curation.recipe import load
 from curation.stages import known_stages
 from pipelines.commands.options import add_index, add_input, add_recipe_options
+from pipelines.console import PlainConsole
 from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.engine.files import Folder
 from pipelines.engine.manifest import complete_manifest
@@ -20,7 +21,7 @@ from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
 from pipelines.run import run_plan
-from pipelines.terminal import PlainConsole, say, tell
+from pipelines.terminal import say, tell
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -37,11 +38,14 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 def run(options: argparse.Namespace) -> int:
     """Plan, run, report."""
     indexes = getattr(options, "index", [])
+    stages = [s.strip() for s in options.stages.split(",") if s.strip()]
+    if options.stages and not stages:
+        raise ConfigError(f"--stages {options.stages}: names no stage")
     work = plan(
         load(options.recipe, [*_index_assignments(indexes), *options.assignments]),
         options.output,
         options.input,
-        [s.strip() for s in options.stages.split(",") if s.strip()],
+        stages,
         options.sync,
     )
     runner = parse_beam_args(options.beam_args, options.workers, options.exchange)

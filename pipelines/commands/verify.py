@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from curation.errors import ConfigError, InputError
 from curation.readers import read_at
+from curation.readers.documents import document_id
 from curation.recipe import load
 from curation.stages import find
 from curation.tokenize.megatron import token_dtype
@@ -35,7 +36,6 @@ from pipelines.engine.manifest import (
 )
 from pipelines.engine.own import unnamed_files
 from pipelines.engine.shards import read_batches
-from pipelines.extract import document_id
 from pipelines.plan import input_files
 from pipelines.report.collect import collect
 from pipelines.run_folder import RECIPE_FILE, SUMS, all_stages, load_run, root_hash, sums

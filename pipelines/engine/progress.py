@@ -22,8 +22,9 @@ from rich.progress import (
 from rich.text import Text
 
 from curation.credentials import redact
+from pipelines.console import PlainConsole
 from pipelines.engine.pace import Pace, duration
-from pipelines.terminal import PlainConsole, Warnings, tell
+from pipelines.terminal import Warnings, tell
 
 _LOGGERS = ("curation", "pipelines")
 #: Seconds between two lines about one step.

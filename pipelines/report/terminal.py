@@ -7,8 +7,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from pipelines.console import PlainConsole
 from pipelines.report.values import records_text
-from pipelines.terminal import PlainConsole
 
 _REASONS = 6
 

@@ -13,6 +13,15 @@ from apache_beam import PCollection
 
 from curation.extract.extract_settings import ExtractSettings
 from curation.readers import Damage, Page, discover, read
+from curation.readers.documents import (
+    Others,
+    Row,
+    document_row,
+    joined,
+    others_of,
+    own_columns,
+    with_own,
+)
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, SET_ASIDE, SOURCE
 from pipelines.engine.sources import source_shards
@@ -26,6 +35,7 @@ _BATCH_PAGES = 256
 _BATCH_BYTES = 8 << 20
 
 #: Columns of pages, those of `curation.readers.Page`; `id` and `title` where the input has them.
+#: Pages of tables also have a struct `own` of the tables' other columns.
 PAGES = pa.schema(
     [
         ("url", pa.string()),
@@ -41,6 +51,7 @@ PAGES = pa.schema(
         ("title", pa.string()),
         ("mended", pa.string()),
         ("detail", pa.string()),
+        ("normalize", pa.string()),  # what extraction does to text: none, nfc, repair (or null)
     ]
 )
 
@@ -101,19 +112,20 @@ class _Read(beam.DoFn):
 
     def process(self, element: tuple[str, tuple[tuple[str, str], ...]]) -> Iterator[Any]:
         shard, files = element
-        rows: list[dict[str, Any]] = []
+        others = joined([others_of(path, name, self.settings) for path, name in files])
+        rows: list[tuple[Row, Row]] = []
         aside: list[dict[str, Any]] = []
         first = size = 0
         for name, record in self._records(files):
             if isinstance(record, Damage):
                 aside.append(damaged_row(name, record))
             elif isinstance(record, Page):
-                rows.append(_row(name, record))
+                rows.append((_row(name, record), document_row(name, record)[1]))
                 size += len(record.content)
                 if len(rows) >= _BATCH_PAGES or size >= _BATCH_BYTES:
-                    yield ShardKey(shard, first), pa.RecordBatch.from_pylist(rows, PAGES)
+                    yield ShardKey(shard, first), _batch(rows, others)
                     first, size, rows = first + len(rows), 0, []
-        yield ShardKey(shard, first), pa.RecordBatch.from_pylist(rows, PAGES)
+        yield ShardKey(shard, first), _batch(rows, others)
         damage = pa.RecordBatch.from_pylist(aside, SET_ASIDE)
         yield beam.pvalue.TaggedOutput("set_aside", (ShardKey(shard, 0), damage))
 
@@ -121,6 +133,12 @@ class _Read(beam.DoFn):
         for path, name in files:
             for record in read(path, self.settings, name):
                 yield name, record
+
+
+def _batch(rows: Sequence[tuple[Row, Row]], others: Others) -> pa.RecordBatch:
+    pages = pa.RecordBatch.from_pylist([page for page, _ in rows], PAGES)
+    own = own_columns([own for _, own in rows], others)
+    return pages.append_column("own", own) if others else pages
 
 
 def _row(name: str, page: Page) -> dict[str, Any]:
@@ -140,7 +158,7 @@ def _page(row: dict[str, Any]) -> tuple[str, Page]:
 
 @dataclass
 class Extract(beam.PTransform):
-    """Turn batches of `PAGES` into documents: columns `curation.schema.DOCUMENTS`.
+    """Turn batches of `PAGES` into documents: columns `curation.schema.DOCUMENTS`, and tables' own.
 
     Other engines than the toolkit's own work in a guarded process of each worker.
 
@@ -175,11 +193,14 @@ class _Extract(beam.DoFn):
     def process(self, element: Keyed) -> Iterator[Any]:
         key, batch = element
         documents, beside = PageBatch(), PagesBeside()
-        pages = [_page(row) for row in batch.to_pylist()]
+        known = [n for n in batch.schema.names if n != "own"]
+        pages = [_page(row) for row in batch.select(known).to_pylist()]
         answers = self.judge.answers([page for _, page in pages])
         for (name, page), answer in zip(pages, answers, strict=True):
             self.judge.add(name, page, answer, documents, beside)
         made = pa.RecordBatch.from_pylist(documents.rows, DOCUMENTS)
+        if len(known) < batch.num_columns:
+            made = with_own(made, batch.column("own"))
         yield from outputs(key, Outcome(made, documents.verdicts()), "extract")
         failed = pa.RecordBatch.from_pylist(beside.set_aside, SET_ASIDE)
         yield beam.pvalue.TaggedOutput("set_aside", (key, failed))

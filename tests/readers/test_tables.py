@@ -98,7 +98,7 @@ def test_parquet(tmp_path: Path) -> None:
     assert isinstance(page, Page)
     assert (page.offset, page.url) == (2999, "http://site.example/2999")
     assert page.date == datetime(2024, 5, 6, tzinfo=UTC)
-    assert page.fields == {}
+    assert page.fields == {"language": pa.scalar("de")}
     assert isinstance(events[3000], Damage) and events[3000].reason == "parquet.no_text"
     check_places(path, [events[0], events[1400], page])
     with pytest.raises(InputError, match="no page at 3001"):

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
 from curation.tokenize import Tokenizer, load_tokenizer
+from curation.tokenize.card import checksums
 from curation.tokenize.pretokenize import PATTERNS, pattern
 from curation.tokenize.specials import special_tokens
-from curation.tokenize.tokenizer import checksums
 from curation.tokenize.unicode import LETTER, NEWLINE, NUMBER, OTHER, SPACE, character_classes
 from curation.tokenize.vocabulary import format_ranks, parse_ranks
 from tests.tokenize.pieces import piece_ends

@@ -1,0 +1,273 @@
+"""What newcomers get wrong: each mistake costs one line that names it, and the right exit code."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from curation.stores import persist
+from pipelines import cli
+
+#: Nothing was started; the run failed.
+USAGE, FAILED = 2, 1
+
+
+class Mistake(NamedTuple):
+    """A command as it is typed, its exit code, and words of its one line in their order."""
+
+    command: str
+    code: int
+    says: tuple[str, ...]
+
+
+def _m(command: str, code: int, *says: str) -> Mistake:
+    return Mistake(command, code, says)
+
+
+_OUT = "--output new"
+COMMANDS = [
+    _m("rnu sample", USAGE, "invalid choice: 'rnu'", "run"),
+    _m("run", USAGE, "RECIPE"),
+    _m("run llama3 --inptu a.jsonl", USAGE, "--inptu"),
+    _m("run llama3 --workers many", USAGE, "--workers", "many"),
+    _m("run llama3 --workers -3", USAGE, "--workers", "-3"),
+    _m("run llama3 --log-format pretty", USAGE, "--log-format", "pretty"),
+    _m("run llama3 --output", USAGE, "--output"),
+    _m("run llama3 --input rows.jsonl --output ''", USAGE, "--output", "empty"),
+    _m("run llama3 --input '' --output new", USAGE, "--input", "empty"),
+    _m("run llama3 --input rows.jsonl -- --runner=NoRunner", USAGE, "NoRunner"),
+    _m("why", USAGE, "ID_OR_URL"),
+    _m("why x", USAGE, "--run"),
+    _m("why x --run nowhere", USAGE, "nowhere"),
+    _m("why x --run done", FAILED, "x: no document of done"),
+    _m("why x --run rows.jsonl", USAGE, "rows.jsonl"),
+    _m("report --run nowhere", USAGE, "nowhere"),
+    _m("report --run empty", USAGE, "empty"),
+    _m("verify --run nowhere", USAGE, "nowhere"),
+    _m("verify --run done --sample 2", USAGE, "--sample"),
+    _m("export --run done --stage extract --to docx", USAGE, "--to", "docx"),
+    _m("export --run done --stage fitler --to jsonl", USAGE, "fitler"),
+    _m("export --run done --stage filter --to jsonl", USAGE, "filter"),
+    _m("export --run done --stage extract --to jsonl --columns txet", USAGE, "txet"),
+    _m("export --run done --stage extract --to jsonl --split a=0.7,b=0.9", USAGE, "--split"),
+    _m("export --run done --stage extract --to jsonl --shards 0", USAGE, "--shards"),
+    _m("withdraw --run done", USAGE, "--url-prefix"),
+    _m("withdraw --run nowhere --url-prefix https://a.example/", USAGE, "nowhere"),
+    _m("train qualty --input rows.jsonl", USAGE, "qualty"),
+    _m("train quality --input nowhere.jsonl --output new", USAGE, "nowhere.jsonl"),
+    _m("train quality --input rows.jsonl --output new", FAILED, "rows.jsonl"),
+    _m("new rule 'two words'", USAGE, "two words"),
+    _m("new thing x", USAGE, "thing"),
+    _m("recipes lama3", USAGE, "lama3", "llama3"),
+    _m("filter --what-if", USAGE, "--run"),
+    _m("filter --what-if --run done", USAGE, "done"),
+    _m("worker-pool --port 99999999", USAGE, "--port"),
+]
+RECIPES = [
+    _m("run lama3 --input rows.jsonl", USAGE, "lama3", "llama3"),
+    _m("run nowhere.yaml", USAGE, "nowhere.yaml"),
+    _m("run rows.jsonl", USAGE, "rows.jsonl"),
+    _m("run broken.yaml", USAGE, "broken.yaml:3:4"),
+    _m("run list.yaml", USAGE, "list.yaml"),
+    _m("run latin.yaml", USAGE, "latin.yaml"),
+    _m("run empty.yaml", USAGE, "empty.yaml"),
+    _m("run circle.yaml", USAGE, "circle.yaml", "extends"),
+    _m("run no-parent.yaml", USAGE, "lama3"),
+    _m("run typo.yaml", USAGE, "filtr", "filter"),
+    _m("run type.yaml", USAGE, "word_count.min", "number"),
+    _m("run code.yaml --input rows.jsonl", USAGE, "mine.py"),
+    _m("run llama3 --set filter.rules.gopher.word_cuont.min=3", USAGE, "word_cuont", "word_count"),
+    _m("run llama3 --set readers.normalize_text=nfd", USAGE, "readers.normalize_text", "nfc"),
+    _m("run llama3 --set mix.budget=lots", USAGE, "mix.budget"),
+    _m("run llama3 --set filter", USAGE, "--set", "filter"),
+    _m("run llama3 --set 'filter.rules={'", USAGE, "filter.rules"),
+    _m("run llama3 --set dedup-documents.verify.threshold=7", USAGE, "threshold"),
+    _m("run llama3 --stages exctract --input rows.jsonl", USAGE, "exctract", "extract"),
+    _m("run llama3 --stages mix,classify --input done/extract", USAGE, "classify", "before mix"),
+    _m("run llama3 --stages extract,extract --input rows.jsonl", USAGE, "extract", "twice"),
+    _m("run llama3 --stages dedup-lines --input done/extract", USAGE, "language"),
+    _m("run llama3 --stages mix --input done/extract", USAGE, "mix", "domain"),
+    _m("run llama3 --stages ,", USAGE, "--stages"),
+    _m(f"filter {_OUT}", USAGE, "--input", "curate filter --help"),
+    _m("run llama3 --input rows.jsonl --set classify.model.path=my.onnx", USAGE, "classify"),
+    _m("run llama3 --input rows.jsonl --set tokenize.tokenizer=gpt9", USAGE, "gpt9"),
+    _m("run llama3 --input rows.jsonl --set tokenize.formats=[mds]", USAGE, "pip install"),
+    _m("run llama3 --input rows.jsonl --set extract.engine=justxt", USAGE, "extract.engine"),
+    _m("run llama3 --input rows.jsonl --set identify-language.languages=[english]", USAGE,
+       "english"),
+]  # fmt: skip
+INPUTS = [
+    _m(f"run llama3 {_OUT}", USAGE, "--input"),
+    _m(f"extract --input nowhere.warc.gz {_OUT}", USAGE, "nowhere.warc.gz"),
+    _m(f"extract --input 'crawl/*.warc.gz' {_OUT}", USAGE, "crawl/*.warc.gz"),
+    _m(f"extract --input empty {_OUT}", USAGE, "empty", "no input file"),
+    _m(f"extract --input odd {_OUT}", USAGE, "odd", "unknown suffix", "notes.docx"),
+    _m(f"extract --input nothing.jsonl {_OUT}", FAILED, "no document"),
+    _m(f"extract --input picture.png {_OUT}", FAILED, "no document"),
+    _m(f"extract --input cut.warc.gz {_OUT}", FAILED, "no document"),
+    _m(f"extract --input broken.parquet {_OUT}", FAILED, "no document"),
+    _m(f"extract --input broken.jsonl {_OUT}", FAILED, "no document"),
+    _m(f"extract --input body.csv {_OUT}", FAILED, "no document"),
+    _m(f"extract --input body.parquet {_OUT}", FAILED, "body.parquet", "text", "body"),
+    _m(f"filter --input body.parquet {_OUT}", FAILED, "body.parquet", "text", "body"),
+    _m(f"filter --input broken.parquet {_OUT}", USAGE, "broken.parquet"),
+    _m(f"filter --input nowhere {_OUT}", USAGE, "nowhere"),
+    _m(f"filter --input half {_OUT}", USAGE, "half", "manifest.json"),
+    _m(f"filter --input empty {_OUT}", USAGE, "empty"),
+    _m(f"extract --input s3x://bucket/x {_OUT}", USAGE, "s3x"),
+    _m("extract --input rows.jsonl --output rows.jsonl", USAGE, "rows.jsonl"),
+    _m("extract --input rows.jsonl --output rows.jsonl/out", USAGE, "rows.jsonl"),
+    _m("extract --input rows.jsonl --output mine", USAGE, "mine"),
+    _m("extract --input rows.jsonl --output /dev/null/out", USAGE, "/dev/null"),
+    _m("extract-file nowhere.html", USAGE, "nowhere.html"),
+    _m("extract-file picture.png", USAGE, "picture.png"),
+    _m("extract-file odd", USAGE, "odd"),
+    _m("extract-file rows.jsonl@7", FAILED, "rows.jsonl", "7"),
+    _m("extract-file page.html --explain nowhere/x.html", USAGE, "nowhere/x.html"),
+    _m("extract-file page.html --explain /dev/full", USAGE, "No space left"),
+    _m("extract-file page.html --charset klingon", USAGE, "--charset", "klingon"),
+    _m("extract-file page.html --engine justxt", USAGE, "justxt"),
+]
+ROWS = [{"text": f"Text {n} on bees, wasps and other insects. " * 3, "n": n} for n in range(3)]
+FILES: dict[str, bytes] = {
+    "rows.jsonl": b"".join(json.dumps(row).encode() + b"\n" for row in ROWS),
+    "nothing.jsonl": b"",
+    "broken.jsonl": b'{"text": \n[1, 2\n',
+    "body.csv": b"body,n\nwords,1\n",
+    "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9,
+    "cut.warc.gz": gzip.compress(b"WARC/1.0\r\nWARC-Type: response\r\n" * 9)[:30],
+    "page.html": b"<title>T</title><p>A page with a sentence or two.</p>",
+    "odd/notes.docx": b"PK",
+    "mine/extract/documents/notes.parquet": b"mine",
+    "half/documents/a.parquet": b"PAR1 and nothing else",
+    "broken.yaml": b"name: x\nfilter: [1, 2\nmix: 3\n",
+    "list.yaml": b"- extract\n- filter\n",
+    "latin.yaml": "name: Käse\n".encode("latin-1"),
+    "empty.yaml": b"",
+    "circle.yaml": b"extends: circle.yaml\nname: round\n",
+    "no-parent.yaml": b"extends: lama3\nname: x\n",
+    "typo.yaml": b"extends: llama3\nname: x\nfiltr: {}\n",
+    "type.yaml": b"extends: llama3\nfilter: {rules: {gopher: {word_count: {min: many}}}}\n",
+    "code.yaml": b"extends: llama3\nfilter: {rules: {a: {b: {min: 1, python: 'mine.py:f'}}}}\n",
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A working directory with what newcomers have in theirs, and a finished stage in `done`."""
+    folder, before = tmp_path_factory.mktemp("home"), Path.cwd()
+    for name, data in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    (folder / "empty").mkdir()
+    pq.write_table(pa.table({"body": ["words"]}), folder / "body.parquet")
+    sound = (folder / "body.parquet").read_bytes()
+    (folder / "broken.parquet").write_bytes(sound[: len(sound) // 2])
+    os.chdir(folder)
+    assert cli.main("extract --input rows.jsonl --output done --workers 0 --quiet".split()) == 0
+    yield folder
+    os.chdir(before)
+
+
+def _line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Exit code of a command, and the one line that it prints of what is wrong."""
+    capsys.readouterr()
+    code = cli.main(arguments)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("curate: error: ") and "this is a bug" not in line
+    return code, line
+
+
+def _complete(command: str) -> list[str]:
+    """A command as typed, in this process if it runs stages."""
+    arguments = shlex.split(command)
+    if arguments[0] in ("run", "extract", "filter") and "--" not in arguments:
+        arguments += ["--workers", "0", "--quiet"]
+        if "--output" not in arguments and "--what-if" not in arguments:
+            arguments += ["--output", "new"]
+    return arguments
+
+
+@pytest.mark.parametrize("mistake", [*COMMANDS, *RECIPES, *INPUTS], ids=lambda m: m.command[:60])
+def test_a_mistake(mistake: Mistake, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, line = _line(_complete(mistake.command), capsys)
+    shutil.rmtree("new", ignore_errors=True)
+    assert code == mistake.code, line
+    assert re.search(".*".join(map(re.escape, mistake.says)), line), line
+
+
+def test_there_are_enough() -> None:
+    commands = [mistake.command for mistake in (*COMMANDS, *RECIPES, *INPUTS)]
+    assert len(set(commands)) == len(commands) >= 90
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS only has names in UTF-8")
+def test_names_that_are_not_utf8(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = os.fsdecode(b"caf\xe9.jsonl")
+    Path("latin").mkdir()
+    Path("latin", name).write_bytes(FILES["rows.jsonl"])
+    for arguments in (["--input", "latin"], ["--input", name], ["--output", name]):
+        code, line = _line(["run", "llama3", *arguments], capsys)
+        assert code == USAGE and "caf\\udce9.jsonl" in line and "not UTF-8" in line
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_folders_that_are_closed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, mode in {"unreadable": 0o000, "readonly": 0o555}.items():
+        Path(name).mkdir()
+        Path(name).chmod(mode)
+    code, line = _line(_complete("extract --input unreadable --output new"), capsys)
+    assert code == USAGE and "unreadable" in line
+    code, line = _line(_complete("extract --input rows.jsonl --output readonly"), capsys)
+    assert code == FAILED and "readonly" in line
+
+
+@pytest.mark.parametrize("scheme", ["https", "http", "s3", "hf", "gs"])
+def test_places_that_cannot_be_reached(
+    scheme: str, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a network, or without the package for it: never `no input file matches`."""
+    monkeypatch.setattr(persist, "TRIES", 1)
+
+    def nobody(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", nobody)
+    url = f"{scheme}://nowhere.invalid/datasets/x.parquet"
+    code, line = _line(_complete(f"extract --input {url}"), capsys)
+    assert code in (USAGE, FAILED) and url in line and "no input file matches" not in line
+    assert re.search(r"pip install 'curation\[|no such host|credentials|anonymous", line), line
+
+
+@pytest.mark.parametrize("url", ["s3://a/b", "gs://a/b", "hf://datasets/a/b", "https://a.example/"])
+def test_packages_that_are_missing(
+    url: str, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(*_: object, **__: object) -> None:
+        raise ImportError("No module named 'x'")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", absent)
+    code, line = _line(_complete(f"extract --input {url}"), capsys)
+    assert code == USAGE and f"{url}: needs a package: pip install 'curation[" in line
+
+
+def test_a_missing_package_of_an_engine(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "justext", None)
+    code, line = _line(_complete("extract-file page.html --engine justext"), capsys)
+    assert code == USAGE and "pip install" in line
