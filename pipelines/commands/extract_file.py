@@ -16,7 +16,7 @@ from curation.readers import Page, ReaderSettings, read, read_at
 from curation.readers.charset import utf8_html
 from curation.recipe import load
 from pipelines.commands.options import add_set
-from pipelines.engine.guard import Crash, Guard
+from pipelines.runners.guard import Crash, Guard
 from pipelines.terminal import hand_over, say_json
 
 

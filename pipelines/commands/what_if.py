@@ -20,10 +20,10 @@ from curation.filters.settings import FilterSettings, default_tree
 from curation.tokenize.settings import TokenizeSettings
 from pipelines.commands.options import count
 from pipelines.commands.run import run
-from pipelines.engine.files import Folder
-from pipelines.engine.manifest import MANIFEST, read_manifest
-from pipelines.engine.shards import open_parquet
 from pipelines.run_folder import load_run, run_recipe, run_settings
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import MANIFEST, read_manifest
+from pipelines.storage.shards import open_parquet
 from pipelines.terminal import PlainConsole, say_json
 
 T = TypeVar("T")

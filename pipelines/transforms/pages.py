@@ -15,9 +15,9 @@ from curation.extract.settings import ExtractSettings
 from curation.readers import Damage, Page, discover, read
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, SET_ASIDE, SOURCE
-from pipelines.engine.sources import source_shards
 from pipelines.engine.transform import Outcome
 from pipelines.extract import JudgePages, PageBatch, PagesBeside, damaged_row
+from pipelines.extract.sources import source_shards
 from pipelines.transforms.judge import default_settings, outputs
 from pipelines.transforms.keys import Keyed, ShardKey
 

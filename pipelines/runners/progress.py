@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.text import Text
 
 from curation.credentials import redact
-from pipelines.engine.pace import Pace, duration
+from pipelines.runners.pace import Pace, duration
 from pipelines.terminal import PlainConsole, Warnings, tell
 
 _LOGGERS = ("curation", "pipelines")
