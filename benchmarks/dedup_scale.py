@@ -29,11 +29,11 @@ from curation.hashing import mix64
 from curation.recipe import load
 from pipelines import dedup_documents as stage
 from pipelines.dedup_documents.indexes import Place
-from pipelines.engine.exchange import write_columns
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import records_of
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.tasks import records_of
+from pipelines.storage.exchange import write_columns
+from pipelines.storage.files import Folder
 
 SHARD = 100_000
 

@@ -31,10 +31,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from curation import stores  # noqa: E402
 from curation.recipe import load  # noqa: E402
-from pipelines.engine.execute import Executor, parse_beam_args  # noqa: E402
-from pipelines.engine.files import Folder  # noqa: E402
 from pipelines.plan import plan  # noqa: E402
 from pipelines.run import run_plan  # noqa: E402
+from pipelines.runners.execute import Executor, parse_beam_args  # noqa: E402
+from pipelines.storage.files import Folder  # noqa: E402
 from tests.faulty_store import KINDS, Proxy, environment, faulty_store  # noqa: E402
 from tests.folders import digests  # noqa: E402
 
@@ -140,7 +140,7 @@ def _paragraph(dice: random.Random, words: list[str]) -> str:
 _LIST = """
 import json, sys, time, psutil
 from curation.readers import discover
-from pipelines.engine.files import Folder
+from pipelines.storage.files import Folder
 folder, process = Folder(sys.argv[1]), psutil.Process()
 def measured(what, action):
     cpu, wall, memory = time.process_time(), time.perf_counter(), process.memory_info().rss

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.memory import words
 from curation.schema import DOCUMENTS
 from pipelines.cli import main as curate
-from pipelines.engine import local
+from pipelines.runners import local
 from tests.engine import poison
 
 _ALLOWED = 2

@@ -38,10 +38,10 @@ from curation.recipe import load
 from curation.schema import DOCUMENTS
 from pipelines import run as runs
 from pipelines.cli import line_of
-from pipelines.engine import files
-from pipelines.engine.files import Folder
 from pipelines.plan import Plan, plan
 from pipelines.run import run_plan
+from pipelines.storage import files
+from pipelines.storage.files import Folder
 from tests.folders import VARYING
 from tests.simulated import (
     LOCAL,

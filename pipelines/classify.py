@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from curation.classify.classify_settings import ClassifySettings
 from curation.classify.verdicts import classify_documents
-from pipelines.engine.files import Folder
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, run_transform, with_errors
+from pipelines.storage.files import Folder
 
 
 @dataclass(frozen=True)

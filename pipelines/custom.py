@@ -10,9 +10,9 @@ import pyarrow as pa
 from curation.judging import judge_all, opened
 from curation.schema import conformed
 from curation.stages.custom import CustomSettings
-from pipelines.engine.files import Folder
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, run_transform, with_errors
+from pipelines.storage.files import Folder
 
 
 @dataclass(frozen=True)

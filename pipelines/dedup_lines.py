@@ -30,16 +30,27 @@ from curation.dedup.lines import (
 )
 from curation.dedup.sorting import run_starts
 from curation.schema import with_column
-from pipelines.engine.chain import Pass
-from pipelines.engine.documents import column_names, noted, over_documents
-from pipelines.engine.duplicates import (
+from pipelines.dedup.duplicates import (
     OverRanges,
     check_languages,
     numbered_tasks,
     range_tasks,
     read_key_range,
 )
-from pipelines.engine.exchange import (
+from pipelines.dedup.indexes import (
+    INDEX,
+    Indexed,
+    check_settings,
+    index_file,
+    index_files,
+    indexes_fingerprint,
+)
+from pipelines.engine.documents import column_names, noted, over_documents
+from pipelines.engine.stage import Shard, StageRun
+from pipelines.engine.transform import Outcome, TransformShards, batches_beside, shard_tasks
+from pipelines.runners.chain import Pass
+from pipelines.runners.tasks import Progress, Result, Task, read_record, records_of
+from pipelines.storage.exchange import (
     UInt64,
     document_numbers,
     read_columns,
@@ -49,19 +60,8 @@ from pipelines.engine.exchange import (
     write_columns,
     write_run,
 )
-from pipelines.engine.files import SCRATCH, Folder
-from pipelines.engine.indexes import (
-    INDEX,
-    Indexed,
-    check_settings,
-    index_file,
-    index_files,
-    indexes_fingerprint,
-)
-from pipelines.engine.shards import add_counts
-from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Progress, Result, Task, read_record, records_of
-from pipelines.engine.transform import Outcome, TransformShards, batches_beside, shard_tasks
+from pipelines.storage.files import SCRATCH, Folder
+from pipelines.storage.shards import add_counts
 
 #: Folder of the audit: every frequent line of each shard, and what became of it.
 _AUDIT = "audit"

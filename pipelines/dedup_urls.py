@@ -12,9 +12,7 @@ import pyarrow as pa
 
 from curation.dedup.captures import KEYS, capture_keys, capture_verdicts, choose_captures
 from curation.dedup.dedup_settings import UrlDedupSettings
-from pipelines.engine.chain import Pass
-from pipelines.engine.documents import noted, over_documents, set_aside_by
-from pipelines.engine.duplicates import (
+from pipelines.dedup.duplicates import (
     OverRanges,
     no_verdicts,
     numbered_tasks,
@@ -24,7 +22,19 @@ from pipelines.engine.duplicates import (
     verdict_rows,
     write_verdicts,
 )
-from pipelines.engine.exchange import (
+from pipelines.dedup.indexes import (
+    Indexed,
+    check_settings,
+    index_file,
+    index_files,
+    indexes_fingerprint,
+)
+from pipelines.engine.documents import noted, over_documents, set_aside_by
+from pipelines.engine.stage import Shard, StageRun
+from pipelines.engine.transform import shard_tasks
+from pipelines.runners.chain import Pass
+from pipelines.runners.tasks import Progress, Result, Task, records_of
+from pipelines.storage.exchange import (
     concatenated,
     document_numbers,
     numbers_of_shard,
@@ -34,17 +44,7 @@ from pipelines.engine.exchange import (
     scratch,
     write_run,
 )
-from pipelines.engine.files import Folder
-from pipelines.engine.indexes import (
-    Indexed,
-    check_settings,
-    index_file,
-    index_files,
-    indexes_fingerprint,
-)
-from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Progress, Result, Task, records_of
-from pipelines.engine.transform import shard_tasks
+from pipelines.storage.files import Folder
 
 _STAGE = "dedup-urls"
 #: Of a row of keys, with its id.

@@ -22,8 +22,8 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 import zstandard
 
-from pipelines.engine.files import FileRecord, Folder
-from pipelines.engine.shards import TableWriter
+from pipelines.storage.files import FileRecord, Folder
+from pipelines.storage.shards import TableWriter
 
 #: Level of zstd, as in the Parquet files of a run, and of gzip.
 _ZSTD_LEVEL, _GZIP_LEVEL = 3, 6

@@ -13,11 +13,11 @@ from curation.filters import load_filter
 from curation.filters.filter_settings import FilterSettings
 from curation.filters.hosts import FOLDER, HOSTS, most_personal
 from curation.filters.personal_hosts import manifest_url
-from pipelines.engine.files import Folder
-from pipelines.engine.manifest import MANIFEST
-from pipelines.engine.shards import characters
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, batches_beside, run_transform, with_errors
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import MANIFEST
+from pipelines.storage.shards import characters
 
 
 @dataclass(frozen=True)

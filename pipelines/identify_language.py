@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from curation.language.language_settings import LanguageSettings
 from curation.language.verdicts import identify_documents
-from pipelines.engine.files import Folder
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, run_transform
+from pipelines.storage.files import Folder
 
 
 @dataclass(frozen=True)

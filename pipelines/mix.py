@@ -21,13 +21,11 @@ from curation.schema import with_column
 from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
-from pipelines.engine.chain import Pass
-from pipelines.engine.damage import check_content
 from pipelines.engine.documents import column_names, noted, over_documents
-from pipelines.engine.exchange import concatenated, read_columns, scratch, write_columns
-from pipelines.engine.files import SCRATCH, Folder, HashingSink, fingerprint
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import (
+from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
+from pipelines.runners.chain import Pass
+from pipelines.runners.tasks import (
     Progress,
     Result,
     Task,
@@ -35,7 +33,9 @@ from pipelines.engine.tasks import (
     read_record,
     records_of,
 )
-from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
+from pipelines.storage.damage import check_content
+from pipelines.storage.exchange import concatenated, read_columns, scratch, write_columns
+from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
 
 _COLUMNS = ["id", "text", "source", "domain", "topic", "format", "language", "quality"]
 _PLAN = f"{SCRATCH}/data/plan.json"

@@ -26,11 +26,11 @@ from curation.mix.search import (
     sample_streams,
 )
 from curation.tokenize.tokenizer import load_tokenizer
-from pipelines.engine.exchange import read_columns, scratch
-from pipelines.engine.files import SCRATCH, Folder, fingerprint
 from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Progress, Result, Task, output_fingerprint, records_of
 from pipelines.mix import SavedIds, plan
+from pipelines.runners.tasks import Progress, Result, Task, output_fingerprint, records_of
+from pipelines.storage.exchange import read_columns, scratch
+from pipelines.storage.files import SCRATCH, Folder, fingerprint
 
 _SAMPLE = f"{SCRATCH}/data/sample.npz"
 

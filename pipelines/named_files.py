@@ -13,7 +13,7 @@ from curation import resources
 from curation.config import Settings
 from curation.errors import ConfigError
 from curation.stages import NamedFile, Stage
-from pipelines.engine.files import Folder
+from pipelines.storage.files import Folder
 
 
 def check_named_files(stage: Stage[Any], settings: Settings) -> None:

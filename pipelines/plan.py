@@ -16,13 +16,13 @@ from curation.readers.raw import RawFile
 from curation.recipe import STAGES, Recipe, check_order
 from curation.schema import DOCUMENTS, fits
 from curation.stages import find
-from pipelines.engine.files import Folder
-from pipelines.engine.manifest import complete_manifest, read_manifest
-from pipelines.engine.shards import open_parquet
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
 from pipelines.run_folder import own_paths
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import complete_manifest, read_manifest
+from pipelines.storage.shards import open_parquet
 
 #: The stage that goes before others where the input is a table.
 _READ_TABLES = "read-tables"

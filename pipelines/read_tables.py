@@ -22,13 +22,13 @@ from curation.readers.documents import (
 )
 from curation.schema import SET_ASIDE, Verdicts
 from curation.stages.read_tables import TableSettings
-from pipelines.engine.files import Folder
-from pipelines.engine.shards import Tally
-from pipelines.engine.sources import SourceShard, as_planned, content_fingerprints, source_shards
 from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Progress, Result, Task
 from pipelines.engine.transform import ShardWriter
 from pipelines.extract import damaged_row
+from pipelines.extract.sources import SourceShard, as_planned, content_fingerprints, source_shards
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.files import Folder
+from pipelines.storage.shards import Tally
 
 _WHOLE = 1 << 62
 

@@ -16,11 +16,6 @@ from curation.credentials import redact_all
 from curation.errors import AlarmError, ConfigError, InputError
 from curation.recipe import STAGES, Recipe
 from curation.stages import find
-from pipelines.engine.damage import DamagedError
-from pipelines.engine.execute import Executor
-from pipelines.engine.files import Folder, fingerprint
-from pipelines.engine.manifest import complete_manifest, is_stage, read_manifest
-from pipelines.engine.own import refuse_foreign, remove_stage, with_inner
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
 from pipelines.plan import Plan, input_files
 from pipelines.run_folder import (
@@ -34,6 +29,11 @@ from pipelines.run_folder import (
     sums,
     whole_recipe,
 )
+from pipelines.runners.execute import Executor
+from pipelines.storage.damage import DamagedError
+from pipelines.storage.files import Folder, fingerprint
+from pipelines.storage.manifest import complete_manifest, is_stage, read_manifest
+from pipelines.storage.own import refuse_foreign, remove_stage, with_inner
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from curation.config import parse_yaml
 from curation.errors import ConfigError, StoreError
 from curation.recipe import STAGES, Recipe
 from curation.stages import find, known_stages
-from pipelines.engine.files import SCRATCH, Folder, room_for
-from pipelines.engine.manifest import (
+from pipelines.storage.files import SCRATCH, Folder, room_for
+from pipelines.storage.manifest import (
     MANIFEST,
     complete_manifest,
     inner_stages,

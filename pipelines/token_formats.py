@@ -18,7 +18,7 @@ from curation.errors import InputError
 from curation.judging import opened
 from curation.tokenize.megatron import read_index
 from curation.tokenize.tokenize_settings import CustomFormat
-from pipelines.engine.files import FileRecord, Folder
+from pipelines.storage.files import FileRecord, Folder
 
 Files = dict[str, FileRecord]
 

@@ -35,10 +35,14 @@ from curation.tokenize.shard import (
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, nothing, over_documents
-from pipelines.engine.exchange import concatenated, key_ranges, read_range, scratch, write_run
-from pipelines.engine.files import FileRecord, Folder
-from pipelines.engine.manifest import read_manifest
-from pipelines.engine.shards import (
+from pipelines.engine.stage import Shard, StageRun
+from pipelines.engine.transform import ShardWriter, shard_tasks
+from pipelines.mix import saved_tokens
+from pipelines.runners.tasks import Progress, Result, Task, output_fingerprint, records_of
+from pipelines.storage.exchange import concatenated, key_ranges, read_range, scratch, write_run
+from pipelines.storage.files import FileRecord, Folder
+from pipelines.storage.manifest import read_manifest
+from pipelines.storage.shards import (
     BATCH_ROWS,
     TableWriter,
     Tally,
@@ -46,10 +50,6 @@ from pipelines.engine.shards import (
     is_large,
     open_parquet,
 )
-from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Progress, Result, Task, output_fingerprint, records_of
-from pipelines.engine.transform import ShardWriter, shard_tasks
-from pipelines.mix import saved_tokens
 from pipelines.token_formats import write_formats
 
 _STAGE = "tokenize"

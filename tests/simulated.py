@@ -28,11 +28,12 @@ from fsspec.spec import AbstractFileSystem
 
 from curation import stores
 from curation.stores import persist
-from pipelines.engine import runs, tasklist
-from pipelines.engine.execute import Executor, RunnerOptions
-from pipelines.engine.local import do_task
-from pipelines.engine.tasklist import TaskList
-from pipelines.engine.tasks import no_progress, set_progress
+from pipelines.runners import tasklist
+from pipelines.runners.execute import Executor, RunnerOptions
+from pipelines.runners.local import do_task
+from pipelines.runners.tasklist import TaskList
+from pipelines.runners.tasks import no_progress, set_progress
+from pipelines.storage import runs
 
 #: What may go wrong with a call. A lost call is carried out, and its answer is an error.
 LOCAL = ("eio", "enospc", "short", "death")

@@ -18,11 +18,11 @@ from curation.errors import InputError
 from curation.readers import Event
 from curation.recipe import load
 from pipelines.commands.verify import _Tracer
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
-from pipelines.engine.manifest import read_manifest
 from pipelines.plan import plan
 from pipelines.run import run_plan
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
 from tests.folders import differences
 
 
@@ -110,7 +110,7 @@ def test_a_bit_that_a_disk_flipped_costs_one_shard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is found when the next stage reads the file: never does it travel further."""
-    monkeypatch.setattr("pipelines.engine.sources._GROUP_BELOW", 0)  # a shard for each input
+    monkeypatch.setattr("pipelines.extract.sources._GROUP_BELOW", 0)  # a shard for each input
     crawl, output = tmp_path / "crawl", tmp_path / "out"
     crawl.mkdir()
     for name in ("a", "b", "c"):

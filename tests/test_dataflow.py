@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 from curation.errors import ConfigError
-from pipelines.engine.chain import Pass, write_chain
-from pipelines.engine.files import Folder
-from pipelines.engine.jobs import Jobs
-from pipelines.engine.tasks import Task
+from pipelines.runners.chain import Pass, write_chain
+from pipelines.runners.jobs import Jobs
+from pipelines.runners.tasks import Task
+from pipelines.storage.files import Folder
 from tests.conftest import ROOT
 from tests.engine.toys import WriteName
 

@@ -14,12 +14,12 @@ s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
 from curation import stores  # noqa: E402
 from curation.recipe import load  # noqa: E402
 from curation.stores import persist  # noqa: E402
-from pipelines.engine import sources  # noqa: E402
-from pipelines.engine.execute import Executor, parse_beam_args  # noqa: E402
-from pipelines.engine.files import Folder  # noqa: E402
-from pipelines.engine.tasks import Step, Task  # noqa: E402
+from pipelines.extract import sources  # noqa: E402
 from pipelines.plan import plan  # noqa: E402
 from pipelines.run import run_plan  # noqa: E402
+from pipelines.runners.execute import Executor, parse_beam_args  # noqa: E402
+from pipelines.runners.tasks import Step, Task  # noqa: E402
+from pipelines.storage.files import Folder  # noqa: E402
 from tests.conftest import ROOT  # noqa: E402
 from tests.faulty_store import KINDS, Proxy, environment, faulty_store  # noqa: E402
 from tests.folders import digests  # noqa: E402

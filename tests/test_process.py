@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipelines.engine.files import Folder
-from pipelines.engine.progress import open_display
 from pipelines.process import temporary_folder
+from pipelines.runners.progress import open_display
+from pipelines.storage.files import Folder
 from pipelines.terminal import Warnings
 from tests.conftest import ROOT
 

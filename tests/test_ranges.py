@@ -19,13 +19,13 @@ from curation.readers.documents import document_id
 from curation.readers.ranges import misread
 from curation.recipe import load
 from curation.stores import reading
-from pipelines.engine import sources
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
-from pipelines.engine.manifest import read_manifest
-from pipelines.engine.tasks import Step, Task
+from pipelines.extract import sources
 from pipelines.plan import plan
 from pipelines.run import run_plan
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.tasks import Step, Task
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
 from tests.conftest import ROOT
 from tests.folders import differences
 from tests.readers.archives import default_settings, http_response, page_body, sample, warc_record

@@ -14,13 +14,13 @@ import pytest
 import pipelines.run_folder
 from curation.errors import ConfigError
 from curation.recipe import load
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
 from pipelines.plan import plan
 from pipelines.report.collect import _problems, collect
 from pipelines.report.render import render
 from pipelines.run import run_plan
 from pipelines.run_folder import load_run, locked
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.storage.files import Folder
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from curation.html_page import head
 from curation.readers import InputFile
 from pipelines.cli import main
 from pipelines.console import PlainConsole
-from pipelines.engine.files import Folder
-from pipelines.engine.progress import open_display
 from pipelines.plan import _named_safely
+from pipelines.runners.progress import open_display
+from pipelines.storage.files import Folder
 from pipelines.terminal import plain
 
 #: Sets a window's title, colours, moves up, turns the direction of writing, ends a line.

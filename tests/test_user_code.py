@@ -13,9 +13,9 @@ import pytest
 from curation.errors import AlarmError, ConfigError
 from curation.recipe import load
 from pipelines.cli import main
-from pipelines.engine.execute import Executor, parse_beam_args
 from pipelines.plan import plan
 from pipelines.run import run_plan
+from pipelines.runners.execute import Executor, parse_beam_args
 
 TEXTS = ["A calm page about bees and flowers.", "BUY NOW! BUY NOW!", "boom", "Another calm page."]
 
@@ -338,7 +338,7 @@ def test_mistakes_are_told_in_one_line(home: Path, body: str, message: str) -> N
 
 def test_code_is_found_beside_the_recipe_and_travels(home: Path, monkeypatch: Any) -> None:
     """Workers of a cluster have no such file: the task list has its text."""
-    from pipelines.engine.description import describe, restore
+    from pipelines.runners.description import describe, restore
 
     recipe = load(recipe_of(home, STAGED))
     monkeypatch.chdir("/")

@@ -22,8 +22,8 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from curation.errors import CurationError
-from pipelines.engine.manifest import MANIFEST, TIMINGS
 from pipelines.run_folder import load_run
+from pipelines.storage.manifest import MANIFEST, TIMINGS
 
 
 @dataclass(frozen=True)

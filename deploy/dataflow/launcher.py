@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 from curation.errors import CurationError
 from curation.recipe import load
-from pipelines.engine.chain import Chain
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.jobs import Jobs
 from pipelines.plan import plan
 from pipelines.run import run_plan
+from pipelines.runners.chain import Chain
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.jobs import Jobs
 
 
 class SubmittedError(Exception):

@@ -26,13 +26,13 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from curation.errors import CurationError
 from curation.recipe import load
-from pipelines.engine.chain import Gathers, Pass, write_chain
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
-from pipelines.engine.jobs import Jobs
-from pipelines.engine.tasks import Step, Task, records_of
 from pipelines.plan import plan
 from pipelines.run import run_plan
+from pipelines.runners.chain import Gathers, Pass, write_chain
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.jobs import Jobs
+from pipelines.runners.tasks import Step, Task, records_of
+from pipelines.storage.files import Folder
 
 #: Dataflow refuses a job request that is larger
 #: (https://cloud.google.com/dataflow/quotas, "maximum size of a job creation request").

@@ -21,10 +21,10 @@ from curation.config import nearest
 from curation.errors import ConfigError, InputError
 from curation.schema import conformed
 from pipelines.commands.options import add_run
-from pipelines.engine.files import SCRATCH, FileRecord, Folder
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.export_formats import FORMATS, Format, Written, dataset_card
 from pipelines.run_folder import EXPORT, load_run
+from pipelines.storage.files import SCRATCH, FileRecord, Folder
 from pipelines.terminal import say, say_json
 
 #: What an export wrote, by which it is known again.

@@ -20,7 +20,7 @@ from curation.readers.charset import utf8_html
 from curation.readers.http import looks_like_html, looks_like_text
 from curation.recipe import load
 from pipelines.commands.options import add_set
-from pipelines.engine.guard import Crash, Guard
+from pipelines.runners.guard import Crash, Guard
 from pipelines.terminal import hand_over, say_json
 
 #: Of UTF-16, in which text is full of the bytes that binary files have.

@@ -11,12 +11,12 @@ from curation.mix import align, plan_table
 from curation.recipe import load
 from pipelines import mix as stage
 from pipelines.commands.run import run as run_stages
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.progress import Mode, open_display
 from pipelines.mix_search import search
 from pipelines.plan import Plan, plan
 from pipelines.run import mixes_of, stage_run
 from pipelines.run_folder import locked
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.progress import Mode, open_display
 from pipelines.terminal import say
 
 #: Every proxy run of the last search, beside the stage folders.

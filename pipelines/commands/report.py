@@ -6,10 +6,10 @@ import argparse
 
 from pipelines.commands.options import add_run
 from pipelines.console import PlainConsole
-from pipelines.engine.files import Folder
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
+from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
 

@@ -12,15 +12,15 @@ from curation.recipe import load
 from curation.stages import known_stages
 from pipelines.commands.options import add_index, add_input, add_recipe_options
 from pipelines.console import PlainConsole
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
-from pipelines.engine.manifest import complete_manifest
-from pipelines.engine.progress import Events, Mode, Quiet, open_display
 from pipelines.plan import Plan, plan
 from pipelines.report.collect import collect
 from pipelines.report.render import write_report
 from pipelines.report.terminal import print_funnel
 from pipelines.run import run_plan
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.progress import Events, Mode, Quiet, open_display
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import complete_manifest
 from pipelines.terminal import say, tell
 
 

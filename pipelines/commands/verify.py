@@ -26,19 +26,19 @@ from curation.tokenize.megatron import token_dtype
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 from pipelines.commands.options import add_input, add_json, add_run
-from pipelines.engine.files import Folder
-from pipelines.engine.manifest import (
+from pipelines.plan import input_files
+from pipelines.report.collect import collect
+from pipelines.run_folder import RECIPE_FILE, SUMS, all_stages, load_run, root_hash, sums
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import (
     Manifest,
     damaged_copies,
     is_stage,
     named_files,
     read_manifest,
 )
-from pipelines.engine.own import unnamed_files
-from pipelines.engine.shards import read_batches
-from pipelines.plan import input_files
-from pipelines.report.collect import collect
-from pipelines.run_folder import RECIPE_FILE, SUMS, all_stages, load_run, root_hash, sums
+from pipelines.storage.own import unnamed_files
+from pipelines.storage.shards import read_batches
 from pipelines.terminal import say, say_json
 
 #: Files that are hashed at a time.

@@ -21,10 +21,10 @@ from curation.tokenize.tokenize_settings import TokenizeSettings
 from pipelines.commands.options import count
 from pipelines.commands.run import run
 from pipelines.console import PlainConsole
-from pipelines.engine.files import Folder
-from pipelines.engine.manifest import MANIFEST, read_manifest
-from pipelines.engine.shards import open_parquet
 from pipelines.run_folder import load_run, run_recipe, run_settings
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import MANIFEST, read_manifest
+from pipelines.storage.shards import open_parquet
 from pipelines.terminal import say_json
 
 T = TypeVar("T")

@@ -15,13 +15,13 @@ from curation.errors import CurationError, InputError
 from curation.stages import find as find_stage
 from curation.stages import known_stages
 from pipelines.commands.options import add_json, add_run
+from pipelines.dedup.indexes import open_index
 from pipelines.engine.errors import ERRORS
-from pipelines.engine.files import Folder
-from pipelines.engine.indexes import open_index
-from pipelines.engine.manifest import read_manifest
-from pipelines.engine.shards import read_batches
 from pipelines.report.values import value_text
 from pipelines.run_folder import load_run, run_settings, stage_before
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
+from pipelines.storage.shards import read_batches
 from pipelines.terminal import say, say_json
 
 #: Changes between a duplicate and what was kept: how many, how much of each, how much around it.

@@ -20,17 +20,17 @@ from curation.recipe import Recipe, load
 from curation.schema import REMOVED_FIELDS
 from curation.stages import find, known_stages
 from pipelines.commands.options import workers
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
-from pipelines.engine.indexes import index_files
-from pipelines.engine.manifest import read_manifest
-from pipelines.engine.own import remove_stage
-from pipelines.engine.progress import open_display
-from pipelines.engine.runs import read_batches_of
-from pipelines.engine.shards import TableWriter, read_batches
+from pipelines.dedup.indexes import index_files
 from pipelines.plan import plan
 from pipelines.run import run_plan
 from pipelines.run_folder import WITHDRAWN, load_run, make_run_folder
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.progress import open_display
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
+from pipelines.storage.own import remove_stage
+from pipelines.storage.runs import read_batches_of
+from pipelines.storage.shards import TableWriter, read_batches
 from pipelines.terminal import say
 
 _WAITING = "waiting"

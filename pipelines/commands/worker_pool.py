@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipelines.commands.options import port
-from pipelines.engine.worker_pool import serve
+from pipelines.runners.worker_pool import serve
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:

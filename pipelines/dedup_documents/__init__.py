@@ -12,18 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 from curation.dedup.dedup_settings import AlarmSettings, DocumentDedupSettings
+from pipelines.dedup.duplicates import numbered_tasks, range_tasks, verdict_passes
+from pipelines.dedup.graph import Labels, Solve, label_components
 from pipelines.dedup_documents.clusters import Clusters
 from pipelines.dedup_documents.indexes import Place, WriteIndex, indexed_shards
 from pipelines.dedup_documents.link import Link
 from pipelines.dedup_documents.members import Members
 from pipelines.dedup_documents.sign import Sign, SignIndexed
 from pipelines.dedup_documents.verdicts import DocumentVerdicts, FindLosses
-from pipelines.engine.chain import Pass
-from pipelines.engine.duplicates import numbered_tasks, range_tasks, verdict_passes
-from pipelines.engine.exchange import scratch
-from pipelines.engine.graph import Labels, Solve, label_components
 from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Task, output_fingerprint, records_of
+from pipelines.runners.chain import Pass
+from pipelines.runners.tasks import Task, output_fingerprint, records_of
+from pipelines.storage.exchange import scratch
 
 #: Bytes of bucket records that one task reads.
 _LINK_BYTES = 32 << 20

@@ -18,10 +18,10 @@ from curation.dedup.keys import within
 from curation.dedup.minhash import DTYPES
 from curation.dedup.survivors import choose_survivors
 from curation.dedup.verify import ShingleSets, estimated_jaccard, jaccard
-from pipelines.engine.duplicates import OverRanges, read_key_range
-from pipelines.engine.exchange import UInt64, read_range, scratch, write_run
-from pipelines.engine.files import Folder
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.dedup.duplicates import OverRanges, read_key_range
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.exchange import UInt64, read_range, scratch, write_run
+from pipelines.storage.files import Folder
 
 #: Sets of about so many bytes are in memory at once, beside the longest two.
 _BLOCK_BYTES = 64 << 20

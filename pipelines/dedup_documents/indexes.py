@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from curation.dedup.dedup_settings import DocumentDedupSettings
-from pipelines.engine.exchange import read_columns, scratch, write_columns
-from pipelines.engine.files import Folder
-from pipelines.engine.indexes import check_settings, index_file, open_index
+from pipelines.dedup.indexes import check_settings, index_file, open_index
 from pipelines.engine.stage import Shard
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.exchange import read_columns, scratch, write_columns
+from pipelines.storage.files import Folder
 
 #: Settings that an index must share with the run that uses it.
 _SHARED = [

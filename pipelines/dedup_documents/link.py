@@ -10,11 +10,11 @@ import pyarrow as pa
 from curation.dedup.candidates import bucket_pairs
 from curation.dedup.components import spanning_forest, star_edges
 from curation.dedup.dedup_settings import DocumentDedupSettings
-from pipelines.engine.duplicates import OverRanges, read_key_range
-from pipelines.engine.exchange import UInt64, scratch, write_run
-from pipelines.engine.files import Folder
-from pipelines.engine.graph import NO_EDGES, write_edges
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.dedup.duplicates import OverRanges, read_key_range
+from pipelines.dedup.graph import NO_EDGES, write_edges
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.exchange import UInt64, scratch, write_run
+from pipelines.storage.files import Folder
 
 
 @dataclass(frozen=True)

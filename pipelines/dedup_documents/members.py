@@ -22,19 +22,19 @@ from curation.dedup.sorting import sort_pairs
 from curation.dedup.verify import shingle_sets
 from curation.errors import InputError
 from curation.hashing import mix64
+from pipelines.dedup.duplicates import read_key_range
 from pipelines.dedup_documents.indexes import Place
 from pipelines.dedup_documents.sign import Sign
 from pipelines.engine.documents import noted, over_documents, set_aside_by
-from pipelines.engine.duplicates import read_key_range
-from pipelines.engine.exchange import (
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.exchange import (
     UInt64,
     numbers_of_shard,
     row_of,
     scratch,
     write_run,
 )
-from pipelines.engine.files import FileRecord, Folder
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.storage.files import FileRecord, Folder
 
 _STAGE = "dedup-documents"
 MEMBERS = ("date", "length", "id_hash", "exact", "exact_low", "quality", "source_rank", "id")

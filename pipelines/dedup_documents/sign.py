@@ -9,18 +9,18 @@ import pyarrow as pa
 
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import bucketed, document_facts
+from pipelines.dedup.duplicates import check_languages
+from pipelines.dedup.graph import write_edges
 from pipelines.engine.documents import column_names, noted, over_documents
-from pipelines.engine.duplicates import check_languages
-from pipelines.engine.exchange import (
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.exchange import (
     concatenated,
     document_numbers,
     scratch,
     write_columns,
     write_run,
 )
-from pipelines.engine.files import FileRecord, Folder
-from pipelines.engine.graph import write_edges
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.storage.files import FileRecord, Folder
 
 _STAGE = "dedup-documents"
 

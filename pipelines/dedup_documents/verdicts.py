@@ -14,20 +14,20 @@ from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.in_memory import near_threshold
 from curation.dedup.keys import string_keys
 from curation.dedup.urls import hosts
-from pipelines.dedup_documents.members import Members
-from pipelines.dedup_documents.sign import Sign
-from pipelines.engine.documents import over_documents, set_aside_by
-from pipelines.engine.duplicates import (
+from pipelines.dedup.duplicates import (
     OverRanges,
     no_verdicts,
     read_key_range,
     verdict_rows,
     write_verdicts,
 )
-from pipelines.engine.exchange import numbers_of_shard, scratch, write_run
-from pipelines.engine.files import FileRecord, Folder
+from pipelines.dedup_documents.members import Members
+from pipelines.dedup_documents.sign import Sign
+from pipelines.engine.documents import over_documents, set_aside_by
 from pipelines.engine.stage import Shard
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.exchange import numbers_of_shard, scratch, write_run
+from pipelines.storage.files import FileRecord, Folder
 
 _STAGE = "dedup-documents"
 

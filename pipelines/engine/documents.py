@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from curation.errors import CurationError, WorkerError
 from curation.schema import conformed, with_column
-from pipelines.engine.files import SCRATCH, Folder
-from pipelines.engine.guard import Crash, Guard, is_guarded
-from pipelines.engine.shards import BATCH_ROWS
 from pipelines.engine.stage import Shard
+from pipelines.runners.guard import Crash, Guard, is_guarded
+from pipelines.storage.files import SCRATCH, Folder
+from pipelines.storage.shards import BATCH_ROWS
 
 Answer = TypeVar("Answer")
 #: Of a batch and the number of its first row in the shard; picklable.

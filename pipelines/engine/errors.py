@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from curation.judging import Failure
 from curation.schema import MENDED
-from pipelines.engine.shards import read_batches
 from pipelines.engine.stage import StageRun
+from pipelines.storage.shards import read_batches
 
 #: Folder of the tables, and the name of their count.
 ERRORS = "errors"

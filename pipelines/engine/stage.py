@@ -18,10 +18,11 @@ from curation.credentials import redact_all
 from curation.errors import ConfigError, InputError
 from curation.readers import InputFile
 from curation.schema import COLUMN_TYPES, DOCUMENTS, fits
-from pipelines.engine.chain import Pass
-from pipelines.engine.damage import check_content, damaged, noticed
-from pipelines.engine.files import SCRATCH, Folder, fingerprint, unsealed
-from pipelines.engine.manifest import (
+from pipelines.runners.chain import Pass
+from pipelines.runners.tasks import Step, Task, records_of
+from pipelines.storage.damage import check_content, damaged, noticed
+from pipelines.storage.files import SCRATCH, Folder, fingerprint, unsealed
+from pipelines.storage.manifest import (
     MANIFEST,
     TIMINGS,
     after,
@@ -32,12 +33,11 @@ from pipelines.engine.manifest import (
     remove_manifest,
     write_manifest,
 )
-from pipelines.engine.own import note_own, refuse_foreign, remove_own
-from pipelines.engine.shards import add_counts, open_parquet, read_batches
-from pipelines.engine.tasks import Step, Task, records_of
+from pipelines.storage.own import note_own, refuse_foreign, remove_own
+from pipelines.storage.shards import add_counts, open_parquet, read_batches
 
 if TYPE_CHECKING:  # guarded processes need documents, and not Beam
-    from pipelines.engine.execute import Executor
+    from pipelines.runners.execute import Executor
 
 
 @dataclass(frozen=True)

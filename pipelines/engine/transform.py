@@ -14,10 +14,10 @@ from curation.judging import Failure
 from curation.schema import EDITS, Verdicts, split
 from pipelines.engine.documents import Part, nothing, over_documents, set_aside_by
 from pipelines.engine.errors import ERRORS, errors_of, errors_table
-from pipelines.engine.files import FileRecord, Folder
-from pipelines.engine.shards import TableWriter, Tally, read_batches
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.files import FileRecord, Folder
+from pipelines.storage.shards import TableWriter, Tally, read_batches
 
 _NO_EDITS = pa.RecordBatch.from_pylist([], schema=EDITS)
 

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 from curation.stages import counted_columns
-from pipelines.engine.files import Folder
-from pipelines.engine.manifest import TIMINGS, read_manifest
-from pipelines.engine.shards import read_batches
 from pipelines.report.values import skipped
 from pipelines.run_folder import load_run, root_hash, stage_before, stale_stages
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import TIMINGS, read_manifest
+from pipelines.storage.shards import read_batches
 
 #: Removed documents shown per reason, and how much of their text.
 _EXAMPLES = 3

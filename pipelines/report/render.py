@@ -9,10 +9,10 @@ from typing import Any
 
 from curation.html_page import head
 from curation.stages import counted_columns, find
-from pipelines.engine.files import SCRATCH, Folder
 from pipelines.report.collect import plural
 from pipelines.report.values import records_text, value_text
 from pipelines.run_folder import REPORT_DATA, REPORT_PAGE
+from pipelines.storage.files import SCRATCH, Folder
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --bar: #2a7f62; --lost: #b5533c; }

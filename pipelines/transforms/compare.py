@@ -21,8 +21,8 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
 from curation.errors import ConfigError, InputError
-from pipelines.engine.duplicates import ApplyVerdicts, no_verdicts
-from pipelines.engine.exchange import concatenated, key_ranges, shard_of
+from pipelines.dedup.duplicates import ApplyVerdicts, no_verdicts
+from pipelines.storage.exchange import concatenated, key_ranges, shard_of
 from pipelines.transforms.judge import Judged, judge, outputs
 from pipelines.transforms.keys import Keyed, OfPart, OfShard
 

@@ -18,6 +18,8 @@ from curation.dedup.facts import bucketed
 from curation.dedup.sorting import sort_pairs
 from curation.errors import ConfigError
 from curation.hashing import mix64
+from pipelines.dedup.duplicates import check_languages
+from pipelines.dedup.graph import NO_EDGES, components, edge_pairs
 from pipelines.dedup_documents.clusters import Clusters
 from pipelines.dedup_documents.link import linked
 from pipelines.dedup_documents.members import (
@@ -29,9 +31,7 @@ from pipelines.dedup_documents.members import (
 )
 from pipelines.dedup_documents.sign import Sign
 from pipelines.dedup_documents.verdicts import document_verdicts
-from pipelines.engine.duplicates import check_languages
-from pipelines.engine.exchange import UInt64, concatenated, document_numbers
-from pipelines.engine.graph import NO_EDGES, components, edge_pairs
+from pipelines.storage.exchange import UInt64, concatenated, document_numbers
 from pipelines.transforms.compare import (
     PARTS,
     by_shard,

@@ -15,9 +15,9 @@ from apache_beam import PCollection
 from curation.errors import ConfigError, InputError
 from curation.readers import discover
 from curation.schema import conformed
-from pipelines.engine.files import SCRATCH, Folder
-from pipelines.engine.manifest import MANIFEST, documents_of, read_manifest
-from pipelines.engine.shards import BATCH_ROWS, TableWriter, open_parquet, read_batches
+from pipelines.storage.files import SCRATCH, Folder
+from pipelines.storage.manifest import MANIFEST, documents_of, read_manifest
+from pipelines.storage.shards import BATCH_ROWS, TableWriter, open_parquet, read_batches
 from pipelines.transforms.keys import Keyed, RecordBatchCoder, ShardKey
 
 _PARTS = f"{SCRATCH}/parts"

@@ -16,9 +16,9 @@ from apache_beam import PCollection
 from curation.dedup.buckets import Buckets, languages, lines_of
 from curation.dedup.dedup_settings import LineDedupSettings
 from curation.dedup.lines import LineTotals, frequent_lines, merge_counts, total_lines
+from pipelines.dedup.duplicates import check_languages
 from pipelines.dedup_lines import CutLines, count_columns, counted_totals
-from pipelines.engine.duplicates import check_languages
-from pipelines.engine.exchange import concatenated, document_numbers, shard_of
+from pipelines.storage.exchange import concatenated, document_numbers, shard_of
 from pipelines.transforms.compare import (
     PARTS,
     gathered,

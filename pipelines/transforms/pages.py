@@ -24,9 +24,9 @@ from curation.readers.documents import (
 )
 from curation.readers.settings import ReaderSettings
 from curation.schema import DOCUMENTS, SET_ASIDE, SOURCE
-from pipelines.engine.sources import source_shards
 from pipelines.engine.transform import Outcome
 from pipelines.extract import JudgePages, PageBatch, PagesBeside, damaged_row
+from pipelines.extract.sources import source_shards
 from pipelines.transforms.judge import default_settings, outputs
 from pipelines.transforms.keys import Keyed, ShardKey
 

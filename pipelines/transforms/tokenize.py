@@ -15,8 +15,8 @@ from apache_beam import PCollection
 
 from curation.tokenize.shard import ENCODED
 from curation.tokenize.tokenize_settings import TokenizeSettings
-from pipelines.engine.exchange import concatenated
-from pipelines.engine.files import Folder
+from pipelines.storage.exchange import concatenated
+from pipelines.storage.files import Folder
 from pipelines.tokenize import Encode, token_ranges, write_tokens
 from pipelines.transforms.judge import default_settings
 from pipelines.transforms.keys import Keyed, OfPart

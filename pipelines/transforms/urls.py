@@ -16,7 +16,7 @@ from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.keys import string_keys
 from curation.schema import with_column
 from pipelines.dedup_urls import UrlKeys, url_copies, url_verdicts
-from pipelines.engine.exchange import UInt64
+from pipelines.storage.exchange import UInt64
 from pipelines.transforms.compare import (
     PARTS,
     by_shard,

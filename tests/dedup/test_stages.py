@@ -17,11 +17,11 @@ from curation.recipe import load
 from curation.schema import DOCUMENTS
 from pipelines.cli import main
 from pipelines.commands.withdraw import Withdrawn, _holds
-from pipelines.engine.exchange import write_run
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
 from pipelines.plan import plan
 from pipelines.run import run_plan
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.storage.exchange import write_run
+from pipelines.storage.files import Folder
 from tests.folders import differences, external_workers
 
 STAGES = "dedup-urls,dedup-documents,dedup-lines"

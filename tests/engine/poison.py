@@ -21,10 +21,11 @@ from curation.extract.extract_settings import ExtractSettings
 from curation.extract.safe import extract_page
 from curation.readers import Page
 from curation.schema import Verdicts, with_column
-from pipelines.engine import documents, local
-from pipelines.engine.duplicates import ApplyVerdicts
-from pipelines.engine.files import Folder
+from pipelines.dedup.duplicates import ApplyVerdicts
+from pipelines.engine import documents
 from pipelines.engine.transform import Outcome
+from pipelines.runners import local
+from pipelines.storage.files import Folder
 
 KINDS = {"abort": "crash", "kill": "memory", "starve": "memory"}
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import InputError
-from pipelines.engine import runs
-from pipelines.engine.exchange import (
+from pipelines.storage import runs
+from pipelines.storage.exchange import (
     document_numbers,
     key_ranges,
     read_columns,
@@ -22,7 +22,7 @@ from pipelines.engine.exchange import (
     shard_of,
     write_run,
 )
-from pipelines.engine.files import Folder
+from pipelines.storage.files import Folder
 
 
 def test_document_numbers_name_shard_and_row() -> None:

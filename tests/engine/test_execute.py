@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from curation.errors import ConfigError, StoreError, WorkerError
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
-from pipelines.engine.local import _innermost, bundles
-from pipelines.engine.progress import open_display
-from pipelines.engine.tasks import Task
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.local import _innermost, bundles
+from pipelines.runners.progress import open_display
+from pipelines.runners.tasks import Task
+from pipelines.storage.files import Folder
 from tests.engine.toys import Die, Fail, WriteName
 
 TASKS = [Task(n, (("input", n),), size=1) for n in "abcd"]

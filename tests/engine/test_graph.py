@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from curation.dedup.components import connected_components
-from pipelines.engine import duplicates
-from pipelines.engine.duplicates import scratch
-from pipelines.engine.exchange import read_columns
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
-from pipelines.engine.graph import label_components, write_edges
+from pipelines.dedup import duplicates
+from pipelines.dedup.duplicates import scratch
+from pipelines.dedup.graph import label_components, write_edges
 from pipelines.engine.stage import StageRun
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.storage.exchange import read_columns
+from pipelines.storage.files import Folder
 
 
 def graph() -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 from apache_beam.options.pipeline_options import JobServerOptions, PipelineOptions
 from apache_beam.runners.portability.flink_runner import FlinkRunner
 
-from pipelines.engine.jobs import Jobs
+from pipelines.runners.jobs import Jobs
 
 
 class Server:

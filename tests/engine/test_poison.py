@@ -16,13 +16,14 @@ import pipelines.extract
 from curation.errors import StoreError, WorkerError
 from curation.schema import DOCUMENTS
 from pipelines.cli import main
-from pipelines.engine import documents, local
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
-from pipelines.engine.guard import guarding
+from pipelines.engine import documents
 from pipelines.engine.stage import Shard, stage_inputs
-from pipelines.engine.tasks import no_progress, perform
 from pipelines.engine.transform import TransformShards, shard_tasks
+from pipelines.runners import local
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.guard import guarding
+from pipelines.runners.tasks import no_progress, perform
+from pipelines.storage.files import Folder
 from tests.engine import poison
 from tests.folders import differences, external_workers
 

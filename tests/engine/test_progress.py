@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from pipelines.engine.pace import Pace, duration
-from pipelines.engine.progress import Bars, Lines, open_display
+from pipelines.runners.pace import Pace, duration
+from pipelines.runners.progress import Bars, Lines, open_display
 
 
 class Clock:

@@ -13,9 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine.chain import Pass, write_chain
-from pipelines.engine.damage import DamagedError, damaged
-from pipelines.engine.exchange import (
+from pipelines.engine.stage import StageRun
+from pipelines.runners.chain import Pass, write_chain
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.jobs import cause
+from pipelines.runners.shuffle import PerformPass, Scatter
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.damage import DamagedError, damaged
+from pipelines.storage.exchange import (
     ExchangeFolder,
     key_ranges,
     numbers_of_shard,
@@ -24,12 +29,7 @@ from pipelines.engine.exchange import (
     scratch,
     write_run,
 )
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
-from pipelines.engine.jobs import cause
-from pipelines.engine.shuffle import PerformPass, Scatter
-from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.storage.files import Folder
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import simulate
-from pipelines.engine.shards import TableWriter
+from pipelines.storage.shards import TableWriter
 from tests.simulated import LOCAL, STORE, Store, World
 
 Subject = tuple[simulate.Subject, dict[str, bytes], int]

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.readers import InputFile, spans
-from pipelines.engine import sources
-from pipelines.engine.damage import DamagedError
-from pipelines.engine.files import Folder
-from pipelines.engine.sources import (
+from pipelines.extract import sources
+from pipelines.extract.sources import (
     Part,
     as_planned,
     content_fingerprints,
     part_hashes,
     source_shards,
 )
+from pipelines.storage.damage import DamagedError
+from pipelines.storage.files import Folder
 
 names = st.lists(st.text("abcdefgh/.", min_size=1, max_size=8), unique=True, max_size=60)
 

@@ -15,16 +15,16 @@ from pydantic import BaseModel
 
 from curation.errors import ConfigError, InputError, StoreError
 from curation.schema import DOCUMENTS
-from pipelines.engine.damage import DamagedError
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder, HashingSink
-from pipelines.engine.manifest import complete_manifest, documents_of, read_manifest
-from pipelines.engine.own import remove_stage
-from pipelines.engine.shards import TableWriter, read_batches
-from pipelines.engine.sources import content_fingerprints
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
-from pipelines.engine.tasks import Task
+from pipelines.extract.sources import content_fingerprints
 from pipelines.plan import check_current
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.runners.tasks import Task
+from pipelines.storage.damage import DamagedError
+from pipelines.storage.files import Folder, HashingSink
+from pipelines.storage.manifest import complete_manifest, documents_of, read_manifest
+from pipelines.storage.own import remove_stage
+from pipelines.storage.shards import TableWriter, read_batches
 from tests.engine.toys import ReadShard, WriteName
 
 

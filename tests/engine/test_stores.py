@@ -26,9 +26,9 @@ from curation.readers import discover  # noqa: E402
 from curation.readers.raw import RawFile  # noqa: E402
 from curation.schema import DOCUMENTS  # noqa: E402
 from curation.stores import persist, writing  # noqa: E402
-from pipelines.engine.files import Folder  # noqa: E402
-from pipelines.engine.shards import TableWriter  # noqa: E402
 from pipelines.engine.stage import stage_inputs  # noqa: E402
+from pipelines.storage.files import Folder  # noqa: E402
+from pipelines.storage.shards import TableWriter  # noqa: E402
 from tests.faulty_store import KINDS, Proxy, environment, faulty_store  # noqa: E402
 
 RATES = dict.fromkeys(KINDS, 0.06)

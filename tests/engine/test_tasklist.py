@@ -31,14 +31,14 @@ from curation.stages.custom import CustomSettings, StageCode
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.user_code import Found
 from pipelines.dedup_documents.indexes import Place
-from pipelines.engine import tasklist
-from pipelines.engine.description import describe, restore
-from pipelines.engine.files import Folder
-from pipelines.engine.sources import Part, SourceShard
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasklist import write_task_list
-from pipelines.engine.tasks import Task
 from pipelines.engine.transform import Transform
+from pipelines.extract.sources import Part, SourceShard
+from pipelines.runners import tasklist
+from pipelines.runners.description import describe, restore
+from pipelines.runners.tasklist import write_task_list
+from pipelines.runners.tasks import Task
+from pipelines.storage.files import Folder
 from tests.engine.toys import WriteName
 
 #: What a transform gets when it is opened, and never takes along.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import main
-from pipelines.engine.worker_pool import WorkerPool
+from pipelines.runners.worker_pool import WorkerPool
 from tests.folders import external_workers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -21,7 +21,7 @@ def test_kernels_are_loaded_before_the_fork() -> None:
     """In a process of its own: kernels of this one are in use already."""
     code = (
         "from curation.hashing import mix64; import numpy as np; mix64(np.zeros(1, np.uint64));"
-        "from pipelines.engine.preload import load_kernels; assert load_kernels() > 0"
+        "from pipelines.runners.preload import load_kernels; assert load_kernels() > 0"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 

@@ -6,9 +6,9 @@ import os
 import signal
 from dataclasses import dataclass
 
-from pipelines.engine.damage import check_content
-from pipelines.engine.files import Folder
-from pipelines.engine.tasks import Progress, Result, Task
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.damage import check_content
+from pipelines.storage.files import Folder
 
 
 @dataclass(frozen=True)

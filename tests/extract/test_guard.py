@@ -15,7 +15,7 @@ from curation.errors import WorkerError
 from curation.extract import Extractor, default_settings, safe
 from curation.readers import Page
 from pipelines.cli import main
-from pipelines.engine.guard import Crash, Guard
+from pipelines.runners.guard import Crash, Guard
 from tests.extract import crashes
 
 

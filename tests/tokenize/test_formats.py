@@ -11,7 +11,7 @@ import pytest
 from curation.errors import ConfigError
 from curation.tokenize import IndexedWriter, formats
 from curation.tokenize.formats import format_packages
-from pipelines.engine.files import Folder
+from pipelines.storage.files import Folder
 from pipelines.token_formats import write_formats
 
 ROWS = np.arange(40, dtype=np.int32).reshape(5, 8) * 3000

@@ -17,11 +17,11 @@ from apache_beam.pipeline import PipelineVisitor
 
 from curation.recipe import load
 from curation.schema import DOCUMENTS
-from pipelines.engine.execute import Executor, parse_beam_args
-from pipelines.engine.files import Folder
-from pipelines.engine.shards import read_batches
 from pipelines.plan import plan
 from pipelines.run import run_plan
+from pipelines.runners.execute import Executor, parse_beam_args
+from pipelines.storage.files import Folder
+from pipelines.storage.shards import read_batches
 from pipelines.transforms import ReadDocuments, ShardKey, Tokenize
 from tests.transforms.test_stages import check_same, transforms, write_all
 

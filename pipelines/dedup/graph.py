@@ -24,16 +24,16 @@ from curation.dedup.components import (
     violations,
 )
 from curation.hashing import mix64
-from pipelines.engine.duplicates import (
+from pipelines.dedup.duplicates import (
     OverRanges,
     bytes_of,
     range_tasks,
     read_key_range,
 )
-from pipelines.engine.exchange import UInt64, read_columns, scratch, write_columns, write_run
-from pipelines.engine.files import FileRecord, Folder
 from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Progress, Result, Task, output_fingerprint, records_of
+from pipelines.runners.tasks import Progress, Result, Task, output_fingerprint, records_of
+from pipelines.storage.exchange import UInt64, read_columns, scratch, write_columns, write_run
+from pipelines.storage.files import FileRecord, Folder
 
 #: After so many edges, the forest of those read so far takes their place.
 _FOLD_EDGES = 1 << 25

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from pipelines.engine.exchange import is_of_kinds
-from pipelines.engine.files import Folder
-from pipelines.engine.tasklist import TaskList, write_task_list
-from pipelines.engine.tasks import Step, Task, output_fingerprint
+from pipelines.runners.tasklist import TaskList, write_task_list
+from pipelines.runners.tasks import Step, Task, output_fingerprint
+from pipelines.storage.exchange import is_of_kinds
+from pipelines.storage.files import Folder
 
 #: What commit records call the fingerprint of that which a task reads of other steps.
 _SOURCE = "verdicts"

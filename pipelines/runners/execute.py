@@ -13,13 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
-from pipelines.engine.chain import Gathers, Pass, always_done, unwritten, write_chain
-from pipelines.engine.exchange import is_of_kinds
-from pipelines.engine.files import Folder
-from pipelines.engine.own import note_own
-from pipelines.engine.progress import Quiet
-from pipelines.engine.tasklist import write_task_list
-from pipelines.engine.tasks import (
+from pipelines.runners.chain import Gathers, Pass, always_done, unwritten, write_chain
+from pipelines.runners.progress import Quiet
+from pipelines.runners.tasklist import write_task_list
+from pipelines.runners.tasks import (
     Step,
     Task,
     commit_name,
@@ -28,10 +25,13 @@ from pipelines.engine.tasks import (
     record_place,
     records_of,
 )
+from pipelines.storage.exchange import is_of_kinds
+from pipelines.storage.files import Folder
+from pipelines.storage.own import note_own
 
 if TYPE_CHECKING:
-    from pipelines.engine.jobs import Jobs
-    from pipelines.engine.local import LocalPool
+    from pipelines.runners.jobs import Jobs
+    from pipelines.runners.local import LocalPool
 
 #: Runner names that mean this machine. Beam's DirectRunner may switch to another runner (and fetch
 #: it from the network), so it is never used under that name.
@@ -84,7 +84,7 @@ def parse_beam_args(
             "`-- --runner=FlinkRunner --flink_master=...`"
         )
     if not options.is_local:
-        from pipelines.engine.jobs import check_runner
+        from pipelines.runners.jobs import check_runner
 
         check_runner(runner, rest)
     return options
@@ -117,13 +117,13 @@ class Executor:
 
     @functools.cached_property
     def _pool(self) -> LocalPool:
-        from pipelines.engine.local import LocalPool
+        from pipelines.runners.local import LocalPool
 
         return self._open.enter_context(LocalPool(self.options.workers))
 
     @functools.cached_property
     def _jobs(self) -> Jobs:
-        from pipelines.engine.jobs import Jobs
+        from pipelines.runners.jobs import Jobs
 
         jobs = Jobs(self.options.runner, self.options.beam_args)
         self._open.callback(jobs.close)

@@ -20,9 +20,9 @@ import xxhash
 from curation import stores
 from curation.errors import InputError
 from curation.readers import Checkpoint, InputFile, Span, spans
-from pipelines.engine.damage import DamagedError
-from pipelines.engine.files import SCRATCH, Folder
-from pipelines.engine.manifest import TIMINGS
+from pipelines.storage.damage import DamagedError
+from pipelines.storage.files import SCRATCH, Folder
+from pipelines.storage.manifest import TIMINGS
 
 #: Hashes of the input files, and by what they are known again without being read, for resumed runs.
 KNOWN_INPUTS = f"{SCRATCH}/inputs.json"

@@ -22,8 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
-from pipelines.engine.damage import damaged, is_damage
-from pipelines.engine.files import FileRecord, Folder
+from pipelines.storage.damage import damaged, is_damage
+from pipelines.storage.files import FileRecord, Folder
 
 #: A batch of a run has about this many bytes: a range of keys seldom needs more from one run.
 _BATCH_BYTES = 64 << 10

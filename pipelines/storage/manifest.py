@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curation.errors import StoreError
-from pipelines.engine.files import SCRATCH, Folder, fingerprint, unsealed
+from pipelines.storage.files import SCRATCH, Folder, fingerprint, unsealed
 
 MANIFEST = "manifest.json"
 TIMINGS = "timings.json"

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.engine.files import SCRATCH, FileRecord, Folder, HashingSink
-from pipelines.engine.runs import read_batches_between, read_batches_of, write_batches
+from pipelines.storage.files import SCRATCH, FileRecord, Folder, HashingSink
+from pipelines.storage.runs import read_batches_between, read_batches_of, write_batches
 
 UInt64 = npt.NDArray[np.uint64]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from curation.errors import ConfigError
-from pipelines.engine.files import SCRATCH, Folder
-from pipelines.engine.manifest import (
+from pipelines.storage.files import SCRATCH, Folder
+from pipelines.storage.manifest import (
     MANIFEST,
     TIMINGS,
     inner_stages,

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from curation.errors import InputError
-from pipelines.engine.description import describe, restore
-from pipelines.engine.files import SCRATCH, Folder
-from pipelines.engine.tasks import Step, Task
+from pipelines.runners.description import describe, restore
+from pipelines.runners.tasks import Step, Task
+from pipelines.storage.files import SCRATCH, Folder
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from curation.errors import ConfigError
-from pipelines.engine.files import Folder, fingerprint
-from pipelines.engine.manifest import complete_manifest
+from pipelines.storage.files import Folder, fingerprint
+from pipelines.storage.manifest import complete_manifest
 
 INDEX = "index"
 

@@ -10,10 +10,10 @@ from typing import Any
 from curation import stores
 from curation.readers import Checkpoint, InputFile, Reading, misread, why_whole
 from curation.readers.settings import ReaderSettings
-from pipelines.engine.files import Folder
-from pipelines.engine.sources import SourceShard
 from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Step, Task, read_record, record_name
+from pipelines.extract.sources import SourceShard
+from pipelines.runners.tasks import Step, Task, read_record, record_name
+from pipelines.storage.files import Folder
 
 _RANGE = "range"  # entry of a commit record
 

@@ -18,8 +18,8 @@ from curation import stores
 from curation.errors import InputError
 from curation.schema import conformed
 from curation.stages import counted_columns
-from pipelines.engine.damage import DamagedError, check_content, damaged, is_damage
-from pipelines.engine.files import FileRecord, Folder, HashingSink
+from pipelines.storage.damage import DamagedError, check_content, damaged, is_damage
+from pipelines.storage.files import FileRecord, Folder, HashingSink
 
 #: Most documents of a batch, and most bytes of one with several documents. Memory of a stage is a
 #: few batches, whatever the shard's size, and a few times the largest document.

@@ -23,9 +23,9 @@ from apache_beam.runners.portability.spark_runner import SparkRunner
 from apache_beam.utils.subprocess_server import pick_port
 
 from curation.errors import ConfigError, WorkerError
-from pipelines.engine.chain import Chain
-from pipelines.engine.dataflow import check_options, is_dataflow, job_name, with_defaults
-from pipelines.engine.shuffle import build_chain
+from pipelines.runners.chain import Chain
+from pipelines.runners.dataflow import check_options, is_dataflow, job_name, with_defaults
+from pipelines.runners.shuffle import build_chain
 
 #: Beam runs `pip freeze` for every job, seconds each; versions stand in the manifests.
 _QUICK = "--experiments=disable_logging_submission_environment"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from curation.errors import InputError, WorkerError
-from pipelines.engine.files import SCRATCH, Folder
+from pipelines.storage.files import SCRATCH, Folder
 
 _NOTES = f"{SCRATCH}/damaged"
 

@@ -23,12 +23,9 @@ from apache_beam.pvalue import TaggedOutput
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from curation.errors import WorkerError
-from pipelines.engine.chain import Chain, Gathers, sends, with_source
-from pipelines.engine.damage import DamagedError, note
-from pipelines.engine.exchange import ExchangeFolder, is_of_kinds
-from pipelines.engine.runs import read_batches_of
-from pipelines.engine.tasklist import TaskList
-from pipelines.engine.tasks import (
+from pipelines.runners.chain import Chain, Gathers, sends, with_source
+from pipelines.runners.tasklist import TaskList
+from pipelines.runners.tasks import (
     Step,
     Task,
     file_lines,
@@ -41,6 +38,9 @@ from pipelines.engine.tasks import (
     record_name,
     shown,
 )
+from pipelines.storage.damage import DamagedError, note
+from pipelines.storage.exchange import ExchangeFolder, is_of_kinds
+from pipelines.storage.runs import read_batches_of
 
 #: Rows of one run for one task: number of the run, of the piece inside it, Arrow stream. Of a task
 #: that waits for others: which leg, which task, files written.

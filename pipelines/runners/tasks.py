@@ -16,10 +16,10 @@ import xxhash
 
 from curation.errors import CurationError, WorkerError
 from curation.stages import find
-from pipelines.engine.damage import DamagedError, damaged, note
-from pipelines.engine.files import SCRATCH, FileRecord, Folder, fingerprint
-from pipelines.engine.guard import guarding
-from pipelines.engine.memory import return_large_blocks
+from pipelines.runners.guard import guarding
+from pipelines.runners.memory import return_large_blocks
+from pipelines.storage.damage import DamagedError, damaged, note
+from pipelines.storage.files import SCRATCH, FileRecord, Folder, fingerprint
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from curation.credentials import redact
 from pipelines.console import PlainConsole
-from pipelines.engine.pace import Pace, duration
+from pipelines.runners.pace import Pace, duration
 from pipelines.terminal import Warnings, tell
 
 _LOGGERS = ("curation", "pipelines")

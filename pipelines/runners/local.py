@@ -26,9 +26,10 @@ from types import TracebackType
 from typing import Any
 
 from curation.errors import CurationError, WorkerError
-from pipelines.engine.chain import Chain
-from pipelines.engine.tasklist import TaskList
-from pipelines.engine.tasks import (
+from pipelines.process import uninterrupted_children
+from pipelines.runners.chain import Chain
+from pipelines.runners.tasklist import TaskList
+from pipelines.runners.tasks import (
     Task,
     is_committed,
     perform,
@@ -36,7 +37,6 @@ from pipelines.engine.tasks import (
     set_progress,
     shown,
 )
-from pipelines.process import uninterrupted_children
 from pipelines.terminal import Warnings, tell
 
 #: Bundles per worker: enough for balance.
@@ -219,7 +219,7 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
     again = bundle.deaths > 0
     try:
         if isinstance(work, Chain):
-            from pipelines.engine.shuffle import run_here  # Beam, which nothing else here needs
+            from pipelines.runners.shuffle import run_here  # Beam, which nothing else here needs
 
             run_here(work, guarded=again)
             return

@@ -16,8 +16,11 @@ import pyarrow as pa
 
 from curation.errors import InputError
 from curation.schema import Verdicts
-from pipelines.engine.chain import Pass
-from pipelines.engine.exchange import (
+from pipelines.engine.stage import Shard, StageRun
+from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
+from pipelines.runners.chain import Pass
+from pipelines.runners.tasks import Step, Task
+from pipelines.storage.exchange import (
     MOST_RANGES,
     RANGE_BYTES,
     UInt64,
@@ -30,10 +33,7 @@ from pipelines.engine.exchange import (
     scratch,
     write_columns,
 )
-from pipelines.engine.files import FileRecord, Folder
-from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.tasks import Step, Task
-from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
+from pipelines.storage.files import FileRecord, Folder
 
 VERDICTS = pa.schema(
     [

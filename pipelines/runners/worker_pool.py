@@ -38,7 +38,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["pipelines.engine.preload"])
+        self._context.set_forkserver_preload(["pipelines.runners.preload"])
         self._workers: list[Any] = []
         self._lock = threading.Lock()
         self._stopped = False

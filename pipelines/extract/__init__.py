@@ -21,11 +21,10 @@ from curation.readers import Damage, Page, RangeReader, Skipped, read
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined, others_of
 from curation.readers.settings import ReaderSettings
 from curation.schema import MENDED, SET_ASIDE, Verdicts
-from pipelines.engine.files import Folder
-from pipelines.engine.guard import Crash, Guard, is_guarded
-from pipelines.engine.ranges import noted, run_until_ranges_fit, split_files
-from pipelines.engine.shards import Tally
-from pipelines.engine.sources import (
+from pipelines.engine.stage import StageRun
+from pipelines.engine.transform import ShardWriter
+from pipelines.extract.ranges import noted, run_until_ranges_fit, split_files
+from pipelines.extract.sources import (
     KNOWN_INPUTS,
     SourceShard,
     as_planned,
@@ -34,9 +33,10 @@ from pipelines.engine.sources import (
     source_shards,
     with_hash,
 )
-from pipelines.engine.stage import StageRun
-from pipelines.engine.tasks import Progress, Result, Task
-from pipelines.engine.transform import ShardWriter
+from pipelines.runners.guard import Crash, Guard, is_guarded
+from pipelines.runners.tasks import Progress, Result, Task
+from pipelines.storage.files import Folder
+from pipelines.storage.shards import Tally
 
 _BATCH_PAGES = 256
 _BATCH_CHARACTERS = 8 << 20

@@ -1,0 +1,1 @@
+"""What stages share that compare documents: ranges of keys, verdicts, graphs, indexes."""
