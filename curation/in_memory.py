@@ -67,6 +67,7 @@ def run(
         _refuse_indexes(stage, loaded)
     given = as_given(table)
     first = documents_of(given, loaded, chosen)
+    check_order(loaded, [s for s in chosen if not find(s).is_source], first.schema.names)
     rows, batch = np.arange(given.table.num_rows), first
     removed: list[tuple[npt.NDArray[np.int64], pa.RecordBatch, str, Verdicts]] = []
     for stage in chosen:

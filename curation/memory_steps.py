@@ -23,7 +23,6 @@ from curation.dedup.lines import (
     verdicts,
     with_pages,
 )
-from curation.errors import InputError
 from curation.extract.safe import Failed, Refused, extract_page, wrong_length
 from curation.extract.texts import text_of
 from curation.filters.apply import load_filter
@@ -123,18 +122,7 @@ def _identify_language(
 def _dedup_documents(
     batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
 ) -> tuple[pa.RecordBatch, Verdicts]:
-    settings = recipe.dedup_documents
-    if settings.per_language:
-        _check_languages(batch, "dedup-documents")
-    return batch, document_verdicts(batch, settings)
-
-
-def _check_languages(batch: pa.RecordBatch, stage: str) -> None:
-    if "language" not in batch.schema.names:
-        raise InputError(
-            "no column 'language'; run identify-language first, or compare all languages "
-            f"together with {stage}.per_language=false"
-        )
+    return batch, document_verdicts(batch, recipe.dedup_documents)
 
 
 def _classify(
@@ -148,8 +136,6 @@ def _dedup_lines(
     batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
 ) -> tuple[pa.RecordBatch, Verdicts]:
     settings = recipe.dedup_lines
-    if settings.per_language:
-        _check_languages(batch, "dedup-lines")
     documents = Counter(languages(batch, settings).to_pylist())
     buckets = Buckets(settings, tuple(sorted(documents.items())))
     numbers = np.arange(batch.num_rows, dtype=np.uint64)
@@ -169,8 +155,6 @@ def _filter(
 
 
 def _mix(batch: pa.RecordBatch, recipe: Recipe, table: pa.Table) -> tuple[pa.RecordBatch, Verdicts]:
-    if "domain" not in batch.schema.names:
-        raise InputError("no column 'domain'; run classify before mix")
     settings, encoding = recipe.mix.mixture(""), recipe.tokenize.encoding
     _, offsets = load_tokenizer(encoding.tokenizer).encode_batch(batch.column("text"))
     sources = tuple(sorted(settings.sources))

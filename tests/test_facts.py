@@ -73,6 +73,6 @@ def test_checksums_are_those_of_the_cards() -> None:
     found = facts("classify")["models"]
     assert found and all(found[task] == cards[task] for task in found)
     lists = facts("filter")["lists"]
-    (reference,) = (c for c in list_models() if c.name == "reference")
+    (reference,) = (c for c in list_models().values() if c.name == "reference")
     for name, value in dict(reference.sha256).items():
         assert lists[f"builtin:models/reference/{name}"] == value

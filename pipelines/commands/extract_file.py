@@ -6,6 +6,7 @@ import argparse
 import codecs
 import sys
 from pathlib import Path
+from typing import Any
 
 import webencodings
 
@@ -14,13 +15,12 @@ from curation.errors import ConfigError, InputError
 from curation.extract import Extraction
 from curation.extract.engines import check_installed
 from curation.extract.extract_settings import ExtractSettings
-from curation.extract.safe import Failed, Refused, extract_page
-from curation.readers import Page, ReaderSettings, read, read_at
+from curation.extract.safe import Refused, extract_page
+from curation.readers import Page, ReaderSettings
 from curation.readers.charset import utf8_html
 from curation.readers.http import looks_like_html, looks_like_text
 from curation.recipe import load
 from pipelines.commands.options import add_set
-from pipelines.runners.guard import Crash, Guard
 from pipelines.terminal import hand_over, say_json
 
 #: Of UTF-16, in which text is full of the bytes that binary files have.
@@ -84,6 +84,8 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
     if at and offset.lstrip("-").isdigit() and not Path(name).exists():
         if not Path(path).exists():
             raise ConfigError(f"{path}: no such file")
+        from curation.readers import read_at  # here and below: tables and archives
+
         return read_at(path, int(offset), readers)
     try:
         content = Path(name).read_bytes()
@@ -91,6 +93,10 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
         raise ConfigError(f"{name}: no such file") from None
     except OSError as error:
         raise ConfigError(f"{name}: {error.strerror}") from None
+    if looks_like_html(content):
+        return _html(content, options)
+    from curation.readers import read
+
     first = next((event for event in read(name, readers) if isinstance(event, Page)), None)
     if first is None:
         return _html(content, options)
@@ -119,14 +125,13 @@ def _html(content: bytes, options: argparse.Namespace) -> Page:
 
 
 def _extraction(name: str, page: Page, settings: ExtractSettings) -> Extraction:
-    answer: Extraction | Refused | Failed | Crash
+    answer: Any
     if settings.engine == "curation":
         answer = extract_page(settings, page)
     else:
         from pipelines.extract import guarded  # the stage, for engines in a process of their own
 
-        guard: Guard[Page, Extraction | Refused | Failed] = guarded(settings)
-        answer = guard.map([page])[0]
+        answer = guarded(settings).map([page])[0]
     if isinstance(answer, Extraction):
         return answer
     if isinstance(answer, Refused):
