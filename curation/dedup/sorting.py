@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from curation.compiled import kernel
 
 Ids = npt.NDArray[np.uint64]
 
@@ -40,7 +41,7 @@ def run_lengths(starts: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.int
     return np.diff(np.append(starts, total))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sort_pairs(first, second):  # type: ignore[no-untyped-def]
     n = len(first)
     counts = np.zeros((16, 256), np.int64)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts, from_buffers
+from curation.compiled import kernel
 from curation.filters import c4, dialects, line_ngrams, refinedweb, repeated, scratch
 from curation.filters.content import Content
 from curation.filters.filter_settings import EditSettings
@@ -114,7 +114,7 @@ def _stays(found: Content | None, rows: int) -> _Stays:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _judge(data, a, b, end, k, wanted, kit, buffer, coverage):  # type: ignore[no-untyped-def]
     """Code of the reason to cut the stripped line data[a:b], the k-th of a text that stops at
     `end`; -1 keeps it."""
@@ -136,7 +136,7 @@ def _judge(data, a, b, end, k, wanted, kit, buffer, coverage):  # type: ignore[n
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _find_cuts(  # type: ignore[no-untyped-def]
     data, offsets, stays, kit, wanted, rule, space, copied, buffer, coverage, counts
 ):
@@ -204,12 +204,12 @@ def _find_cuts(  # type: ignore[no-untyped-def]
     return cuts[:n]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _is_blank(data, start, end, properties):  # type: ignore[no-untyped-def]
     return strip_left(data, start, end, properties) == end
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _cut_citations(data, d, start, end, cuts, n):  # type: ignore[no-untyped-def]
     """Append the citation marks of a kept line; return the number of cuts."""
     i = start
@@ -227,7 +227,7 @@ def _cut_citations(data, d, start, end, cuts, n):  # type: ignore[no-untyped-def
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _cut_last_breaks(data, begin, end, properties, cuts, first, n):  # type: ignore[no-untyped-def]
     """Where the last lines were cut, cut the line breaks before them too."""
     edge = end
@@ -245,7 +245,7 @@ def _cut_last_breaks(data, begin, end, properties, cuts, first, n):  # type: ign
         cuts[k, 1] = last
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _without(data, offsets, cuts):  # type: ignore[no-untyped-def]
     """Offsets and bytes of the texts without the cuts."""
     new_offsets = np.zeros(len(offsets), np.int64)
@@ -265,7 +265,7 @@ def _without(data, offsets, cuts):  # type: ignore[no-untyped-def]
     return new_offsets, out[:size]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _spans(data, cuts):  # type: ignore[no-untyped-def]
     """Offsets and bytes of what was cut."""
     offsets = np.zeros(len(cuts) + 1, np.int64)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
+from curation.compiled import inlined, kernel
 from curation.hashing import xxh64
 from curation.tokenize.pretokenize import Pattern, piece_end
 
 _SEED = np.uint64(0)
 
 
-@numba.njit(inline="always")
+@inlined
 def _slot(data, start, end, h, arena, ends, hashes, slots):  # type: ignore[no-untyped-def]
     """Slot of the word data[start:end], or the empty slot where it belongs."""
     mask = np.uint64(len(slots) - 1)
@@ -34,7 +34,7 @@ def _slot(data, start, end, h, arena, ends, hashes, slots):  # type: ignore[no-u
     return slot
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count(data, start, end, weight, classes, longest, arena, ends, hashes, counts, slots, words):  # type: ignore[no-untyped-def]
     """Add the pieces of data[start:end]; stops early where a table is full.
 
@@ -63,7 +63,7 @@ def _count(data, start, end, weight, classes, longest, arena, ends, hashes, coun
     return start, words
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _rehash(hashes, words, slots):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(slots) - 1)
     for word in range(words):
@@ -73,7 +73,7 @@ def _rehash(hashes, words, slots):  # type: ignore[no-untyped-def]
         slots[slot] = word
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _add(  # type: ignore[no-untyped-def]
     source, source_ends, source_hashes, weights, first, arena, ends, hashes, counts, slots, words
 ):
