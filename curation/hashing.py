@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined, kernel
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -42,7 +42,7 @@ def _merge(acc, lane):  # type: ignore[no-untyped-def]
     return (acc ^ _round(np.uint64(0), lane)) * _P1 + _P4
 
 
-@kernel
+@borrowing
 def xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
     """XXH64 of data[start:end] (uint8 array); `seed` is a uint64. Callable from other kernels."""
     i = start

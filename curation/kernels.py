@@ -67,12 +67,13 @@ def _read(source: Path) -> tuple[bytes, frozenset[Path]]:
     for base, names in _IMPORT.findall(content.decode()):
         listed = re.sub(r"#.*|[()]", "", names).split(",")
         modules.update([base, *(f"{base}.{name.split()[0]}" for name in listed if name.strip())])
-    paths = frozenset(path for module in modules if (path := _path_of(module)))
+    paths = frozenset(path for module in modules if (path := source_of(module)))
     return hashlib.sha256(content).digest(), paths
 
 
 @functools.cache
-def _path_of(module: str) -> Path | None:
+def source_of(module: str) -> Path | None:
+    """Return the file of one of the toolkit's modules; None for what is no module."""
     path = _PACKAGE.joinpath(*module.split(".")[1:])
     candidates = (path / "__init__.py", path.with_suffix(".py"))
     return next((candidate for candidate in candidates if candidate.is_file()), None)

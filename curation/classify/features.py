@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from curation.arrow import Texts
 from curation.classify import lexicon
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import code_point
@@ -156,7 +156,7 @@ def _bucket(h):  # type: ignore[no-untyped-def]
     return np.int64(h >> np.uint64(64 - BITS))
 
 
-@kernel
+@borrowing
 def _kind(token, keys, kinds):  # type: ignore[no-untyped-def]
     """Which list of the lexicon a token stands in, 0 for none."""
     slot = token & _SLOT_MASK
@@ -179,7 +179,7 @@ def _code_pair(a, b, marks):  # type: ignore[no-untyped-def]
     return (a == 40 and b == 41) or (a == 91 and b == 93) or (a == 60 and b == 47)
 
 
-@kernel
+@borrowing
 def _count(counts, bucket, ids, n):  # type: ignore[no-untyped-def]
     """Count one occurrence; a bucket new to this text is appended to `ids`."""
     if counts[bucket] == 0:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs
 from curation.hashing import mix64
 
@@ -231,7 +231,7 @@ def _rows_of_shards(edges, shards):  # type: ignore[no-untyped-def]
     return rows
 
 
-@kernel
+@borrowing
 def _root(parents, node):  # type: ignore[no-untyped-def]
     while parents[node] != node:
         parents[node] = parents[parents[node]]  # path halving
@@ -239,7 +239,7 @@ def _root(parents, node):  # type: ignore[no-untyped-def]
     return node
 
 
-@kernel
+@borrowing
 def _link(parents, u, v):  # type: ignore[no-untyped-def]
     """Unite two components under the smaller root."""
     u = _root(parents, u)
@@ -250,7 +250,7 @@ def _link(parents, u, v):  # type: ignore[no-untyped-def]
         parents[u] = v
 
 
-@kernel
+@borrowing
 def _unite_by_shard(edges, bases, parents):  # type: ignore[no-untyped-def]
     low = np.uint64(0xFFFFFFFF)
     for i in range(len(edges)):
@@ -263,13 +263,13 @@ def _unite_by_shard(edges, bases, parents):  # type: ignore[no-untyped-def]
         _link(parents, u, v)
 
 
-@kernel
+@borrowing
 def _unite(edges, parents):  # type: ignore[no-untyped-def]
     for i in range(len(edges)):
         _link(parents, edges[i, 0], edges[i, 1])
 
 
-@kernel
+@borrowing
 def _flatten(parents):  # type: ignore[no-untyped-def]
     """Point every node at its root; roots are smaller, so that one pass upward does."""
     for node in range(len(parents)):

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import TextBuffers, Texts, from_buffers, text_buffers
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 from curation.dedup import patterns
 from curation.dedup.characters import character_table
 from curation.dedup.dedup_settings import LineDedupSettings
@@ -439,7 +439,7 @@ def _dense_letters(data, text_offsets, properties):  # type: ignore[no-untyped-d
     return letters
 
 
-@kernel
+@borrowing
 def _mostly_words(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Whether three quarters of the visible characters are letters, and there are several."""
     letters = 0

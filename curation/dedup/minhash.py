@@ -15,7 +15,7 @@ import pyarrow as pa
 import xxhash
 
 from curation.arrow import Texts, large_strings, text_buffers
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 from curation.dedup.dedup_settings import (
     DocumentDedupSettings,
     MinHashSettings,
@@ -174,7 +174,7 @@ def _affine64(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
             out[d, k] = least
 
 
-@kernel
+@borrowing
 def _legacy(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
     low = np.uint64(0xFFFFFFFF)
     prime = np.uint64((1 << 61) - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from curation.arrow import TextBuffers
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined
 from curation.dedup.characters import (
     DELETE,
     KIND,
@@ -22,7 +22,7 @@ _BLANK = np.uint8(0x20)
 _ZERO = np.uint8(0x30)
 
 
-@kernel
+@borrowing
 def _skip_digits(data, i, end, kind):  # type: ignore[no-untyped-def]
     while i < end:
         point, size = code_point(data, i)
@@ -32,7 +32,7 @@ def _skip_digits(data, i, end, kind):  # type: ignore[no-untyped-def]
     return i
 
 
-@kernel
+@borrowing
 def _skip_number(data, i, end, kind):  # type: ignore[no-untyped-def]
     """End of the number that starts at the digit data[i]: digits[separator digits]."""
     i = _skip_digits(data, i, end, kind)
@@ -58,7 +58,7 @@ def _write(data, i, size, entry, offsets, replacements, out, o):  # type: ignore
     return o
 
 
-@kernel
+@borrowing
 def write_tokens(  # type: ignore[no-untyped-def]
     data, start, end, kind, ascii_map, entry, offsets, replacements, out, starts
 ):
@@ -103,7 +103,7 @@ def write_tokens(  # type: ignore[no-untyped-def]
     return tokens
 
 
-@kernel
+@borrowing
 def write_normalized(  # type: ignore[no-untyped-def]
     data, start, end, kind, ascii_map, entry, offsets, replacements, collapse, out
 ):
@@ -147,7 +147,7 @@ def write_normalized(  # type: ignore[no-untyped-def]
     return last
 
 
-@kernel
+@borrowing
 def write_characters(data, end, starts):  # type: ignore[no-untyped-def]
     """Put the start of each code point of data[:end] into `starts`, then `end`; return how many."""
     characters = 0

@@ -7,7 +7,7 @@ import unicodedata
 import numpy as np
 import regex
 
-from curation.compiled import kernel
+from curation.compiled import borrowing
 
 # Characters that carry no text: C0 and C1 controls but tab and newline, the byte-order mark,
 # zero-width space, soft hyphen, word joiner, invisible operators, interlinear marks. Of the
@@ -46,7 +46,7 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-@kernel
+@borrowing
 def _longest_run(points):  # type: ignore[no-untyped-def]
     """Length of the longest run of combining marks among code points."""
     longest = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 from curation.extract import words as w
 from curation.extract.markup import FNV_PRIME, TAG, first_keys, slot_of
 
@@ -175,7 +175,7 @@ def kinds_of(b_element, e_parent, e_sig, levels):  # type: ignore[no-untyped-def
     return keys
 
 
-@kernel
+@borrowing
 def title_of_page(b_element, b_words, e_above, e_tag, counts, title_size):  # type: ignore[no-untyped-def]
     """The block that repeats the page's title and its kind: 3 a heading, 2 another, 1 an <h1> that
     does not, 0 there is none.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 from curation.extract import blocks as s
 from curation.extract.containers import group, kinds_of
 from curation.extract.extract_settings import Decision
@@ -66,7 +66,7 @@ def attached(probabilities, special, b_element, e_parent):  # type: ignore[no-un
     return out
 
 
-@kernel
+@borrowing
 def _containers(element, e_parent, levels, out):  # type: ignore[no-untyped-def]
     """The element and so many above it, the body left out, into `out`; how many."""
     out[0] = element

@@ -345,7 +345,8 @@ def _features(
     of_page[3] = link[0] / max(chars[0], 1.0)
     of_page[4] = min(articles, 20)
     of_page[5] = comment_words / page_words
-    of_page[6:10] = facts[:4]
+    for i in range(4):
+        of_page[6 + i] = facts[i]
     of_page[10] = page_links / max(n, 1)
     of_page[11] = _log(paragraphs)
     of_page[12] = list_words / page_words

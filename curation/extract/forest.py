@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 
 MAX_LEAVES = 32  # a bit each
 _ROWS = 32  # rows side by side: their features fit the first cache
@@ -88,14 +88,14 @@ class Forest:
         )
 
 
-@kernel
+@borrowing
 def _turn(rows, chosen, columns):  # type: ignore[no-untyped-def]
     for r in range(len(chosen)):
         for f in range(len(columns)):
             columns[f, r] = rows[chosen[r], f]
 
 
-@kernel
+@borrowing
 def _strike_out(columns, feature, threshold, left_out, start, end, alive):  # type: ignore[no-untyped-def]
     for r in range(len(alive)):
         alive[r] = _ALL
@@ -107,7 +107,7 @@ def _strike_out(columns, feature, threshold, left_out, start, end, alive):  # ty
             alive[r] &= left | (np.uint32(column[r] > edge) - np.uint32(1))
 
 
-@kernel
+@borrowing
 def _add_leaves(alive, values, tree, out, chosen):  # type: ignore[no-untyped-def]
     for r in range(len(chosen)):
         lowest = alive[r] & (~alive[r] + np.uint32(1))

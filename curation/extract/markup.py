@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 
 FNV_START = np.uint64(0xCBF29CE484222325)
 FNV_PRIME = np.uint64(0x100000001B3)
@@ -41,7 +41,7 @@ def hash_table(entries: Mapping[int, int]) -> tuple[npt.NDArray[np.uint64], npt.
     return keys, values
 
 
-@kernel
+@borrowing
 def find(keys, values, key):  # type: ignore[no-untyped-def]
     """Value of a key in a `hash_table`, -1 when it is absent."""
     mask = np.int64(len(keys) - 1)
@@ -66,7 +66,7 @@ def first_keys(keys, hashes, count):  # type: ignore[no-untyped-def]
     return out
 
 
-@kernel
+@borrowing
 def slot_of(keys, first, key):  # type: ignore[no-untyped-def]
     """Slot of a key whose first slot holds `first`, -1 when it is absent."""
     if first == 0:

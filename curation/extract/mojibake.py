@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.text.words import code_point
 
 _HIGH = np.uint64(0x8080808080808080)
@@ -97,7 +97,7 @@ def _is_control(src, i):  # type: ignore[no-untyped-def]
     return (src[i] == 0xC2) & (src[i + 1] < 0xA0)  # no branch: loops over it are vectorised
 
 
-@kernel
+@borrowing
 def _would_lose(source, words):  # type: ignore[no-untyped-def]
     """Whether UTF-8, of which `words` are the first eights, has C1 controls, or `_SPACED` before a
     no-break space.
@@ -120,7 +120,7 @@ def _would_lose(source, words):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel
+@borrowing
 def _controls(src):  # type: ignore[no-untyped-def]
     """Number of C1 controls."""
     n = 0
@@ -129,7 +129,7 @@ def _controls(src):  # type: ignore[no-untyped-def]
     return n
 
 
-@kernel
+@borrowing
 def _has_hints(src):  # type: ignore[no-untyped-def]
     for i in range(len(src) - 1):
         if src[i] != 0xC3:
@@ -149,7 +149,7 @@ def _read(src, i):  # type: ignore[no-untyped-def]
     return _BYTE_OF[c] if c < len(_BYTE_OF) else np.uint8(0), size
 
 
-@kernel
+@borrowing
 def _run(src, i, run):  # type: ignore[no-untyped-def]
     """Read the longest run at i into `run`: (its end, its bytes, whether it tells something).
 
@@ -185,7 +185,7 @@ def _run(src, i, run):  # type: ignore[no-untyped-def]
     return i, n, not (spaced or letters)
 
 
-@kernel
+@borrowing
 def _is_utf8(run, n):  # type: ignore[no-untyped-def]
     """Whether run[:n] is UTF-8: no overlong forms, no surrogates, nothing over U+10FFFF."""
     i = 0
@@ -270,7 +270,7 @@ def _write(src, mend, out):  # type: ignore[no-untyped-def]
     return size
 
 
-@kernel
+@borrowing
 def _copy(src, i, end, out, size):  # type: ignore[no-untyped-def]
     """Append src[i:end] to out[:size] with signs for its C1 controls; return the size."""
     while i < end:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.extract.markup import FNV_PRIME, FNV_START, find, first_keys, slot_of
 from curation.hashing import xxh64
 from curation.text.words import code_point
@@ -36,7 +36,7 @@ SCORED_WORDS = 16
 _UPPER, _LOWER, _CASELESS, _HAN, _DIGIT, _SENTENCE, _COMMA, _SYMBOL, _SPACE = range(9)
 
 
-@kernel
+@borrowing
 def kind_of(point):  # type: ignore[no-untyped-def]
     """Coarse kind of a code point, small letters told from capitals where that is one comparison."""
     if point < 128:
@@ -117,7 +117,7 @@ def _next(text, i):  # type: ignore[no-untyped-def]
     return point, size, kind_of(point)
 
 
-@kernel
+@borrowing
 def _folded(point, kind):  # type: ignore[no-untyped-def]
     """Small letter of a capital, for the scripts where `kind_of` tells them apart."""
     if kind != _UPPER:

@@ -25,7 +25,7 @@ import fsspec
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined
 from curation.errors import ConfigError
 from curation.hashing import xxh64
 from curation.hosts import ascii_host
@@ -66,7 +66,7 @@ def begins_www(data, start, end):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel
+@borrowing
 def _classify(data, start, end):  # type: ignore[no-untyped-def]
     """(kind, start, end) of one stripped line; kind 0 is a comment."""
     b = data[start]
@@ -147,7 +147,7 @@ def _classify(data, start, end):  # type: ignore[no-untyped-def]
     return kind, a, z
 
 
-@kernel
+@borrowing
 def _classify_host(data, start, end):  # type: ignore[no-untyped-def]
     """The host behind the address in a hosts file."""
     z = start
@@ -158,7 +158,7 @@ def _classify_host(data, start, end):  # type: ignore[no-untyped-def]
     return (HOST if dots else PASSED), start, z
 
 
-@kernel
+@borrowing
 def _read(data, seed, kinds, hashes, starts, ends):  # type: ignore[no-untyped-def]
     """Classify all lines of lower-case `data`; return how many entries were written."""
     n = 0

@@ -15,7 +15,7 @@ import pyarrow as pa
 import regex
 
 from curation.arrow import Texts, from_buffers
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 from curation.filters.names import CONTENT
 from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, PathSettings, document_paths
 from curation.text import characters as ch
@@ -168,7 +168,7 @@ def _prose(data, offsets, found, rows):  # type: ignore[no-untyped-def]
     return new_offsets, out[:n]
 
 
-@kernel
+@borrowing
 def _measure_code(data, found, first, past, properties, row):  # type: ignore[no-untyped-def]
     """Fill row[2:6]: letters, mean and longest line, data, over lines of code."""
     lines = 0
@@ -202,7 +202,7 @@ def _measure_code(data, found, first, past, properties, row):  # type: ignore[no
         row[5] = dump / visible
 
 
-@kernel
+@borrowing
 def _word_after(data, i, end, word):  # type: ignore[no-untyped-def]
     """Whether data[i:] begins with the letters of `word`, and no letter follows."""
     if i + len(word) > end:
@@ -220,7 +220,7 @@ _LEFT = np.frombuffer(b"left", np.uint8)
 _RIGHT = np.frombuffer(b"right", np.uint8)
 
 
-@kernel
+@borrowing
 def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
     """Fill row[8]: share of formulas whose delimiters, braces or environments do not match."""
     formulas = broken = 0
@@ -272,7 +272,7 @@ def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
     row[8] = broken / formulas if formulas >= _FEWEST_FORMULAS else 0.0
 
 
-@kernel
+@borrowing
 def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-untyped-def]
     """Fill row[9]: share of digits among letters and digits."""
     letters = digits = 0
@@ -286,7 +286,7 @@ def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-unty
         row[9] = digits / (letters + digits)
 
 
-@kernel
+@borrowing
 def _measure(data, offsets, found, paths, properties, out):  # type: ignore[no-untyped-def]
     for d in range(len(offsets) - 1):
         first, past = found.doc_offsets[d], found.doc_offsets[d + 1]

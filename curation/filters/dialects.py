@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from curation.compiled import kernel
+from curation.compiled import borrowing
 from curation.filters.scratch import move_token
 from curation.text import characters as ch
 from curation.text.words import IS_WORD, STARTS_ALNUM, code_point
@@ -13,7 +13,7 @@ DATATROVE, DOLMA, DCLM, NEMO = 0, 1, 2, 3
 _SPACE = ch.SPACE
 
 
-@kernel
+@borrowing
 def split_spaces(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
     """Pieces between white space, as str.split; return how many there are."""
     n = 0
@@ -35,7 +35,7 @@ def split_spaces(data, begin, end, properties, starts, ends):  # type: ignore[no
     return n
 
 
-@kernel
+@borrowing
 def keep_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
     """Drop described tokens that the dialect does not count; return how many remain.
 

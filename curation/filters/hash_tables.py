@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined
 
 
 class Table(NamedTuple):
@@ -26,7 +26,7 @@ def slot_of(key):  # type: ignore[no-untyped-def]
     return h ^ (h >> np.uint64(32))
 
 
-@kernel
+@borrowing
 def lookup(keys, values, key):  # type: ignore[no-untyped-def]
     """Value of a uint64 key, 0 if absent."""
     if key == np.uint64(0):
@@ -40,7 +40,7 @@ def lookup(keys, values, key):  # type: ignore[no-untyped-def]
     return np.int64(0)
 
 
-@kernel
+@borrowing
 def _fill(keys, values, new_keys, new_values):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(keys) - 1)
     for i in range(len(new_keys)):

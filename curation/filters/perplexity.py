@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as, save_arrays
 from curation.arrow import Texts
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.filters.lexicon import chain
 from curation.filters.names import PERPLEXITY
 from curation.text import characters as ch
@@ -121,7 +121,7 @@ def _slot(key, mask):  # type: ignore[no-untyped-def]
     return np.int64((np.uint64(key) * _SPREAD) >> _HALF) & mask
 
 
-@kernel
+@borrowing
 def _fill(keys, found, slots, values):  # type: ignore[no-untyped-def]
     mask = np.int64(len(slots) - 1)
     for i in range(len(keys)):
@@ -145,7 +145,7 @@ def _value(h, slots, values, mask):  # type: ignore[no-untyped-def]
     return np.int64(0)
 
 
-@kernel
+@borrowing
 def normalise(data, begin, end, properties, lower, out):  # type: ignore[no-untyped-def]
     """Write the symbols of data[begin:end] to `out`, a blank first; return how many there are."""
     out[0] = _BLANK
@@ -222,7 +222,7 @@ def _percentile(value, bounds):  # type: ignore[no-untyped-def]
     return 100.0 * (k - 1 + share) / last
 
 
-@kernel
+@borrowing
 def measure_perplexity(data, begin, end, properties, lower, number, models, symbols, out):  # type: ignore[no-untyped-def]
     """Fill out[0:2]: perplexity per character, and its percentile among the calibration texts.
 
@@ -243,7 +243,7 @@ def measure_perplexity(data, begin, end, properties, lower, number, models, symb
     out[1] = _percentile(out[0], models.percentiles[number])
 
 
-@kernel
+@borrowing
 def _measure_batch(data, offsets, properties, lower, number, models, symbols, out):  # type: ignore[no-untyped-def]
     for d in range(len(offsets) - 1):
         measure_perplexity(
@@ -260,7 +260,7 @@ def measure_models(texts: Texts, models: ModelTable, number: int = 0) -> npt.NDA
     return out
 
 
-@kernel
+@borrowing
 def _symbol_batch(data, offsets, properties, lower, out):  # type: ignore[no-untyped-def]
     n = 0
     for d in range(len(offsets) - 1):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined
 from curation.text import characters as ch
 from curation.text.words import code_point
 
@@ -57,7 +57,7 @@ def ascii_lower(b):  # type: ignore[no-untyped-def]
     return b + 32 if 65 <= b <= 90 else b
 
 
-@kernel
+@borrowing
 def equals(data, start, end, pattern, a, b):  # type: ignore[no-untyped-def]
     """Whether data[start:] begins with pattern[a:b] (lower case) before `end`."""
     if start + (b - a) > end:
@@ -68,7 +68,7 @@ def equals(data, start, end, pattern, a, b):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
+@borrowing
 def phrase_end(data, start, end, pattern, a, b, properties):  # type: ignore[no-untyped-def]
     """Byte after pattern[a:b] (lower case) at data[start:], not beyond `end`, or -1.
 
@@ -94,7 +94,7 @@ def phrase_end(data, start, end, pattern, a, b, properties):  # type: ignore[no-
     return i
 
 
-@kernel
+@borrowing
 def find_phrases(data, start, end, stop, phrases, properties):  # type: ignore[no-untyped-def]
     """Bits of all phrases that occur in the line data[start:end], bits of those that begin in it
     and end behind it, before `stop`, and the byte after the last of these."""

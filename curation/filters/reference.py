@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as, save_arrays
 from curation.arrow import Texts
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.filters.names import REFERENCE
 from curation.filters.scratch import allocate, classify, load_segments, number_tokens
 from curation.text import characters as ch
@@ -235,7 +235,7 @@ def _slot(key, mask):  # type: ignore[no-untyped-def]
     return (np.uint64(key) * _SPREAD) >> _HALF & mask
 
 
-@kernel
+@borrowing
 def _fill(keys, values, slots):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(slots) - 1)
     for i in range(len(keys)):
@@ -251,7 +251,7 @@ def _no_vocabulary() -> Tables:
     return Tables(np.zeros(0, np.uint8), np.zeros(1, np.int64), none, bits, bits, none, none)
 
 
-@kernel
+@borrowing
 def _write_point(c, out, n):  # type: ignore[no-untyped-def]
     """Write a code point as UTF-8 at out[n]; return the byte after it."""
     if c < 0x80:
@@ -273,7 +273,7 @@ def _write_point(c, out, n):  # type: ignore[no-untyped-def]
     return n + 4
 
 
-@kernel
+@borrowing
 def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: ignore[no-untyped-def]
     """Write the token ids of a word to `room.ids` and return (how many, hash of its ending).
 
@@ -315,7 +315,7 @@ def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: igno
     return count, ending
 
 
-@kernel
+@borrowing
 def _class_of(h, endings, classes, start, end):  # type: ignore[no-untyped-def]
     """Class of the ending with this hash, 0 where it is not in endings[start:end]."""
     key = np.uint32(h >> _HALF)
@@ -331,7 +331,7 @@ def _class_of(h, endings, classes, start, end):  # type: ignore[no-untyped-def]
     return np.int64(0)
 
 
-@kernel
+@borrowing
 def _measure_word(data, start, end, flags, number, lower, references, room):  # type: ignore[no-untyped-def]
     """Value of a word that is not among the frequent ones."""
     count, ending = word_tokens(data, start, end, flags, lower, references.vocabulary, room)
@@ -357,7 +357,7 @@ def _excess(value, at, share, curve, part):  # type: ignore[no-untyped-def]
     return max((value - median) / spread, 0.0)
 
 
-@kernel
+@borrowing
 def measure_parts(data, kinds, n, scratch, number, lower, references, room, out):  # type: ignore[no-untyped-def]
     """Fill out[0:3] with the uncalibrated PARTS of the document's `kinds` classes and `n` tokens;
     return the number of words. Divergences are in nats, outliers a share of the words."""
@@ -447,7 +447,7 @@ def measure_reference(data, kinds, n, scratch, number, lower, references, room, 
     out[1] = parts[1]
 
 
-@kernel
+@borrowing
 def _measure_batch(data, offsets, properties, lower, space, number, references, room, parts, out):  # type: ignore[no-untyped-def]
     tokens = space.tokens
     for d in range(len(offsets) - 1):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined
 from curation.filters.hash_tables import intern
 from curation.text import ascii
 from curation.text import characters as ch
@@ -139,7 +139,7 @@ def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
     )
 
 
-@kernel
+@borrowing
 def begin(interner, most):  # type: ignore[no-untyped-def]
     """Empty the table for up to `most` keys; return its mask."""
     size = 4
@@ -155,7 +155,7 @@ def token_characters(tokens, i):  # type: ignore[no-untyped-def]
     return tokens.before[i + 1] - tokens.before[i]
 
 
-@kernel
+@borrowing
 def fill_tokens(data, n, properties, lower, tokens):  # type: ignore[no-untyped-def]
     """Describe the first n tokens, whose spans are set."""
     total = 0
@@ -184,7 +184,7 @@ def move_token(tokens, i, to):  # type: ignore[no-untyped-def]
     tokens.before[to + 1] = tokens.before[to] + chars
 
 
-@kernel
+@borrowing
 def load_segments(data, begin, end, properties, lower, tokens):  # type: ignore[no-untyped-def]
     """Find and describe the words and symbols of a text, as `segment` and `fill_tokens` do one
     after the other; return how many. Words of ASCII letters and digits are read only once."""
@@ -243,7 +243,7 @@ def _goes_on(data, k, end):  # type: ignore[no-untyped-def]
     return k + 1 < end and (data[k + 1] >= _ASCII or _ALNUM[data[k + 1]])
 
 
-@kernel
+@borrowing
 def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-untyped-def]
     """Number the classes of the distinct tokens; return how many there are."""
     mask = begin(interner, kinds)
@@ -263,7 +263,7 @@ def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-unt
     return fresh
 
 
-@kernel
+@borrowing
 def number_tokens(n, tokens, distinct, interner):  # type: ignore[no-untyped-def]
     """Number the distinct tokens, count them, and return how many there are."""
     mask = begin(interner, n)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 from curation.filters import (
     c4,
     content,
@@ -88,7 +88,7 @@ class Kit(NamedTuple):
     models: perplexity.ModelTable
 
 
-@kernel
+@borrowing
 def _find_tokens(data, begin, end, kit, tokens, dialect):  # type: ignore[no-untyped-def]
     """Find and describe the tokens of one text; return how many."""
     if dialect == _DOLMA or dialect == _NEMO:
@@ -99,13 +99,13 @@ def _find_tokens(data, begin, end, kit, tokens, dialect):  # type: ignore[no-unt
     return dialects.keep_words(n, tokens, dialect)
 
 
-@kernel
+@borrowing
 def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, given_ends):  # type: ignore[no-untyped-def]
     """Find, describe and number the tokens of one text; return (tokens, distinct tokens)."""
     if given >= 0:
         tokens = space.tokens
-        tokens.starts[:given] = given_starts
-        tokens.ends[:given] = given_ends
+        for i in range(given):
+            tokens.starts[i], tokens.ends[i] = given_starts[i], given_ends[i]
         scratch.fill_tokens(data, given, kit.properties, kit.lower, tokens)
         n = dialects.keep_words(given, tokens, dialect)
     else:
@@ -133,7 +133,7 @@ def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def
         out[d, 1] = characters(data, begin, end)
 
 
-@kernel
+@borrowing
 def _measure(  # type: ignore[no-untyped-def]
     data, offsets, kit, numbers, given, given_starts, given_ends, space, buffer, coverage, counts,
     symbols, room, out,

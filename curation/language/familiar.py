@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined
 from curation.text.buffers import read_only
 from curation.text.words import code_point
 
@@ -81,7 +81,7 @@ def _has(table, place):  # type: ignore[no-untyped-def]
     return (table[place >> 3] >> (place & 7)) & 1
 
 
-@kernel
+@borrowing
 def _runs(data, begin, end, out, n):  # type: ignore[no-untyped-def]
     """Append the runs of one line, a space before and behind it."""
     if begin == end:
@@ -105,7 +105,7 @@ def _runs(data, begin, end, out, n):  # type: ignore[no-untyped-def]
     return n
 
 
-@kernel
+@borrowing
 def _count(  # type: ignore[no-untyped-def]
     offsets, data, firsts, labels, table, everywhere, scratch, known, total
 ):
@@ -121,7 +121,7 @@ def _count(  # type: ignore[no-untyped-def]
         total[text] = runs
 
 
-@kernel
+@borrowing
 def _all_places(offsets, data, labels, scratch, out, counts):  # type: ignore[no-untyped-def]
     n = 0
     for line in range(len(labels)):

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.language.fasttext_file import PREFIX, FastTextFile, read_fasttext
 from curation.text.buffers import read_only
 
@@ -121,7 +121,7 @@ def _step(h, byte):  # type: ignore[no-untyped-def]
     return (h ^ np.uint32(np.int8(byte))) * _PRIME
 
 
-@kernel
+@borrowing
 def _fill(starts, data, slots):  # type: ignore[no-untyped-def]
     mask = np.uint32(len(slots) - 1)
     for word in range(len(starts) - 1):
@@ -134,7 +134,7 @@ def _fill(starts, data, slots):  # type: ignore[no-untyped-def]
         slots[slot] = word
 
 
-@kernel
+@borrowing
 def _find(h, data, begin, end, slots, starts, words):  # type: ignore[no-untyped-def]
     """Number of the word data[begin:end] with hash h, -1 when it is not in the dictionary."""
     mask = np.uint32(len(slots) - 1)
@@ -154,7 +154,7 @@ def _find(h, data, begin, end, slots, starts, words):  # type: ignore[no-untyped
     return np.int32(-1)
 
 
-@kernel
+@borrowing
 def _add(row, rows, out):  # type: ignore[no-untyped-def]
     for k in range(out.shape[0]):
         out[k] += rows[row, k]
@@ -168,7 +168,7 @@ def _bucket_row(bucket, words, pruned):  # type: ignore[no-untyped-def]
     return np.int64(bucket) + words
 
 
-@kernel
+@borrowing
 def _subwords(data, begin, end, min_n, max_n, buckets, words, pruned, rows, out):  # type: ignore[no-untyped-def]
     """Add the rows of the character n-grams of `<word>`; return how many there were."""
     count = 0
@@ -265,7 +265,7 @@ def _hidden(  # type: ignore[no-untyped-def]
                 hidden[line, k] = total[k] / np.float32(count)
 
 
-@kernel
+@borrowing
 def _dot(hidden, row):  # type: ignore[no-untyped-def]
     total = np.float32(0)
     for k in range(hidden.shape[0]):

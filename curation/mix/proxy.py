@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 from curation.tokenize.vocabulary import scramble
 
 U32 = npt.NDArray[np.uint32]
@@ -36,7 +36,7 @@ class _Tables(NamedTuple):
     triples: npt.NDArray[np.int32]  # [.., 2] occurrences, first
 
 
-@kernel
+@borrowing
 def _row(keys, key):  # type: ignore[no-untyped-def]
     """Row of a key, or the empty row where it belongs."""
     mask = np.uint64(len(keys) - 1)
@@ -46,7 +46,7 @@ def _row(keys, key):  # type: ignore[no-untyped-def]
     return row
 
 
-@kernel
+@borrowing
 def _count(stream, first, last, times, boundary, tables):  # type: ignore[no-untyped-def]
     """Add `times` occurrences of every n-gram that ends in stream[first:last]."""
     unigrams, contexts, pair_keys, pairs, triple_keys, triples = tables

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 from curation.text import characters as ch
 from curation.text.ascii import ALNUM as _ALNUM
 from curation.text.ascii import byte_set
@@ -111,7 +111,7 @@ class LineMarks(NamedTuple):
     signs: int  # marks of mathematics in the wide sense, equations included
 
 
-@kernel
+@borrowing
 def _is_keyword(data, start, end, table):  # type: ignore[no-untyped-def]
     """Whether the line begins with a keyword, also `SELECT` or `End`."""
     h = np.uint32(5381)
@@ -130,7 +130,7 @@ def _is_keyword(data, start, end, table):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel
+@borrowing
 def _is_operator(a, b):  # type: ignore[no-untyped-def]
     """Whether two bytes are an operator of two signs."""
     if b == _EQUALS:
@@ -142,7 +142,7 @@ def _is_operator(a, b):  # type: ignore[no-untyped-def]
     return a == _LESS and (b == _SLASH or b == _DASH or b == _QUESTION)
 
 
-@kernel
+@borrowing
 def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Count the marks of data[start:end], a line without white space at its ends."""
     words = calls = assigned = operators = names = symbols = 0
@@ -251,7 +251,7 @@ def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@kernel
+@borrowing
 def _opens_as_code(data, start, end):  # type: ignore[no-untyped-def]
     """Score of the first bytes: comments, tags, prompts, directives, decorators."""
     a = data[start]
@@ -276,7 +276,7 @@ def _opens_as_code(data, start, end):  # type: ignore[no-untyped-def]
     return np.int64(a == _AT and 97 <= (b | 32) <= 122) + np.int64(a == _STAR and b == _SPACE)
 
 
-@kernel
+@borrowing
 def _is_setting(data, start, end):  # type: ignore[no-untyped-def]
     """Whether the line is `key:` or `key: value` as in YAML, with a key in lower case."""
     i = start
@@ -288,7 +288,7 @@ def _is_setting(data, start, end):  # type: ignore[no-untyped-def]
     return i > first and i < end and data[i] == _COLON and (i + 1 == end or data[i + 1] == _SPACE)
 
 
-@kernel
+@borrowing
 def _code_score(data, raw, start, end, marks, table):  # type: ignore[no-untyped-def]
     """Evidence that the stripped line data[start:end] is code; negative for prose.
 
@@ -336,7 +336,7 @@ def _code_score(data, raw, start, end, marks, table):  # type: ignore[no-untyped
     return score
 
 
-@kernel
+@borrowing
 def _settle(scores, indented, kinds, n):  # type: ignore[no-untyped-def]
     """Decide kinds[:n], of the non-blank lines, by scores and neighbours."""
     for k in range(n):
@@ -376,7 +376,7 @@ def _settle(scores, indented, kinds, n):  # type: ignore[no-untyped-def]
             kinds[k] = CODE
 
 
-@kernel
+@borrowing
 def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ignore[no-untyped-def]
     """Fill space.kinds[:n_lines], the kinds of the lines of a text; return marks of mathematics.
 
@@ -474,7 +474,7 @@ def _count_lines(data, offsets):  # type: ignore[no-untyped-def]
     return counts
 
 
-@kernel
+@borrowing
 def _structure(data, offsets, properties, space, doc_offsets, spans, kinds, shares):  # type: ignore[no-untyped-def]
     starts, ends = spans
     for d in range(len(offsets) - 1):

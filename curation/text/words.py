@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined
 from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.buffers import read_only
@@ -81,7 +81,7 @@ def is_dense(held):  # type: ignore[no-untyped-def]
     return held & (_SINGLE | _SPELLING) == _SINGLE
 
 
-@kernel
+@borrowing
 def token_end(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Byte after the token that begins at `start`, a visible character."""
     c, size = code_point(data, start)
@@ -138,7 +138,7 @@ def finish(h):  # type: ignore[no-untyped-def]
     return h ^ (h >> np.uint64(32))
 
 
-@kernel
+@borrowing
 def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
     """(characters, flags, hash, hash of the lower-case form) of the token data[start:end].
 
@@ -177,7 +177,7 @@ def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-de
     return chars, flags, finish(h), finish(low)
 
 
-@kernel
+@borrowing
 def segment(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
     """Write the tokens of data[begin:end] to `starts`, `ends`; return how many there are."""
     n = 0
@@ -195,7 +195,7 @@ def segment(data, begin, end, properties, starts, ends):  # type: ignore[no-unty
     return n
 
 
-@kernel
+@borrowing
 def _segment_batch(data, offsets, properties, symbols, starts, ends, doc_offsets):  # type: ignore[no-untyped-def]
     n = 0
     for d in range(len(offsets) - 1):

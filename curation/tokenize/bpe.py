@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.tokenize.pretokenize import piece_end
 from curation.tokenize.vocabulary import find_bytes, find_pair, scramble
 
@@ -48,7 +48,7 @@ def _word(data, start, size):  # type: ignore[no-untyped-def]
     return word
 
 
-@kernel
+@borrowing
 def _merge_short(  # type: ignore[no-untyped-def]
     data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
 ):
@@ -165,7 +165,7 @@ def _merge_long(  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel
+@borrowing
 def merge_piece(  # type: ignore[no-untyped-def]
     data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
 ):
@@ -178,7 +178,7 @@ def merge_piece(  # type: ignore[no-untyped-def]
     return _merge_long(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, out, at)
 
 
-@kernel
+@borrowing
 def _encode_piece(  # type: ignore[no-untyped-def]
     data, start, end, blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
 ):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 
 I64 = npt.NDArray[np.int64]
 
@@ -120,7 +120,7 @@ def best_fit(lengths: I64, context_length: int) -> Spans:
     return Spans(sequences[order], starts[order], sizes[order], documents[order], offsets[order])
 
 
-@kernel
+@borrowing
 def fill(  # type: ignore[no-untyped-def]
     rows,
     first_row,

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.hashing import xxh64
+from curation.text.buffers import copy_bytes
 from curation.tokenize.pretokenize import Pattern, piece_end
 
 _SEED = np.uint64(0)
@@ -52,8 +53,7 @@ def _count(data, start, end, weight, classes, longest, arena, ends, hashes, coun
                 if full or words == len(ends) or 2 * words >= len(slots):
                     return start, words
                 word = np.int64(words)
-                arena[begin : begin + stop - start] = data[start:stop]
-                ends[word] = begin + stop - start
+                ends[word] = copy_bytes(data, start, stop, arena, begin)
                 hashes[word] = h
                 counts[word] = 0
                 slots[slot] = word
@@ -63,7 +63,7 @@ def _count(data, start, end, weight, classes, longest, arena, ends, hashes, coun
     return start, words
 
 
-@kernel
+@borrowing
 def _rehash(hashes, words, slots):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(slots) - 1)
     for word in range(words):
@@ -90,7 +90,7 @@ def _add(  # type: ignore[no-untyped-def]
             if full or words == len(ends) or 2 * words >= len(slots):
                 return i, words
             word = np.int64(words)
-            arena[begin : begin + stop - start] = source[start:stop]
+            copy_bytes(source, start, stop, arena, begin)
             ends[word] = begin + stop - start
             hashes[word] = h
             counts[word] = 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined
 from curation.errors import ConfigError
 from curation.tokenize.unicode import LETTER, NEWLINE, NUMBER, OTHER, SPACE, character_classes
 
@@ -67,7 +67,7 @@ def _tail(data, i, end):  # type: ignore[no-untyped-def]
     return np.int64(data[i] & 0x3F)
 
 
-@kernel
+@borrowing
 def _wide_class(data, i, end, classes):  # type: ignore[no-untyped-def]
     """Class and bytes of the non-ASCII character at i; a stray byte is OTHER of one byte."""
     b = np.int64(data[i])
@@ -124,7 +124,7 @@ def _contraction(data, i, end):  # type: ignore[no-untyped-def]
     return 0
 
 
-@kernel
+@borrowing
 def piece_end(data, i, end, classes):  # type: ignore[no-untyped-def]
     """End of the piece that starts at byte i of data[:end]; i < end. Callable from kernels."""
     kind, size = _class(data, i, end, classes)

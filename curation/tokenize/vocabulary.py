@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.errors import InputError
 from curation.hashing import xxh64
 
@@ -55,7 +55,7 @@ def pair_key(left, right):  # type: ignore[no-untyped-def]
     return np.uint64(left) << np.uint64(32) | np.uint64(right)
 
 
-@kernel
+@borrowing
 def find_bytes(data, start, end, blob, offsets, slots):  # type: ignore[no-untyped-def]
     """Id of the token whose bytes are data[start:end], or -1."""
     mask = np.uint64(len(slots) - 1)
@@ -76,7 +76,7 @@ def find_bytes(data, start, end, blob, offsets, slots):  # type: ignore[no-untyp
         slot = (slot + np.uint64(1)) & mask
 
 
-@kernel
+@borrowing
 def add_bytes(token, blob, offsets, slots):  # type: ignore[no-untyped-def]
     """Enter a token into the table of bytes (it must not be there)."""
     mask = np.uint64(len(slots) - 1)
@@ -109,7 +109,7 @@ def find_pair(left, right, pairs, pair_bits):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@kernel
+@borrowing
 def _byte_slots(blob, offsets, slots):  # type: ignore[no-untyped-def]
     for token in range(len(offsets) - 1):
         add_bytes(token, blob, offsets, slots)
@@ -134,7 +134,7 @@ def _pairs(blob, offsets, slots):  # type: ignore[no-untyped-def]
     return out[:n]
 
 
-@kernel
+@borrowing
 def _pair_table(splits, pairs, pair_bits):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(pairs) - 1)
     for k in range(len(splits)):

@@ -95,6 +95,8 @@ class Executor:
 
     options: RunnerOptions
     display: Quiet = field(default_factory=Quiet)
+    #: Stages of the run, whose kernels are compiled before the first task.
+    stages: Sequence[str] = ()
 
     def __enter__(self) -> Executor:
         self._open = contextlib.ExitStack()
@@ -105,8 +107,11 @@ class Executor:
 
     @functools.cached_property
     def _pool(self) -> LocalPool:
+        from pipelines.engine.compilation import compile_kernels
         from pipelines.engine.local import LocalPool
 
+        if self.options.workers:
+            compile_kernels(self.stages, self.options.workers, self.display.compiling)
         return self._open.enter_context(LocalPool(self.options.workers))
 
     @functools.cached_property

@@ -11,17 +11,13 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import multiprocessing.process
-import os
 import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from multiprocessing.connection import wait as wait_for
 from multiprocessing.sharedctypes import RawArray
 from types import TracebackType
 from typing import Any
@@ -35,7 +31,7 @@ from pipelines.engine.pipeline import build
 from pipelines.engine.shuffle import build_gathered
 from pipelines.engine.tasklist import TaskList
 from pipelines.engine.tasks import FRAMEWORK, Task, noted_cpu, set_progress, shown, write_seconds
-from pipelines.process import uninterrupted_children
+from pipelines.process import end_with_parent, uninterrupted_children
 from pipelines.terminal import Warnings, tell
 
 #: Bundles per worker: enough for balance, few enough that pipeline start-up stays small.
@@ -203,14 +199,7 @@ def _start_worker(counters: Any, slot: int, log_level: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
     logging.lastResort = Warnings(tell)
     _beam_log.setLevel(max(log_level, logging.ERROR))
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-
-
-def _die_with_parent() -> None:
-    parent = multiprocessing.process.parent_process()
-    if parent is not None:
-        wait_for([parent.sentinel])
-        os._exit(1)
+    end_with_parent()
 
 
 def _count(read: int, kept: int) -> None:
