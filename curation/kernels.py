@@ -110,7 +110,7 @@ def keep(name: str, content: bytes) -> None:
     """Write a file to the first folder that can be written."""
     for place in places():
         with contextlib.suppress(OSError):
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            place.mkdir(parents=True, exist_ok=True)
             part = place / f"{uuid.uuid4().hex}.part"
             try:
                 part.write_bytes(hashlib.sha256(content).digest() + content)
