@@ -15,9 +15,7 @@ def sort_pairs(first: Ids, second: Ids) -> tuple[Ids, Ids]:
 
     Bytes that all pairs have in common cost nothing, as the high ones of shards and rows.
     """
-    return _sort_pairs(
-        np.ascontiguousarray(first, np.uint64), np.ascontiguousarray(second, np.uint64)
-    )
+    return _sort_pairs(_read_only(first), _read_only(second))
 
 
 def sort_with(first: Ids, second: Ids, carried: Ids) -> tuple[Ids, Ids, Ids]:
@@ -39,6 +37,13 @@ def run_starts(ascending: Ids) -> npt.NDArray[np.int64]:
 def run_lengths(starts: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.int64]:
     """Length of each run that starts at `starts` in an array of `total` entries."""
     return np.diff(np.append(starts, total))
+
+
+def _read_only(keys: Ids) -> Ids:
+    """In the one form that the kernel is compiled for."""
+    keys = np.ascontiguousarray(keys, np.uint64).view()
+    keys.flags.writeable = False
+    return keys
 
 
 @kernel

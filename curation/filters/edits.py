@@ -146,7 +146,7 @@ def _find_cuts(  # type: ignore[no-untyped-def]
         room += _BREAKING[data[i]] or data[i] == _BRACKET
     cuts = np.empty((room, 4), np.int64)
     starts, ends = space.breaks.starts, space.breaks.ends
-    none = space.tokens.starts[:0].copy()
+    none = np.empty(0, np.int64)
     n = 0
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]

@@ -173,12 +173,12 @@ class Room(NamedTuple):
 
     letters: npt.NDArray[np.uint8]
     work: npt.NDArray[np.int64]
-    ids: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.uint32]
 
 
 def room() -> Room:
     """Allocate scratch memory for one thread."""
-    return Room(np.empty(_ROOM, np.uint8), np.empty(WORK, np.int64), np.empty(_ROOM, np.int64))
+    return Room(np.empty(_ROOM, np.uint8), np.empty(WORK, np.int64), np.empty(_ROOM, np.uint32))
 
 
 def vocabulary() -> Tokenizer:
