@@ -7,11 +7,7 @@ when they are first used.
 from __future__ import annotations
 
 import importlib
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from curation.kernels import place_cache
 
 if TYPE_CHECKING:
     from curation.in_memory import Curated as Curated
@@ -20,8 +16,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PACKAGES = ("classify", "dedup", "extract", "filters", "language", "tokenize")
-
-place_cache(os.environ, Path(__file__).parent)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,11 +1,165 @@
-"""How parts of kernels are compiled."""
+"""How kernels, and parts of them, are compiled: once per machine (`curation/kernels.py`)."""
 
 from __future__ import annotations
 
-import numba
+import contextlib
+import functools
+import hashlib
+import importlib
+import inspect
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import numba
+from numba.core import caching, compiler
+from numba.core.serialize import dumps
+
+from curation.kernels import SUFFIX, keep, places, read_kept, sources_stamp
+
+types: Any = numba.types  # its stubs lack most of it
+
+#: The parameter that has the bytes of a text. Kernels read it only, which numba checks.
+_TEXT = "data"
+
+
+class KernelCache(caching._Cache):  # type: ignore[misc]
+    """The compiled forms of one kernel. Takes the place of numba's own cache in a dispatcher."""
+
+    def __init__(self, function: Any, is_part: bool = False) -> None:
+        self.is_part = is_part
+        self.name = f"{function.__module__}:{function.__qualname__}"
+        self._source = Path(function.__code__.co_filename)
+
+    @property
+    def _file_name(self) -> str:
+        return self.name.replace(":", ".") + (".part" if self.is_part else "")
+
+    @property
+    def cache_path(self) -> str:
+        return str(places()[0])
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compile result of these argument types, or None."""
+        target_context.refresh()
+        content = read_kept(self._file(sig, target_context))
+        if content is None:
+            return None
+        try:
+            pickle.load(content)
+            return compiler.CompileResult._rebuild(target_context, *pickle.load(content))
+        except Exception:  # by another build of a library of the same version
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compile result."""
+        if not data.lifted and not data.library.has_dynamic_globals:
+            content = dumps(_arguments(sig)) + dumps(data._reduce())
+            keep(self._file(sig, data.target_context), content)
+
+    def signatures(self) -> Iterator[Any]:
+        """Argument types of which a compiled form is kept."""
+        pattern = f"{self._file_name}-{sources_stamp(self._source)}-*{SUFFIX}"
+        for name in sorted({path.name for place in places() for path in place.glob(pattern)}):
+            content = read_kept(name)
+            with contextlib.suppress(Exception):
+                yield pickle.load(content)  # type: ignore[arg-type]
+
+    def enable(self) -> None:
+        """Part of numba's interface."""
+
+    def disable(self) -> None:
+        """Part of numba's interface."""
+
+    def flush(self) -> None:
+        """Part of numba's interface."""
+
+    def _file(self, sig: Any, target_context: Any) -> str:
+        processor = target_context.codegen().magic_tuple()
+        types = hashlib.sha256(
+            repr((_arguments(sig), self.is_part, processor)).encode()
+        ).hexdigest()[:16]
+        return f"{self._file_name}-{sources_stamp(self._source)}-{types}{SUFFIX}"
+
+
+def _arguments(sig: Any) -> tuple[Any, ...]:
+    """The argument types of a signature, or of a tuple of types."""
+    return tuple(getattr(sig, "args", sig))
+
+
+def describe_type(type_: Any) -> Any:
+    """Return a type as JSON: the opposite of `type_of`."""
+    if isinstance(type_, types.Array):
+        return f"{type_.dtype} {type_.ndim}{type_.layout}{'' if type_.mutable else ' read-only'}"
+    if isinstance(type_, types.BaseNamedTuple):
+        of = type_.instance_class
+        return {f"{of.__module__}:{of.__qualname__}": [describe_type(item) for item in type_]}
+    if isinstance(type_, types.BaseTuple):
+        return [describe_type(item) for item in type_]
+    return str(type_)
+
+
+def type_of(described: Any) -> Any:
+    """Return the type that `describe_type` has described."""
+    if isinstance(described, dict):
+        ((path, items),) = described.items()
+        module, _, name = path.partition(":")
+        of = getattr(importlib.import_module(module), name)
+        members = [type_of(item) for item in items]
+        if len(set(members)) == 1:
+            return types.NamedUniTuple(members[0], len(members), of)
+        return types.NamedTuple(members, of)
+    if isinstance(described, list):
+        return types.BaseTuple.from_types([type_of(item) for item in described])
+    name, _, shape = described.partition(" ")
+    scalar = types.boolean if name == "bool" else getattr(types, name)
+    if not shape:
+        return scalar
+    return types.Array(scalar, int(shape[0]), shape[1], readonly=shape.endswith("read-only"))
+
+
+def _decorator(counting: bool = True, inlining: bool = False) -> Callable[[Any], Any]:
+    def compiled(function: Any) -> Any:
+        # Both said always: a kernel that is first called by one of the others would be like it.
+        options = {"nogil": True, "_nrt": counting, "forceinline": inlining}
+        dispatcher = numba.njit(**options)(function)
+        part = numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+        dispatcher._cache, part._cache = KernelCache(function), KernelCache(function, is_part=True)
+        dispatcher.part = part
+        dispatcher.get_call_template = functools.partial(_call, part)
+        dispatcher.get_overload = part.get_overload
+        return dispatcher
+
+    return compiled
+
+
+def _call(part: Any, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+    """How a kernel calls another one: as a part, with the usual types of its arguments.
+
+    What turns Python's objects into arguments, and back, is a fifth of what a kernel costs; parts
+    are without. And numba would compile the callee once more for each constant among the arguments,
+    and for the first value of a variable that begins as one.
+    """
+    names = inspect.signature(part.py_func).parameters
+    general = tuple(_general(name, type_) for name, type_ in zip(names, args, strict=False))
+    given = {name: _general(name, type_) for name, type_ in kws.items()}
+    return part.get_call_template(general, given)
+
+
+def _general(name: str, type_: Any) -> Any:
+    type_ = types.unliteral(type_)
+    if isinstance(type_, types.Integer) and type_.signed:
+        return types.int64
+    if name == _TEXT and isinstance(type_, types.Array):
+        return type_.copy(readonly=True)
+    return type_
+
+
+#: A function that is compiled when it is first called with arguments of some types.
+kernel = _decorator()
 #: Functions that read and fill arrays of their callers. Numba would count references: two atomic
 #: operations per array and call, which is more than most of them do.
-borrowing = numba.njit(cache=True, nogil=True, _nrt=False)
+borrowing = _decorator(counting=False)
 #: The same, compiled into the caller: parts of one loop.
-inlined = numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+inlined = _decorator(counting=False, inlining=True)

@@ -5,9 +5,10 @@ XXH64 follows the public specification of xxHash; tests hold it against the xxha
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from curation.compiled import borrowing, inlined, kernel
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -16,12 +17,12 @@ _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 
 
-@numba.njit(inline="always")
+@inlined
 def _rotl(x, r):  # type: ignore[no-untyped-def]
     return (x << np.uint64(r)) | (x >> np.uint64(64 - r))
 
 
-@numba.njit(inline="always")
+@inlined
 def _word(data, i, size):  # type: ignore[no-untyped-def]
     """Little-endian integer of `size` bytes at data[i]."""
     x = np.uint64(0)
@@ -31,17 +32,17 @@ def _word(data, i, size):  # type: ignore[no-untyped-def]
     return x
 
 
-@numba.njit(inline="always")
+@inlined
 def _round(acc, lane):  # type: ignore[no-untyped-def]
     return _rotl(acc + lane * _P2, 31) * _P1
 
 
-@numba.njit(inline="always")
+@inlined
 def _merge(acc, lane):  # type: ignore[no-untyped-def]
     return (acc ^ _round(np.uint64(0), lane)) * _P1 + _P4
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
     """XXH64 of data[start:end] (uint8 array); `seed` is a uint64. Callable from other kernels."""
     i = start
@@ -75,7 +76,7 @@ def xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
     return h ^ (h >> np.uint64(32))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def hash_spans(data, starts, ends, seed):  # type: ignore[no-untyped-def]
     """XXH64 of every span data[starts[i]:ends[i]] -> uint64 [n]."""
     out = np.empty(len(starts), np.uint64)

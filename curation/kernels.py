@@ -1,38 +1,153 @@
-"""Where compiled kernels are kept. To be settled before numba is imported, which reads it then."""
+"""Where compiled kernels are kept: one file per kernel and argument types, found by its name.
+
+A name says all that decides the machine code: the sources of the kernel's module and of the modules
+that it imports, Python, numba, llvmlite, the processor and the argument types. So nothing in the
+folder can be out of date, whatever the times of files are, and processes that compile at once don't
+disturb each other. (Numba's own cache doesn't notice when a kernel changes that another module's
+kernel calls, and can't be read any more after a class has moved to another module.) A file begins
+with the SHA-256 of the rest: one that is damaged is compiled again.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import io
 import os
+import re
 import sys
 import tempfile
-from collections.abc import MutableMapping
+import uuid
 from pathlib import Path
+from typing import Any
 
+_PACKAGE = Path(__file__).parent
 _VARIABLE = "NUMBA_CACHE_DIR"
+#: States of a kernel's sources that are kept, so that one can go back to another branch.
+_KEPT = 2
+SUFFIX = ".kernel"
+#: Imports at the margin: what a function imports when it runs can't be part of machine code.
+_IMPORT = re.compile(r"^(?:from|import) (curation\b[\w.]*)(?: import (\([^)]*\)|.*))?", re.M)
 
 
-def place_cache(environment: MutableMapping[str, str], package: Path) -> None:
-    """Name a temporary folder for kernels in the environment, if no other place can be written.
+@functools.cache
+def sources_stamp(source: Path) -> str:
+    """Return a digest of a module, the modules of the toolkit that it imports, and the compiler."""
+    digest = hashlib.sha256(repr(_software()).encode())
+    for path in sorted(_closure(source)):
+        digest.update(_read(path)[0])
+    return digest.hexdigest()[:16]
 
-    Numba keeps them beside their modules, or else in the user's cache, and gives up where neither
-    can be written. Processes that start from this one inherit the environment.
+
+@functools.cache
+def _software() -> tuple[Any, ...]:
+    """What decides machine code besides sources: versions, and numba's settings."""
+    versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
+    given = {n: v for n, v in os.environ.items() if n.startswith("NUMBA_") and n != _VARIABLE}
+    return (*versions, sys.version, *sorted(given.items()))
+
+
+def _closure(source: Path) -> set[Path]:
+    """The module and all of the toolkit's modules that it imports, directly or not."""
+    found: set[Path] = set()
+    waiting = {source}
+    while waiting:
+        found |= waiting
+        waiting = {path for read in waiting for path in _read(read)[1]} - found
+    return found
+
+
+@functools.cache
+def _read(source: Path) -> tuple[bytes, frozenset[Path]]:
+    """A module's SHA-256, and which of the toolkit's modules it imports."""
+    content = source.read_bytes()
+    modules: set[str] = set()
+    for base, names in _IMPORT.findall(content.decode()):
+        listed = re.sub(r"#.*|[()]", "", names).split(",")
+        modules.update([base, *(f"{base}.{name.split()[0]}" for name in listed if name.strip())])
+    paths = frozenset(path for module in modules if (path := source_of(module)))
+    return hashlib.sha256(content).digest(), paths
+
+
+@functools.cache
+def source_of(module: str) -> Path | None:
+    """Return the file of one of the toolkit's modules; None for what is no module."""
+    path = _PACKAGE.joinpath(*module.split(".")[1:])
+    candidates = (path / "__init__.py", path.with_suffix(".py"))
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+@functools.cache
+def places() -> tuple[Path, ...]:
+    """Return the folders where kernels are looked for; those that can be written come first.
+
+    `NUMBA_CACHE_DIR` names one. Else it is the toolkit's own folder, the user's cache, or, where
+    neither can be written, a temporary one. A cache is code: a folder that someone else made in a
+    place that all can write is left alone.
     """
-    if environment.get(_VARIABLE) or _writable(package / "__pycache__") or _writable(_of_user()):
-        return
+    given = os.environ.get(_VARIABLE)
+    if given:
+        return (Path(given) / "curation",)
+    usual = [_PACKAGE / "__pycache__" / "kernels", _of_user() / "curation" / "kernels"]
+    if not any(map(_writable, usual)):
+        return (_temporary(), *usual)
+    return tuple(sorted(usual, key=lambda place: not _writable(place)))
+
+
+def read_kept(name: str) -> io.BytesIO | None:
+    """Return the content of a file; None where there is none, or it isn't what was written."""
+    for place in places():
+        with contextlib.suppress(OSError):
+            data = (place / name).read_bytes()
+            if hashlib.sha256(memoryview(data)[32:]).digest() == data[:32]:
+                return io.BytesIO(memoryview(data)[32:])
+    return None
+
+
+def keep(name: str, content: bytes) -> None:
+    """Write a file to the first folder that can be written."""
+    for place in places():
+        with contextlib.suppress(OSError):
+            place.mkdir(parents=True, exist_ok=True)
+            part = place / f"{uuid.uuid4().hex}.part"
+            try:
+                part.write_bytes(hashlib.sha256(content).digest() + content)
+                part.replace(place / name)
+            finally:
+                part.unlink(missing_ok=True)
+            _forget(place, name)
+            return
+
+
+def _forget(place: Path, name: str) -> None:
+    """Remove files of the same kernel from earlier states of its sources, but the latest ones."""
+    prefix, stamp, _ = name.rsplit("-", 2)
+    times: dict[str, float] = {}
+    files = [(path, path.name.split("-")[-2]) for path in place.glob(f"{prefix}-*-*{SUFFIX}")]
+    for path, state in files:
+        with contextlib.suppress(OSError):
+            times[state] = max(times.get(state, 0.0), path.stat().st_mtime)
+    kept = {stamp, *sorted(times, key=lambda state: times[state])[-_KEPT:]}
+    for path, state in files:
+        if state not in kept:
+            path.unlink(missing_ok=True)
+
+
+def _temporary() -> Path:
     folder = Path(tempfile.gettempdir()) / f"curation-kernels-{os.getuid()}"
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
-        ours = folder.lstat().st_uid == os.getuid() and not folder.is_symlink()
-    except OSError:
-        return  # numba says what it lacks
-    # A cache is code: a folder that someone else made is left alone.
-    environment[_VARIABLE] = str(folder) if ours else tempfile.mkdtemp(prefix="curation-kernels-")
+        if folder.lstat().st_uid == os.getuid() and not folder.is_symlink():
+            return folder
+    return Path(tempfile.mkdtemp(prefix="curation-kernels-"))
 
 
 def _of_user() -> Path:
     caches = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
     # Not Path.expanduser, which raises where a user has no home.
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(caches)) / "numba"
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(caches))
 
 
 def _writable(folder: Path) -> bool:

@@ -73,6 +73,11 @@ COMMANDS = {
         "write a file for a rule or stage of your own, with a test",
         "curate new rule shouting",
     ),
+    "warm-up": Command(
+        "warm_up",
+        "compile what the stages need before they run",
+        "curate warm-up --recipe sample",
+    ),
     "worker-pool": Command(
         "worker_pool",
         "serve Python workers on a node of a Flink or Spark cluster",

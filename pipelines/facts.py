@@ -14,6 +14,7 @@ from curation import resources, stores
 from curation.config import Settings
 from curation.credentials import redact
 from curation.errors import ConfigError
+from curation.golden import golden_digest
 from curation.judging import check_opens
 from curation.models import sha256_of
 from curation.stages import Stage
@@ -34,6 +35,9 @@ def stage_facts(
     for named in stage.files(settings):
         lists |= _checksums(named.path)
     versions = {name: importlib.metadata.version(name) for name in sorted(packages)}
+    golden = golden_digest(stage.name)
+    if golden:  # instead of numba's version: the same for every numba whose kernels answer the same
+        versions["kernels"] = golden
     facts = {
         "software": {"curation": curation.__version__, **versions},
         "models": stage.models(settings, also),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import multiprocessing.process
 import os
 import resource
 import shutil
@@ -12,8 +13,10 @@ import signal
 import stat
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
@@ -97,6 +100,18 @@ def uninterrupted_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_with_parent() -> None:
+    """End this process when its parent does, however that ends."""
+    parent = multiprocessing.process.parent_process()
+    if parent is not None:
+        threading.Thread(target=_await_end, args=(parent.sentinel,), daemon=True).start()
+
+
+def _await_end(sentinel: int) -> None:
+    wait_for([sentinel])
+    os._exit(1)
 
 
 @contextlib.contextmanager

@@ -63,6 +63,7 @@ def run_plan(
         _write_recipe(work)
         for name in KNOWN_BY:
             work.output.remove(name)  # of what the folder held before
+        executor.stages = work.stages
         executor.display.plan({name: find(name).cost for name in work.stages})
         tries: Counter[str] = Counter()
         while True:

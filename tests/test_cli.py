@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import subprocess
 import sys
-import tempfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +15,6 @@ import pytest
 
 from curation import recipe
 from curation.errors import InputError
-from curation.kernels import place_cache
 from curation.recipe import STAGES, load
 from curation.tokenize import TokenShards
 from pipelines.cli import main
@@ -292,28 +289,6 @@ def test_models_have_licence_and_checksum(capsys: pytest.CaptureFixture[str]) ->
     cards = json.loads(capsys.readouterr().out)
     assert {"lid.176", "curation-128k"} <= {c["name"] for c in cards} | {"lid.176"}
     assert all(c["licence"] and c["sha256"] for c in cards)
-
-
-def test_kernels_have_a_place_where_package_and_home_are_read_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    environment: dict[str, str] = {}
-    place_cache(environment, tmp_path)
-    assert environment == {}
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    place_cache(environment, tmp_path)
-    folder = Path(environment["NUMBA_CACHE_DIR"])
-    assert (folder.parent, folder.stat().st_mode & 0o777) == (tmp_path, 0o700)
-    again: dict[str, str] = {}
-    place_cache(again, tmp_path)
-    assert again == environment
-    folder.rmdir()
-    folder.symlink_to(tmp_path)
-    place_cache(again := {}, tmp_path)
-    assert again["NUMBA_CACHE_DIR"] != str(folder)
-    place_cache(given := {"NUMBA_CACHE_DIR": "mine"}, tmp_path)
-    assert given == {"NUMBA_CACHE_DIR": "mine"}
 
 
 def test_the_library_does_not_need_beam() -> None:

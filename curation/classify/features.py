@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
 from curation.classify import lexicon
-from curation.compiled import inlined
+from curation.compiled import borrowing, inlined, kernel
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import code_point
@@ -151,13 +150,13 @@ def measure(texts: Texts, max_bytes: int) -> Features:
     return Features(starts, ids[:entries].copy(), values[:entries].copy(), shape)
 
 
-@numba.njit(inline="always")
+@inlined
 def _bucket(h):  # type: ignore[no-untyped-def]
     h = (h ^ (h >> np.uint64(32))) * _MIX
     return np.int64(h >> np.uint64(64 - BITS))
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _kind(token, keys, kinds):  # type: ignore[no-untyped-def]
     """Which list of the lexicon a token stands in, 0 for none."""
     slot = token & _SLOT_MASK
@@ -168,7 +167,7 @@ def _kind(token, keys, kinds):  # type: ignore[no-untyped-def]
     return np.int64(0)
 
 
-@numba.njit(inline="always")
+@inlined
 def _code_pair(a, b, marks):  # type: ignore[no-untyped-def]
     """Whether two neighbouring ASCII signs are an operator or brackets of code."""
     if a == b:
@@ -180,7 +179,7 @@ def _code_pair(a, b, marks):  # type: ignore[no-untyped-def]
     return (a == 40 and b == 41) or (a == 91 and b == 93) or (a == 60 and b == 47)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _count(counts, bucket, ids, n):  # type: ignore[no-untyped-def]
     """Count one occurrence; a bucket new to this text is appended to `ids`."""
     if counts[bucket] == 0:
@@ -190,7 +189,7 @@ def _count(counts, bucket, ids, n):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _measure(  # type: ignore[no-untyped-def]
     offsets, data, max_bytes, properties, lower, signs, marks, vowels, keys, kinds, logs,
     counts, starts, ids, values, shape,
@@ -250,7 +249,7 @@ def _fill_lines(of_lines, text, visible, shape):  # type: ignore[no-untyped-def]
     shape[12] = in_long / text
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _document(  # type: ignore[no-untyped-def]
     data, begin, end, whole_end, properties, lower, signs, marks, vowels,
     keys, kinds, counts, ids, n, shape,

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.archive import read_as, read_headed
 from curation.classify.features import BITS, SHAPE, Features
+from curation.compiled import kernel
 from curation.errors import ConfigError
 
 #: Changes whenever the same text would give other features: models of another version don't load.
@@ -119,7 +119,7 @@ def standardise(
     return np.clip((shape.astype(np.float64) - mean) / deviation, -CLIP, CLIP)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _add_sparse(starts, ids, values, rows, weights, scales, out):  # type: ignore[no-untyped-def]
     outputs = weights.shape[1]
     scaled = len(scales) > 0

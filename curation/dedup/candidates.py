@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
 from curation.dedup.components import unique_edges
 from curation.dedup.sorting import Ids, sort_with
 
@@ -63,7 +63,7 @@ def bucket_pairs(buckets: Ids, order: Ids, doc64: Ids, window: int) -> Ids:
     return unique_edges(np.concatenate([np.zeros((0, 2), np.uint64), *blocks]))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _order(signatures, bands, rows, text_hashes):  # type: ignore[no-untyped-def]
     low = np.uint64(0xFFFFFFFF)
     mask = np.uint64((1 << _SKETCH_BITS) - 1)
@@ -78,7 +78,7 @@ def _order(signatures, bands, rows, text_hashes):  # type: ignore[no-untyped-def
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _window_pairs(keys, documents, window, start, end):  # type: ignore[no-untyped-def]
     """Pairs of the records start:end with those after them."""
     count = 0

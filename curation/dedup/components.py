@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import borrowing, kernel
 from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs
 from curation.hashing import mix64
 
@@ -190,7 +190,7 @@ def _shard_bases(edges: Ids) -> npt.NDArray[np.int64] | None:
     return bases if bases[-1] <= limit else None
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _stars(buckets, documents):  # type: ignore[no-untyped-def]
     """Edges of sorted records: each further document of a bucket to its first."""
     edges = np.empty((len(buckets), 2), np.uint64)
@@ -206,7 +206,7 @@ def _stars(buckets, documents):  # type: ignore[no-untyped-def]
     return edges[:m]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _distinct(first, second):  # type: ignore[no-untyped-def]
     """Edges of sorted columns, without repeats and loops."""
     edges = np.empty((len(first), 2), np.uint64)
@@ -220,7 +220,7 @@ def _distinct(first, second):  # type: ignore[no-untyped-def]
     return edges[:m]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _rows_of_shards(edges, shards):  # type: ignore[no-untyped-def]
     rows = np.zeros(shards, np.int64)
     for i in range(len(edges)):
@@ -231,7 +231,7 @@ def _rows_of_shards(edges, shards):  # type: ignore[no-untyped-def]
     return rows
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _root(parents, node):  # type: ignore[no-untyped-def]
     while parents[node] != node:
         parents[node] = parents[parents[node]]  # path halving
@@ -239,7 +239,7 @@ def _root(parents, node):  # type: ignore[no-untyped-def]
     return node
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _link(parents, u, v):  # type: ignore[no-untyped-def]
     """Unite two components under the smaller root."""
     u = _root(parents, u)
@@ -250,7 +250,7 @@ def _link(parents, u, v):  # type: ignore[no-untyped-def]
         parents[u] = v
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _unite_by_shard(edges, bases, parents):  # type: ignore[no-untyped-def]
     low = np.uint64(0xFFFFFFFF)
     for i in range(len(edges)):
@@ -263,13 +263,13 @@ def _unite_by_shard(edges, bases, parents):  # type: ignore[no-untyped-def]
         _link(parents, u, v)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _unite(edges, parents):  # type: ignore[no-untyped-def]
     for i in range(len(edges)):
         _link(parents, edges[i, 0], edges[i, 1])
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _flatten(parents):  # type: ignore[no-untyped-def]
     """Point every node at its root; roots are smaller, so that one pass upward does."""
     for node in range(len(parents)):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
+from curation.compiled import kernel
 from curation.dedup.characters import character_table
 from curation.dedup.dedup_settings import TextNormalization
 from curation.dedup.keys import SEEDS
@@ -37,7 +37,7 @@ def exact_keys(texts: Texts, rules: TextNormalization) -> ExactKeys:
     return ExactKeys(keys, lengths)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _normalized_keys(  # type: ignore[no-untyped-def]
     data, text_offsets, kind, ascii_map, entry, offsets, replacements, collapse, seeds, scratch
 ):

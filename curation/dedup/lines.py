@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import TextBuffers, Texts, from_buffers, text_buffers
+from curation.compiled import borrowing, kernel
 from curation.dedup import patterns
 from curation.dedup.characters import character_table
 from curation.dedup.dedup_settings import LineDedupSettings
@@ -396,7 +396,7 @@ def _spared(
     return positions[run_starts(hashes)].astype(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _find_lines(data, text_offsets):  # type: ignore[no-untyped-def]
     documents = len(text_offsets) - 1
     doc_offsets = np.zeros(documents + 1, np.int64)
@@ -426,7 +426,7 @@ def _find_lines(data, text_offsets):  # type: ignore[no-untyped-def]
     return doc_offsets, spans
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _dense_letters(data, text_offsets, properties):  # type: ignore[no-untyped-def]
     """Letters of Han, kana and bopomofo in each document -> int64 [documents]."""
     letters = np.zeros(len(text_offsets) - 1, np.int64)
@@ -439,7 +439,7 @@ def _dense_letters(data, text_offsets, properties):  # type: ignore[no-untyped-d
     return letters
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _mostly_words(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Whether three quarters of the visible characters are letters, and there are several."""
     letters = 0
@@ -456,7 +456,7 @@ def _mostly_words(data, start, end, properties):  # type: ignore[no-untyped-def]
     return letters >= _FEWEST_LETTERS and letters >= _LETTERS_PER_OTHER * others
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _hash_lines(  # type: ignore[no-untyped-def]
     data, text_offsets, doc_offsets, spans, tables, properties, collapse, min_characters, scratch
 ):
@@ -486,7 +486,7 @@ def _hash_lines(  # type: ignore[no-untyped-def]
     return hashes
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _cut_lines(data, text_offsets, doc_offsets, spans, lost):  # type: ignore[no-untyped-def]
     documents = len(text_offsets) - 1
     total = 0
@@ -533,7 +533,7 @@ def _cut_lines(data, text_offsets, doc_offsets, spans, lost):  # type: ignore[no
     return out[:o], out_offsets, cuts, cut_rows, removed, left
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _copy_spans(data, spans):  # type: ignore[no-untyped-def]
     """Text offsets and bytes of the given spans, laid end to end."""
     offsets = np.zeros(len(spans) + 1, np.int64)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
 from curation.errors import ConfigError
 from curation.hashing import xxh64
 
@@ -39,7 +39,7 @@ def band_hashes(signatures: npt.NDArray[Any], bands: int, rows: int) -> npt.NDAr
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _hash_bands(data, documents, row_bytes, bands, band_bytes):  # type: ignore[no-untyped-def]
     out = np.empty((documents, bands), np.uint64)
     for d in range(documents):

@@ -9,13 +9,13 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
 from curation.arrow import Texts, large_strings, text_buffers
+from curation.compiled import borrowing, kernel
 from curation.dedup.dedup_settings import (
     DocumentDedupSettings,
     MinHashSettings,
@@ -136,7 +136,7 @@ def _slices(array: pa.Array) -> Iterator[tuple[int, int]]:
 # turns the inner loop into vector instructions that hold the minimum in a register.
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _affine32(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
     mixed = np.empty(len(hashes), np.uint32)
     for d in range(len(offsets) - 1):
@@ -156,7 +156,7 @@ def _affine32(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
             out[d, k] = least
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _affine64(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
     mixed = np.empty(len(hashes), np.uint64)
     for d in range(len(offsets) - 1):
@@ -174,7 +174,7 @@ def _affine64(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
             out[d, k] = least
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _legacy(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
     low = np.uint64(0xFFFFFFFF)
     prime = np.uint64((1 << 61) - 1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from curation.arrow import TextBuffers
+from curation.compiled import borrowing, inlined
 from curation.dedup.characters import (
     DELETE,
     KIND,
@@ -22,7 +22,7 @@ _BLANK = np.uint8(0x20)
 _ZERO = np.uint8(0x30)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _skip_digits(data, i, end, kind):  # type: ignore[no-untyped-def]
     while i < end:
         point, size = code_point(data, i)
@@ -32,7 +32,7 @@ def _skip_digits(data, i, end, kind):  # type: ignore[no-untyped-def]
     return i
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _skip_number(data, i, end, kind):  # type: ignore[no-untyped-def]
     """End of the number that starts at the digit data[i]: digits[separator digits]."""
     i = _skip_digits(data, i, end, kind)
@@ -45,7 +45,7 @@ def _skip_number(data, i, end, kind):  # type: ignore[no-untyped-def]
     return i
 
 
-@numba.njit(inline="always")
+@inlined
 def _write(data, i, size, entry, offsets, replacements, out, o):  # type: ignore[no-untyped-def]
     """Write a character of several bytes, or what replaces it, to out[o:]."""
     if entry == 0:
@@ -58,7 +58,7 @@ def _write(data, i, size, entry, offsets, replacements, out, o):  # type: ignore
     return o
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def write_tokens(  # type: ignore[no-untyped-def]
     data, start, end, kind, ascii_map, entry, offsets, replacements, out, starts
 ):
@@ -103,7 +103,7 @@ def write_tokens(  # type: ignore[no-untyped-def]
     return tokens
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def write_normalized(  # type: ignore[no-untyped-def]
     data, start, end, kind, ascii_map, entry, offsets, replacements, collapse, out
 ):
@@ -147,7 +147,7 @@ def write_normalized(  # type: ignore[no-untyped-def]
     return last
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def write_characters(data, end, starts):  # type: ignore[no-untyped-def]
     """Put the start of each code point of data[:end] into `starts`, then `end`; return how many."""
     characters = 0

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import TextBuffers
+from curation.compiled import borrowing, kernel
 from curation.dedup.zones import Zone
 from curation.text import characters as ch
 from curation.text.characters import properties
@@ -103,7 +103,7 @@ def decide(
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _at_edge(hashes, spans, doc_offsets, zone):  # type: ignore[no-untyped-def]
     out = np.zeros(len(hashes), np.bool_)
     for d in range(len(doc_offsets) - 1):
@@ -120,7 +120,7 @@ def _at_edge(hashes, spans, doc_offsets, zone):  # type: ignore[no-untyped-def]
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_item(data, start, end):  # type: ignore[no-untyped-def]
     """Whether a line begins with a bullet, or a number with a stop or bracket."""
     if start == end:
@@ -134,14 +134,14 @@ def _is_item(data, start, end):  # type: ignore[no-untyped-def]
     return i > start and i + 1 < end and data[i] in (0x2E, 0x29) and data[i + 1] == 0x20
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _begins_as_item(data, base, span, properties):  # type: ignore[no-untyped-def]
     """`_is_item` of a line with its indentation."""
     start = strip_left(data, base + span[0], base + span[1], properties)
     return _is_item(data, start, base + span[1])
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _size(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Characters of a line, a letter of Han, kana and bopomofo counting as three."""
     n = 0
@@ -153,7 +153,7 @@ def _size(data, start, end, properties):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Whether a line ends in the mark of a sentence, quotes and brackets aside.
 
@@ -170,7 +170,7 @@ def _is_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_unmarked(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Whether a line ends in a letter of a script whose sentences end in no mark, as Thai."""
     while end > start:
@@ -181,13 +181,13 @@ def _is_unmarked(data, start, end, properties):  # type: ignore[no-untyped-def]
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_wide(place, table, limits):  # type: ignore[no-untyped-def]
     """Whether a line is on a good part of the pages of its hosts."""
     return table.documents[place] >= limits.host_share * table.pages[place]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_notice(place, table, limits):  # type: ignore[no-untyped-def]
     """Whether a sentence is on many pages of each of its hosts, as an invitation to subscribe."""
     documents = table.documents[place]
@@ -195,7 +195,7 @@ def _is_notice(place, table, limits):  # type: ignore[no-untyped-def]
     return repeated and documents >= limits.sentence_share * table.pages[place]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _edge_verdict(place, heading, table, limits):  # type: ignore[no-untyped-def]
     """Verdict on a line in a run of frequent lines at an edge; `heading`: right above kept text."""
     share = table.edges[place] / table.documents[place]
@@ -205,7 +205,7 @@ def _edge_verdict(place, heading, table, limits):  # type: ignore[no-untyped-def
     return EDGE if wide and share >= limits.edge_share else INSIDE
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _decide(data, text_offsets, doc_offsets, spans, places, table, limits, properties):  # type: ignore[no-untyped-def]
     out = np.zeros(len(places), np.uint8)
     for d in range(len(doc_offsets) - 1):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
+from curation.compiled import borrowing
 from curation.dedup.characters import character_table
 from curation.dedup.dedup_settings import MinHashSettings
 from curation.dedup.normalize import (
@@ -64,7 +64,7 @@ def shingles(texts: Texts, settings: MinHashSettings) -> Shingles:
     return Shingles(hashes[: offsets[-1]], offsets)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _hash_shingles(  # type: ignore[no-untyped-def]
     data,
     text_offsets,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from curation.compiled import kernel
 
 Ids = npt.NDArray[np.uint64]
 
@@ -14,9 +15,7 @@ def sort_pairs(first: Ids, second: Ids) -> tuple[Ids, Ids]:
 
     Bytes that all pairs have in common cost nothing, as the high ones of shards and rows.
     """
-    return _sort_pairs(
-        np.ascontiguousarray(first, np.uint64), np.ascontiguousarray(second, np.uint64)
-    )
+    return _sort_pairs(_read_only(first), _read_only(second))
 
 
 def sort_with(first: Ids, second: Ids, carried: Ids) -> tuple[Ids, Ids, Ids]:
@@ -40,7 +39,14 @@ def run_lengths(starts: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.int
     return np.diff(np.append(starts, total))
 
 
-@numba.njit(cache=True, nogil=True)
+def _read_only(keys: Ids) -> Ids:
+    """In the one form that the kernel is compiled for."""
+    keys = np.ascontiguousarray(keys, np.uint64).view()
+    keys.flags.writeable = False
+    return keys
+
+
+@kernel
 def _sort_pairs(first, second):  # type: ignore[no-untyped-def]
     n = len(first)
     counts = np.zeros((16, 256), np.int64)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
+from curation.compiled import kernel
 from curation.dedup.dedup_settings import MinHashSettings, TextNormalization
 from curation.dedup.shingles import shingles
 
@@ -58,7 +58,7 @@ def estimated_jaccard(
     return _equal_share(np.ascontiguousarray(signatures), first, second)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _unique(hashes, offsets):  # type: ignore[no-untyped-def]
     out = np.empty(len(hashes), np.uint32)
     ends = np.zeros(len(offsets), np.int64)
@@ -76,7 +76,7 @@ def _unique(hashes, offsets):  # type: ignore[no-untyped-def]
     return out[:n].copy(), ends
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _jaccard(hashes, offsets, first, second):  # type: ignore[no-untyped-def]
     out = np.zeros(len(first), np.float64)
     for p in range(len(first)):
@@ -94,7 +94,7 @@ def _jaccard(hashes, offsets, first, second):  # type: ignore[no-untyped-def]
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _equal_share(signatures, first, second):  # type: ignore[no-untyped-def]
     out = np.zeros(len(first), np.float64)
     for p in range(len(first)):

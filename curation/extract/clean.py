@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 
-import numba
 import numpy as np
 import regex
+
+from curation.compiled import borrowing
 
 # Characters that carry no text: C0 and C1 controls but tab and newline, the byte-order mark,
 # zero-width space, soft hyphen, word joiner, invisible operators, interlinear marks. Of the
@@ -45,7 +46,7 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _longest_run(points):  # type: ignore[no-untyped-def]
     """Length of the longest run of combining marks among code points."""
     longest = 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import html
 
-import numba
 import numpy as np
 import regex
 
+from curation.compiled import kernel
 from curation.extract import blocks as s
 
 _LEVELS = 4  # elements around code whose class may name its language
@@ -69,7 +69,7 @@ class StatedLanguages:
         return ""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _classed(b_start, b_end, b_element, e_parent, e_class, a_at, a_kind):  # type: ignore[no-untyped-def]
     """Whether each block [n] has a class in it, or on an element near around it."""
     out = np.zeros(len(b_start), np.bool_)

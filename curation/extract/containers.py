@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing, kernel
 from curation.extract import words as w
 from curation.extract.markup import FNV_PRIME, TAG, first_keys, slot_of
 
@@ -17,7 +17,7 @@ _CARDS = 3  # like siblings that make cards
 WEIGHED = 1 << 30
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def class_scores(e_tokens, tokens, keys, weights, bits):  # type: ignore[no-untyped-def]
     """Score [m] and region bits [m] of the class and id names of each element."""
     m = len(e_tokens) - 1
@@ -41,7 +41,7 @@ def class_scores(e_tokens, tokens, keys, weights, bits):  # type: ignore[no-unty
     return score, regions
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def group(keys):  # type: ignore[no-untyped-def]
     """Number equal keys alike: group of each key [n], size of each group."""
     n = len(keys)
@@ -68,7 +68,7 @@ def group(keys):  # type: ignore[no-untyped-def]
     return groups, sizes
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def inherited(e_parent, e_tag, e_flags, class_score, regions):  # type: ignore[no-untyped-def]
     """Of each element [m] with those above it: regions, flags, least, highest and fading class score,
     the outermost <article> (-1: none) and its number; and how many articles there are.
@@ -99,7 +99,7 @@ def inherited(e_parent, e_tag, e_flags, class_score, regions):  # type: ignore[n
     return chain_regions, chain_flags, low, high, total, article, article_order, articles
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def dominant(e_parent, long, page_long):  # type: ignore[no-untyped-def]
     """The innermost element with most of the long text: how each element [m] stands to it, how many
     steps it is from the body, and which it is.
@@ -127,7 +127,7 @@ def dominant(e_parent, long, page_long):  # type: ignore[no-untyped-def]
     return place, steps, d
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def siblings_of(e_parent, e_sig, words):  # type: ignore[no-untyped-def]
     """Elements of one tag and class under one parent: their group [m], its size and words, and the
     place [m] of each in it.
@@ -148,7 +148,7 @@ def siblings_of(e_parent, e_sig, words):  # type: ignore[no-untyped-def]
     return siblings, sizes, group_words, order
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def cards_of(e_parent, e_tag, siblings, sizes):  # type: ignore[no-untyped-def]
     """The outermost of many like elements that each element [m] stands in; -1: none."""
     m = len(e_parent)
@@ -161,7 +161,7 @@ def cards_of(e_parent, e_tag, siblings, sizes):  # type: ignore[no-untyped-def]
     return card
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def kinds_of(b_element, e_parent, e_sig, levels):  # type: ignore[no-untyped-def]
     """Hash [n] of the tags and classes of a block's element and those above it, `levels` in all."""
     keys = np.zeros(len(b_element), np.uint64)
@@ -175,7 +175,7 @@ def kinds_of(b_element, e_parent, e_sig, levels):  # type: ignore[no-untyped-def
     return keys
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def title_of_page(b_element, b_words, e_above, e_tag, counts, title_size):  # type: ignore[no-untyped-def]
     """The block that repeats the page's title and its kind: 3 a heading, 2 another, 1 an <h1> that
     does not, 0 there is none.
@@ -198,7 +198,7 @@ def title_of_page(b_element, b_words, e_above, e_tag, counts, title_size):  # ty
     return -1, 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def meeting(e_parent, element):  # type: ignore[no-untyped-def]
     """The innermost element [m] that holds both each element and the given one."""
     meets = np.zeros(len(e_parent), np.int32)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import borrowing, kernel
 from curation.extract import blocks as s
 from curation.extract.containers import group, kinds_of
 from curation.extract.extract_settings import Decision
@@ -30,7 +30,7 @@ _HIDDEN, _GUTTER, _HEADING = ANCESTOR["hidden"], ANCESTOR["gutter"], ANCESTOR["h
 _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def attached(probabilities, special, b_element, e_parent):  # type: ignore[no-untyped-def]
     """Probabilities [n] where code and formulas (`special` [n]) are decided as the text around them is.
 
@@ -66,7 +66,7 @@ def attached(probabilities, special, b_element, e_parent):  # type: ignore[no-un
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _containers(element, e_parent, levels, out):  # type: ignore[no-untyped-def]
     """The element and so many above it, the body left out, into `out`; how many."""
     out[0] = element
@@ -102,7 +102,7 @@ def places(
     return Places(*_places(page.b_element, page.e_above, measured, rows, remark))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _places(b_element, e_above, measured, rows, remark):  # type: ignore[no-untyped-def]
     n = len(b_element)
     comments = np.zeros(n, np.bool_)
@@ -121,7 +121,7 @@ def _places(b_element, e_above, measured, rows, remark):  # type: ignore[no-unty
     return comments, short_comments, hidden, gutter
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _line_numbers(text, b_start, b_end, gutter):  # type: ignore[no-untyped-def]
     """Which blocks [n] in a gutter are nothing but numbers."""
     out = np.zeros(len(gutter), np.bool_)
@@ -184,7 +184,7 @@ def decide(
     return BlockDecisions(kept & ~copied, score, threshold, article, copied)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _scores(  # type: ignore[no-untyped-def]
     probabilities, b_element, b_chars, b_link_chars, b_links, b_atoms, b_flags,
     e_parent, e_tag, e_above, e_signature, data, table,
@@ -203,7 +203,7 @@ def _scores(  # type: ignore[no-untyped-def]
     return whole_tables(score, data, table, linked, table_share, b_element, e_tag), weight
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _first_look(  # type: ignore[no-untyped-def]
     probabilities, b_element, b_chars, b_link_chars, b_links, b_atoms, b_flags, e_above,
     link_threshold, menu_threshold, link_share, menu_links, formula_characters,
@@ -226,7 +226,7 @@ def _first_look(  # type: ignore[no-untyped-def]
     return score, linked, weight, special
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _alike(b_element, e_parent, e_signature):  # type: ignore[no-untyped-def]
     """Number [n] that blocks share which stand in like elements, by tag and class, of one parent."""
     keys = np.empty(len(b_element), np.uint64)
@@ -236,7 +236,7 @@ def _alike(b_element, e_parent, e_signature):  # type: ignore[no-untyped-def]
     return group(keys)[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _shared(score, weight, alike, share):  # type: ignore[no-untyped-def]
     """Scores [n] of which `share` is the mean of like blocks. 0 and 1 are rules' and stay."""
     n = len(score)
@@ -254,7 +254,7 @@ def _shared(score, weight, alike, share):  # type: ignore[no-untyped-def]
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
     """The threshold whose blocks agree best with what may be the content.
 
@@ -286,7 +286,7 @@ def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _decide(  # type: ignore[no-untyped-def]
     score, weight, text, b_start, b_end, b_element, e_parent, e_signature,
     in_comments, short_comments, hidden, gutter, comments,

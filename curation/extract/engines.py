@@ -110,7 +110,7 @@ def engine_packages(name: str | CustomEngine) -> list[str]:
     if isinstance(name, CustomEngine):
         return []
     packages = {
-        "curation": ["numba", "numpy", "regex"],
+        "curation": ["numpy", "regex"],
         "justext": ["jusText", "lxml"],
         "trafilatura": ["trafilatura", "lxml"],
     }

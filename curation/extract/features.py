@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined
+from curation.compiled import inlined, kernel
 from curation.extract import words as w
 from curation.extract.blocks import (
     CONTINUED,
@@ -288,7 +287,7 @@ def _add_to_parents(e_parent, words, chars, link, long, blocks, marks):  # type:
         marks[p] += marks[e]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _features(
     b_element, b_chars, b_link, b_links, b_tags, b_bold, b_atoms, b_flags,
     e_parent, e_tag, e_depth, e_above, e_flags, e_sig,
@@ -346,7 +345,8 @@ def _features(
     of_page[3] = link[0] / max(chars[0], 1.0)
     of_page[4] = min(articles, 20)
     of_page[5] = comment_words / page_words
-    of_page[6:10] = facts[:4]
+    for i in range(4):
+        of_page[6 + i] = facts[i]
     of_page[10] = page_links / max(n, 1)
     of_page[11] = _log(paragraphs)
     of_page[12] = list_words / page_words
@@ -475,7 +475,7 @@ def _features(
     return k
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _measured(  # type: ignore[no-untyped-def]
     title, text, b_start, b_end, e_tokens, tokens,
     name_keys, name_weights, name_bits, word_keys, word_weights,
@@ -538,7 +538,7 @@ def _title(source: bytes, page: Page) -> npt.NDArray[np.uint8]:
     return np.frombuffer(source[page.facts[TITLE] : page.facts[TITLE + 1]] + bytes(8), np.uint8)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _text_counts(title, text, b_start, b_end):  # type: ignore[no-untyped-def]
     """The parts of TextCounts."""
     in_title = w.title_words(title, 0, len(title) - 8)
@@ -547,7 +547,7 @@ def _text_counts(title, text, b_start, b_end):  # type: ignore[no-untyped-def]
     return counts, text_hash, hashes, starts, len(in_title)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def title_table(hashes):  # type: ignore[no-untyped-def]
     """`hash_table` of a few hashes, each with value 0."""
     size = 16

@@ -17,9 +17,10 @@ import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from curation.compiled import borrowing, kernel
 
 MAX_LEAVES = 32  # a bit each
 _ROWS = 32  # rows side by side: their features fit the first cache
@@ -87,14 +88,14 @@ class Forest:
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _turn(rows, chosen, columns):  # type: ignore[no-untyped-def]
     for r in range(len(chosen)):
         for f in range(len(columns)):
             columns[f, r] = rows[chosen[r], f]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _strike_out(columns, feature, threshold, left_out, start, end, alive):  # type: ignore[no-untyped-def]
     for r in range(len(alive)):
         alive[r] = _ALL
@@ -106,14 +107,14 @@ def _strike_out(columns, feature, threshold, left_out, start, end, alive):  # ty
             alive[r] &= left | (np.uint32(column[r] > edge) - np.uint32(1))
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _add_leaves(alive, values, tree, out, chosen):  # type: ignore[no-untyped-def]
     for r in range(len(chosen)):
         lowest = alive[r] & (~alive[r] + np.uint32(1))
         out[chosen[r]] += values[tree, _BIT[np.uint32(lowest * _DE_BRUIJN) >> np.uint32(27)]]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _add_trees(branches, first, last, rows, chosen, out):  # type: ignore[no-untyped-def]
     """Add the leaves of trees first to last - 1 to `out` for the rows that are chosen."""
     starts, feature, threshold, left_out, values = branches
@@ -127,7 +128,7 @@ def _add_trees(branches, first, last, rows, chosen, out):  # type: ignore[no-unt
             _add_leaves(alive, values, t, out, some)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _judged(starts, feature, threshold, left_out, values, bases, sure, rows):  # type: ignore[no-untyped-def]
     branches = (starts, feature, threshold, left_out, values)
     bags, trees = len(bases), len(values)

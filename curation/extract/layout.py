@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
 from curation.extract import blocks as s
 from curation.extract.normalized import is_normalized
 from curation.extract.tables import Tables
@@ -34,7 +34,7 @@ def laid_out(page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Layou
     )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _laid_out(  # type: ignore[no-untyped-def]
     kept, text, b_start, b_end, b_element, b_flags, b_atoms, short, data, row, cell, column
 ):
@@ -50,7 +50,7 @@ def _laid_out(  # type: ignore[no-untyped-def]
     return chosen, beside, empty, plain, out, plain and is_normalized(out)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _joints(chosen, b_element, b_flags, short, data, row, cell, column):  # type: ignore[no-untyped-def]
     beside = np.zeros(len(chosen), np.bool_)
     empty = np.zeros(len(chosen), np.int32)
@@ -67,7 +67,7 @@ def _joints(chosen, b_element, b_flags, short, data, row, cell, column):  # type
     return beside, empty
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _joined(chosen, beside, empty, text, b_start, b_end):  # type: ignore[no-untyped-def]
     size = 0
     for i in range(len(chosen)):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import html.entities
 from collections.abc import Mapping
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from curation.compiled import borrowing, kernel
 
 FNV_START = np.uint64(0xCBF29CE484222325)
 FNV_PRIME = np.uint64(0x100000001B3)
@@ -40,7 +41,7 @@ def hash_table(entries: Mapping[int, int]) -> tuple[npt.NDArray[np.uint64], npt.
     return keys, values
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def find(keys, values, key):  # type: ignore[no-untyped-def]
     """Value of a key in a `hash_table`, -1 when it is absent."""
     mask = np.int64(len(keys) - 1)
@@ -52,7 +53,7 @@ def find(keys, values, key):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def first_keys(keys, hashes, count):  # type: ignore[no-untyped-def]
     """What stands in the first slot of each of the first `count` hashes.
 
@@ -65,7 +66,7 @@ def first_keys(keys, hashes, count):  # type: ignore[no-untyped-def]
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def slot_of(keys, first, key):  # type: ignore[no-untyped-def]
     """Slot of a key whose first slot holds `first`, -1 when it is absent."""
     if first == 0:

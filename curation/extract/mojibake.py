@@ -10,9 +10,9 @@ it is scanned.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing, inlined, kernel
 from curation.text.words import code_point
 
 _HIGH = np.uint64(0x8080808080808080)
@@ -91,13 +91,13 @@ def _repaired(source: bytes) -> bytes:
     return source if made == source else made
 
 
-@numba.njit(inline="always")
+@inlined
 def _is_control(src, i):  # type: ignore[no-untyped-def]
     """Whether a C1 control stands at byte i, which is not the last."""
     return (src[i] == 0xC2) & (src[i + 1] < 0xA0)  # no branch: loops over it are vectorised
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _would_lose(source, words):  # type: ignore[no-untyped-def]
     """Whether UTF-8, of which `words` are the first eights, has C1 controls, or `_SPACED` before a
     no-break space.
@@ -120,7 +120,7 @@ def _would_lose(source, words):  # type: ignore[no-untyped-def]
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _controls(src):  # type: ignore[no-untyped-def]
     """Number of C1 controls."""
     n = 0
@@ -129,7 +129,7 @@ def _controls(src):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _has_hints(src):  # type: ignore[no-untyped-def]
     for i in range(len(src) - 1):
         if src[i] != 0xC3:
@@ -142,14 +142,14 @@ def _has_hints(src):  # type: ignore[no-untyped-def]
     return False
 
 
-@numba.njit(inline="always")
+@inlined
 def _read(src, i):  # type: ignore[no-untyped-def]
     """(byte, size): of windows-1252 for the character at i, 0 where it has none."""
     c, size = code_point(src, i)
     return _BYTE_OF[c] if c < len(_BYTE_OF) else np.uint8(0), size
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _run(src, i, run):  # type: ignore[no-untyped-def]
     """Read the longest run at i into `run`: (its end, its bytes, whether it tells something).
 
@@ -185,7 +185,7 @@ def _run(src, i, run):  # type: ignore[no-untyped-def]
     return i, n, not (spaced or letters)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_utf8(run, n):  # type: ignore[no-untyped-def]
     """Whether run[:n] is UTF-8: no overlong forms, no surrogates, nothing over U+10FFFF."""
     i = 0
@@ -206,7 +206,7 @@ def _is_utf8(run, n):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _is_certain(src):  # type: ignore[no-untyped-def]
     """Whether the runs of a text are to be mended, and the C1 controls that would then be left."""
     run = np.empty(len(src) + 4, np.uint8)
@@ -243,7 +243,7 @@ def _is_certain(src):  # type: ignore[no-untyped-def]
     return True, left
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _write(src, mend, out):  # type: ignore[no-untyped-def]
     """Write the text to `out`, its runs mended or not; return its size."""
     run = np.empty(len(src) + 4, np.uint8)
@@ -270,7 +270,7 @@ def _write(src, mend, out):  # type: ignore[no-untyped-def]
     return size
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _copy(src, i, end, out, size):  # type: ignore[no-untyped-def]
     """Append src[i:end] to out[:size] with signs for its C1 controls; return the size."""
     while i < end:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import unicodedata
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import borrowing
 from curation.extract.clean import IS_MARK
 from curation.extract.mojibake import FIRST_LETTERS
 from curation.text.words import code_point
@@ -42,7 +42,7 @@ _STARTS = np.array([first for first, _ in _SETTLED])
 _ENDS = np.array([last for _, last in _SETTLED])
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def is_normalized(data):  # type: ignore[no-untyped-def]
     """Whether UTF-8 (uint8 array) surely comes back from `repaired` and `normal` as it is."""
     i = 0

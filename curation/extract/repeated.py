@@ -6,10 +6,10 @@ lines alone. Here the tree tells those apart that a reader sees twice: refrains,
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
 from curation.extract import blocks as s
 from curation.extract.containers import group
 from curation.extract.markup import ANCESTOR
@@ -21,7 +21,7 @@ _PRE = s.PRE
 _BLOCKS = 2  # of a passage; what single blocks say twice is mostly a motto or an offer
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _copies(  # type: ignore[no-untyped-def]
     kept, in_comments, least, least_near, text, b_start, b_end, b_chars, b_element, b_atoms, b_flags,
     e_parent, e_above,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
 from curation.extract.blocks import Page
 from curation.extract.markup import FNV_PRIME
 
 _KINDS = 4096  # kinds of blocks told apart; a power of two
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _stand_in(b_element, e_parent, e_signature, every):  # type: ignore[no-untyped-def]
     n = len(b_element)
     out = np.empty(n, np.int32)

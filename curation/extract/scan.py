@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from curation.compiled import borrowing, inlined
+from curation.compiled import borrowing, inlined, kernel
 from curation.extract.attributes import (
     KNOWN,
     KNOWN_ROWS,
@@ -320,7 +319,7 @@ def _open(  # type: ignore[no-untyped-def]
 _PARENT, _TAG, _DEPTH, _ABOVE, _KINDS, _TOKENS = range(6)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _scan(src, words, n, max_depth, max_nodes, noscript_bytes, keep_hidden):  # type: ignore[no-untyped-def]
     nodes = min(count_open(words), max_nodes) + 2
     text = np.empty(n + n // 4 + 64, np.uint8)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
 from curation.extract.blocks import Page
 from curation.extract.extract_settings import DataTables
 from curation.extract.markup import TAG
@@ -27,7 +27,7 @@ class Tables(NamedTuple):
     data: npt.NDArray[np.int32]  # [n] row of a table of data that each block stands in
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _rows_and_cells(e_parent, e_tag):  # type: ignore[no-untyped-def]
     """The columns [m] of Tables."""
     m = len(e_parent)
@@ -56,7 +56,7 @@ def _rows_and_cells(e_parent, e_tag):  # type: ignore[no-untyped-def]
     return row, cell, table, column
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _data_rows(row, cell, table, b_element, short, least_rows, regular_share):  # type: ignore[no-untyped-def]
     m = len(row)
     n = len(b_element)
@@ -98,7 +98,7 @@ def _data_rows(row, cell, table, b_element, short, least_rows, regular_share):  
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _tables(  # type: ignore[no-untyped-def]
     e_parent, e_tag, b_element, b_start, b_end, cell_bytes, least_rows, regular_share
 ):
@@ -127,7 +127,7 @@ def tables_of(page: Page, settings: DataTables) -> Tables:
     )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def whole_tables(probabilities, data, table, linked, share, b_element, e_tag):  # type: ignore[no-untyped-def]
     """Probabilities [n] where a table of data is judged by more than its cells.
 

@@ -6,9 +6,9 @@ word, and sentence marks of all scripts count alike.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing, inlined, kernel
 from curation.extract.markup import FNV_PRIME, FNV_START, find, first_keys, slot_of
 from curation.hashing import xxh64
 from curation.text.words import code_point
@@ -36,7 +36,7 @@ SCORED_WORDS = 16
 _UPPER, _LOWER, _CASELESS, _HAN, _DIGIT, _SENTENCE, _COMMA, _SYMBOL, _SPACE = range(9)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def kind_of(point):  # type: ignore[no-untyped-def]
     """Coarse kind of a code point, small letters told from capitals where that is one comparison."""
     if point < 128:
@@ -107,7 +107,7 @@ def kind_of(point):  # type: ignore[no-untyped-def]
 _ASCII_KINDS = np.array([kind_of.py_func(point) for point in range(128)] + [_SPACE] * 128, np.uint8)
 
 
-@numba.njit(inline="always")
+@inlined
 def _next(text, i):  # type: ignore[no-untyped-def]
     """Code point at byte i, its length in bytes, and its kind."""
     byte = text[i]
@@ -117,7 +117,7 @@ def _next(text, i):  # type: ignore[no-untyped-def]
     return point, size, kind_of(point)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _folded(point, kind):  # type: ignore[no-untyped-def]
     """Small letter of a capital, for the scripts where `kind_of` tells them apart."""
     if kind != _UPPER:
@@ -127,7 +127,7 @@ def _folded(point, kind):  # type: ignore[no-untyped-def]
     return point + 32
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[no-untyped-def]
     """What stands in the blocks text[starts:ends].
 
@@ -239,7 +239,7 @@ def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[n
     return counts, whole, hashes[:written], hash_starts
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def word_scores(hashes, starts, keys, values):  # type: ignore[no-untyped-def]
     """Score [n] of each block: the sum of its weights over the square root of their number."""
     n = len(starts) - 1
@@ -258,7 +258,7 @@ def word_scores(hashes, starts, keys, values):  # type: ignore[no-untyped-def]
     return score
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def title_words(text, start, end):  # type: ignore[no-untyped-def]
     """Hashes of the words of text[start:end], as `count_words` makes them."""
     out = np.empty(end - start + 1, np.uint64)

@@ -22,10 +22,10 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import fsspec
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import borrowing, inlined
 from curation.errors import ConfigError
 from curation.hashing import xxh64
 from curation.hosts import ascii_host
@@ -49,12 +49,12 @@ class Entries(NamedTuple):
     passed: int
 
 
-@numba.njit(inline="always")
+@inlined
 def _is_space(b):  # type: ignore[no-untyped-def]
     return b == 32 or b == 9 or b == 13
 
 
-@numba.njit(inline="always")
+@inlined
 def begins_www(data, start, end):  # type: ignore[no-untyped-def]
     """Whether a host begins with `www.` and goes on."""
     return (
@@ -66,7 +66,7 @@ def begins_www(data, start, end):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _classify(data, start, end):  # type: ignore[no-untyped-def]
     """(kind, start, end) of one stripped line; kind 0 is a comment."""
     b = data[start]
@@ -147,7 +147,7 @@ def _classify(data, start, end):  # type: ignore[no-untyped-def]
     return kind, a, z
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _classify_host(data, start, end):  # type: ignore[no-untyped-def]
     """The host behind the address in a hosts file."""
     z = start
@@ -158,7 +158,7 @@ def _classify_host(data, start, end):  # type: ignore[no-untyped-def]
     return (HOST if dots else PASSED), start, z
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _read(data, seed, kinds, hashes, starts, ends):  # type: ignore[no-untyped-def]
     """Classify all lines of lower-case `data`; return how many entries were written."""
     n = 0

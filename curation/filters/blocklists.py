@@ -10,12 +10,12 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts, text_buffers
+from curation.compiled import borrowing, kernel
 from curation.errors import ConfigError
 from curation.filters.blocklist_files import (
     SEED,
@@ -66,7 +66,7 @@ def _distinct(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _find(table, key):  # type: ignore[no-untyped-def]
     """Index of the first entry with this key, or -1."""
     keys, _, buckets = table
@@ -82,7 +82,7 @@ def _find(table, key):  # type: ignore[no-untyped-def]
     return low if low < len(keys) and keys[low] == key else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _host(data, begin, end):  # type: ignore[no-untyped-def]
     """(start, end) of the host in a URL, and where its path begins."""
     a = begin
@@ -115,7 +115,7 @@ def _host(data, begin, end):  # type: ignore[no-untyped-def]
     return a, z, path
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _excepted(data, a, z, number, seed, exceptions):  # type: ignore[no-untyped-def]
     """Whether list `number` excepts the host data[a:z] or one above it."""
     for k in range(a, z):
@@ -128,7 +128,7 @@ def _excepted(data, a, z, number, seed, exceptions):  # type: ignore[no-untyped-
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _listed(data, a, z, key, table, seed, exceptions):  # type: ignore[no-untyped-def]
     """Number of the first list that holds `key` and does not except the host, or -1."""
     i = _find(table, key)
@@ -139,7 +139,7 @@ def _listed(data, a, z, key, table, seed, exceptions):  # type: ignore[no-untype
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _words(data, begin, end, hard, soft, seed, found):  # type: ignore[no-untyped-def]
     """(whether a hard word occurs, number of different soft words) in data[begin:end]."""
     different = 0
@@ -164,7 +164,7 @@ def _words(data, begin, end, hard, soft, seed, found):  # type: ignore[no-untype
     return False, different
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _check(data, offsets, seed, hosts, pages, exceptions, allowed, hard, soft, least, out):  # type: ignore[no-untyped-def]
     found = np.zeros(max(least, 1), np.uint64)
     by_word = len(hard[0]) + len(soft[0]) > 0

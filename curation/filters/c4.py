@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing, kernel
 from curation.filters.phrases import Phrases, compile_phrases, find_phrases
 from curation.text import characters as ch
 from curation.text.lines import (
@@ -71,13 +71,13 @@ def line_phrases(javascript: Sequence[str], policy: Sequence[str], lorem: Sequen
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _is_digit(c):  # type: ignore[no-untyped-def]
     k = np.searchsorted(_ZEROS, c, "right") - 1
     return k >= 0 and c < _ZEROS[k] + 10
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def citation_end(data, i, end):  # type: ignore[no-untyped-def]
     """Byte after the citation mark `[12]`, `[]`, `[edit]`, `[citation needed]` at i, or i.
 
@@ -105,7 +105,7 @@ def citation_end(data, i, end):  # type: ignore[no-untyped-def]
     return i
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _without_citations(data, start, end, buffer):  # type: ignore[no-untyped-def]
     """Copy a line without its citation marks into `buffer`; return the bytes written."""
     n = 0
@@ -121,7 +121,7 @@ def _without_citations(data, start, end, buffer):  # type: ignore[no-untyped-def
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _ends_well(data, start, end, properties, any_script):  # type: ignore[no-untyped-def]
     """Whether a line ends in `. ? ! " '` but not in `...`; in any script's mark if `any_script`."""
     if start == end:
@@ -140,7 +140,7 @@ def _ends_well(data, start, end, properties, any_script):  # type: ignore[no-unt
     return properties[code_point(data, last)[0]] & (_TERMINAL | _CLOSE) != 0
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _count_words(data, start, end, properties, any_script, enough):  # type: ignore[no-untyped-def]
     """(pieces between white space, characters of the longest).
 
@@ -169,7 +169,7 @@ def _count_words(data, start, end, properties, any_script, enough):  # type: ign
     return words, longest
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _judge(data, start, end, properties, words, limits, found):  # type: ignore[no-untyped-def]
     """(code, document bits, sentences) of a line without citations that holds phrases `found`."""
     if limits.terminal_punctuation and not _ends_well(
@@ -189,7 +189,7 @@ def _judge(data, start, end, properties, words, limits, found):  # type: ignore[
     return KEEP, 0, count_sentences(data, start, end, properties)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _line_end(data, i, stop, properties):  # type: ignore[no-untyped-def]
     """End of the line that byte i stands in."""
     while i < stop:
@@ -200,7 +200,7 @@ def _line_end(data, i, stop, properties):  # type: ignore[no-untyped-def]
     return i
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def judge_line(data, start, end, stop, properties, limits, phrases, buffer):  # type: ignore[no-untyped-def]
     """(code, document bits, sentences) of the stripped line data[start:end], in a document that
     ends at `stop`.
@@ -230,7 +230,7 @@ def judge_line(data, start, end, stop, properties, limits, phrases, buffer):  # 
     return _judge(data, start, end, properties, words, limits, found)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def measure_c4(  # type: ignore[no-untyped-def]
     data, properties, text_chars, n_breaks, breaks, n_feeds, feeds, limits, phrases, buffer, out
 ):

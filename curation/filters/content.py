@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import regex
 
 from curation.arrow import Texts, from_buffers
+from curation.compiled import borrowing, kernel
 from curation.filters.names import CONTENT
 from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, PathSettings, document_paths
 from curation.text import characters as ch
@@ -146,7 +146,7 @@ def prose_of(texts: Texts, found: Content, rows: npt.NDArray[np.bool_]) -> pa.Ar
     return from_buffers(*_prose(data, offsets, found.structure, rows))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _prose(data, offsets, found, rows):  # type: ignore[no-untyped-def]
     out = np.empty(offsets[-1] - offsets[0], np.uint8)
     new_offsets = np.zeros(len(offsets), np.int64)
@@ -168,7 +168,7 @@ def _prose(data, offsets, found, rows):  # type: ignore[no-untyped-def]
     return new_offsets, out[:n]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _measure_code(data, found, first, past, properties, row):  # type: ignore[no-untyped-def]
     """Fill row[2:6]: letters, mean and longest line, data, over lines of code."""
     lines = 0
@@ -202,7 +202,7 @@ def _measure_code(data, found, first, past, properties, row):  # type: ignore[no
         row[5] = dump / visible
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _word_after(data, i, end, word):  # type: ignore[no-untyped-def]
     """Whether data[i:] begins with the letters of `word`, and no letter follows."""
     if i + len(word) > end:
@@ -220,7 +220,7 @@ _LEFT = np.frombuffer(b"left", np.uint8)
 _RIGHT = np.frombuffer(b"right", np.uint8)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
     """Fill row[8]: share of formulas whose delimiters, braces or environments do not match."""
     formulas = broken = 0
@@ -272,7 +272,7 @@ def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
     row[8] = broken / formulas if formulas >= _FEWEST_FORMULAS else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-untyped-def]
     """Fill row[9]: share of digits among letters and digits."""
     letters = digits = 0
@@ -286,7 +286,7 @@ def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-unty
         row[9] = digits / (letters + digits)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _measure(data, offsets, found, paths, properties, out):  # type: ignore[no-untyped-def]
     for d in range(len(offsets) - 1):
         first, past = found.doc_offsets[d], found.doc_offsets[d + 1]

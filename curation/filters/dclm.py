@@ -9,9 +9,9 @@ extractor writes it between the cells of tables, which would seem to be half sym
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing
 from curation.filters.gopher import count_symbols, ends_in_ellipsis
 from curation.filters.lexicon import is_flagged
 from curation.text import ascii
@@ -29,7 +29,7 @@ _TSHEGS = (0x0F0B, 0x0F0C)  # between the syllables of Tibetan
 _NOTHING, _LETTERS, _ONE_LETTER = 0, 1, 2
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _word(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
     """(end, characters, has a letter, is of an unspaced script, hash) of the word at `start`.
 
@@ -64,7 +64,7 @@ def _word(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
     return i, chars, alpha, seen == _ONE_LETTER, finish(h)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _counts(data, begin, start, properties):  # type: ignore[no-untyped-def]
     """Whether the word at `start`, of a spaced script, is one that DCLM counts: it begins with a
     letter or digit, and no white space that fastText does not know stands before it."""
@@ -75,7 +75,7 @@ def _counts(data, begin, start, properties):  # type: ignore[no-untyped-def]
     return not properties[code_point(data, last_character(data, begin, start))[0]] & _SPACE
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _spaced_ellipses(data, start, end):  # type: ignore[no-untyped-def]
     """How often `. . .` stands in the text."""
     found = 0
@@ -89,7 +89,7 @@ def _spaced_ellipses(data, start, end):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _ends_in_spaced_ellipsis(data, start, end):  # type: ignore[no-untyped-def]
     if end - start < 5:
         return False
@@ -99,7 +99,7 @@ def _ends_in_spaced_ellipsis(data, start, end):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _line_shares(data, properties, n, lines, out):  # type: ignore[no-untyped-def]
     """Shares of the lines that are not blank which begin with a bullet, and end in an ellipsis."""
     filled = 0
@@ -117,7 +117,7 @@ def _line_shares(data, properties, n, lines, out):  # type: ignore[no-untyped-de
     out[1] = ellipses / filled if filled else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def measure_gopher_dclm(  # type: ignore[no-untyped-def]
     data, begin, end, properties, lower, n_lines, lines, number, keys, values, out
 ):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numba
-
+from curation.compiled import borrowing
 from curation.filters.scratch import move_token
 from curation.text import characters as ch
 from curation.text.words import IS_WORD, STARTS_ALNUM, code_point
@@ -14,7 +13,7 @@ DATATROVE, DOLMA, DCLM, NEMO = 0, 1, 2, 3
 _SPACE = ch.SPACE
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def split_spaces(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
     """Pieces between white space, as str.split; return how many there are."""
     n = 0
@@ -36,7 +35,7 @@ def split_spaces(data, begin, end, properties, starts, ends):  # type: ignore[no
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def keep_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
     """Drop described tokens that the dialect does not count; return how many remain.
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts, from_buffers
+from curation.compiled import borrowing, kernel
 from curation.filters import c4, dialects, line_ngrams, refinedweb, repeated, scratch
 from curation.filters.content import Content
 from curation.filters.filter_settings import EditSettings
 from curation.filters.signals import Meter, load_tokens
 from curation.paths import PROSE_PATH
 from curation.text import characters as ch
-from curation.text.buffers import read_only
+from curation.text.buffers import copy_bytes, read_only
 from curation.text.lines import BREAKING, all_lines, last_character, strip_left, strip_right
 from curation.text.structure import CODE, FORMULA
 from curation.text.words import code_point
@@ -114,7 +114,7 @@ def _stays(found: Content | None, rows: int) -> _Stays:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _judge(data, a, b, end, k, wanted, kit, buffer, coverage):  # type: ignore[no-untyped-def]
     """Code of the reason to cut the stripped line data[a:b], the k-th of a text that stops at
     `end`; -1 keeps it."""
@@ -136,7 +136,7 @@ def _judge(data, a, b, end, k, wanted, kit, buffer, coverage):  # type: ignore[n
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _find_cuts(  # type: ignore[no-untyped-def]
     data, offsets, stays, kit, wanted, rule, space, copied, buffer, coverage, counts
 ):
@@ -146,7 +146,7 @@ def _find_cuts(  # type: ignore[no-untyped-def]
         room += _BREAKING[data[i]] or data[i] == _BRACKET
     cuts = np.empty((room, 4), np.int64)
     starts, ends = space.breaks.starts, space.breaks.ends
-    none = space.tokens.starts[:0].copy()
+    none = np.empty(0, np.int64)
     n = 0
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
@@ -204,12 +204,12 @@ def _find_cuts(  # type: ignore[no-untyped-def]
     return cuts[:n]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_blank(data, start, end, properties):  # type: ignore[no-untyped-def]
     return strip_left(data, start, end, properties) == end
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _cut_citations(data, d, start, end, cuts, n):  # type: ignore[no-untyped-def]
     """Append the citation marks of a kept line; return the number of cuts."""
     i = start
@@ -227,7 +227,7 @@ def _cut_citations(data, d, start, end, cuts, n):  # type: ignore[no-untyped-def
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _cut_last_breaks(data, begin, end, properties, cuts, first, n):  # type: ignore[no-untyped-def]
     """Where the last lines were cut, cut the line breaks before them too."""
     edge = end
@@ -245,7 +245,7 @@ def _cut_last_breaks(data, begin, end, properties, cuts, first, n):  # type: ign
         cuts[k, 1] = last
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _without(data, offsets, cuts):  # type: ignore[no-untyped-def]
     """Offsets and bytes of the texts without the cuts."""
     new_offsets = np.zeros(len(offsets), np.int64)
@@ -255,17 +255,15 @@ def _without(data, offsets, cuts):  # type: ignore[no-untyped-def]
     for d in range(len(offsets) - 1):
         at = offsets[d]
         while c < len(cuts) and cuts[c, 0] == d:
-            out[size : size + cuts[c, 1] - at] = data[at : cuts[c, 1]]
-            size += cuts[c, 1] - at
+            size = copy_bytes(data, at, cuts[c, 1], out, size)
             at = cuts[c, 2]
             c += 1
-        out[size : size + offsets[d + 1] - at] = data[at : offsets[d + 1]]
-        size += offsets[d + 1] - at
+        size = copy_bytes(data, at, offsets[d + 1], out, size)
         new_offsets[d + 1] = size
     return new_offsets, out[:size]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _spans(data, cuts):  # type: ignore[no-untyped-def]
     """Offsets and bytes of what was cut."""
     offsets = np.zeros(len(cuts) + 1, np.int64)
@@ -273,5 +271,5 @@ def _spans(data, cuts):  # type: ignore[no-untyped-def]
         offsets[i + 1] = offsets[i] + cuts[i, 2] - cuts[i, 1]
     out = np.empty(offsets[-1], np.uint8)
     for i in range(len(cuts)):
-        out[offsets[i] : offsets[i + 1]] = data[cuts[i, 1] : cuts[i, 2]]
+        copy_bytes(data, cuts[i, 1], cuts[i, 2], out, offsets[i])
     return offsets, out

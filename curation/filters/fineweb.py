@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing
 from curation.filters.repetition import drop_blank, duplicate_pieces
 from curation.text import characters as ch
 from curation.text.lines import characters, ends_in_colon_mark, last_character
@@ -23,7 +23,7 @@ class LineEnds(NamedTuple):
     colons: bool  # those typed for a full stop in Armenian and Ethiopic
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _ends_sentence(data, start, end, properties, also):  # type: ignore[no-untyped-def]
     """Whether the line data[start:end], which is not empty, ends in a terminal mark."""
     last = last_character(data, start, end)
@@ -39,7 +39,7 @@ def _ends_sentence(data, start, end, properties, also):  # type: ignore[no-untyp
     return also.colons and ends_in_colon_mark(data, start, end, properties)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def measure_fineweb(  # type: ignore[no-untyped-def]
     data, properties, pieces, text_chars, tokens, scratch, short, line_ends, out
 ):

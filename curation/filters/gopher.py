@@ -5,9 +5,9 @@ DCLM's meaning is in `curation.filters.dclm`.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing, kernel
 from curation.filters.dialects import DATATROVE, DOLMA
 from curation.filters.lexicon import stop_words
 from curation.filters.scratch import token_characters
@@ -23,7 +23,7 @@ _SYMBOLS[0xE2] = True  # lead byte of the ellipsis
 _ELLIPSIS, _BULLET = 0x2026, 0x2022
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def count_symbols(data, start, end):  # type: ignore[no-untyped-def]
     """(number signs, ellipses as one character or as three full stops)."""
     hashes = 0
@@ -45,7 +45,7 @@ def count_symbols(data, start, end):  # type: ignore[no-untyped-def]
     return hashes, ellipses
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def ends_in_ellipsis(data, start, end, dots):  # type: ignore[no-untyped-def]
     """Whether data[start:end] ends in `…`, or in `...` where `dots` count."""
     if end - start < 3:
@@ -56,7 +56,7 @@ def ends_in_ellipsis(data, start, end, dots):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _line_shares(data, properties, n, lines, dialect, out):  # type: ignore[no-untyped-def]
     """Shares of lines that begin with a bullet and that end in an ellipsis."""
     dolma = dialect == DOLMA
@@ -79,7 +79,7 @@ def _line_shares(data, properties, n, lines, dialect, out):  # type: ignore[no-u
     out[1] = ellipses / n if n else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _words_with_mark(data, n, tokens):  # type: ignore[no-untyped-def]
     """(words with a number sign, words with `…`, words with either)."""
     hashes = 0
@@ -100,14 +100,14 @@ def _words_with_mark(data, n, tokens):  # type: ignore[no-untyped-def]
     return hashes, ellipses, either
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _median(n, tokens, marks):  # type: ignore[no-untyped-def]
     for i in range(n):
         marks[i] = token_characters(tokens, i)
     return np.median(marks[:n])
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def count_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
     """(words, characters of words, tokens with a letter) among the first n tokens."""
     words = 0
@@ -123,7 +123,7 @@ def count_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
     return words, chars, alpha
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def measure_gopher(  # type: ignore[no-untyped-def]
     data, start, end, properties, n, kinds, n_lines, lines, scratch, number, keys, values,
     dialect, out,

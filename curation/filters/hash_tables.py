@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from curation.compiled import borrowing, inlined
 
 
 class Table(NamedTuple):
@@ -18,14 +19,14 @@ class Table(NamedTuple):
     values: npt.NDArray[np.int64]  # [2^k]
 
 
-@numba.njit(inline="always")
+@inlined
 def slot_of(key):  # type: ignore[no-untyped-def]
     """Scrambled key, from whose low bits the slot is taken."""
     h = key * np.uint64(0x9E3779B97F4A7C15)
     return h ^ (h >> np.uint64(32))
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def lookup(keys, values, key):  # type: ignore[no-untyped-def]
     """Value of a uint64 key, 0 if absent."""
     if key == np.uint64(0):
@@ -39,7 +40,7 @@ def lookup(keys, values, key):  # type: ignore[no-untyped-def]
     return np.int64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _fill(keys, values, new_keys, new_values):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(keys) - 1)
     for i in range(len(new_keys)):
@@ -71,7 +72,7 @@ def build(keys: npt.NDArray[np.uint64], values: npt.NDArray[np.int64]) -> Table:
     return table
 
 
-@numba.njit(inline="always")
+@inlined
 def intern(key, slots, keys, mask, fresh):  # type: ignore[no-untyped-def]
     """Id of `key` in an emptied table, `fresh` if it is new there.
 

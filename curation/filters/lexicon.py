@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing, inlined
 from curation.filters.hash_tables import Table, build, lookup
 from curation.filters.scratch import DIGITS
 from curation.text.words import IS_WORD, finish, token_hash, word_list
@@ -26,19 +26,19 @@ EVERYDAY = 8
 _EVERYDAY_MARK = "?"
 
 
-@numba.njit(inline="always")
+@inlined
 def chain(h, token):  # type: ignore[no-untyped-def]
     """Hash of a phrase that goes on with the token of this hash."""
     return finish((h * np.uint64(0x9E3779B97F4A7C15)) ^ token)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def list_seed(number):  # type: ignore[no-untyped-def]
     """Hash with which the phrases of list `number` begin."""
     return finish(np.uint64(number) + np.uint64(0x5851F42D4C957F2D))
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _chain(h, token):  # type: ignore[no-untyped-def]
     return chain(h, token)
 
@@ -79,13 +79,13 @@ def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Table:
     return build(np.array(keys, np.uint64), np.array(values, np.int64))
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def is_flagged(token, number, keys, values):  # type: ignore[no-untyped-def]
     """Whether the token of this hash is a word of list `number`."""
     return lookup(keys, values, chain(list_seed(number), token)) & FLAGGED != 0
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def stop_words(kinds, scratch, number, keys, values, every):  # type: ignore[no-untyped-def]
     """Stop words of list `number` in a document of `kinds` distinct tokens: different ones as they
     are spelled, or all their occurrences in upper and lower case if `every`."""
@@ -98,7 +98,7 @@ def stop_words(kinds, scratch, number, keys, values, every):  # type: ignore[no-
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def flagged(n, kinds, scratch, number, keys, values):  # type: ignore[no-untyped-def]
     """(phrases found, words in them, words in all) for list `number`; `kinds` classes of tokens.
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing, inlined
 from curation.filters.filter_settings import LineNgramSettings
 from curation.filters.hash_tables import intern
 from curation.filters.scratch import begin, token_characters
@@ -56,14 +56,14 @@ def line_ngrams(settings: LineNgramSettings) -> LineNgrams:
     )
 
 
-@numba.njit(inline="always")
+@inlined
 def _length(flags, rule):  # type: ignore[no-untyped-def]
     if flags & IS_SPELLING:
         return rule.spelling_letter
     return rule.letter if flags & IS_SINGLE else rule.word
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _find_grams(words, scratch, rule):  # type: ignore[no-untyped-def]
     """Number the n-gram that ends at each word: the fewest words there that are long enough.
 
@@ -109,12 +109,12 @@ def _find_grams(words, scratch, rule):  # type: ignore[no-untyped-def]
         firsts[w] = first
 
 
-@numba.njit(inline="always")
+@inlined
 def _is_number(flags):  # type: ignore[no-untyped-def]
     return flags & HAS_NUMBER and not flags & HAS_ALPHA
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _numbers(tokens, first, last):  # type: ignore[no-untyped-def]
     """Characters of the numbers among tokens[first:last + 1]."""
     total = 0
@@ -124,7 +124,7 @@ def _numbers(tokens, first, last):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ignore[no-untyped-def]
     """Per line: share of its token characters in n-grams that the document holds `min_count` times.
 
@@ -159,7 +159,7 @@ def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ig
             coverage[k] /= characters[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def drop_short_runs(n_lines, rule, coverage, characters):  # type: ignore[no-untyped-def]
     """Set the coverage of lines to 0 where fewer than `rule.min_run` in a row are covered.
 
@@ -181,7 +181,7 @@ def drop_short_runs(n_lines, rule, coverage, characters):  # type: ignore[no-unt
         first = k
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def measure_line_ngrams(size, n_lines, scratch, rule, coverage, counts, out):  # type: ignore[no-untyped-def]
     """Fill out[0]: share of the text's token characters in lines covered beyond `max_coverage`."""
     cover_lines(size, scratch, n_lines, rule, coverage, counts)

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as, save_arrays
 from curation.arrow import Texts
+from curation.compiled import borrowing, inlined, kernel
 from curation.filters.lexicon import chain
 from curation.filters.names import PERPLEXITY
 from curation.text import characters as ch
@@ -116,12 +116,12 @@ def model_table(models: Sequence[CharacterModel]) -> ModelTable:
     )
 
 
-@numba.njit(inline="always")
+@inlined
 def _slot(key, mask):  # type: ignore[no-untyped-def]
     return np.int64((np.uint64(key) * _SPREAD) >> _HALF) & mask
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _fill(keys, found, slots, values):  # type: ignore[no-untyped-def]
     mask = np.int64(len(slots) - 1)
     for i in range(len(keys)):
@@ -133,7 +133,7 @@ def _fill(keys, found, slots, values):  # type: ignore[no-untyped-def]
         values[slot] = found[i]
 
 
-@numba.njit(inline="always")
+@inlined
 def _value(h, slots, values, mask):  # type: ignore[no-untyped-def]
     """Value of the n-gram with this hash, 0 if absent."""
     key = max(np.uint32(h >> _HALF), np.uint32(1))
@@ -145,7 +145,7 @@ def _value(h, slots, values, mask):  # type: ignore[no-untyped-def]
     return np.int64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def normalise(data, begin, end, properties, lower, out):  # type: ignore[no-untyped-def]
     """Write the symbols of data[begin:end] to `out`, a blank first; return how many there are."""
     out[0] = _BLANK
@@ -170,7 +170,7 @@ def normalise(data, begin, end, properties, lower, out):  # type: ignore[no-unty
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def score(symbols, n, order, slots, values, unknown):  # type: ignore[no-untyped-def]
     """Sum of log p (nats) of symbols[1:n], given those before them.
 
@@ -209,7 +209,7 @@ def score(symbols, n, order, slots, values, unknown):  # type: ignore[no-untyped
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _percentile(value, bounds):  # type: ignore[no-untyped-def]
     """Where a value stands among percentiles, interpolated: 0 to 100."""
     last = len(bounds) - 1
@@ -222,7 +222,7 @@ def _percentile(value, bounds):  # type: ignore[no-untyped-def]
     return 100.0 * (k - 1 + share) / last
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def measure_perplexity(data, begin, end, properties, lower, number, models, symbols, out):  # type: ignore[no-untyped-def]
     """Fill out[0:2]: perplexity per character, and its percentile among the calibration texts.
 
@@ -243,7 +243,7 @@ def measure_perplexity(data, begin, end, properties, lower, number, models, symb
     out[1] = _percentile(out[0], models.percentiles[number])
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _measure_batch(data, offsets, properties, lower, number, models, symbols, out):  # type: ignore[no-untyped-def]
     for d in range(len(offsets) - 1):
         measure_perplexity(
@@ -260,7 +260,7 @@ def measure_models(texts: Texts, models: ModelTable, number: int = 0) -> npt.NDA
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _symbol_batch(data, offsets, properties, lower, out):  # type: ignore[no-untyped-def]
     n = 0
     for d in range(len(offsets) - 1):
@@ -275,7 +275,7 @@ def symbols_of(texts: Texts) -> npt.NDArray[np.uint32]:
     return out[: _symbol_batch(data, offsets, ch.properties(), ch.lower_case(), out)].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def hash_grams(symbols, n):  # type: ignore[no-untyped-def]
     """Upper halves of the hashes of n-grams given as rows of symbols: uint32 [rows]."""
     out = np.empty(len(symbols), np.uint32)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import borrowing, inlined
 from curation.text import characters as ch
 from curation.text.words import code_point
 
@@ -51,13 +51,13 @@ def compile_phrases(groups: Sequence[tuple[int, Sequence[str]]]) -> Phrases:
     )
 
 
-@numba.njit(inline="always")
+@inlined
 def ascii_lower(b):  # type: ignore[no-untyped-def]
     """Byte in lower case if it is an ASCII capital."""
     return b + 32 if 65 <= b <= 90 else b
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def equals(data, start, end, pattern, a, b):  # type: ignore[no-untyped-def]
     """Whether data[start:] begins with pattern[a:b] (lower case) before `end`."""
     if start + (b - a) > end:
@@ -68,7 +68,7 @@ def equals(data, start, end, pattern, a, b):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def phrase_end(data, start, end, pattern, a, b, properties):  # type: ignore[no-untyped-def]
     """Byte after pattern[a:b] (lower case) at data[start:], not beyond `end`, or -1.
 
@@ -94,7 +94,7 @@ def phrase_end(data, start, end, pattern, a, b, properties):  # type: ignore[no-
     return i
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def find_phrases(data, start, end, stop, phrases, properties):  # type: ignore[no-untyped-def]
     """Bits of all phrases that occur in the line data[start:end], bits of those that begin in it
     and end behind it, before `stop`, and the byte after the last of these."""

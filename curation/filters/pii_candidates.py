@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -73,7 +72,7 @@ def compile_prefixes(prefixes: Sequence[str]) -> Prefixes:
     return Prefixes(np.frombuffer(b"".join(raw), np.uint8), offsets, pairs)
 
 
-@numba.njit(inline="always")
+@inlined
 def _other_digit(data, i, end):  # type: ignore[no-untyped-def]
     """Bytes of an Arabic-Indic, Persian (2), Devanagari or full-width digit (3) at i, or 0."""
     if i + 1 >= end:
@@ -90,7 +89,7 @@ def _other_digit(data, i, end):  # type: ignore[no-untyped-def]
     return 3 if b == 0xEF and second == 0xBC and 0x90 <= data[i + 2] <= 0x99 else 0
 
 
-@numba.njit(inline="always")
+@inlined
 def _full_width(data, i, end, third):  # type: ignore[no-untyped-def]
     """Whether a character of U+FF00 to U+FF3F stands at i whose last byte is `third`."""
     return i + 2 < end and data[i] == 0xEF and data[i + 1] == 0xBC and data[i + 2] == third
@@ -118,7 +117,7 @@ def _separator(data, i, end):  # type: ignore[no-untyped-def]
     return 0, False
 
 
-@numba.njit(inline="always")
+@inlined
 def _opening(data, begin, i):  # type: ignore[no-untyped-def]
     """Bytes of a plus or an opening bracket that ends before i, or 0."""
     if i > begin and (data[i - 1] == 43 or data[i - 1] == 40):

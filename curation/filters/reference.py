@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.archive import read_arrays, read_as, save_arrays
 from curation.arrow import Texts
+from curation.compiled import borrowing, inlined, kernel
 from curation.filters.names import REFERENCE
 from curation.filters.scratch import allocate, classify, load_segments, number_tokens
 from curation.text import characters as ch
@@ -173,12 +173,12 @@ class Room(NamedTuple):
 
     letters: npt.NDArray[np.uint8]
     work: npt.NDArray[np.int64]
-    ids: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.uint32]
 
 
 def room() -> Room:
     """Allocate scratch memory for one thread."""
-    return Room(np.empty(_ROOM, np.uint8), np.empty(WORK, np.int64), np.empty(_ROOM, np.int64))
+    return Room(np.empty(_ROOM, np.uint8), np.empty(WORK, np.int64), np.empty(_ROOM, np.uint32))
 
 
 def vocabulary() -> Tokenizer:
@@ -230,12 +230,12 @@ def _table_size(words: int) -> int:
     return 1 << int(2 * words).bit_length()
 
 
-@numba.njit(inline="always")
+@inlined
 def _slot(key, mask):  # type: ignore[no-untyped-def]
     return (np.uint64(key) * _SPREAD) >> _HALF & mask
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _fill(keys, values, slots):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(slots) - 1)
     for i in range(len(keys)):
@@ -251,7 +251,7 @@ def _no_vocabulary() -> Tables:
     return Tables(np.zeros(0, np.uint8), np.zeros(1, np.int64), none, bits, bits, none, none)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _write_point(c, out, n):  # type: ignore[no-untyped-def]
     """Write a code point as UTF-8 at out[n]; return the byte after it."""
     if c < 0x80:
@@ -273,7 +273,7 @@ def _write_point(c, out, n):  # type: ignore[no-untyped-def]
     return n + 4
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: ignore[no-untyped-def]
     """Write the token ids of a word to `room.ids` and return (how many, hash of its ending).
 
@@ -315,7 +315,7 @@ def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: igno
     return count, ending
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _class_of(h, endings, classes, start, end):  # type: ignore[no-untyped-def]
     """Class of the ending with this hash, 0 where it is not in endings[start:end]."""
     key = np.uint32(h >> _HALF)
@@ -331,7 +331,7 @@ def _class_of(h, endings, classes, start, end):  # type: ignore[no-untyped-def]
     return np.int64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _measure_word(data, start, end, flags, number, lower, references, room):  # type: ignore[no-untyped-def]
     """Value of a word that is not among the frequent ones."""
     count, ending = word_tokens(data, start, end, flags, lower, references.vocabulary, room)
@@ -346,7 +346,7 @@ def _measure_word(data, start, end, flags, number, lower, references, room):  # 
     return np.uint64(kind) << _CLASS_AT | np.uint64(cost)
 
 
-@numba.njit(inline="always")
+@inlined
 def _excess(value, at, share, curve, part):  # type: ignore[no-untyped-def]
     """Spreads by which a value exceeds the median of its length, at least 0; `share` is the place
     between two lengths of the curve."""
@@ -357,7 +357,7 @@ def _excess(value, at, share, curve, part):  # type: ignore[no-untyped-def]
     return max((value - median) / spread, 0.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def measure_parts(data, kinds, n, scratch, number, lower, references, room, out):  # type: ignore[no-untyped-def]
     """Fill out[0:3] with the uncalibrated PARTS of the document's `kinds` classes and `n` tokens;
     return the number of words. Divergences are in nats, outliers a share of the words."""
@@ -422,7 +422,7 @@ def measure_parts(data, kinds, n, scratch, number, lower, references, room, out)
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def measure_reference(data, kinds, n, scratch, number, lower, references, room, out):  # type: ignore[no-untyped-def]
     """Fill out[0:2]: calibrated divergence, share of words far outside the reference.
 
@@ -447,7 +447,7 @@ def measure_reference(data, kinds, n, scratch, number, lower, references, room, 
     out[1] = parts[1]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _measure_batch(data, offsets, properties, lower, space, number, references, room, parts, out):  # type: ignore[no-untyped-def]
     tokens = space.tokens
     for d in range(len(offsets) - 1):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing
 from curation.filters.phrases import Phrases, compile_phrases, equals
 from curation.text import ascii
 from curation.text import characters as ch
@@ -40,7 +40,7 @@ def counter_words(words: Sequence[str]) -> Phrases:
     return compile_phrases([(1, words)])
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_counter(data, start, end, properties, nouns):  # type: ignore[no-untyped-def]
     """Whether a line is a number with an optional K, M or B, white space, and a counter noun."""
     i = start
@@ -60,7 +60,7 @@ def _is_counter(data, start, end, properties, nouns):  # type: ignore[no-untyped
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _only_ascii(data, start, end):  # type: ignore[no-untyped-def]
     bits = np.uint8(0)
     for i in range(start, end):
@@ -68,7 +68,7 @@ def _only_ascii(data, start, end):  # type: ignore[no-untyped-def]
     return bits < 0x80
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-untyped-def]
     """(code, words) of the stripped line data[start:end]; shares are of all its characters.
 
@@ -115,7 +115,7 @@ def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-
     return KEEP, words
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def measure_refinedweb(data, properties, n, lines, limits, nouns, out):  # type: ignore[no-untyped-def]
     """Fill out[0]: share of the words that stand in such of the n lines; NaN without words."""
     total = 0

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing
 from curation.filters.filter_settings import CopySettings
 from curation.filters.hash_tables import intern
 from curation.filters.scratch import begin, move_token, number_tokens
@@ -41,7 +41,7 @@ def copies(settings: CopySettings | None) -> Copies:
     return Copies(True, settings.min_characters, settings.characters_per_letter, settings.max_share)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _characters(data, start, end, properties, rule):  # type: ignore[no-untyped-def]
     """Characters but white space; a letter of Han, kana or bopomofo counts as several."""
     n = 0
@@ -56,7 +56,7 @@ def _characters(data, start, end, properties, rule):  # type: ignore[no-untyped-
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[no-untyped-def]
     """Fill copied[:lines]: whether each of `space.breaks` is part of a copy; return if any is.
 
@@ -96,7 +96,7 @@ def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[n
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _mark_runs(n, kind, firsts, size, place, least, copied):  # type: ignore[no-untyped-def]
     """Mark the lines of all runs that are long enough; return their characters."""
     lost = 0
@@ -119,7 +119,7 @@ def _mark_runs(n, kind, firsts, size, place, least, copied):  # type: ignore[no-
     return lost
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def drop_tokens(n, space, copied):  # type: ignore[no-untyped-def]
     """Leave out the tokens of copied lines; return how many are left, and how many kinds."""
     tokens, lines = space.tokens, space.breaks

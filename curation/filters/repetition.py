@@ -7,9 +7,9 @@ repeat where its first n words do: the positions still in play shrink quickly as
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing, inlined
 from curation.filters.dialects import DATATROVE, DCLM, DOLMA, NEMO
 from curation.filters.hash_tables import intern
 from curation.filters.scratch import begin
@@ -23,7 +23,7 @@ _BLANK = 0x20
 _SHIFT = np.uint64(32)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def merge_empty(n, source, lines):  # type: ignore[no-untyped-def]
     """Pieces that a split at runs of line feeds would give, from those between single ones."""
     kept = 0
@@ -37,7 +37,7 @@ def merge_empty(n, source, lines):  # type: ignore[no-untyped-def]
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def duplicate_pieces(data, n, lines, interner, grams, every):  # type: ignore[no-untyped-def]
     """(number, characters) of the pieces that repeat an earlier one; of all copies if `every`."""
     mask = begin(interner, n)
@@ -64,7 +64,7 @@ def duplicate_pieces(data, n, lines, interner, grams, every):  # type: ignore[no
     return copies, chars
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _grow(n, active, size, tokens, distinct, interner, grams):  # type: ignore[no-untyped-def]
     """Turn (n-1)-grams into n-grams at the first `active` positions; return distinct n-grams."""
     mask = begin(interner, active)
@@ -85,7 +85,7 @@ def _grow(n, active, size, tokens, distinct, interner, grams):  # type: ignore[n
     return fresh
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _keep_repeated(active, grams):  # type: ignore[no-untyped-def]
     kept = 0
     for a in range(active):
@@ -96,12 +96,12 @@ def _keep_repeated(active, grams):  # type: ignore[no-untyped-def]
     return kept
 
 
-@numba.njit(inline="always")
+@inlined
 def _length(tokens, i, n):  # type: ignore[no-untyped-def]
     return tokens.before[i + n] - tokens.before[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _literal_copies(data, begin, end, tokens, first, n):  # type: ignore[no-untyped-def]
     """How often n words, a blank between each two, stand in the text one behind the other, as
     str.replace finds them: also inside of longer words, not across other white space."""
@@ -130,7 +130,7 @@ def _literal_copies(data, begin, end, tokens, first, n):  # type: ignore[no-unty
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _joined(tokens, first, n, supplied):  # type: ignore[no-untyped-def]
     """Characters of n tokens joined by spaces, but letters of unspaced scripts by nothing.
 
@@ -143,7 +143,7 @@ def _joined(tokens, first, n, supplied):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _top(data, begin, end, n, distinct_grams, tokens, grams, dialect, supplied):  # type: ignore[no-untyped-def]
     """Characters in all copies of the most frequent n-gram."""
     best = 1
@@ -169,7 +169,7 @@ def _top(data, begin, end, n, distinct_grams, tokens, grams, dialect, supplied):
     return best * _length(tokens, first, n)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _duplicated(n, active, distinct_grams, tokens, grams, dialect):  # type: ignore[no-untyped-def]
     """Characters in repeated n-grams; `grams.active` holds just the repeated positions."""
     total = 0
@@ -209,7 +209,7 @@ def _duplicated(n, active, distinct_grams, tokens, grams, dialect):  # type: ign
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _all_gram_characters(n, size, tokens):  # type: ignore[no-untyped-def]
     total = 0
     for i in range(size - n + 1):
@@ -217,7 +217,7 @@ def _all_gram_characters(n, size, tokens):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def measure_ngrams(  # type: ignore[no-untyped-def]
     data, begin, end, size, text_chars, scratch, dialect, supplied, out
 ):
@@ -252,7 +252,7 @@ def measure_ngrams(  # type: ignore[no-untyped-def]
             out[n - 2] = _duplicated(n, active, fresh, tokens, grams, dialect) / whole
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def drop_blank(data, n, source, lines, properties):  # type: ignore[no-untyped-def]
     """Write the pieces that hold more than white space to `lines`; return how many there are."""
     kept = 0
@@ -264,7 +264,7 @@ def drop_blank(data, n, source, lines, properties):  # type: ignore[no-untyped-d
     return kept
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def double_feeds(data, begin, end, lines):  # type: ignore[no-untyped-def]
     """Pieces between pairs of line feeds, taken from the left."""
     n = 0
@@ -284,14 +284,14 @@ def double_feeds(data, begin, end, lines):  # type: ignore[no-untyped-def]
     return n + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _piece_shares(data, n, whole, scratch, every, out):  # type: ignore[no-untyped-def]
     copies, chars = duplicate_pieces(data, n, scratch.lines, scratch.interner, scratch.grams, every)
     out[0] = copies / max(n, 1)
     out[1] = chars / max(whole, 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _dclm_shares(data, n, source, properties, scratch, out):  # type: ignore[no-untyped-def]
     """Pieces are stripped, and blank ones don't count."""
     lines = scratch.lines
@@ -304,7 +304,7 @@ def _dclm_shares(data, n, source, properties, scratch, out):  # type: ignore[no-
     _piece_shares(data, n, whole, scratch, True, out)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _nemo_shares(data, n, scratch, out):  # type: ignore[no-untyped-def]
     """What would go if each piece stood once; NaN where there is nothing."""
     lines = scratch.lines
@@ -316,7 +316,7 @@ def _nemo_shares(data, n, scratch, out):  # type: ignore[no-untyped-def]
     out[1] = chars / whole if whole else np.nan
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def measure_pieces(  # type: ignore[no-untyped-def]
     data, start, end, properties, n, text_chars, word_chars, scratch, dialect, out
 ):
@@ -333,8 +333,8 @@ def measure_pieces(  # type: ignore[no-untyped-def]
         _nemo_shares(data, drop_blank(data, n, feeds, lines, properties), scratch, out)
         _nemo_shares(data, double_feeds(data, start, end, lines), scratch, out[2:])
     elif dialect == DOLMA:
-        lines.starts[:n] = feeds.starts[:n]
-        lines.ends[:n] = feeds.ends[:n]
+        for i in range(n):
+            lines.starts[i], lines.ends[i] = feeds.starts[i], feeds.ends[i]
         _piece_shares(data, n, word_chars, scratch, True, out)
         out[2:4] = np.nan
     else:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import borrowing, inlined
 from curation.filters.hash_tables import intern
 from curation.text import ascii
 from curation.text import characters as ch
@@ -139,7 +139,7 @@ def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def begin(interner, most):  # type: ignore[no-untyped-def]
     """Empty the table for up to `most` keys; return its mask."""
     size = 4
@@ -149,13 +149,13 @@ def begin(interner, most):  # type: ignore[no-untyped-def]
     return np.uint64(size - 1)
 
 
-@numba.njit(inline="always")
+@inlined
 def token_characters(tokens, i):  # type: ignore[no-untyped-def]
     """Characters of token i."""
     return tokens.before[i + 1] - tokens.before[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def fill_tokens(data, n, properties, lower, tokens):  # type: ignore[no-untyped-def]
     """Describe the first n tokens, whose spans are set."""
     total = 0
@@ -169,7 +169,7 @@ def fill_tokens(data, n, properties, lower, tokens):  # type: ignore[no-untyped-
     tokens.before[n] = total
 
 
-@numba.njit(inline="always")
+@inlined
 def move_token(tokens, i, to):  # type: ignore[no-untyped-def]
     """Put token i in the place of token `to` <= i, which follows those before it.
 
@@ -184,7 +184,7 @@ def move_token(tokens, i, to):  # type: ignore[no-untyped-def]
     tokens.before[to + 1] = tokens.before[to] + chars
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def load_segments(data, begin, end, properties, lower, tokens):  # type: ignore[no-untyped-def]
     """Find and describe the words and symbols of a text, as `segment` and `fill_tokens` do one
     after the other; return how many. Words of ASCII letters and digits are read only once."""
@@ -228,7 +228,7 @@ def load_segments(data, begin, end, properties, lower, tokens):  # type: ignore[
     return n
 
 
-@numba.njit(inline="always")
+@inlined
 def _goes_on(data, k, end):  # type: ignore[no-untyped-def]
     """Whether a word of ASCII letters and digits may go on at byte k behind it."""
     if k == end:
@@ -243,7 +243,7 @@ def _goes_on(data, k, end):  # type: ignore[no-untyped-def]
     return k + 1 < end and (data[k + 1] >= _ASCII or _ALNUM[data[k + 1]])
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-untyped-def]
     """Number the classes of the distinct tokens; return how many there are."""
     mask = begin(interner, kinds)
@@ -263,7 +263,7 @@ def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-unt
     return fresh
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def number_tokens(n, tokens, distinct, interner):  # type: ignore[no-untyped-def]
     """Number the distinct tokens, count them, and return how many there are."""
     mask = begin(interner, n)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts
+from curation.compiled import borrowing, kernel
 from curation.filters import (
     c4,
     content,
@@ -88,7 +88,7 @@ class Kit(NamedTuple):
     models: perplexity.ModelTable
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _find_tokens(data, begin, end, kit, tokens, dialect):  # type: ignore[no-untyped-def]
     """Find and describe the tokens of one text; return how many."""
     if dialect == _DOLMA or dialect == _NEMO:
@@ -99,13 +99,13 @@ def _find_tokens(data, begin, end, kit, tokens, dialect):  # type: ignore[no-unt
     return dialects.keep_words(n, tokens, dialect)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, given_ends):  # type: ignore[no-untyped-def]
     """Find, describe and number the tokens of one text; return (tokens, distinct tokens)."""
     if given >= 0:
         tokens = space.tokens
-        tokens.starts[:given] = given_starts
-        tokens.ends[:given] = given_ends
+        for i in range(given):
+            tokens.starts[i], tokens.ends[i] = given_starts[i], given_ends[i]
         scratch.fill_tokens(data, given, kit.properties, kit.lower, tokens)
         n = dialects.keep_words(given, tokens, dialect)
     else:
@@ -113,7 +113,7 @@ def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, give
     return n, scratch.number_tokens(n, space.tokens, space.distinct, space.interner)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def]
     """Fill out[documents, 2] with the signals `_OF_WHOLE`."""
     dialect = kit.gopher_dialect
@@ -133,7 +133,7 @@ def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def
         out[d, 1] = characters(data, begin, end)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _measure(  # type: ignore[no-untyped-def]
     data, offsets, kit, numbers, given, given_starts, given_ends, space, buffer, coverage, counts,
     symbols, room, out,

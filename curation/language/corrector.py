@@ -18,12 +18,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.archive import read_as, read_headed
 from curation.arrow import Texts, text_buffers
+from curation.compiled import kernel
 from curation.errors import ConfigError
 from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, prepare
@@ -118,7 +118,7 @@ class Corrector:
             )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def expected(first, given):  # type: ignore[no-untyped-def]
     """Probability of the first model's answers under each label: [texts, k + 1].
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
+from curation.compiled import borrowing, inlined
 from curation.text.buffers import read_only
 from curation.text.words import code_point
 
@@ -69,19 +69,19 @@ class Familiarity:
         return np.where(total > 0, strange, 0.0)
 
 
-@numba.njit(inline="always")
+@inlined
 def _place(run, label):  # type: ignore[no-untyped-def]
     h = run ^ ((np.uint64(label) + np.uint64(1)) * _LABEL)
     h = (h ^ (h >> _SHIFT)) * _SECOND
     return np.int64((h ^ (h >> _SHIFT)) * _THIRD >> _PLACE)
 
 
-@numba.njit(inline="always")
+@inlined
 def _has(table, place):  # type: ignore[no-untyped-def]
     return (table[place >> 3] >> (place & 7)) & 1
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _runs(data, begin, end, out, n):  # type: ignore[no-untyped-def]
     """Append the runs of one line, a space before and behind it."""
     if begin == end:
@@ -105,7 +105,7 @@ def _runs(data, begin, end, out, n):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _count(  # type: ignore[no-untyped-def]
     offsets, data, firsts, labels, table, everywhere, scratch, known, total
 ):
@@ -121,7 +121,7 @@ def _count(  # type: ignore[no-untyped-def]
         total[text] = runs
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _all_places(offsets, data, labels, scratch, out, counts):  # type: ignore[no-untyped-def]
     n = 0
     for line in range(len(labels)):

@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
+from curation.compiled import borrowing, inlined, kernel
 from curation.language.fasttext_file import PREFIX, FastTextFile, read_fasttext
 from curation.text.buffers import read_only
 
@@ -115,13 +115,13 @@ def _huffman(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.
     return table[:, 0].copy(), table[:, 1].copy()
 
 
-@numba.njit(inline="always")
+@inlined
 def _step(h, byte):  # type: ignore[no-untyped-def]
     # bytes are signed in the hash of the library
     return (h ^ np.uint32(np.int8(byte))) * _PRIME
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _fill(starts, data, slots):  # type: ignore[no-untyped-def]
     mask = np.uint32(len(slots) - 1)
     for word in range(len(starts) - 1):
@@ -134,7 +134,7 @@ def _fill(starts, data, slots):  # type: ignore[no-untyped-def]
         slots[slot] = word
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _find(h, data, begin, end, slots, starts, words):  # type: ignore[no-untyped-def]
     """Number of the word data[begin:end] with hash h, -1 when it is not in the dictionary."""
     mask = np.uint32(len(slots) - 1)
@@ -154,13 +154,13 @@ def _find(h, data, begin, end, slots, starts, words):  # type: ignore[no-untyped
     return np.int32(-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _add(row, rows, out):  # type: ignore[no-untyped-def]
     for k in range(out.shape[0]):
         out[k] += rows[row, k]
 
 
-@numba.njit(inline="always")
+@inlined
 def _bucket_row(bucket, words, pruned):  # type: ignore[no-untyped-def]
     if len(pruned):
         row = np.int64(pruned[bucket])
@@ -168,7 +168,7 @@ def _bucket_row(bucket, words, pruned):  # type: ignore[no-untyped-def]
     return np.int64(bucket) + words
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _subwords(data, begin, end, min_n, max_n, buckets, words, pruned, rows, out):  # type: ignore[no-untyped-def]
     """Add the rows of the character n-grams of `<word>`; return how many there were."""
     count = 0
@@ -195,12 +195,12 @@ def _subwords(data, begin, end, min_n, max_n, buckets, words, pruned, rows, out)
     return count
 
 
-@numba.njit(inline="always")
+@inlined
 def _is_break(byte):  # type: ignore[no-untyped-def]
     return byte == 32 or 9 <= byte <= 13 or byte == 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _hidden(  # type: ignore[no-untyped-def]
     offsets, data, slots, starts, word_bytes, end_row, label, rows, min_n, max_n, word_ngrams,
     buckets, pruned, hashes, hidden, known,
@@ -265,7 +265,7 @@ def _hidden(  # type: ignore[no-untyped-def]
                 hidden[line, k] = total[k] / np.float32(count)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _dot(hidden, row):  # type: ignore[no-untyped-def]
     total = np.float32(0)
     for k in range(hidden.shape[0]):
@@ -273,7 +273,7 @@ def _dot(hidden, row):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _tree(hidden, known, outputs, left, right, out):  # type: ignore[no-untyped-def]
     """Probabilities of the leaves of a binary tree: products along the way from the root."""
     labels = out.shape[1]
@@ -292,7 +292,7 @@ def _tree(hidden, known, outputs, left, right, out):  # type: ignore[no-untyped-
             out[line, label] = nodes[label]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _flat(hidden, known, outputs, softmax, out):  # type: ignore[no-untyped-def]
     labels = out.shape[1]
     scores = np.empty(labels, np.float64)

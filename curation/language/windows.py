@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from curation.arrow import Texts, from_buffers
+from curation.compiled import borrowing
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import code_point
@@ -52,7 +52,7 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
     return Windows(strings, letters[:count], firsts)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _cut(  # type: ignore[no-untyped-def]
     offsets, data, windows, characters, properties, out, out_offsets, letters, firsts
 ):
@@ -129,7 +129,7 @@ def letters_only(lines: Texts) -> pa.Array:
     return from_buffers(out_offsets, out[: out_offsets[-1]])
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _letters(offsets, data, properties, lower, out, out_offsets):  # type: ignore[no-untyped-def]
     size = 0
     for line in range(len(offsets) - 1):

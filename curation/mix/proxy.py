@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import borrowing, kernel
 from curation.tokenize.vocabulary import scramble
 
 U32 = npt.NDArray[np.uint32]
@@ -36,7 +36,7 @@ class _Tables(NamedTuple):
     triples: npt.NDArray[np.int32]  # [.., 2] occurrences, first
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _row(keys, key):  # type: ignore[no-untyped-def]
     """Row of a key, or the empty row where it belongs."""
     mask = np.uint64(len(keys) - 1)
@@ -46,7 +46,7 @@ def _row(keys, key):  # type: ignore[no-untyped-def]
     return row
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _count(stream, first, last, times, boundary, tables):  # type: ignore[no-untyped-def]
     """Add `times` occurrences of every n-gram that ends in stream[first:last]."""
     unigrams, contexts, pair_keys, pairs, triple_keys, triples = tables
@@ -80,7 +80,7 @@ def _count(stream, first, last, times, boundary, tables):  # type: ignore[no-unt
         older, newer = newer, token
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _loss(stream, boundary, discount, tables):  # type: ignore[no-untyped-def]
     """Mean negative log-probability (nats) of the stream's tokens."""
     unigrams, contexts, pair_keys, pairs, triple_keys, triples = tables

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from curation.compiled import borrowing
 
 _ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _ESCAPES = np.uint64(0x1B) * _ONES
@@ -21,7 +22,7 @@ class Survey(NamedTuple):
     escape: bool  # ESC, with which ISO-2022 encodings shift
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _signs(words):  # type: ignore[no-untyped-def]
     """High bits of all words, and a bit for each zero byte and each ESC (others may get one)."""
     high = np.uint64(0)
@@ -36,7 +37,7 @@ def _signs(words):  # type: ignore[no-untyped-def]
     return high & _HIGH, nul & _HIGH, escape & _HIGH
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _sound(source, words):  # type: ignore[no-untyped-def]
     """Whether bytes, of which `words` are the first eights, are UTF-8 (Unicode 3.9, table 3-7)."""
     n = len(source)

@@ -17,7 +17,7 @@ class _Classify(Stage[ClassifySettings]):
     after = "dedup-documents"
     adds = ("quality", "domain", "topic", "format")
     cost = 0.4
-    packages = ("numba", "numpy", "regex")
+    packages = ("numpy", "regex")
     counted = (("domain", "Domains"), ("topic", "Topics"), ("format", "Formats"))
     shown = ("quality", "domain", "topic", "format")
 

@@ -13,7 +13,7 @@ class _DeduplicateDocuments(Stage[DocumentDedupSettings]):
     after = "identify-language"
     cost = 2.1
     # datasketch: permutations and, by scipy's integrals, bands
-    packages = ("datasketch", "idna", "numba", "numpy", "regex", "scipy")
+    packages = ("datasketch", "idna", "numpy", "regex", "scipy")
     keeps_one = True
 
     def reads(self, settings: DocumentDedupSettings) -> Columns:

@@ -12,7 +12,7 @@ class _DeduplicateLines(Stage[LineDedupSettings]):
     settings = LineDedupSettings
     after = "classify"
     cost = 1.1
-    packages = ("numba", "numpy", "regex")  # regex: which characters are letters and spaces
+    packages = ("numpy", "regex")  # regex: which characters are letters and spaces
 
     def reads(self, settings: LineDedupSettings) -> Columns:
         needed = ("language",) if settings.per_language else ()

@@ -17,7 +17,7 @@ class _Extract(Stage[ExtractSettings]):
     purpose = "web archives, pages and tables to documents"
     settings = ExtractSettings
     cost = 2.6
-    packages = ("brotli", "chardet", "lz4", "numba", "numpy", "regex", "webencodings", "zstandard")
+    packages = ("brotli", "chardet", "lz4", "numpy", "regex", "webencodings", "zstandard")
     is_source = True
     makes = DOCUMENT_COLUMNS
 

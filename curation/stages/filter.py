@@ -28,7 +28,7 @@ class _Filter(Stage[FilterSettings]):
     after = "dedup-lines"
     adds = ("signals", "path")
     cost = 3.0
-    packages = ("idna", "numba", "numpy", "regex")
+    packages = ("idna", "numpy", "regex")
     has_signals = True
     command = "what_if"
     counted = (("path", "Paths: prose, code, mathematics"),)

@@ -16,7 +16,7 @@ class _IdentifyLanguage(Stage[LanguageSettings]):
     after = "dedup-urls"
     adds = ("language", "language_score")
     cost = 1.1
-    packages = ("numba", "numpy", "regex")
+    packages = ("numpy", "regex")
     counted = (("language", "Languages"),)
     shown = ("language", "language_score")
 

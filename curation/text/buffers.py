@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from curation.arrow import TextBuffers, Texts, text_buffers
+from curation.compiled import borrowing
 
 
 def read_only(texts: Texts) -> TextBuffers:
@@ -15,3 +16,14 @@ def read_only(texts: Texts) -> TextBuffers:
     offsets.flags.writeable = False
     data.flags.writeable = False
     return TextBuffers(offsets, data)
+
+
+@borrowing
+def copy_bytes(data, start, end, out, at):  # type: ignore[no-untyped-def]
+    """Write data[start:end] to out[at:]; return where it ends. For kernels.
+
+    Numba compiles seconds of messages about shapes for an assignment to a slice.
+    """
+    for i in range(start, end):
+        out[at + i - start] = data[i]
+    return at + end - start

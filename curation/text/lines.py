@@ -6,9 +6,9 @@ and lines that end in any Unicode line break (`splitlines()`).
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from curation.compiled import borrowing, inlined
 from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.words import code_point
@@ -29,7 +29,7 @@ _ETHIOPIC = ((0x1200, 0x13A0), (0x2D80, 0x2DE0), (0xAB00, 0xAB30))
 _ASCII = 0x80
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def characters(data, start, end):  # type: ignore[no-untyped-def]
     """Number of code points in data[start:end]."""
     n = 0
@@ -38,7 +38,7 @@ def characters(data, start, end):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def strip_left(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Offset of the first character that is no white space, or `end`."""
     while start < end:
@@ -49,7 +49,7 @@ def strip_left(data, start, end, properties):  # type: ignore[no-untyped-def]
     return start
 
 
-@numba.njit(inline="always")
+@inlined
 def last_character(data, begin, end):  # type: ignore[no-untyped-def]
     """Offset of the last character of data[begin:end], which is not empty."""
     last = end - 1
@@ -58,7 +58,7 @@ def last_character(data, begin, end):  # type: ignore[no-untyped-def]
     return last
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def strip_right(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Offset after the last character that is no white space, or `start`."""
     while end > start:
@@ -69,7 +69,7 @@ def strip_right(data, start, end, properties):  # type: ignore[no-untyped-def]
     return end
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def feed_lines(data, begin, end, starts, ends):  # type: ignore[no-untyped-def]
     """Pieces of data[begin:end] between line feeds, empty ones included; at least one piece."""
     n = 0
@@ -85,7 +85,7 @@ def feed_lines(data, begin, end, starts, ends):  # type: ignore[no-untyped-def]
     return n + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def all_lines(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
     """Lines of data[begin:end] as str.splitlines gives them (`\\r\\n` is one break)."""
     n = 0
@@ -113,7 +113,7 @@ def all_lines(data, begin, end, properties, starts, ends):  # type: ignore[no-un
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def paragraphs(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
     """Pieces of the stripped text between runs of two or more line feeds; at least one piece."""
     begin = strip_left(data, begin, end, properties)
@@ -138,7 +138,7 @@ def paragraphs(data, begin, end, properties, starts, ends):  # type: ignore[no-u
     return n + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_initial(data, begin, end, properties):  # type: ignore[no-untyped-def]
     """Whether data[begin:end] ends in a capital that no letter precedes."""
     if begin == end:
@@ -152,7 +152,7 @@ def _is_initial(data, begin, end, properties):  # type: ignore[no-untyped-def]
     return not properties[before] & (_UPPER | _ALPHA)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _last_letter(data, begin, end, properties):  # type: ignore[no-untyped-def]
     """Code point of the last letter of data[begin:end], 0 if there is none."""
     while end > begin:
@@ -163,7 +163,7 @@ def _last_letter(data, begin, end, properties):  # type: ignore[no-untyped-def]
     return 0
 
 
-@numba.njit(inline="always")
+@inlined
 def _is_ethiopic(c):  # type: ignore[no-untyped-def]
     return (
         _ETHIOPIC[0][0] <= c < _ETHIOPIC[0][1]
@@ -172,7 +172,7 @@ def _is_ethiopic(c):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def colon_mark(data, begin, i, end, properties):  # type: ignore[no-untyped-def]
     """Byte after the colons at i that are typed for a full stop of the script, or i.
 
@@ -190,7 +190,7 @@ def colon_mark(data, begin, i, end, properties):  # type: ignore[no-untyped-def]
     return i + 2 * size if code_point(data, i + size)[0] == c else i
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def ends_in_colon_mark(data, begin, end, properties):  # type: ignore[no-untyped-def]
     """Whether data[begin:end] ends in colons that are typed for a full stop (`colon_mark`)."""
     if end - begin < 2:
@@ -202,7 +202,7 @@ def ends_in_colon_mark(data, begin, end, properties):  # type: ignore[no-untyped
     return first >= begin and colon_mark(data, begin, first, end, properties) == end
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def next_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Byte after the sentence that begins at `start`.
 
@@ -243,7 +243,7 @@ def next_sentence(data, start, end, properties):  # type: ignore[no-untyped-def]
     return end
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def count_sentences(data, begin, end, properties):  # type: ignore[no-untyped-def]
     """Number of sentences in data[begin:end]; white space alone is none."""
     n = 0

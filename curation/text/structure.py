@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
+from curation.compiled import borrowing, kernel
 from curation.text import characters as ch
 from curation.text.ascii import ALNUM as _ALNUM
 from curation.text.ascii import byte_set
@@ -116,7 +116,7 @@ class LineMarks(NamedTuple):
     signs: int  # marks of mathematics in the wide sense, equations included
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_keyword(data, start, end, table):  # type: ignore[no-untyped-def]
     """Whether the line begins with a keyword, also `SELECT` or `End`."""
     h = np.uint32(5381)
@@ -135,7 +135,7 @@ def _is_keyword(data, start, end, table):  # type: ignore[no-untyped-def]
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_operator(a, b):  # type: ignore[no-untyped-def]
     """Whether two bytes are an operator of two signs."""
     if b == _EQUALS:
@@ -147,7 +147,7 @@ def _is_operator(a, b):  # type: ignore[no-untyped-def]
     return a == _LESS and (b == _SLASH or b == _DASH or b == _QUESTION)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Count the marks of data[start:end], a line without white space at its ends."""
     words = calls = assigned = operators = names = symbols = 0
@@ -256,7 +256,7 @@ def _marks(data, start, end, properties):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _opens_as_code(data, start, end):  # type: ignore[no-untyped-def]
     """Score of the first bytes: comments, tags, prompts, directives, decorators."""
     a = data[start]
@@ -281,7 +281,7 @@ def _opens_as_code(data, start, end):  # type: ignore[no-untyped-def]
     return np.int64(a == _AT and 97 <= (b | 32) <= 122) + np.int64(a == _STAR and b == _SPACE)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _is_setting(data, start, end):  # type: ignore[no-untyped-def]
     """Whether the line is `key:` or `key: value` as in YAML, with a key in lower case."""
     i = start
@@ -293,7 +293,7 @@ def _is_setting(data, start, end):  # type: ignore[no-untyped-def]
     return i > first and i < end and data[i] == _COLON and (i + 1 == end or data[i + 1] == _SPACE)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _code_score(data, raw, start, end, marks, table):  # type: ignore[no-untyped-def]
     """Evidence that the stripped line data[start:end] is code; negative for prose.
 
@@ -341,7 +341,7 @@ def _code_score(data, raw, start, end, marks, table):  # type: ignore[no-untyped
     return score
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _settle(scores, indented, kinds, n):  # type: ignore[no-untyped-def]
     """Decide kinds[:n], of the non-blank lines, by scores and neighbours."""
     for k in range(n):
@@ -381,7 +381,7 @@ def _settle(scores, indented, kinds, n):  # type: ignore[no-untyped-def]
             kinds[k] = CODE
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ignore[no-untyped-def]
     """Fill space.kinds[:n_lines], the kinds of the lines of a text; return marks of mathematics.
 
@@ -468,7 +468,7 @@ def structure(texts: Texts) -> Structure:
     return Structure(starts, ends, kinds, doc_offsets, shares[:, 0].copy(), shares[:, 1].copy())
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count_lines(data, offsets):  # type: ignore[no-untyped-def]
     """Lines of each text: one more than it has line feeds, none in an empty text."""
     counts = np.zeros(len(offsets) - 1, np.int64)
@@ -479,7 +479,7 @@ def _count_lines(data, offsets):  # type: ignore[no-untyped-def]
     return counts
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _structure(data, offsets, properties, space, doc_offsets, spans, kinds, shares):  # type: ignore[no-untyped-def]
     starts, ends = spans
     for d in range(len(offsets) - 1):

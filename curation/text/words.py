@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
+from curation.compiled import borrowing, inlined
 from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.buffers import read_only
@@ -52,7 +52,7 @@ class Spans(NamedTuple):
     doc_offsets: npt.NDArray[np.int64]  # [texts + 1]
 
 
-@numba.njit(inline="always")
+@inlined
 def code_point(data, i):  # type: ignore[no-untyped-def]
     """Code point at byte i and its length in bytes; `data` is valid UTF-8."""
     b = np.int64(data[i])
@@ -74,14 +74,14 @@ def code_point(data, i):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(inline="always")
+@inlined
 def is_dense(held):  # type: ignore[no-untyped-def]
     """Whether a character's properties are those of Han, kana and bopomofo, of which a letter is as
     much text as several of other scripts."""
     return held & (_SINGLE | _SPELLING) == _SINGLE
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def token_end(data, start, end, properties):  # type: ignore[no-untyped-def]
     """Byte after the token that begins at `start`, a visible character."""
     c, size = code_point(data, start)
@@ -130,7 +130,7 @@ def token_end(data, start, end, properties):  # type: ignore[no-untyped-def]
     return i
 
 
-@numba.njit(inline="always")
+@inlined
 def finish(h):  # type: ignore[no-untyped-def]
     """Scramble a running hash so that all its bits depend on all characters."""
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
@@ -138,7 +138,7 @@ def finish(h):  # type: ignore[no-untyped-def]
     return h ^ (h >> np.uint64(32))
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
     """(characters, flags, hash, hash of the lower-case form) of the token data[start:end].
 
@@ -177,7 +177,7 @@ def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-de
     return chars, flags, finish(h), finish(low)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def segment(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
     """Write the tokens of data[begin:end] to `starts`, `ends`; return how many there are."""
     n = 0
@@ -195,7 +195,7 @@ def segment(data, begin, end, properties, starts, ends):  # type: ignore[no-unty
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _segment_batch(data, offsets, properties, symbols, starts, ends, doc_offsets):  # type: ignore[no-untyped-def]
     n = 0
     for d in range(len(offsets) - 1):

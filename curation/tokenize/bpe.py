@@ -5,10 +5,10 @@ A piece that is a token stands for itself; any pair whose bytes together are a t
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import borrowing, inlined, kernel
 from curation.tokenize.pretokenize import piece_end
 from curation.tokenize.vocabulary import find_bytes, find_pair, scramble
 
@@ -27,19 +27,19 @@ def new_cache(slots: int = 1 << 14) -> npt.NDArray[np.uint64]:
     return np.zeros((slots, _WORDS), np.uint64)
 
 
-@numba.njit(inline="always")
+@inlined
 def _rank(left, right, pairs, pair_bits):  # type: ignore[no-untyped-def]
     found = find_pair(left, right, pairs, pair_bits)
     return _NONE if found < 0 else found
 
 
-@numba.njit(inline="always")
+@inlined
 def _byte_rank(data, k, byte_pairs):  # type: ignore[no-untyped-def]
     found = np.int64(byte_pairs[np.int64(data[k]) << 8 | np.int64(data[k + 1])])
     return _NONE if found < 0 else found
 
 
-@numba.njit(inline="always")
+@inlined
 def _word(data, start, size):  # type: ignore[no-untyped-def]
     """Up to eight bytes as a little-endian integer; 0 for none."""
     word = np.uint64(0)
@@ -48,7 +48,7 @@ def _word(data, start, size):  # type: ignore[no-untyped-def]
     return word
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _merge_short(  # type: ignore[no-untyped-def]
     data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
 ):
@@ -81,7 +81,7 @@ def _merge_short(  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(inline="always")
+@inlined
 def _push(heap, size, item):  # type: ignore[no-untyped-def]
     k = size
     while k > 0:
@@ -94,7 +94,7 @@ def _push(heap, size, item):  # type: ignore[no-untyped-def]
     return size + 1
 
 
-@numba.njit(inline="always")
+@inlined
 def _pop(heap, size):  # type: ignore[no-untyped-def]
     """Remove the least item; the caller has read heap[0]."""
     size -= 1
@@ -114,7 +114,7 @@ def _pop(heap, size):  # type: ignore[no-untyped-def]
     return size
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _merge_long(  # type: ignore[no-untyped-def]
     data, start, end, pairs, pair_bits, byte_ids, byte_pairs, out, at
 ):
@@ -165,7 +165,7 @@ def _merge_long(  # type: ignore[no-untyped-def]
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def merge_piece(  # type: ignore[no-untyped-def]
     data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
 ):
@@ -178,7 +178,7 @@ def merge_piece(  # type: ignore[no-untyped-def]
     return _merge_long(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, out, at)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _encode_piece(  # type: ignore[no-untyped-def]
     data, start, end, blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
 ):
@@ -191,7 +191,7 @@ def _encode_piece(  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def encode_texts(  # type: ignore[no-untyped-def]
     data,
     text_offsets,

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import inlined, kernel
 from curation.tokenize.vocabulary import add_bytes, find_bytes, pair_key, scramble
 
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -40,7 +40,7 @@ class State(NamedTuple):
     sizes: npt.NDArray[np.int64]  # [4] see the constants above
 
 
-@numba.njit(inline="always")
+@inlined
 def _find(keys, key):  # type: ignore[no-untyped-def]
     """Slot of the pair, or the empty slot where it belongs."""
     mask = np.uint64(len(keys) - 1)
@@ -50,14 +50,14 @@ def _find(keys, key):  # type: ignore[no-untyped-def]
     return slot
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _longer(array, least):  # type: ignore[no-untyped-def]
     out = np.empty(max(2 * len(array), least), array.dtype)
     out[: len(array)] = array
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _with_room(s, more):  # type: ignore[no-untyped-def]
     """The state with room for `more` further pairs, nodes and touched keys."""
     keys, counts, heads, stamps = s.keys, s.counts, s.heads, s.stamps
@@ -92,7 +92,7 @@ def _with_room(s, more):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@numba.njit(inline="always")
+@inlined
 def _increase(s, left, right, word, weight):  # type: ignore[no-untyped-def]
     key = pair_key(left, right)
     slot = _find(s.keys, key)
@@ -116,12 +116,12 @@ def _increase(s, left, right, word, weight):  # type: ignore[no-untyped-def]
         s.sizes[_TOUCHED] += 1
 
 
-@numba.njit(inline="always")
+@inlined
 def _decrease(s, left, right, weight):  # type: ignore[no-untyped-def]
     s.counts[_find(s.keys, pair_key(left, right))] -= weight
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _merge(s, key, token):  # type: ignore[no-untyped-def]
     """Replace the pair by the token in every word that holds it; returns the state."""
     slot = _find(s.keys, key)
@@ -158,12 +158,12 @@ def _merge(s, key, token):  # type: ignore[no-untyped-def]
     return s
 
 
-@numba.njit(inline="always")
+@inlined
 def _heavier(count, key, other_count, other_key):  # type: ignore[no-untyped-def]
     return count > other_count or (count == other_count and key < other_key)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _push(counts, keys, size, count, key):  # type: ignore[no-untyped-def]
     k = size
     while k > 0:
@@ -177,7 +177,7 @@ def _push(counts, keys, size, count, key):  # type: ignore[no-untyped-def]
     keys[k] = key
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _pop(counts, keys, size):  # type: ignore[no-untyped-def]
     """Remove the top of a heap of `size` entries."""
     size -= 1
@@ -200,7 +200,7 @@ def _pop(counts, keys, size):  # type: ignore[no-untyped-def]
     keys[k] = key
 
 
-@numba.njit(inline="always")
+@inlined
 def _join(key, blob, offsets, buffer):  # type: ignore[no-untyped-def]
     """Bytes of both tokens of a pair into buffer; how many."""
     n = np.int64(0)
@@ -211,7 +211,7 @@ def _join(key, blob, offsets, buffer):  # type: ignore[no-untyped-def]
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def learn(s, blob, offsets, slots, first, last, longest):  # type: ignore[no-untyped-def]
     """Learn tokens `first` to `last - 1` into blob, offsets and slots (with room for them).
 

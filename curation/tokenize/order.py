@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
 from curation.hashing import mix64
 from curation.tokenize.vocabulary import scramble
 
 _ROUNDS = 6
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _permute(places, n, half, keys):  # type: ignore[no-untyped-def]
     bits = np.uint64(half)
     low = (np.uint64(1) << bits) - np.uint64(1)

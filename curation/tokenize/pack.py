@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from curation.compiled import borrowing, kernel
 
 I64 = npt.NDArray[np.int64]
 
@@ -42,7 +43,7 @@ def concatenate(lengths: I64, context_length: int) -> Spans:
     return Spans(sequences, begin - sequences * context_length, end - begin, documents, offsets)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _best_fit(lengths, order, capacity):  # type: ignore[no-untyped-def]
     """Bin and start of every piece, placed in the given order into the fullest bin with room.
 
@@ -119,7 +120,7 @@ def best_fit(lengths: I64, context_length: int) -> Spans:
     return Spans(sequences[order], starts[order], sizes[order], documents[order], offsets[order])
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def fill(  # type: ignore[no-untyped-def]
     rows,
     first_row,

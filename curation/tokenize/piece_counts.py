@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts, text_buffers
+from curation.compiled import borrowing, inlined, kernel
 from curation.hashing import xxh64
+from curation.text.buffers import copy_bytes
 from curation.tokenize.pretokenize import Pattern, piece_end
 
 _SEED = np.uint64(0)
 
 
-@numba.njit(inline="always")
+@inlined
 def _slot(data, start, end, h, arena, ends, hashes, slots):  # type: ignore[no-untyped-def]
     """Slot of the word data[start:end], or the empty slot where it belongs."""
     mask = np.uint64(len(slots) - 1)
@@ -34,7 +35,7 @@ def _slot(data, start, end, h, arena, ends, hashes, slots):  # type: ignore[no-u
     return slot
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count(data, start, end, weight, classes, longest, arena, ends, hashes, counts, slots, words):  # type: ignore[no-untyped-def]
     """Add the pieces of data[start:end]; stops early where a table is full.
 
@@ -52,8 +53,7 @@ def _count(data, start, end, weight, classes, longest, arena, ends, hashes, coun
                 if full or words == len(ends) or 2 * words >= len(slots):
                     return start, words
                 word = np.int64(words)
-                arena[begin : begin + stop - start] = data[start:stop]
-                ends[word] = begin + stop - start
+                ends[word] = copy_bytes(data, start, stop, arena, begin)
                 hashes[word] = h
                 counts[word] = 0
                 slots[slot] = word
@@ -63,7 +63,7 @@ def _count(data, start, end, weight, classes, longest, arena, ends, hashes, coun
     return start, words
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _rehash(hashes, words, slots):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(slots) - 1)
     for word in range(words):
@@ -73,7 +73,7 @@ def _rehash(hashes, words, slots):  # type: ignore[no-untyped-def]
         slots[slot] = word
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _add(  # type: ignore[no-untyped-def]
     source, source_ends, source_hashes, weights, first, arena, ends, hashes, counts, slots, words
 ):
@@ -90,7 +90,7 @@ def _add(  # type: ignore[no-untyped-def]
             if full or words == len(ends) or 2 * words >= len(slots):
                 return i, words
             word = np.int64(words)
-            arena[begin : begin + stop - start] = source[start:stop]
+            copy_bytes(source, start, stop, arena, begin)
             ends[word] = begin + stop - start
             hashes[word] = h
             counts[word] = 0

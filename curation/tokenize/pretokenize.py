@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import borrowing, inlined
 from curation.errors import ConfigError
 from curation.tokenize.unicode import LETTER, NEWLINE, NUMBER, OTHER, SPACE, character_classes
 
@@ -59,7 +59,7 @@ def pattern(name: str) -> Pattern:
     return PATTERNS[name]
 
 
-@numba.njit(inline="always")
+@inlined
 def _tail(data, i, end):  # type: ignore[no-untyped-def]
     """Six bits of a continuation byte at i, or -1."""
     if i >= end or (data[i] & 0xC0) != 0x80:
@@ -67,7 +67,7 @@ def _tail(data, i, end):  # type: ignore[no-untyped-def]
     return np.int64(data[i] & 0x3F)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _wide_class(data, i, end, classes):  # type: ignore[no-untyped-def]
     """Class and bytes of the non-ASCII character at i; a stray byte is OTHER of one byte."""
     b = np.int64(data[i])
@@ -88,14 +88,14 @@ def _wide_class(data, i, end, classes):  # type: ignore[no-untyped-def]
     return np.int64(classes[code]), np.int64(4)
 
 
-@numba.njit(inline="always")
+@inlined
 def _class(data, i, end, classes):  # type: ignore[no-untyped-def]
     if data[i] < 0x80:
         return np.int64(classes[data[i]]), np.int64(1)
     return _wide_class(data, i, end, classes)
 
 
-@numba.njit(inline="always")
+@inlined
 def _run(data, i, end, classes, wanted):  # type: ignore[no-untyped-def]
     """End of the run of characters of one class that starts at i."""
     while i < end:
@@ -106,7 +106,7 @@ def _run(data, i, end, classes, wanted):  # type: ignore[no-untyped-def]
     return i
 
 
-@numba.njit(inline="always")
+@inlined
 def _contraction(data, i, end):  # type: ignore[no-untyped-def]
     """Bytes of a contraction ('s, 'll...) at i, or 0."""
     if data[i] != 0x27 or i + 1 >= end:
@@ -124,7 +124,7 @@ def _contraction(data, i, end):  # type: ignore[no-untyped-def]
     return 0
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def piece_end(data, i, end, classes):  # type: ignore[no-untyped-def]
     """End of the piece that starts at byte i of data[:end]; i < end. Callable from kernels."""
     kind, size = _class(data, i, end, classes)

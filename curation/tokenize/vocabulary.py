@@ -10,10 +10,10 @@ import binascii
 from pathlib import Path
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import borrowing, inlined, kernel
 from curation.errors import InputError
 from curation.hashing import xxh64
 
@@ -40,7 +40,7 @@ class Tables(NamedTuple):
     byte_pairs: npt.NDArray[np.int32]  # [65536] token of first byte << 8 | second, -1 for none
 
 
-@numba.njit(inline="always")
+@inlined
 def scramble(x):  # type: ignore[no-untyped-def]
     """Spread a 64-bit key over the low bits (finaliser of SplitMix64)."""
     x ^= x >> np.uint64(30)
@@ -50,12 +50,12 @@ def scramble(x):  # type: ignore[no-untyped-def]
     return x ^ (x >> np.uint64(31))
 
 
-@numba.njit(inline="always")
+@inlined
 def pair_key(left, right):  # type: ignore[no-untyped-def]
     return np.uint64(left) << np.uint64(32) | np.uint64(right)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def find_bytes(data, start, end, blob, offsets, slots):  # type: ignore[no-untyped-def]
     """Id of the token whose bytes are data[start:end], or -1."""
     mask = np.uint64(len(slots) - 1)
@@ -76,7 +76,7 @@ def find_bytes(data, start, end, blob, offsets, slots):  # type: ignore[no-untyp
         slot = (slot + np.uint64(1)) & mask
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def add_bytes(token, blob, offsets, slots):  # type: ignore[no-untyped-def]
     """Enter a token into the table of bytes (it must not be there)."""
     mask = np.uint64(len(slots) - 1)
@@ -86,14 +86,14 @@ def add_bytes(token, blob, offsets, slots):  # type: ignore[no-untyped-def]
     slots[slot] = token
 
 
-@numba.njit(inline="always")
+@inlined
 def _pair_hash(left, right):  # type: ignore[no-untyped-def]
     """Both ids in 42 bits, and their hash, good in its high bits (multiplicative hashing)."""
     both = np.uint64(left) << _ID_BITS | np.uint64(right)
     return both, (both ^ both >> np.uint64(15)) * np.uint64(0x9E3779B97F4A7C15)
 
 
-@numba.njit(inline="always")
+@inlined
 def find_pair(left, right, pairs, pair_bits):  # type: ignore[no-untyped-def]
     """Id of the token that the pair makes, or -1."""
     both, h = _pair_hash(left, right)
@@ -109,13 +109,13 @@ def find_pair(left, right, pairs, pair_bits):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _byte_slots(blob, offsets, slots):  # type: ignore[no-untyped-def]
     for token in range(len(offsets) - 1):
         add_bytes(token, blob, offsets, slots)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _pairs(blob, offsets, slots):  # type: ignore[no-untyped-def]
     """Every (left, right, token) with token = left + right, in order of token, then split."""
     out = np.empty((len(blob), 3), np.int64)
@@ -134,7 +134,7 @@ def _pairs(blob, offsets, slots):  # type: ignore[no-untyped-def]
     return out[:n]
 
 
-@numba.njit(cache=True, nogil=True)
+@borrowing
 def _pair_table(splits, pairs, pair_bits):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(pairs) - 1)
     for k in range(len(splits)):
@@ -147,7 +147,7 @@ def _pair_table(splits, pairs, pair_bits):  # type: ignore[no-untyped-def]
         pairs[slot] = both << _ID_BITS | np.uint64(splits[k, 2])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _byte_pairs(byte_ids, pairs, pair_bits):  # type: ignore[no-untyped-def]
     out = np.empty(1 << 16, np.int32)
     for first in range(256):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from curation.arrow import Texts
+from curation.compiled import kernel
 from curation.filters.reference import Room, room, vocabulary, word_tokens
 from curation.filters.scratch import DIGITS
 from curation.text import characters as ch
@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _hash_words(data, starts, ends, properties, lower):  # type: ignore[no-untyped-def]
     hashes = np.empty(len(starts), np.uint64)
     flags = np.empty(len(starts), np.int64)
@@ -32,7 +32,7 @@ def _hash_words(data, starts, ends, properties, lower):  # type: ignore[no-untyp
     return hashes, flags
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _tokenize(data, starts, ends, flags, lower, vocabulary, room, endings, bounds):  # type: ignore[no-untyped-def]
     """Token ids of all words end to end; fills the hashes of endings and bounds[words + 1]."""
     out = np.empty(len(starts) * 4 + len(room.ids), np.int32)

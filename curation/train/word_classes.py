@@ -6,9 +6,10 @@ raises it most, until none moves or the rounds are over.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from curation.compiled import inlined, kernel
 
 Counts = npt.NDArray[np.int64]
 
@@ -47,12 +48,12 @@ def _neighbours(
     return bounds, neighbours[order], weights[order]
 
 
-@numba.njit(inline="always")
+@inlined
 def _xlogx(x):  # type: ignore[no-untyped-def]
     return x * np.log(x) if x > 0 else 0.0
 
 
-@numba.njit(cache=True)
+@kernel
 def _exchange(  # type: ignore[no-untyped-def]
     after, after_words, after_counts, before, before_words, before_counts, own, found, classes,
     rounds,

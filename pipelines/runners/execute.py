@@ -107,6 +107,8 @@ class Executor:
     options: RunnerOptions
     display: Quiet = field(default_factory=Quiet)
     jobs: int = 0  # that a cluster was given
+    #: Stages of the run, whose kernels are compiled before the first task.
+    stages: Sequence[str] = ()
 
     def __enter__(self) -> Executor:
         self._open = contextlib.ExitStack()
@@ -117,8 +119,11 @@ class Executor:
 
     @functools.cached_property
     def _pool(self) -> LocalPool:
+        from pipelines.runners.compilation import compile_kernels
         from pipelines.runners.local import LocalPool
 
+        if self.options.workers:
+            compile_kernels(self.stages, self.options.workers, self.display.compiling)
         return self._open.enter_context(LocalPool(self.options.workers))
 
     @functools.cached_property

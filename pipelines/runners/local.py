@@ -12,21 +12,18 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import multiprocessing.process
-import os
 import signal
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from multiprocessing.connection import wait as wait_for
 from multiprocessing.sharedctypes import RawArray
 from types import TracebackType
 from typing import Any
 
 from curation.errors import CurationError, WorkerError
-from pipelines.process import uninterrupted_children
+from pipelines.process import end_with_parent, uninterrupted_children
 from pipelines.runners.chain import Chain
 from pipelines.runners.tasklist import TaskList
 from pipelines.runners.tasks import (
@@ -200,14 +197,7 @@ def _start_worker(counters: Any, slot: int, log_level: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
     logging.lastResort = Warnings(tell)
     _beam_log.setLevel(max(log_level, logging.ERROR))
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-
-
-def _die_with_parent() -> None:
-    parent = multiprocessing.process.parent_process()
-    if parent is not None:
-        wait_for([parent.sentinel])
-        os._exit(1)
+    end_with_parent()
 
 
 def _count(read: int, kept: int) -> None:

@@ -32,7 +32,15 @@ _PAUSE = 2.0
 #: Seconds of silence after which plain lines say something.
 _SILENCE = 30.0
 
+#: Seconds of silence while kernels are compiled.
+_COMPILING_PAUSE = 10.0
+
 Mode = Literal["auto", "bar", "plain", "json", "quiet"]
+
+
+def compiling_line(done: int, total: int) -> str:
+    """How far the compilation is, for people."""
+    return f"compiling kernels {done}/{total} (once per machine)"
 
 
 class Quiet(AbstractContextManager["Quiet"]):
@@ -59,6 +67,9 @@ class Quiet(AbstractContextManager["Quiet"]):
     def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
         """Of a step's tasks or documents some are done; documents read and kept, where known."""
 
+    def compiling(self, done: int, total: int) -> None:
+        """Of the kernels to be compiled some are done."""
+
     def message(self, text: str) -> None:
         tell(text)
 
@@ -69,12 +80,14 @@ class Paced(Quiet):
     def __init__(self) -> None:
         super().__init__()
         self._pace = Pace({})
+        self._stage = ""
 
     def plan(self, costs: Mapping[str, float]) -> None:
         self._pace = Pace(costs)
 
     def stage(self, stage: str, state: str, **facts: Any) -> None:
         if state == "started":
+            self._stage = stage
             self._pace.begin(stage)
         else:
             documents, kept = facts.get("documents", 0), facts.get("kept", 0)
@@ -82,6 +95,10 @@ class Paced(Quiet):
 
     def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
         self._pace.step(stage, done / max(1, total))
+
+    def compiling(self, done: int, total: int) -> None:
+        if done == total and self._stage:  # it says nothing of how long the stage takes
+            self._pace.begin(self._stage)
 
     @property
     def left(self) -> str:
@@ -142,6 +159,15 @@ class Lines(Paced):
             part = f" ({step})" if step != "shards" else ""
             self._now = f"{stage}{part}: {done:,} of {total:,}{rate}"
 
+    def compiling(self, done: int, total: int) -> None:
+        with self._lock:
+            super().compiling(done, total)
+            self._now = compiling_line(done, total)
+            if done in (0, total) or time.monotonic() - self._told >= _COMPILING_PAUSE:
+                self._tell(self._now)
+            if done == total:
+                self._now, self._since = "", time.monotonic()
+
 
 class Events(Quiet):
     """JSON lines on stderr, for machines."""
@@ -163,6 +189,13 @@ class Events(Quiet):
         event = {"event": "step", "stage": stage, "step": step, "time": now}
         facts = {"done": done, "total": total, "documents": read, "kept": kept}
         tell(json.dumps(event | facts))
+
+    def compiling(self, done: int, total: int) -> None:
+        now = time.time()
+        if done in (0, total) or now >= self._told + _PAUSE:
+            self._told = now
+            event = {"event": "compiling", "done": done, "total": total, "time": now}
+            tell(json.dumps(event))
 
     def message(self, text: str) -> None:
         tell(json.dumps({"event": "message", "text": text}))
@@ -232,6 +265,15 @@ class Bars(Paced):
             read=read,
             kept=kept,
             step=f"{step}  {self.left}",
+        )
+
+    def compiling(self, done: int, total: int) -> None:
+        super().compiling(done, total)
+        self._progress.update(
+            self._row("compiling kernels"),
+            completed=done,
+            total=total,
+            step=f"{done}/{total}  once per machine",
         )
 
     def message(self, text: str) -> None:

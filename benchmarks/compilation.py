@@ -1,0 +1,202 @@
+"""CPU seconds of compiling kernels, by package and kernel, from an empty cache.
+
+    python benchmarks/compilation.py [--recipe sample] [--top 40] [--write]
+
+Runs the stages of the recipe on the samples, each in a process of its own, and prints what was
+compiled and what it cost, and which kernels are compiled for several types of arguments. `--write`
+writes the list that `curate warm-up` works through (`configs/kernels.jsonl`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+_LIST = ROOT / "configs" / "kernels.jsonl"
+
+
+class Recorder:
+    """Notes every kernel that this process compiles or loads, its cost, and what it calls."""
+
+    def __init__(self) -> None:
+        from numba.core import event
+
+        from curation import compiled
+
+        self.rows: list[dict[str, Any]] = []
+        self._under_way: list[dict[str, Any]] = []
+        self._describe = compiled.describe_type
+        self._load, self._call = compiled.KernelCache.load_overload, compiled._call
+        compiled.KernelCache.load_overload = self._loading(self._load)
+        compiled._call = self._calling
+        listener = event.Listener
+        watch = type("Watch", (listener,), {"on_start": self._start, "on_end": self._end})
+        event.register("numba:compile", watch())
+
+    def _loading(self, load: Any) -> Any:
+        def loading(cache: Any, sig: Any, target_context: Any) -> Any:
+            found = load(cache, sig, target_context)
+            if found is not None:
+                self.rows.append(self._row(cache.name, cache.is_part, sig) | {"loaded": True})
+                if not self._under_way:
+                    self.rows[-1]["entry"] = True
+            return found
+
+        return loading
+
+    def _calling(self, part: Any, args: Any, kws: Any) -> Any:
+        answer = self._call(part, args, kws)
+        if self._under_way:  # answer[2]: the arguments after defaults are filled in
+            row = self._row(_name(part), True, answer[2])
+            self._under_way[-1]["calls"].append(row["key"])
+        return answer
+
+    def _row(self, kernel: str, is_part: bool, args: Any) -> dict[str, Any]:
+        types = [self._describe(a) for a in getattr(args, "args", args)]
+        key = f"{kernel} {json.dumps([is_part, *types])}"
+        row = {"key": key, "kernel": kernel, "types": types, "is_part": is_part}
+        return row | {"calls": [], "inner": 0.0}
+
+    def _start(self, event: Any) -> None:
+        dispatcher = event.data["dispatcher"]
+        is_part = getattr(dispatcher._cache, "is_part", False)
+        row = self._row(_name(dispatcher), is_part, event.data["args"])
+        row["entry"] = not self._under_way
+        row["begun"] = time.thread_time()
+        self._under_way.append(row)
+
+    def _end(self, event: Any) -> None:
+        row = self._under_way.pop()
+        row["seconds"] = time.thread_time() - row.pop("begun")
+        if self._under_way:
+            self._under_way[-1]["inner"] += row["seconds"]
+            if not row["kernel"].startswith("curation"):
+                self._under_way[-1]["calls"] += row["calls"]
+        row["seconds"] -= row.pop("inner")
+        self.rows.append(row)
+
+
+def _name(dispatcher: Any) -> str:
+    return f"{dispatcher.py_func.__module__}:{dispatcher.py_func.__qualname__}"
+
+
+def record(arguments: list[str], into: str) -> None:
+    """Run a command of `curate` in this process, and write what it compiled."""
+    recorder = Recorder()
+    from pipelines.cli import main
+
+    code = main(arguments)
+    Path(into).write_text(json.dumps(recorder.rows))
+    sys.exit(code)
+
+
+def measure(recipe: str, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Rows of every stage of a recipe on the samples."""
+    from curation.recipe import load
+
+    found = {}
+    stages = load(recipe).stages
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "kernels"), "PYTHONPATH": str(ROOT)}
+    for number, stage in enumerate(stages, 1):
+        into = folder / "rows.json"
+        command = ["run", recipe, "--output", str(folder / recipe), "--workers", "0", "--quiet"]
+        inputs = [] if recipe == "sample" else ["--input", str(ROOT / "data_samples")]
+        arguments = [*command, *inputs, "--stages", ",".join(stages[:number])]
+        child = [sys.executable, __file__, "--record", str(into), *arguments]
+        subprocess.run(child, check=True, env=environment, cwd=ROOT)
+        found[stage] = json.loads(into.read_text())
+        print(f"{stage}: {sum(r.get('seconds', 0.0) for r in found[stage]):.1f} s", flush=True)
+    return found
+
+
+def report(rows: Iterable[dict[str, Any]], top: int) -> None:
+    """Print costs by package and kernel."""
+    seconds, times = Counter[str](), Counter[str]()
+    packages, counts = Counter[str](), Counter[str]()
+    types = defaultdict(set)
+    for row in rows:
+        if row.get("loaded"):
+            continue
+        package = ".".join(row["kernel"].partition(":")[0].split(".")[:2])
+        packages[package] += row["seconds"]
+        counts[package] += 1
+        seconds[row["kernel"]] += row["seconds"]
+        times[row["key"]] += 1
+        types[row["kernel"]].add(row["key"].partition(" ")[2])
+    print(f"\n{sum(packages.values()):8.1f} s {sum(counts.values()):5} compilations")
+    for package, cost in packages.most_common():
+        print(f"{cost:8.1f} s {counts[package]:5} {package}")
+    print()
+    for kernel, cost in seconds.most_common(top):
+        print(f"{cost:8.2f} s {len(types[kernel]):5} {kernel}")
+    print("\nfor several types of arguments:")
+    for kernel, cost in seconds.most_common():
+        if len(types[kernel]) > 1 and kernel.startswith("curation"):
+            print(f"{cost:8.2f} s {kernel}")
+            for described in sorted(types[kernel]):
+                print(f"                {described[:300]}")
+    again = [key for key, n in times.items() if n > 1 and key.startswith("curation")]
+    print("\ncompiled twice:", *(again or ["none"]), sep="\n  ")
+
+
+def write(stages: dict[str, list[dict[str, Any]]]) -> None:
+    """Write the list of kernels: each after those that it calls."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, found in stages.items():
+        for row in found:
+            if not row["kernel"].startswith("curation."):
+                continue
+            known = rows.setdefault(row["key"], row | {"stages": []})
+            known["calls"] = known["calls"] or row["calls"]
+            if row.get("entry") and name not in known["stages"]:
+                known["stages"].append(name)
+    order: dict[str, int] = {}
+
+    def place(key: str) -> None:
+        if key in rows and key not in order:
+            for called in sorted(set(rows[key]["calls"])):
+                if called != key:
+                    place(called)
+            order[key] = len(order)
+
+    for key in sorted(rows):
+        place(key)
+    with _LIST.open("w", encoding="utf-8") as out:
+        for key in order:
+            row = rows[key]
+            calls = sorted({order[c] for c in row["calls"] if c in order and c != key})
+            line = {name: row[name] for name in ("kernel", "types", "is_part")}
+            out.write(json.dumps(line | {"calls": calls, "stages": row["stages"]}) + "\n")
+    print(f"{_LIST}: {len(order)} kernels")
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--record"]:
+        record(sys.argv[3:], sys.argv[2])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--recipe", action="append", help="default: sample")
+    parser.add_argument("--top", type=int, default=40)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    stages: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        for recipe in options.recipe or ["sample"]:
+            for stage, rows in measure(recipe, Path(folder)).items():
+                stages[stage] += rows
+    report((row for rows in stages.values() for row in rows), options.top)
+    if options.write:
+        write(stages)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Kernels that stages use, listed, so that they can be compiled before they are called.
+
+`configs/kernels.jsonl` has a line for each kernel and its argument types: first those that call no
+others. `python benchmarks/compilation.py --write` makes it. A kernel that is not in it, or that
+is called with other types, is compiled when it is called.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from curation import kernels
+from curation.resources import root
+
+_MARK = b"compiled"
+
+
+class Known(NamedTuple):
+    """A kernel for some argument types."""
+
+    kernel: str  # module:name
+    types: Any
+    is_part: bool  # as other kernels call it, not Python
+    calls: list[int]  # kernels, by number, whose machine code becomes part of this one's
+    stages: list[str]  # those that call it from Python
+
+
+@functools.cache
+def known_kernels() -> tuple[Known, ...]:
+    """Return the listed kernels, each after those that it calls."""
+    lines = _list().read_text(encoding="utf-8").splitlines()
+    return tuple(Known(**json.loads(line)) for line in lines)
+
+
+def needed_kernels(stages: Collection[str]) -> list[int]:
+    """Return the numbers of all kernels that stages use, in order."""
+    listed, wanted = known_kernels(), set[int]()
+    for number in reversed(range(len(listed))):
+        if number in wanted or not set(stages).isdisjoint(listed[number].stages):
+            wanted |= {number, *listed[number].calls}
+    return sorted(wanted)
+
+
+def compile_kernel(number: int) -> None:
+    """Compile a listed kernel, or load it, where that was done before."""
+    from curation.compiled import type_of
+
+    known = known_kernels()[number]
+    module, _, name = known.kernel.partition(":")
+    dispatcher = getattr(importlib.import_module(module), name)
+    (dispatcher.part if known.is_part else dispatcher).compile(
+        tuple(type_of(described) for described in known.types)
+    )
+
+
+def are_compiled(stages: Collection[str]) -> bool:
+    """Return whether `mark_compiled` was called for these stages, and nothing has changed since."""
+    return all(kernels.read_kept(_mark(stage)) for stage in stages)
+
+
+def mark_compiled(stages: Collection[str]) -> None:
+    """Note that all kernels of these stages are compiled."""
+    for stage in stages:
+        kernels.keep(_mark(stage), _MARK)
+
+
+def _mark(stage: str) -> str:
+    return f"compiled.{stage.replace('-', '_')}-{_stamp()}-all{kernels.SUFFIX}"
+
+
+@functools.cache
+def _stamp() -> str:
+    """A digest of the list and of the sources of all that it names."""
+    digest = hashlib.sha256(_list().read_bytes())
+    for module in sorted({known.kernel.partition(":")[0] for known in known_kernels()}):
+        source = kernels.source_of(module)
+        digest.update(kernels.sources_stamp(source).encode() if source else b"")
+    return digest.hexdigest()[:16]
+
+
+def _list() -> Path:
+    return root() / "configs" / "kernels.jsonl"

@@ -1,0 +1,46 @@
+"""`curate warm-up`: compile kernels before anything runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from curation.errors import CurationError
+from curation.golden import golden_digest, measured_digest
+from curation.kernels import places
+from curation.recipe import load
+from curation.stages import known_stages
+from pipelines.commands.options import workers
+from pipelines.runners.compilation import compile_kernels
+from pipelines.runners.progress import open_display
+from pipelines.terminal import say
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    parser.add_argument("--recipe", help="a recipe file or a built-in name (default: all stages)")
+    parser.add_argument(
+        "--workers", type=workers, default=0, metavar="N", help="processes (default: one per CPU)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compile, and check answers. Exit code 1 where a kernel can't be compiled.
+
+    Raises CurationError where kernels give other answers than they must.
+    """
+    stages = load(options.recipe).stages if options.recipe else list(known_stages())
+    with open_display("quiet" if options.quiet else "auto") as display:
+        whole = compile_kernels(stages, options.workers or os.cpu_count() or 1, display.compiling)
+    for stage in stages:
+        golden = golden_digest(stage)
+        if golden and measured_digest(stage) != golden:
+            raise CurationError(
+                f"{stage}: the compiled kernels give other answers than those of this version of "
+                "the toolkit; install the versions of numba and NumPy in constraints.txt"
+            )
+    if whole and not options.quiet:
+        say(f"kernels are in {places()[0]}")
+    return 0 if whole else 1

@@ -1,0 +1,87 @@
+"""Compile the kernels that stages use, by all cores, each kernel once."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+from collections.abc import Callable, Collection
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+
+from curation.warm_up import (
+    are_compiled,
+    compile_kernel,
+    known_kernels,
+    mark_compiled,
+    needed_kernels,
+)
+from pipelines.process import end_with_parent, uninterrupted_children
+
+#: Called with how many kernels are compiled, and how many are to be.
+Told = Callable[[int, int], None]
+
+_LOG = logging.getLogger(__name__)
+
+
+def compile_kernels(stages: Collection[str], processes: int, told: Told) -> bool:
+    """Compile what isn't compiled yet of the kernels of stages; return whether all are there.
+
+    A kernel's turn comes when all that it calls are there: no two processes compile the same one.
+    One that can't be compiled is named in the log. It is compiled, or fails, when it is called.
+    """
+    numbers = [] if are_compiled(stages) else needed_kernels(stages)
+    if not numbers:
+        return True
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, initializer=end_with_parent)
+    try:
+        failed = _compile_all(pool, numbers, processes, told)
+    except BrokenProcessPool:
+        _LOG.warning("a process died that compiled kernels; they are compiled when they are called")
+        return False
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+    if not failed:
+        mark_compiled(stages)
+    return not failed
+
+
+def _compile_all(pool: ProcessPoolExecutor, numbers: list[int], slots: int, told: Told) -> int:
+    """Compile kernels, each after those that it calls; return how many failed."""
+    calls = {number: set(known_kernels()[number].calls) for number in numbers}
+    waiting = sorted(numbers, key=_heights(numbers).__getitem__, reverse=True)
+    running: dict[Future[None], int] = {}
+    done: set[int] = set()
+    failed = 0
+    told(0, len(numbers))
+    while waiting or running:
+        for number in [n for n in waiting if calls[n] <= done][: slots - len(running)]:
+            waiting.remove(number)
+            with uninterrupted_children():
+                running[pool.submit(compile_kernel, number)] = number
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            number = running.pop(future)
+            done.add(number)
+            error = future.exception()
+            if isinstance(error, BrokenProcessPool):
+                raise error
+            if error is not None:
+                failed += 1
+                _LOG.warning("%s: %s", known_kernels()[number].kernel, _first_line(error))
+        told(len(done), len(numbers))
+    return failed
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _heights(numbers: list[int]) -> dict[int, int]:
+    """For each kernel, how many wait for one another after it: the longest chains come first."""
+    heights = dict.fromkeys(numbers, 0)
+    for number in reversed(numbers):
+        for called in known_kernels()[number].calls:
+            heights[called] = max(heights[called], heights[number] + 1)
+    return heights

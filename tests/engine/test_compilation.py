@@ -1,0 +1,86 @@
+"""Kernels are compiled before a run, each once, by several processes, callees first."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from curation import kernels
+from curation.warm_up import known_kernels, needed_kernels
+from pipelines.engine import compilation
+from pipelines.runners.progress import Events, Lines
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder for kernels."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    kernels.places.cache_clear()
+    yield tmp_path
+    kernels.places.cache_clear()
+
+
+def _note(number: int) -> None:
+    """Instead of compiling: what was called must be there."""
+    place = Path(os.environ["NUMBA_CACHE_DIR"])
+    assert all((place / str(called)).exists() for called in known_kernels()[number].calls)
+    (place / str(number)).touch(exist_ok=False)
+
+
+def _fail(number: int) -> None:
+    if not known_kernels()[number].calls:
+        raise ValueError("no such type\nmore")
+
+
+def _die(number: int) -> None:
+    os._exit(1)
+
+
+def test_each_kernel_is_compiled_once_after_those_that_it_calls(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation, "compile_kernel", _note)
+    told: list[tuple[int, int]] = []
+    assert compilation.compile_kernels(["classify"], 2, lambda *now: told.append(now))
+    needed = needed_kernels(["classify"])
+    assert {int(path.name) for path in place.iterdir() if path.is_file()} == set(needed)
+    assert (told[0], told[-1]) == ((0, len(needed)), (len(needed), len(needed)))
+    assert told == sorted(told)
+    assert compilation.compile_kernels(["classify"], 2, lambda *now: told.append(now))
+    assert told[-1] == (len(needed), len(needed)) and told.count(told[0]) == 1
+
+
+def test_what_cannot_be_compiled_is_named_and_left_to_the_run(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(compilation, "compile_kernel", _fail)
+    for _ in range(2):  # it isn't marked as compiled
+        caplog.clear()
+        assert not compilation.compile_kernels(["classify"], 1, lambda *_: None)
+        assert "no such type" in caplog.text and "more" not in caplog.text
+
+
+def test_a_process_that_dies_ends_the_compilation_only(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(compilation, "compile_kernel", _die)
+    assert not compilation.compile_kernels(["classify"], 1, lambda *_: None)
+    assert "a process died that compiled kernels" in caplog.text
+
+
+def test_the_compilation_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with Lines() as display:
+        display.stage("extract", "started")
+        for done in range(4):
+            display.compiling(done, 3)
+        display.stage("extract", "done", documents=1)
+    shown = capsys.readouterr().err
+    assert "compiling kernels 0/3 (once per machine)" in shown
+    assert "compiling kernels 3/3 (once per machine)" in shown
+    with Events() as events:
+        events.compiling(3, 3)
+    assert json.loads(capsys.readouterr().err)["event"] == "compiling"

@@ -1,0 +1,264 @@
+"""Compiled kernels are kept by what decides them, and nothing else makes them again."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curation import compiled, golden, kernels, warm_up
+from curation.compiled import borrowing, describe_type, inlined, kernel, type_of
+
+
+def total(values: Any) -> Any:
+    """The sum, in a loop."""
+    found = 0
+    for value in values:
+        found += value
+    return found
+
+
+def _first(data: Any, at: Any) -> Any:
+    return data[at]
+
+
+_first_of = borrowing(_first)
+
+
+def _ends(data: Any, other: Any) -> Any:
+    return _first_of(data, 0) + _first_of(data, len(data) - 1) + _first_of(other, 1)
+
+
+VALUES = np.arange(5)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder for kernels."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    kernels.places.cache_clear()
+    yield tmp_path / "curation"
+    kernels.places.cache_clear()
+
+
+@pytest.fixture
+def compilations() -> Iterator[Callable[[], int]]:
+    """How often numba compiled something since the last question."""
+    from numba.core import event
+
+    recorded = event.RecordingListener()
+    event.register("numba:compile", recorded)
+
+    def count() -> int:
+        starts = sum(e.is_start for _, e in recorded.buffer)
+        recorded.buffer.clear()
+        return starts
+
+    yield count
+    event.unregister("numba:compile", recorded)
+
+
+def test_a_kernel_is_compiled_once(place: Path, compilations: Callable[[], int]) -> None:
+    assert kernel(total)(VALUES) == 10
+    assert compilations() == 1
+    (file,) = place.iterdir()
+    os.utime(file, (0, 0))  # times don't matter
+    os.utime(__file__)
+    assert kernel(total)(VALUES) == 10
+    assert compilations() == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[:20],
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+        lambda data: data[:5000] + bytes([data[5000] ^ 64]) + data[5001:],
+    ],
+)
+def test_a_damaged_file_is_compiled_again(
+    damage: Callable[[bytes], bytes], place: Path, compilations: Callable[[], int]
+) -> None:
+    kernel(total)(VALUES)
+    (file,) = place.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    compilations()
+    assert kernel(total)(VALUES) == 10
+    assert (compilations(), len(list(place.iterdir()))) == (1, 1)
+    assert len(file.read_bytes()) == len(whole)
+    assert kernel(total)(VALUES) == 10
+    assert compilations() == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"cno_such_module\nNothing\n.",  # a class that has moved
+        pickle.dumps(()) + b"cno_such_module\nNothing\n.",
+        pickle.dumps(()) + pickle.dumps((1, 2)),
+    ],
+)
+def test_what_cannot_be_read_is_compiled_again(
+    content: bytes, place: Path, compilations: Callable[[], int]
+) -> None:
+    kernel(total)(VALUES)
+    (file,) = place.iterdir()
+    kernels.keep(file.name, content)
+    compilations()
+    assert kernel(total)(VALUES) == 10
+    assert compilations() == 1
+
+
+def test_constants_and_read_only_texts_need_no_further_part(
+    place: Path, compilations: Callable[[], int]
+) -> None:
+    read_only = np.arange(3, dtype=np.uint8)
+    read_only.flags.writeable = False
+    assert kernel(_ends)(np.arange(3, dtype=np.uint8), read_only) == 0 + 2 + 1
+    assert compilations() == 2  # _ends, and _first once for three calls
+
+
+def test_functions_in_one_another(place: Path) -> None:
+    parts = [inlined(_first), kernel(_first)]
+    assert [part(VALUES, 3) for part in parts] == [3, 3]
+
+
+def test_a_full_disk_or_a_missing_folder_costs_only_time(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert kernel(total)(VALUES) == 10
+    assert list(place.iterdir()) == []
+
+
+def test_the_last_two_states_of_the_sources_are_kept(place: Path) -> None:
+    for number in range(4):
+        for types in ("a", "b"):
+            name = f"curation.module.name-{number:016}-{types}.kernel"
+            kernels.keep(name, b"content")
+            os.utime(place / name, (number, number))
+    kernels.keep("curation.module.name.part-0000000000000000-a.kernel", b"content")
+    states = {path.name.split("-")[1][-1] for path in place.glob("*.name-*")}
+    assert states == {"2", "3"}
+
+
+def test_a_stamp_follows_all_that_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "_PACKAGE", tmp_path)
+
+    def stamp(**sources: str) -> str:
+        for name, text in sources.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        for cached in (kernels.sources_stamp, kernels._read, kernels.source_of):
+            cached.cache_clear()
+        return kernels.sources_stamp(tmp_path / "a.py")
+
+    first = stamp(
+        a="from curation.b import (\n    ONE,  # (\n    two,\n)\n",
+        b="import curation.c\n",
+        c="",
+        d="",
+    )
+    assert stamp(d="x = 1") == first
+    assert stamp(c="x = 1") != first
+    assert stamp(c="") == first
+    assert stamp(b="") != first
+    assert stamp(a="from curation import d\n", d="") != stamp(d="x = 1")
+    shutil.rmtree(tmp_path)
+    for cached in (kernels.sources_stamp, kernels._read, kernels.source_of):
+        cached.cache_clear()
+
+
+def test_a_place_where_package_and_home_are_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def first() -> Path:
+        kernels.places.cache_clear()
+        return kernels.places()[0]
+
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(kernels, "_PACKAGE", tmp_path / "curation")
+    assert first() == tmp_path / "curation" / "__pycache__" / "kernels"
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    folder = first()
+    assert (folder.parent, folder.stat().st_mode & 0o777) == (tmp_path, 0o700)
+    assert first() == folder
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    assert first() != folder
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "mine")
+    assert kernels.places() != (Path("mine/curation"),)
+    assert first() == Path("mine/curation")
+    kernels.places.cache_clear()
+
+
+def test_types_are_what_they_were_described_as() -> None:
+    for known in warm_up.known_kernels():
+        assert [describe_type(type_of(described)) for described in known.types] == known.types
+
+
+def test_listed_kernels_come_after_those_that_they_call() -> None:
+    listed = warm_up.known_kernels()
+    assert all(called < n for n, known in enumerate(listed) for called in known.calls)
+    assert all(known.stages for known in listed if not known.is_part)
+    needed = warm_up.needed_kernels(["classify"])
+    assert needed and all(set(listed[n].calls) <= set(needed) for n in needed)
+
+
+def test_functions_that_count_no_references_call_none_that_return_arrays() -> None:
+    """Nobody would free such an array."""
+    for known in warm_up.known_kernels():
+        dispatcher = _dispatcher(known.kernel)
+        if dispatcher.targetoptions["_nrt"]:
+            continue
+        for called in known.calls:
+            callee = warm_up.known_kernels()[called]
+            part = _dispatcher(callee.kernel).part
+            if part.targetoptions["_nrt"]:
+                types = tuple(type_of(described) for described in callee.types)
+                part.compile(types)
+                answer = part.overloads[types].signature.return_type
+                assert "array" not in str(answer), (known.kernel, callee.kernel)
+
+
+@pytest.mark.parametrize("stage", sorted(golden._golden()))
+def test_this_machine_gives_the_answers_that_manifests_state(stage: str) -> None:
+    assert golden.measured_digest(stage) == golden.golden_digest(stage)
+
+
+def test_every_stage_with_kernels_states_their_answers() -> None:
+    listed = {stage for known in warm_up.known_kernels() for stage in known.stages}
+    assert listed - {"mix"} == set(golden._golden())
+
+
+def _dispatcher(name: str) -> Any:
+    module, _, function = name.partition(":")
+    found = getattr(__import__(module, fromlist=["x"]), function)
+    assert inspect.isfunction(found.py_func)
+    return found
+
+
+def test_a_mark_says_that_a_stage_is_compiled(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not warm_up.are_compiled(["filter"])
+    warm_up.mark_compiled(["filter", "dedup-lines"])
+    assert warm_up.are_compiled(["filter"]) and warm_up.are_compiled(["dedup-lines", "filter"])
+    assert not warm_up.are_compiled(["filter", "extract"])
+    monkeypatch.setattr(warm_up, "_stamp", lambda: "another")
+    assert not warm_up.are_compiled(["filter"])
+    assert compiled.SUFFIX == kernels.SUFFIX
