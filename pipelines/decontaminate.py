@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.decontaminate.catalog import prepare
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.judge import FOUND, REASON, Decontaminator
+from curation.decontaminate.overlap import overlap, summary
 from pipelines.engine.files import Folder
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, run_transform
+from pipelines.engine.transform import Outcome, batches_beside, run_transform
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,30 @@ def _load(key: str, settings: str) -> Decontaminator:
 
 
 def run(run: StageRun) -> dict[str, Any]:
-    """Judge every document; the index is built before the workers need it."""
+    """Judge every document; the index is built before the workers need it.
+
+    The manifest's notes have the shares of each set's items before this stage and after it.
+    """
     inputs = [(s.name, s.fingerprint) for s in run.inputs]
     if not run.complete(inputs):
         load(run.settings_key, run.settings)
+
+    def notes() -> dict[str, Any]:
+        return {"contamination": _shares(run)}
+
     transform = Decontaminate(run.settings, run.settings_key)
-    return run_transform(run, transform, writes_edits=True, beside={REASON: FOUND})
+    return run_transform(run, transform, writes_edits=True, beside={REASON: FOUND}, notes=notes)
+
+
+def _shares(run: StageRun) -> list[dict[str, Any]]:
+    """Clean, touched and dirty items before the stage, and in what it leaves."""
+    found = pa.Table.from_batches(list(batches_beside(run, REASON)), FOUND)
+    removed = found.filter(pc.equal(found["action"], "remove"))["id"]
+    kept = pc.invert(pc.is_in(found["id"], removed.combine_chunks().unique()))
+    left = found.filter(pc.and_(kept, pc.not_equal(found["action"], "cut")))
+    items = load(run.settings_key, run.settings).items
+    rows = [
+        overlap(name, items, some.to_batches(), FOUND, run.settings.parts)
+        for name, some in (("before", found), ("after", left))
+    ]
+    return summary(pa.concat_tables(rows))

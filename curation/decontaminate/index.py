@@ -28,7 +28,9 @@ MOST_PATTERNS = 32
 #: What is left of a token's weight where ordinary texts share all n-grams around it.
 SHARED = 0.15
 #: Bits added to every token: a common word that is missing is an edit, too.
-_BASE_BITS, _NUMBER_BITS = 2, 12
+_BASE_BITS = 2
+#: Bits of a number: of its digits, and of its being there.
+_DIGIT_BITS, _MOST_DIGITS = 3, 5
 #: Steps of a weight per bit, and the flag of numbers in it.
 STEPS = 4
 NUMBER = 0x80
@@ -106,7 +108,8 @@ def _weights(
     background: Background,
 ) -> npt.NDArray[np.uint8]:
     bits = background.token_bits(tokens.hashes).astype(np.float32) + _BASE_BITS
-    bits[tokens.numbers] = np.maximum(bits[tokens.numbers], _NUMBER_BITS)
+    digits = np.minimum(tokens.ends - tokens.starts, _MOST_DIGITS)
+    bits[tokens.numbers] = _BASE_BITS + _DIGIT_BITS * digits[tokens.numbers]
     factors = np.full(len(bits), -1, np.float32)
     _spread(ends, rarity, factors)
     factors[factors < 0] = 1  # of patterns shorter than an n-gram

@@ -15,6 +15,7 @@ from curation.decontaminate.catalog import PARTS, Catalog, Owner
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.index import STEPS
 from curation.decontaminate.matching import HIT, Matcher
+from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
 from curation.decontaminate.normalize import WORD, Scratch, folding, tokenize
 from curation.schema import EDITS, Verdicts, with_column
 from curation.text.buffers import read_only
@@ -29,6 +30,7 @@ MARKS = pa.list_(MARK)
 FOUND = pa.schema(
     [
         ("id", pa.string()),  # of the document
+        ("input", pa.string()),  # first folder of its source: the name of a named input
         ("set", pa.string()),
         ("item", pa.string()),
         ("part", pa.string()),
@@ -45,6 +47,12 @@ FOUND = pa.schema(
 _TOUCHED = "touched"
 #: Characters of span and item that are kept to be shown side by side.
 _SHOWN = 600
+#: A question is a quotation of its passage if the passage has more than this share of its n-grams.
+_QUOTED = 0.5
+#: Tokens from which most of an answer is enough.
+_LONG_ANSWER = 5
+#: A place fits a template if that many other items score no less than this below, and none more.
+_TEMPLATE, _ALIKE, _UNIQUE = 2, 0.06, 0.93
 _SPACES = b" \t\r\n\f\v"
 _CLOSING = b".?!"  # go with the sentence that they end
 
@@ -81,6 +89,11 @@ class Decontaminator:
         self._settings, self._catalog = settings, catalog
         self._matcher = Matcher(catalog.index, folding(), settings.touched)
 
+    @property
+    def items(self) -> pa.Table:
+        """The items that are looked for: columns `catalog.ITEMS`."""
+        return self._catalog.items
+
     def find(self, texts: Texts) -> Iterator[list[Found]]:
         """Yield what each text holds, best first; of equal ones in the order of the items."""
         offsets, data = read_only(texts)
@@ -88,6 +101,7 @@ class Decontaminator:
             tokens = self._matcher.tokens(data, begin, end)
             hits = self._matcher.hits(tokens)
             found = [one for hit in hits for one in self._of_hit(hit, tokens)]
+            found = [one._replace(action=_TOUCHED) if _is_template(one, found) else one for one in found]
             yield sorted(found, key=lambda f: (f.action == _TOUCHED, -f.score, f.item, f.part))
 
     def apply(self, batch: pa.RecordBatch) -> Decontaminated:
@@ -145,18 +159,36 @@ class Decontaminator:
             return False
         if hit[HIT.score] < settings.least_bits * STEPS:
             return False
-        size = int(self._catalog.index.sizes[hit[HIT.pattern]])
-        if size >= settings.short_words * WORD or hit[HIT.exact]:
+        if hit[HIT.exact]:
             return True
-        return self._answer_near(owner.item, int(hit[HIT.start]), int(hit[HIT.end]), tokens)
+        start, end = int(hit[HIT.start]), int(hit[HIT.end])
+        if PARTS[owner.part] == "question" and self._quotes_passage(owner.item, start, end, tokens):
+            return False
+        size = int(self._catalog.index.sizes[hit[HIT.pattern]])
+        if size >= settings.short_words * WORD:
+            return True
+        return self._answer_near(owner.item, start, end, tokens)
+
+    def _quotes_passage(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
+        """Whether the item's passage has the span, too: a question takes up its words."""
+        passage = self._catalog.items["passage"][item].as_py()
+        if not passage:
+            return False
+        grams, ends = ngrams(tokenize([passage]))
+        own = np.unique(grams[ends >= 0])
+        found = [ngram_at(tokens.hashes, tokens.sizes, i, end, SIZE) for i in range(start, end)]
+        spans = [gram for gram, stop in found if stop >= 0]
+        return bool(np.isin(np.array(spans, np.uint64), own).sum() > _QUOTED * len(spans))
 
     def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
+        """Whether the answer is near: a short one word for word, of a long one most words."""
         answer = tokenize([self._catalog.items["answer"][item].as_py()]).hashes
         reach = self._settings.answer_words + len(answer)
-        first = max(0, start - reach)
-        near = tokens.hashes[first : end + reach]
+        near = tokens.hashes[max(0, start - reach) : end + reach]
         if not len(answer) or len(near) < len(answer):
             return False
+        if len(answer) >= _LONG_ANSWER:
+            return bool(np.isin(answer, near).mean() >= self._settings.threshold)
         windows = np.lib.stride_tricks.sliding_window_view(near, len(answer))
         return bool((windows == answer).all(axis=1).any())
 
@@ -166,8 +198,14 @@ class Decontaminator:
         item = self._catalog.items[column][one.item].as_py()
         span = text[one.start : one.end].decode("utf-8", "replace")
         row = {n: v for n, v in one._asdict().items() if n not in ("item", "id")}
-        named = {"id": batch["id"][i].as_py(), "item": one.id}
+        named = {"id": batch["id"][i].as_py(), "input": _input(batch, i), "item": one.id}
         return row | named | {"text": span[:_SHOWN], "item_text": item[:_SHOWN]}
+
+
+def _input(batch: pa.RecordBatch, i: int) -> str:
+    source = batch["source"][i].as_py() if "source" in batch.schema.names else None
+    folder, slash, _ = ((source or {}).get("file") or "").partition("/")
+    return folder if slash else ""
 
 
 def _mark(one: Found) -> dict[str, object]:
@@ -258,3 +296,18 @@ def _edits(batch: pa.RecordBatch, rows: Sequence[dict[str, Any]]) -> pa.RecordBa
     return pa.RecordBatch.from_pylist(
         [{name: row[name] for name in EDITS.names} for row in named], EDITS
     )
+
+
+def _is_template(one: Found, found: Sequence[Found]) -> bool:
+    """Whether several items of the set fit the same place about as well, and none fits well."""
+    if one.score >= _UNIQUE:
+        return False
+    others = {
+        f.item
+        for f in found
+        if f.set == one.set
+        and f.part == one.part
+        and f.score >= one.score - _ALIKE
+        and min(f.end, one.end) - max(f.start, one.start) > (one.end - one.start) // 2
+    }
+    return len(others) > _TEMPLATE

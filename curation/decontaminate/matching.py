@@ -32,8 +32,8 @@ GAP = 160
 BAND, WIDEST = 16, 192
 #: Runs that a run is chained with.
 LOOK_BACK = 48
-#: Weight that an insertion costs.
-INSERTION = 3 * STEPS
+#: Weight that an insertion costs: more than a common word that it reaches.
+INSERTION = 8 * STEPS
 _FAR = -(1 << 30)
 _MOST_NUMBERS = 64
 

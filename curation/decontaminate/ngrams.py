@@ -9,12 +9,12 @@ import numpy.typing as npt
 from curation.decontaminate.normalize import WORD, Tokens
 from curation.text.words import finish
 
-#: Size of an n-gram in quarters of a word: 5 words, 10 Han or kana letters, 20 Thai letters.
-SIZE = 5 * WORD
+#: Size of an n-gram in quarters of a word: 4 words, 8 Han or kana letters, 16 Thai letters.
+SIZE = 4 * WORD
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
-@numba.njit(inline="always")
+@numba.njit(cache=True, nogil=True)
 def ngram_at(hashes, sizes, i, n, size):  # type: ignore[no-untyped-def]
     """(hash, token after the n-gram) of the shortest n-gram of `size` at token i; end -1: none."""
     g = np.uint64(0)
