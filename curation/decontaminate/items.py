@@ -178,10 +178,11 @@ def _rows(path: str) -> Iterator[Row]:
         reader = next((r for s, r in _READERS.items() if plain.endswith(s)), _read_json_lines)
         number = 0
         try:
-            for number, row in enumerate(reader(_unpacked(raw))):
+            for row in reader(_unpacked(raw)):
                 if not isinstance(row, Mapping):
                     raise ValueError("not an object")
                 yield row
+                number += 1
         except (ValueError, OSError, EOFError, csv.Error, zstandard.ZstdError) as error:
             raise InputError(f"{path}: row {number + 1}: {error}") from error
 
