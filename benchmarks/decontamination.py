@@ -1,7 +1,7 @@
 """Recall and precision of decontamination on a planted set, by class; all dialects on the same set.
 
   python benchmarks/decontamination.py --data FOLDER [--split dev|test] [--each 100] [--dialects]
-                                       [--pages FILE ...] [--show]
+                                       [--pages FILE ...] [--show] [--scale FILE]
 
 FOLDER holds evals/ and quality/dev.jsonl.gz. Items of evaluation sets are planted into other texts in
 the ways in which they reach the web; half of each set is indexed, the other half is the hard
@@ -10,6 +10,8 @@ languages of XQuAD; `test` has HumanEval, CRUXEval, the other tasks and language
 Settings were chosen on `dev`.
 
 `--pages` are texts (JSONL, Parquet) in which no item should be found: it prints what was.
+`--scale` with `--pages` makes items of another file's texts, 60 words each, until there are 10 million
+n-grams: bytes of the index, seconds to build it, and time per page with it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import gzip
 import json
 import random
 import re
+import resource
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -32,11 +35,15 @@ from curation.decontaminate.background import load_background
 from curation.decontaminate.catalog import build_catalog
 from curation.decontaminate.decontaminate_settings import EvalSettings, default_settings
 from curation.decontaminate.dialects import DIALECTS
+from curation.decontaminate.index import index_bytes
 from curation.decontaminate.items import Item
 from curation.decontaminate.judge import Decontaminator
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-LANGUAGES = {"dev": ("ar", "de", "el", "en", "es", "hi"), "test": ("ro", "ru", "th", "tr", "vi", "zh")}
+LANGUAGES = {
+    "dev": ("ar", "de", "el", "en", "es", "hi"),
+    "test": ("ro", "ru", "th", "tr", "vi", "zh"),
+}
 SETS = {"dev": ("svamp",), "test": ("humaneval", "cruxeval")}
 #: Scripts in which a word is not set apart: letters that are edited and counted as one.
 LETTERS = {"th": 4, "zh": 2}
@@ -56,6 +63,10 @@ true if the given string is a palindrome. If you have any questions, please do n
 us. Select all that apply. Explain your reasoning step by step. Who was the first president?
 Given a list of integers, return the largest. What is the name of the author? Options: (A) Yes (B) No
 """.replace("\n", " ")
+
+
+#: Enough words for 10 million n-grams of 4.
+MOST_WORDS = 10_600_000
 
 
 class Planted(NamedTuple):
@@ -149,7 +160,9 @@ class Planter:
         return "\n".join(lines)
 
     def restyled(self, text: str) -> str:
-        text = re.sub(r"[.,;:?!](?=\s|$)", lambda m: self.random.choice([m.group(), "", " -", ";"]), text)
+        text = re.sub(
+            r"[.,;:?!](?=\s|$)", lambda m: self.random.choice([m.group(), "", " -", ";"]), text
+        )
         text = text.replace('"', "“").replace("'", "’")
         return self.random.choice([str.upper, str.lower, str.title])(text)
 
@@ -162,7 +175,9 @@ class Planter:
         return between.join(paragraphs)
 
 
-def plant(sets: dict[str, list[Item]], planter: Planter, each: int) -> tuple[list[Item], list[Planted]]:
+def plant(
+    sets: dict[str, list[Item]], planter: Planter, each: int
+) -> tuple[list[Item], list[Planted]]:
     """Return the items to index, and documents with and without such items."""
     indexed = {name: items[::2] for name, items in sets.items()}
     others = {name: items[1::2] for name, items in sets.items()}
@@ -198,10 +213,13 @@ def plant(sets: dict[str, list[Item]], planter: Planter, each: int) -> tuple[lis
     }
     documents = []
     for kind, make in makers.items():
-        usable = lambda i: size(i) >= (20 if "edits" in kind or kind == "split" else 8)  # noqa: E731
-        documents += [Planted(kind, make(i), i) for i in some(usable)]
+        least = 20 if "edits" in kind or kind == "split" else 8
+        chosen = some(lambda i, least=least: size(i) >= least)
+        documents += [Planted(kind, make(i), i) for i in chosen]
     short = some(lambda i: 8 <= size(i) < 20)
-    documents += [Planted("under 20 words", planter.around(f"{i.question} {i.answer}"), i) for i in short]
+    documents += [
+        Planted("under 20 words", planter.around(f"{i.question} {i.answer}"), i) for i in short
+    ]
     for name in [n for n in sets if n.startswith("xquad")]:
         items = some(lambda i, name=name: i.set == name and size(i) >= 8, each // 2)
         for i, item in enumerate(items):
@@ -279,14 +297,22 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dialects", action="store_true")
-    parser.add_argument("--show", action="store_true", help="print what is missed or flagged wrongly")
+    parser.add_argument(
+        "--show", action="store_true", help="print what is missed or flagged wrongly"
+    )
+    parser.add_argument("--scale", type=Path)
     parser.add_argument("--pages", type=Path, nargs="*", default=[])
     options = parser.parse_args()
-    sets = load(options.data, options.split)
     if options.pages:
-        items = [i for split in ("dev", "test") for s in load(options.data, split).values() for i in s]
+        if options.scale:
+            check_pages(large(options.scale), options.pages)
+            return
+        items = [
+            i for split in ("dev", "test") for s in load(options.data, split).values() for i in s
+        ]
         check_pages(decontaminator(items), options.pages)
         return
+    sets = load(options.data, options.split)
     texts = [row["text"] for row in _jsonl(options.data / "quality/dev.jsonl.gz")]
     filler = [text for text in texts if len(text.split()) > 100][SETS_AT[options.split] :: 2]
     indexed, documents = plant(sets, Planter(filler, options.seed), options.each)
@@ -304,6 +330,31 @@ def main() -> None:
     print_table(results)
     if options.show:
         show(documents, found, flags)
+
+
+def large(path: Path) -> Decontaminator:
+    """A catalog of 10 million n-grams, made of texts."""
+    items: list[Item] = []
+    size = 0
+    for texts in pages(path):
+        for text in texts:
+            parts = words(text)
+            for at in range(0, len(parts), 60):
+                items.append(Item("made", str(len(items)), " ".join(parts[at : at + 60])))
+            size += len(parts)
+        if size > MOST_WORDS:
+            break
+    started = time.process_time()
+    made = decontaminator(items)
+    seconds = time.process_time() - started
+    index = made.index
+    postings, total = len(index.patterns), index_bytes(index)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{len(items):,} items, {len(index.starts) - 1:,} n-grams that point at {postings:,} places:"
+    )
+    print(f"index {total / 1e6:.0f} MB, built in {seconds:.0f} CPU s, peak memory {peak:.0f} MB")
+    return made
 
 
 def print_table(results: dict[str, dict[str, Any]]) -> None:
@@ -349,7 +400,9 @@ def check_pages(ours: Decontaminator, paths: list[Path]) -> None:
                     print(one.set, one.id, one.part, one.score, repr(span[:200]))
     seconds = time.process_time() - started
     rate = counts["characters"] / seconds / 1e6
-    print(dict(counts), f"{1000 * seconds / counts['pages']:.3f} ms a page, {rate:.1f}M characters/s")
+    print(
+        dict(counts), f"{1000 * seconds / counts['pages']:.3f} ms a page, {rate:.1f}M characters/s"
+    )
 
 
 def pages(path: Path) -> Iterator[list[str]]:

@@ -16,9 +16,12 @@ from curation.decontaminate.catalog import prepare
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.judge import FOUND, REASON, Decontaminator
 from curation.decontaminate.overlap import overlap, summary
-from pipelines.engine.files import Folder
+from curation.stages import find
+from pipelines.engine.files import Folder, fingerprint
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, batches_beside, run_transform
+from pipelines.facts import stage_facts
+from pipelines.named_files import check_named_files
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,16 @@ def load(key: str, settings: DecontaminationSettings) -> Decontaminator:
     share: the first one builds it. Raises InputError where an evaluation set can't be read.
     """
     return _load(key, settings.model_dump_json())
+
+
+def evals_key(settings: DecontaminationSettings) -> str:
+    """Return the fingerprint of settings, evaluation sets and software outside a run.
+
+    Raises ConfigError where a set is absent.
+    """
+    stage = find("decontaminate")
+    check_named_files(stage, settings)
+    return fingerprint([settings.model_dump_json(), stage_facts(stage, settings, {})])
 
 
 @functools.lru_cache(maxsize=2)

@@ -1,7 +1,7 @@
 """How common tokens and n-grams are in texts that belong to no evaluation set.
 
-Counted once over a corpus in 57 languages (`models/ngrams/train.py`) and shipped: the probability of
-frequent tokens, and the n-grams that several texts share (licences, stock phrases, templates).
+Counted once over a corpus in 57 languages (`models/ngrams/train.py`): the probability of frequent
+tokens, and the n-grams that several texts share (licences, stock phrases, templates).
 """
 
 from __future__ import annotations

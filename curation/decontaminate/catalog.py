@@ -1,4 +1,4 @@
-"""Evaluation sets as one folder of mapped files: the index of patterns, and the items behind them."""
+"""Evaluation sets as a folder of mapped files: the index of patterns, and the items behind it."""
 
 from __future__ import annotations
 

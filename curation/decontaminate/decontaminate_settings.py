@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from curation.config import Settings, built_in_settings
-from curation.decontaminate.items import Fields
+from curation.decontaminate.fields import Fields
 from curation.models import ModelFile
 
 Action = Literal["remove", "cut", "mark"]

@@ -57,8 +57,8 @@ class Gpt3(Dialect):
     """GPT-3 (Brown et al. 2020, appendix C): any N-gram of the item.
 
     N is the length in words of an item at the 5th percentile of its set, from 8 to 13. Each match
-    goes from the training text with 200 characters on each side; pieces under 200 characters go too,
-    and so does the document if there would be more than 10 pieces.
+    goes from the training text with 200 characters on each side. Pieces under 200 characters go
+    too, and so does the document if there would be more than 10 pieces.
     """
 
     name = "gpt3"
@@ -83,7 +83,9 @@ class Gpt3(Dialect):
     def find(self, text: str) -> list[Match]:
         words = dialect_words(text)
         grams = (g for n in set(self.sizes.values()) for g in _ngrams(words, n))
-        return [Match(i, 1.0) for i in sorted({self._owners[g] for g in grams if g in self._owners})]
+        return [
+            Match(i, 1.0) for i in sorted({self._owners[g] for g in grams if g in self._owners})
+        ]
 
     def clean(self, text: str) -> list[str]:
         """Return the pieces of the text that stay."""
@@ -143,12 +145,16 @@ class Llama3(_Shares):
 
     name = "llama3"
 
-    def __init__(self, items: Iterable[Item], thresholds: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, items: Iterable[Item], thresholds: Mapping[str, float] | None = None
+    ) -> None:
         super().__init__(items)
         self.thresholds = thresholds or {}
 
     def share(self, found: Sequence[bool]) -> float:
-        covered = [any(found[max(0, i - self.N + 1) : i + 1]) for i in range(len(found) + self.N - 1)]
+        covered = [
+            any(found[max(0, i - self.N + 1) : i + 1]) for i in range(len(found) + self.N - 1)
+        ]
         return sum(covered) / len(covered)
 
     def threshold(self, item: Item) -> float:

@@ -55,7 +55,7 @@ class Index(NamedTuple):
 
 
 def build_index(texts: Sequence[str], background: Background) -> Index:
-    """Index patterns, which must differ in their tokens. Positions and numbers follow their order."""
+    """Index patterns, which must differ in their tokens; their numbers follow their order."""
     tokens = tokenize(texts)
     grams, ends = ngrams(tokens)
     pattern_of = np.repeat(np.arange(len(texts), dtype=np.int32), np.diff(tokens.offsets))

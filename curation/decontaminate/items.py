@@ -1,9 +1,9 @@
 """Items of evaluation sets, read from the files that people have.
 
-JSONL, JSON (a list of items), Parquet, CSV and TSV, also as .gz or .zst. A field is a path of keys and
-positions, `choices.text` or `spans.0`; several are tried in order. Outputs that lm-evaluation-harness
-logs (`doc`, `doc_id`, `target`) are read through: the fields are those of `doc`. Files of decon have
-`question`, `answer` and `passage`, and one row for each answer.
+JSONL, JSON (a list of items), Parquet, CSV and TSV, also as .gz or .zst. A field is a path of keys
+and positions, `choices.text` or `spans.0`; several are tried in order. Outputs that
+lm-evaluation-harness logs (`doc`, `doc_id`, `target`) are read through: the fields are those of
+`doc`. Files of decon have `question`, `answer` and `passage`, and one row for each answer.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
-from pydantic import Field
 
-from curation.config import Settings
+from curation.decontaminate.fields import COMMON, Fields
 from curation.errors import InputError
 from curation.readers.raw import RawFile
 
@@ -39,33 +38,6 @@ class Item(NamedTuple):
     choices: tuple[str, ...] = ()
     answer: str = ""
     passage: str = ""
-
-
-class Fields(Settings):
-    """Which fields of a row are the parts of an item."""
-
-    question: tuple[str, ...] = Field(min_length=1, description="the first that is not empty")
-    also: tuple[str, ...] = Field((), description="fields that belong to the question, in order")
-    choices: tuple[str, ...] = Field((), description="one field with a list, or a field each")
-    answer: tuple[str, ...] = Field((), description="a text, a choice's letter or its position")
-    passage: tuple[str, ...] = Field((), description="the text that the question is about")
-    id: tuple[str, ...] = Field((), description="default: the row's number")
-
-
-#: Names that many sets use, for those without a mapping.
-COMMON = Fields(
-    question=(
-        *("question", "Question", "query", "prompt", "problem", "instruction", "input", "goal"),
-        *("sentence", "ctx", "premise", "text", "content"),
-    ),
-    choices=("choices.text", "choices", "options", "endings", "mc1_targets.choices"),
-    answer=(
-        *("answer", "answers.text", "answers", "Answer", "answerKey", "target", "label", "gold"),
-        *("output", "solution", "canonical_solution", "completion"),
-    ),
-    passage=("context", "passage", "story", "article", "background"),
-    id=("id", "question_id", "task_id", "idx", "eval_instance_index", "ind"),
-)
 
 
 def read_items(name: str, paths: Iterable[str], fields: Fields | None = None) -> Iterator[Item]:
@@ -104,7 +76,9 @@ def _texts(row: Row, names: Sequence[str]) -> list[str]:
 
 
 def _at(value: Any, path: str) -> Any:
-    if isinstance(value, Mapping) and path in value:  # a column may have dots and blanks in its name
+    if (
+        isinstance(value, Mapping) and path in value
+    ):  # a column may have dots and blanks in its name
         return value[path]
     for key in path.split("."):
         if isinstance(value, Mapping):

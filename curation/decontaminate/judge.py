@@ -13,7 +13,7 @@ import pyarrow as pa
 from curation.arrow import Texts
 from curation.decontaminate.catalog import PARTS, Catalog, Owner
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
-from curation.decontaminate.index import STEPS
+from curation.decontaminate.index import STEPS, Index
 from curation.decontaminate.matching import HIT, Matcher
 from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
 from curation.decontaminate.normalize import WORD, Scratch, folding, tokenize
@@ -53,6 +53,8 @@ _QUOTED = 0.5
 _LONG_ANSWER = 5
 #: A place fits a template if that many other items score no less than this below, and none more.
 _TEMPLATE, _ALIKE, _UNIQUE = 2, 0.06, 0.93
+#: Length of the span of a short item, in those of the item.
+_STRETCHED = 1.5
 _SPACES = b" \t\r\n\f\v"
 _CLOSING = b".?!"  # go with the sentence that they end
 
@@ -90,6 +92,11 @@ class Decontaminator:
         self._matcher = Matcher(catalog.index, folding(), settings.touched)
 
     @property
+    def index(self) -> Index:
+        """The index of their patterns."""
+        return self._catalog.index
+
+    @property
     def items(self) -> pa.Table:
         """The items that are looked for: columns `catalog.ITEMS`."""
         return self._catalog.items
@@ -101,7 +108,9 @@ class Decontaminator:
             tokens = self._matcher.tokens(data, begin, end)
             hits = self._matcher.hits(tokens)
             found = [one for hit in hits for one in self._of_hit(hit, tokens)]
-            found = [one._replace(action=_TOUCHED) if _is_template(one, found) else one for one in found]
+            found = [
+                one._replace(action=_TOUCHED) if _is_template(one, found) else one for one in found
+            ]
             yield sorted(found, key=lambda f: (f.action == _TOUCHED, -f.score, f.item, f.part))
 
     def apply(self, batch: pa.RecordBatch) -> Decontaminated:
@@ -167,6 +176,9 @@ class Decontaminator:
         size = int(self._catalog.index.sizes[hit[HIT.pattern]])
         if size >= settings.short_words * WORD:
             return True
+        length = int(np.diff(self._catalog.index.offsets[hit[HIT.pattern] :][:2])[0])
+        if end - start > _STRETCHED * length:  # its words, here and there
+            return False
         return self._answer_near(owner.item, start, end, tokens)
 
     def _quotes_passage(self, item: int, start: int, end: int, tokens: Scratch) -> bool:

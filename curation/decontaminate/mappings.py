@@ -7,7 +7,7 @@ import functools
 from pydantic import Field
 
 from curation.config import Settings, nearest, read_yaml, validate
-from curation.decontaminate.items import Fields
+from curation.decontaminate.fields import Fields
 from curation.errors import ConfigError
 from curation.resources import root
 

@@ -3,9 +3,9 @@
 1. *Runs*: stretches of the document that equal a stretch of a pattern, an n-gram long or longer.
 2. *Candidates*: runs of one pattern near each other, chained in order; what the chain covers must
    weigh enough.
-3. *Alignment* of the whole pattern with the document around the chain: semi-global (the pattern from
-   end to end, the document where it fits best), banded around the chain's diagonals. Matched tokens
-   count their weight; each insertion costs once, however long, so that split items are found.
+3. *Alignment* of the whole pattern with the document around the chain: semi-global (the pattern
+   from end to end, the document where it fits best), banded around the chain's diagonals. Matched
+   tokens count their weight; each insertion costs once, however long, so split items are found.
 
 All steps take time linear in the tokens of the document: an n-gram points at a bounded number of
 patterns, a run is chained with a bounded number of runs before it, and an alignment takes a bounded
@@ -72,7 +72,6 @@ def find_runs(tokens, n, index, out):  # type: ignore[no-untyped-def]
     count = 0
     before = np.empty(MOST_PATTERNS * 16, np.int32)  # runs that the n-gram before is in
     now = np.empty(MOST_PATTERNS * 16, np.int32)
-    open_runs = 0
     b_first, b_last = 0, 0
     for i in range(n):
         g, stop = ngram_at(tokens.hashes, tokens.sizes, i, n, SIZE)
@@ -93,9 +92,7 @@ def find_runs(tokens, n, index, out):  # type: ignore[no-untyped-def]
             ):
                 k += 1
             follows = (
-                k < b_last
-                and index.patterns[k] == pattern
-                and index.positions[k] + 1 == position
+                k < b_last and index.patterns[k] == pattern and index.positions[k] + 1 == position
             )
             if follows:
                 run = before[k - b_first]
@@ -296,8 +293,7 @@ def verify(hashes, n, runs, index, least, out):  # type: ignore[no-untyped-def]
             while last < b:
                 place, position = runs[last, RUN.place], runs[last, RUN.position]
                 if last > first and (
-                    place - end > GAP + m // 2
-                    or (position < reached - m // 2 and place >= end)
+                    place - end > GAP + m // 2 or (position < reached - m // 2 and place >= end)
                 ):
                     break
                 reached = max(reached, position + runs[last, RUN.length])
@@ -329,7 +325,9 @@ def verify(hashes, n, runs, index, least, out):  # type: ignore[no-untyped-def]
                         upto = 0
                         for k in range(links):
                             p = max(upto, runs[chain[k], RUN.position])
-                            upto = max(upto, runs[chain[k], RUN.position] + runs[chain[k], RUN.length])
+                            upto = max(
+                                upto, runs[chain[k], RUN.position] + runs[chain[k], RUN.length]
+                            )
                             covered += max(0, upto - p)
                         wanted, found = _numbers(hashes, index, base, m, start, stop)
                         out[count, HIT.pattern] = pattern

@@ -37,7 +37,9 @@ def _all_ngrams(hashes, sizes, offsets, size, grams, ends):  # type: ignore[no-u
             ends[i] = j
 
 
-def ngrams(tokens: Tokens, size: int = SIZE) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+def ngrams(
+    tokens: Tokens, size: int = SIZE
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Return hash and end of the n-gram at every token; the end is -1 where the text is too short.
 
     Both [tokens].

@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numba
@@ -47,8 +48,8 @@ _COMMANDS = (
     "left right big Big bigg Bigg bigl bigr Bigl Bigr text textbf textit textrm texttt textsf emph "
     "mathrm mathbf mathit mathsf mathtt mathbb mathcal mathfrak boldsymbol operatorname bf it rm "
     "frac dfrac tfrac cfrac displaystyle textstyle limits nolimits quad qquad hspace vspace hfill "
-    "cdot times mbox hbox underline overline boxed ensuremath label tag nonumber notag par noindent "
-    "item centering newline begin end"
+    "cdot times mbox hbox underline overline boxed ensuremath label tag nonumber notag par item "
+    "noindent centering newline begin end"
 ).split()
 _ENVIRONMENTS = ("begin", "end")
 #: Marks that many texts leave out: accents, vowel points.
@@ -195,7 +196,7 @@ def _after_backslash(data, i, end, folding):  # type: ignore[no-untyped-def]
             return close
         return stop
     first = data[i]
-    # `\\n`, `\\r` and `\\t` as program texts write them; `\\nu` and `\\theta` go on in small letters.
+    # Line breaks and tabs as programs write them; `nu` and `theta` go on in small letters.
     if (first == _N or first == _R or first == _T) and (
         stop == i + 1 or not 97 <= data[i + 1] <= 122
     ):
@@ -288,7 +289,7 @@ def tokenize(texts: Texts) -> Tokens:
     room = Scratch.of(int(np.diff(offsets).max(initial=0)))
     parts: list[Scratch] = []
     counts = [0]
-    for first, last in zip(offsets[:-1], offsets[1:], strict=True):
+    for first, last in pairwise(offsets):
         n = tokenize_into(data, first, last, folding(), room)
         parts.append(Scratch(*(array[:n].copy() for array in room)))
         counts.append(n)

@@ -1,7 +1,7 @@
 """The contamination table: how much of every evaluation set, and item, some documents hold.
 
-An item is *dirty* where a document holds one of the parts that act (by default the question), at the
-threshold or above; *touched* where it holds less of one, or another part; else *clean*.
+An item is *dirty* where a document holds one of the parts that act (by default the question), at
+the threshold or above; *touched* where it holds less of one, or another part; else *clean*.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ _BY_ITEM = ["set", "item"]
 
 
 def overlap(
-    stage: str, items: pa.Table, found: Iterable[pa.RecordBatch], schema: pa.Schema, parts: Sequence[str]
+    stage: str,
+    items: pa.Table,
+    found: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    parts: Sequence[str],
 ) -> pa.Table:
     """Return the rows (OVERLAP) of one stage's documents.
 
@@ -104,7 +108,9 @@ def summary(rows: pa.Table) -> list[dict[str, Any]]:
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """Return a summary as a Markdown table."""
     lines = [_HEADS, ["---"] * len(_HEADS), *(_cells(row) for row in rows)]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+    return "".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
 
 
 def latex(rows: Sequence[dict[str, Any]]) -> str:

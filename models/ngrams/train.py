@@ -30,8 +30,8 @@ CARD = {
     "task": "how common tokens and n-grams are in ordinary texts, for decontamination",
     "file": FILE,
     "licence": "CC-BY-SA-4.0",
-    "source": "Counts, no text: sentences and documentation in 57 languages from public repositories "
-    "(CC0, CC BY, CC BY-SA, MIT, MPL), word frequencies of OpenSubtitles 2018 by "
+    "source": "Counts, no text: sentences and documentation in 57 languages from public "
+    "repositories (CC0, CC BY, CC BY-SA, MIT, MPL), word frequencies of OpenSubtitles 2018 by "
     "hermitdave/FrequencyWords (CC BY-SA 4.0), and the texts of licences.",
     "command": "python models/ngrams/train.py --multilingual multilingual/train.jsonl.xz "
     "--words words/opensubtitles-50k.tar.xz --common LICENSE /usr/share/common-licenses/*",

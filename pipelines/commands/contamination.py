@@ -25,12 +25,10 @@ from curation.readers.documents import rows_of_file
 from curation.recipe import load as load_recipe
 from curation.stages import find
 from pipelines.commands.options import add_json, add_set, workers
-from pipelines.decontaminate import load
-from pipelines.engine.files import Folder, fingerprint
+from pipelines.decontaminate import evals_key, load
+from pipelines.engine.files import Folder
 from pipelines.engine.manifest import read_manifest
 from pipelines.engine.stage import Shard, stage_inputs
-from pipelines.facts import stage_facts
-from pipelines.named_files import check_named_files
 from pipelines.run_folder import load_run
 from pipelines.terminal import say, say_json
 
@@ -93,12 +91,9 @@ _COLUMNS = pa.schema(
 def contamination(options: argparse.Namespace) -> int:
     """Compare, write the tables, print the shares."""
     recipe = load_recipe(options.recipe, options.assignments)
-    stage = find(_STAGE)
     settings = recipe.settings(_STAGE)
     assert isinstance(settings, DecontaminationSettings)
-    check_named_files(stage, settings)
-    facts = stage_facts(stage, settings, {})
-    key = fingerprint([settings.model_dump_json(), facts])
+    key = evals_key(settings)
     judge = load(key, settings)
     check = _Check(settings, key, recipe.readers)
     tables = [
@@ -136,9 +131,7 @@ def _parts(
         yield name, stage_inputs([(folder / name).url])
 
 
-def _of_corpus(
-    paths: Sequence[str], readers: ReaderSettings
-) -> Sequence[Shard | tuple[str, str]]:
+def _of_corpus(paths: Sequence[str], readers: ReaderSettings) -> Sequence[Shard | tuple[str, str]]:
     if all(read_manifest(Folder(path)) for path in paths):
         return stage_inputs(paths)
     return [(file.path, file.name) for file in discover(paths, suffixes=readers.formats)]

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 
 
-def aligned(pattern: Sequence[int], weights: Sequence[int], text: Sequence[int], insertion: int) -> int:
+def aligned(
+    pattern: Sequence[int], weights: Sequence[int], text: Sequence[int], insertion: int
+) -> int:
     """Best score of a pattern against a text: weights of matches, less `insertion` for each run of
     text tokens that is inserted right behind a match."""
 

@@ -12,12 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from curation.decontaminate.items import COMMON, Fields, Item, item_of, read_items
+from curation.decontaminate.fields import COMMON, Fields
+from curation.decontaminate.items import Item, item_of, read_items
 from curation.decontaminate.mappings import load_mapping, mapping_names
 from curation.errors import ConfigError, InputError
 
 EVALS = Path(__file__).parents[3] / "shared" / "data" / "evals"
-ROWS = [{"id": "a", "question": "Who?", "answer": "Me"}, {"id": "b", "question": "What?", "answer": ""}]
+ROWS = [
+    {"id": "a", "question": "Who?", "answer": "Me"},
+    {"id": "b", "question": "What?", "answer": ""},
+]
 ITEMS = [Item("s", "a", "Who?", (), "Me"), Item("s", "b", "What?")]
 
 
@@ -67,33 +71,64 @@ def test_broken_files_are_named(tmp_path: Path, name: str, content: bytes, says:
 
 
 def test_outputs_of_lm_evaluation_harness() -> None:
-    doc = {"question": "Who?", "choices": {"text": ["You", "Me"], "label": ["A", "B"]}, "answerKey": "B"}
-    row = {"doc_id": 7, "doc": doc, "target": "1", "arguments": [["Q: Who?\nA:", " Me"]], "resps": []}
-    assert item_of("s", row, load_mapping("arc").fields, "0") == Item("s", "7", "Who?", ("You", "Me"), "Me")
+    doc = {
+        "question": "Who?",
+        "choices": {"text": ["You", "Me"], "label": ["A", "B"]},
+        "answerKey": "B",
+    }
+    row = {
+        "doc_id": 7,
+        "doc": doc,
+        "target": "1",
+        "arguments": [["Q: Who?\nA:", " Me"]],
+        "resps": [],
+    }
+    assert item_of("s", row, load_mapping("arc").fields, "0") == Item(
+        "s", "7", "Who?", ("You", "Me"), "Me"
+    )
     plain = {"doc_id": 3, "doc": {"question": "Who?"}, "target": "Me"}
     assert item_of("s", plain, COMMON, "0").answer == "Me"
 
 
 def test_files_of_decon() -> None:
-    row = {"eval_key": "gsm8k", "eval_instance_index": 4, "split": "test", "question": "How many?",
-           "passage": "A text.", "answer": "Two"}  # fmt: skip
+    row = {
+        "eval_key": "gsm8k",
+        "eval_instance_index": 4,
+        "split": "test",
+        "question": "How many?",
+        "passage": "A text.",
+        "answer": "Two",
+    }
     assert item_of("s", row, COMMON, "0") == Item("s", "4", "How many?", (), "Two", "A text.")
 
 
 @pytest.mark.parametrize(
     ("fields", "row", "expected"),
     [
-        ({"question": ["q"], "choices": ["a", "b"], "answer": ["right"]},
-         {"q": "?", "a": "x", "b": "y", "right": 1}, ("?", ("x", "y"), "y")),
-        ({"question": ["q"], "choices": ["c"], "answer": ["right"]},
-         {"q": "?", "c": ["x", "y"], "right": "(a)"}, ("?", ("x", "y"), "x")),
-        ({"question": ["q"], "choices": ["c"], "answer": ["right"]},
-         {"q": "?", "c": {"B": "y", "A": "x"}, "right": "B"}, ("?", ("x", "y"), "y")),
-        ({"question": ["none", "q"], "also": ["more"]}, {"q": "One.", "more": "Two?"}, ("One.\nTwo?", (), "")),
+        (
+            {"question": ["q"], "choices": ["a", "b"], "answer": ["right"]},
+            {"q": "?", "a": "x", "b": "y", "right": 1},
+            ("?", ("x", "y"), "y"),
+        ),
+        (
+            {"question": ["q"], "choices": ["c"], "answer": ["right"]},
+            {"q": "?", "c": ["x", "y"], "right": "(a)"},
+            ("?", ("x", "y"), "x"),
+        ),
+        (
+            {"question": ["q"], "choices": ["c"], "answer": ["right"]},
+            {"q": "?", "c": {"B": "y", "A": "x"}, "right": "B"},
+            ("?", ("x", "y"), "y"),
+        ),
+        (
+            {"question": ["none", "q"], "also": ["more"]},
+            {"q": "One.", "more": "Two?"},
+            ("One.\nTwo?", (), ""),
+        ),
         ({"question": ["m.0.content"]}, {"m": [{"content": "Hi"}]}, ("Hi", (), "")),
         ({"question": ["A b"], "answer": ["n"]}, {"A b": "?", "n": 51.0}, ("?", (), "51.0")),
     ],
-)  # fmt: skip
+)
 def test_fields(fields: dict[str, Any], row: dict[str, Any], expected: tuple[Any, ...]) -> None:
     item = item_of("s", row, Fields.model_validate(fields), "0")
     assert (item.question, item.choices, item.answer) == expected
@@ -101,33 +136,88 @@ def test_fields(fields: dict[str, Any], row: dict[str, Any], expected: tuple[Any
 
 #: Rows as the sets publish them, shortened; what becomes of them.
 PUBLISHED: dict[str, tuple[dict[str, Any], Item]] = {
-    "mmlu": ({"question": "Q", "subject": "x", "choices": ["a", "b", "c", "d"], "answer": 2},
-             Item("s", "0", "Q", ("a", "b", "c", "d"), "c")),
-    "mmlu_pro": ({"question_id": 70, "question": "Q", "options": ["a", "b"], "answer": "B", "answer_index": 1},
-                 Item("s", "70", "Q", ("a", "b"), "b")),
-    "hellaswag": ({"ind": 4, "ctx": "C", "endings": ["a", "b"], "label": "1"},
-                  Item("s", "4", "C", ("a", "b"), "b")),
-    "winogrande": ({"sentence": "S _", "option1": "a", "option2": "b", "answer": "2"},
-                   Item("s", "0", "S _", ("a", "b"))),
-    "boolq": ({"question": "q", "answer": True, "passage": "P"}, Item("s", "0", "q", (), "True", "P")),
-    "squad": ({"id": "5", "title": "T", "context": "C", "question": "Q",
-               "answers": {"text": ["x", "y"], "answer_start": [1, 2]}}, Item("s", "5", "Q", (), "x", "C")),
-    "triviaqa": ({"question": "Q", "question_id": "tc_1", "answer": {"value": "v", "aliases": ["w"]}},
-                 Item("s", "tc_1", "Q", (), "v")),
-    "gpqa": ({"Question": "Q", "Correct Answer": "a", "Incorrect Answer 1": "b", "Incorrect Answer 2": "c",
-              "Incorrect Answer 3": "d", "Record ID": "r"}, Item("s", "r", "Q", ("a", "b", "c", "d"), "a")),
+    "mmlu": (
+        {"question": "Q", "subject": "x", "choices": ["a", "b", "c", "d"], "answer": 2},
+        Item("s", "0", "Q", ("a", "b", "c", "d"), "c"),
+    ),
+    "mmlu_pro": (
+        {
+            "question_id": 70,
+            "question": "Q",
+            "options": ["a", "b"],
+            "answer": "B",
+            "answer_index": 1,
+        },
+        Item("s", "70", "Q", ("a", "b"), "b"),
+    ),
+    "hellaswag": (
+        {"ind": 4, "ctx": "C", "endings": ["a", "b"], "label": "1"},
+        Item("s", "4", "C", ("a", "b"), "b"),
+    ),
+    "winogrande": (
+        {"sentence": "S _", "option1": "a", "option2": "b", "answer": "2"},
+        Item("s", "0", "S _", ("a", "b")),
+    ),
+    "boolq": (
+        {"question": "q", "answer": True, "passage": "P"},
+        Item("s", "0", "q", (), "True", "P"),
+    ),
+    "squad": (
+        {
+            "id": "5",
+            "title": "T",
+            "context": "C",
+            "question": "Q",
+            "answers": {"text": ["x", "y"], "answer_start": [1, 2]},
+        },
+        Item("s", "5", "Q", (), "x", "C"),
+    ),
+    "triviaqa": (
+        {"question": "Q", "question_id": "tc_1", "answer": {"value": "v", "aliases": ["w"]}},
+        Item("s", "tc_1", "Q", (), "v"),
+    ),
+    "gpqa": (
+        {
+            "Question": "Q",
+            "Correct Answer": "a",
+            "Incorrect Answer 1": "b",
+            "Incorrect Answer 2": "c",
+            "Incorrect Answer 3": "d",
+            "Record ID": "r",
+        },
+        Item("s", "r", "Q", ("a", "b", "c", "d"), "a"),
+    ),
     "gsm8k": ({"question": "Q", "answer": "so\n#### 5"}, Item("s", "0", "Q", (), "so\n#### 5")),
-    "asdiv": ({"body": "B.", "question": "Q?", "answer": "9 (apples)"}, Item("s", "0", "B.\nQ?", (), "9 (apples)")),
-    "medmcqa": ({"id": "i", "question": "Q", "opa": "a", "opb": "b", "opc": "c", "opd": "d", "cop": 3},
-                Item("s", "i", "Q", ("a", "b", "c", "d"), "d")),
-    "pubmedqa": ({"pubid": 1, "question": "Q", "context": {"contexts": ["x", "y"]}, "long_answer": "L"},
-                 Item("s", "1", "Q", (), "L", "x\ny")),
-    "truthfulqa": ({"question": "Q", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 0]}},
-                   Item("s", "0", "Q", ("a", "b"))),
-    "belebele": ({"question_number": 2, "question": "Q", "flores_passage": "P", "mc_answer1": "a",
-                  "mc_answer2": "b", "mc_answer3": "c", "mc_answer4": "d", "correct_answer_num": "1"},
-                 Item("s", "2", "Q", ("a", "b", "c", "d"), "", "P")),
-}  # fmt: skip
+    "asdiv": (
+        {"body": "B.", "question": "Q?", "answer": "9 (apples)"},
+        Item("s", "0", "B.\nQ?", (), "9 (apples)"),
+    ),
+    "medmcqa": (
+        {"id": "i", "question": "Q", "opa": "a", "opb": "b", "opc": "c", "opd": "d", "cop": 3},
+        Item("s", "i", "Q", ("a", "b", "c", "d"), "d"),
+    ),
+    "pubmedqa": (
+        {"pubid": 1, "question": "Q", "context": {"contexts": ["x", "y"]}, "long_answer": "L"},
+        Item("s", "1", "Q", (), "L", "x\ny"),
+    ),
+    "truthfulqa": (
+        {"question": "Q", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 0]}},
+        Item("s", "0", "Q", ("a", "b")),
+    ),
+    "belebele": (
+        {
+            "question_number": 2,
+            "question": "Q",
+            "flores_passage": "P",
+            "mc_answer1": "a",
+            "mc_answer2": "b",
+            "mc_answer3": "c",
+            "mc_answer4": "d",
+            "correct_answer_num": "1",
+        },
+        Item("s", "2", "Q", ("a", "b", "c", "d"), "", "P"),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -145,7 +235,9 @@ def test_every_mapping_is_complete() -> None:
 
 
 def test_an_unknown_mapping() -> None:
-    with pytest.raises(ConfigError, match="no mapping 'gsm8' in configs/evals; did you mean 'gsm8k'?"):
+    with pytest.raises(
+        ConfigError, match=r"no mapping 'gsm8' in configs/evals; did you mean 'gsm8k'\?"
+    ):
         load_mapping("gsm8")
 
 

@@ -15,8 +15,8 @@ from curation.decontaminate.judge import FOUND, Decontaminated, Decontaminator
 from curation.decontaminate.overlap import latex, markdown, overlap, summary
 
 TRAIN = (
-    "A freight train leaves Kassel at noon carrying 340 crates of porcelain, and a courier on a red "
-    "motorbike follows it forty minutes later. How many crates reach Marburg unbroken?"
+    "A freight train leaves Kassel at noon carrying 340 crates of porcelain, and a courier on a "
+    "red motorbike follows it forty minutes later. How many crates reach Marburg unbroken?"
 )
 BEES = "Which beekeeper in Tartu patented the copper smoker?"
 PASSAGE = (
@@ -34,11 +34,17 @@ ITEMS = [
     Item("bees", "7", BEES, (), "Jaan Tammsaar", PASSAGE),
     Item("facts", "x", SKY, CHOICES, CHOICES[2]),
 ]
-FILLER = "Our garden centre opens at nine on weekdays, and the café sells plum cake until it is gone. " * 5
+FILLER = (
+    "Our garden centre opens at nine on weekdays, and the café sells plum cake until it is gone. "
+    * 5
+)
 
 
 def decontaminator(**settings: Any) -> Decontaminator:
-    evals = {name: EvalSettings(files=("-",), **settings.pop(name, {})) for name in ("sums", "bees", "facts")}
+    evals = {
+        name: EvalSettings(files=("-",), **settings.pop(name, {}))
+        for name in ("sums", "bees", "facts")
+    }
     changed = default_settings().model_copy(update=settings | {"evals": evals})
     return Decontaminator(changed, build_catalog(ITEMS, load_background(changed.background)))
 
@@ -47,9 +53,12 @@ def judged(*texts: str, **settings: Any) -> Decontaminated:
     source = {"file": "web/a.warc", "offset": 0}
     rows = [{"id": str(i), "text": text, "source": source} for i, text in enumerate(texts)]
     schema = pa.schema(
-        [("id", pa.string()), ("text", pa.large_string()),
-         ("source", pa.struct([("file", pa.string()), ("offset", pa.int64())]))]
-    )  # fmt: skip
+        [
+            ("id", pa.string()),
+            ("text", pa.large_string()),
+            ("source", pa.struct([("file", pa.string()), ("offset", pa.int64())])),
+        ]
+    )
     return decontaminator(**settings).apply(pa.RecordBatch.from_pylist(rows, schema))
 
 
@@ -69,9 +78,13 @@ def test_questions_are_found_however_they_are_wrapped() -> None:
 
 def test_the_same_template_with_other_numbers_and_words_stays() -> None:
     other = (
-        TRAIN.replace("340", "85").replace("porcelain", "melons").replace("Kassel", "Gdynia")
-        .replace("Marburg", "Torun").replace("red motorbike", "steam tractor").replace("forty", "ten")
-    )  # fmt: skip
+        TRAIN.replace("340", "85")
+        .replace("porcelain", "melons")
+        .replace("Kassel", "Gdynia")
+        .replace("Marburg", "Torun")
+        .replace("red motorbike", "steam tractor")
+        .replace("forty", "ten")
+    )
     assert reasons(FILLER + other) == [None]
 
 
@@ -137,7 +150,9 @@ def test_nothing_left_is_removed() -> None:
 
 def test_actions_and_thresholds_are_of_the_set() -> None:
     assert reasons(TRAIN, sums={"action": "mark"}) == [None]
-    edited = TRAIN.replace("porcelain", "glass").replace("courier", "rider").replace("Marburg", "Fulda")
+    edited = (
+        TRAIN.replace("porcelain", "glass").replace("courier", "rider").replace("Marburg", "Fulda")
+    )
     assert reasons(edited) == ["contamination.sums"]
     assert reasons(edited, sums={"threshold": 0.99}) == [None]
     assert reasons(TRAIN, action="mark") == [None]

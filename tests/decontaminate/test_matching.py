@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from curation.decontaminate import matching
 from curation.decontaminate.background import Background
-from curation.decontaminate.index import NUMBER, Index, build_index, find_ngram, map_index, save_index
+from curation.decontaminate.index import (
+    NUMBER,
+    Index,
+    build_index,
+    find_ngram,
+    map_index,
+    save_index,
+)
 from curation.decontaminate.matching import HIT, INSERTION, Matcher
 from curation.decontaminate.ngrams import ngrams
 from curation.decontaminate.normalize import folding, tokenize
@@ -140,7 +147,9 @@ def test_index_on_disk(tmp_path: object) -> None:
 def test_an_empty_index() -> None:
     index = build_index([], NOTHING)
     assert isinstance(index, Index)
-    assert hits(Matcher(index, folding(), 0.5), "some text that is long enough to have n-grams") == []
+    assert (
+        hits(Matcher(index, folding(), 0.5), "some text that is long enough to have n-grams") == []
+    )
 
 
 HOSTILE = {

@@ -11,7 +11,13 @@ import pytest
 from tests.conftest import curate, curate_well
 from tests.decontaminate.test_judge import BEES, FILLER, PASSAGE, TRAIN
 
-TEXTS = [FILLER, FILLER + TRAIN, PASSAGE + FILLER, f"{FILLER} {BEES} Tea. {FILLER}", FILLER + "End."] * 9
+TEXTS = [
+    FILLER,
+    FILLER + TRAIN,
+    PASSAGE + FILLER,
+    f"{FILLER} {BEES} Tea. {FILLER}",
+    FILLER + "End.",
+] * 9
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +25,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with three tables of documents, two evaluation sets and a recipe."""
     folder = tmp_path_factory.mktemp("stage")
     for k in range(3):
-        rows = [{"id": f"{k}-{i}", "text": text} for i, text in enumerate(TEXTS[k * 15 : k * 15 + 15])]
+        rows = [
+            {"id": f"{k}-{i}", "text": text} for i, text in enumerate(TEXTS[k * 15 : k * 15 + 15])
+        ]
         (folder / f"in{k}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "sums.jsonl").write_text(json.dumps({"question": TRAIN, "answer": "312"}) + "\n")
     bees = {"id": "7", "question": BEES, "context": PASSAGE, "answers": {"text": ["Jaan Tammsaar"]}}
@@ -115,7 +123,17 @@ def test_tables_of_a_finished_run_and_of_any_corpus(place: Path, done: Path) -> 
     inputs = sorted(place.glob("in*.jsonl"))
     printed = [
         curate_well(
-            ["contamination", "--input", *inputs, *recipe, "--output", place / "t", "--workers", n, "--json"]
+            [
+                "contamination",
+                "--input",
+                *inputs,
+                *recipe,
+                "--output",
+                place / "t",
+                "--workers",
+                n,
+                "--json",
+            ]
         )
         for n in ("1", "2")
     ]
@@ -129,14 +147,19 @@ def test_tables_of_a_finished_run_and_of_any_corpus(place: Path, done: Path) -> 
     [
         ("evals={}", "decontaminate.evals: names no evaluation set"),
         ("evals.sums.mapping=gsm8", "decontaminate.evals.sums.mapping: no mapping 'gsm8'"),
-        ("evals.sums.files=[none.jsonl]", "decontaminate.evals.sums.files[0]: none.jsonl: no such file"),
+        (
+            "evals.sums.files=[none.jsonl]",
+            "decontaminate.evals.sums.files[0]: none.jsonl: no such file",
+        ),
         ("evals.sums.fields={question: [q]}", "name a mapping or fields, not both"),
         ("evals.sums.mapping=humaneval", "no row has a question in any of: prompt"),
     ],
 )
 def test_one_line_for_what_is_wrong(place: Path, setting: str, says: str) -> None:
     if setting == "evals={}":
-        (place / "bare.yaml").write_text("extends: llama3\nname: b\nstages: [read-tables, decontaminate]\n")
+        (place / "bare.yaml").write_text(
+            "extends: llama3\nname: b\nstages: [read-tables, decontaminate]\n"
+        )
     recipe = place / ("bare.yaml" if setting == "evals={}" else "recipe.yaml")
     change = [] if setting == "evals={}" else ["--set", f"decontaminate.{setting}"]
     command = ["run", recipe, "--input", place / "in0.jsonl", "--output", place / "bad", *change]
