@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from pathlib import PurePosixPath
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from curation.config import Settings, built_in_settings
 from curation.decontaminate.fields import Fields
@@ -22,6 +23,13 @@ class EvalSettings(Settings):
     fields: Fields | None = Field(None, description="a mapping of one's own, in its place")
     action: Action | None = Field(None, description="null: that of the stage")
     threshold: float | None = Field(None, gt=0, le=1, description="null: that of the stage")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _files_alone(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"files": [value]}
+        return {"files": value} if isinstance(value, list) else value
 
     @model_validator(mode="after")
     def _one_mapping(self) -> Self:
@@ -46,6 +54,18 @@ class DecontaminationSettings(Settings):
     least_bits: int = Field(ge=0, description="information that a match has in ordinary text")
     margin: int = Field(ge=0, description="bytes cut on each side of a span, to white space")
     background: ModelFile = Field(description="counts of ordinary texts")
+
+    @field_validator("evals", mode="before")
+    @classmethod
+    def _named_by_their_files(cls, value: Any) -> Any:
+        """A list of files: each is a set, named like the file."""
+        if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
+            return value
+        names = [PurePosixPath(path).name.partition(".")[0] for path in value]
+        return {
+            name: [path for path, other in zip(value, names, strict=True) if other == name]
+            for name in names
+        }
 
     def models(self) -> dict[str, ModelFile]:
         """Return the models by name."""

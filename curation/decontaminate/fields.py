@@ -11,11 +11,17 @@ class Fields(Settings):
     """Which fields of a row are the parts of an item."""
 
     question: tuple[str, ...] = Field(min_length=1, description="the first that is not empty")
-    also: tuple[str, ...] = Field((), description="fields that belong to the question, in order")
-    choices: tuple[str, ...] = Field((), description="one field with a list, or a field each")
-    answer: tuple[str, ...] = Field((), description="a text, a choice's letter or its position")
-    passage: tuple[str, ...] = Field((), description="the text that the question is about")
-    id: tuple[str, ...] = Field((), description="default: the row's number")
+    also: tuple[str, ...] = Field(
+        default=(), description="fields that belong to the question, in order"
+    )
+    choices: tuple[str, ...] = Field(
+        default=(), description="one field with a list, or a field each"
+    )
+    answer: tuple[str, ...] = Field(
+        default=(), description="a text, a choice's letter or its position"
+    )
+    passage: tuple[str, ...] = Field(default=(), description="the text that the question is about")
+    id: tuple[str, ...] = Field(default=(), description="default: the row's number")
 
 
 #: Names that many sets use, for those without a mapping.

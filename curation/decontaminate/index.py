@@ -176,7 +176,7 @@ def save_index(index: Index, folder: Path) -> None:
 def map_index(folder: Path) -> Index:
     """Map the arrays of a folder into memory, read-only."""
     arrays = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in Index._fields)
-    return Index(*(np.asarray(array) for array in arrays))
+    return Index._make(np.asarray(array) for array in arrays)
 
 
 def index_bytes(index: Index) -> int:

@@ -357,7 +357,7 @@ class Matcher:
         if end - begin >= len(self._room.hashes):
             self._room = Scratch.of(end - begin)
         n = tokenize_into(data, begin, end, self._folding, self._room)
-        return Scratch(*(array[:n] for array in self._room))
+        return Scratch._make(array[:n] for array in self._room)
 
     def hits(self, tokens: Scratch) -> npt.NDArray[np.int64]:
         """Hits of a document, ordered by pattern and place: int64 [hits, len(HIT)]."""

@@ -236,8 +236,8 @@ def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-de
             if is_open and i + width < end:
                 if entry & _APOSTROPHE:
                     after = np.int64(folding.table[code_point(data, i + width)[0]])
-                    joins = not digits and after & _LETTER and not after & (_DIGIT | _SINGLE)
-                    joins = joins and not single
+                    letter = after & (_LETTER | _DIGIT | _SINGLE) == _LETTER
+                    joins = letter and not digits and not single
                 elif c == _COMMA:
                     joins = digits and _groups_thousands(data, i, end)
             if not joins:
@@ -291,8 +291,8 @@ def tokenize(texts: Texts) -> Tokens:
     counts = [0]
     for first, last in pairwise(offsets):
         n = tokenize_into(data, first, last, folding(), room)
-        parts.append(Scratch(*(array[:n].copy() for array in room)))
+        parts.append(Scratch._make(array[:n].copy() for array in room))
         counts.append(n)
     joined = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
     joined = joined or [array[:0] for array in room]
-    return Tokens(*joined, np.cumsum(counts).astype(np.int64))
+    return Tokens._make([*joined, np.cumsum(counts).astype(np.int64)])

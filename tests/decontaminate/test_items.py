@@ -16,6 +16,7 @@ from curation.decontaminate.fields import COMMON, Fields
 from curation.decontaminate.items import Item, item_of, read_items
 from curation.decontaminate.mappings import load_mapping, mapping_names
 from curation.errors import ConfigError, InputError
+from curation.recipe import load
 
 EVALS = Path(__file__).parents[3] / "shared" / "data" / "evals"
 ROWS = [
@@ -252,3 +253,14 @@ def test_mappings_of_real_sets(name: str, items: int) -> None:
     assert all(item.question for item in found)
     assert sum(bool(item.answer) for item in found) > 0.99 * items
     assert all(item.passage for item in found) == (name == "xquad")
+
+
+def test_sets_named_by_their_files() -> None:
+    short = ["decontaminate.evals=[a/sums.jsonl.gz, b/sums.csv, s3://c/bees.parquet]"]
+    evals = load("llama3", short).settings("decontaminate").evals  # type: ignore[attr-defined]
+    assert {name: s.files for name, s in evals.items()} == {
+        "sums": ("a/sums.jsonl.gz", "b/sums.csv"),
+        "bees": ("s3://c/bees.parquet",),
+    }
+    one = load("llama3", ["decontaminate.evals={sums: a.csv}"]).settings("decontaminate")
+    assert one.evals["sums"].files == ("a.csv",)  # type: ignore[attr-defined]
