@@ -58,6 +58,13 @@ COMMANDS = {
         "write documents in other tools' formats",
         "curate export --run out --stage classify --to jsonl.zst --split train=0.99,val=0.01",
     ),
+    "contamination": Command(
+        "contamination",
+        "how much of evaluation sets a finished run or any corpus holds",
+        "curate contamination --run out --recipe my-evals.yaml --output tables\n"
+        "         curate contamination --input 'corpus/*.jsonl.zst' --recipe my-evals.yaml "
+        "--output tables",
+    ),
     "withdraw": Command(
         "withdraw",
         "give back what was removed only as a duplicate of withdrawn documents",

@@ -71,6 +71,8 @@ class Stage(Generic[S]):
     counted: ClassVar[tuple[tuple[str, str], ...]] = ()
     #: Columns that `why` shows.
     shown: ClassVar[tuple[str, ...]] = ()
+    #: Table beside the documents whose rows `why` shows, by folder; `tell` words them.
+    beside: ClassVar[str] = ""
 
     def defaults(self) -> dict[str, Any]:
         """Return every setting with its default. Packages with a stage of their own override it."""
@@ -136,6 +138,10 @@ class Stage(Generic[S]):
 
         `settings` are those in the stage's manifest, `row` is the document.
         """
+        yield from ()
+
+    def tell(self, row: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the lines in which `why` shows a row of the table beside the documents."""
         yield from ()
 
     @property

@@ -71,7 +71,7 @@ _TAGS, _SELECTORS, _SUPPLEMENT_END = 0xE0000, 0xE0100, 0xE01F0
 
 
 @functools.cache
-def _every_character() -> str:
+def every_character() -> str:
     """Code points in order; surrogates, which UTF-8 cannot hold, stand as U+0000."""
     below, above = range(0xD800), range(0xE000, _SCANNED)
     return "".join(map(chr, below)) + "\0" * 0x800 + "".join(map(chr, above))
@@ -80,7 +80,7 @@ def _every_character() -> str:
 @functools.cache
 def properties() -> npt.NDArray[np.uint16]:
     """Property bits of every code point: uint16 [0x110000]."""
-    every = _every_character()
+    every = every_character()
     table = np.zeros(CODE_POINTS, np.uint16)
     for bits, pattern in _PATTERNS:
         for match in regex.compile(pattern, regex.V1).finditer(every):
@@ -104,7 +104,7 @@ def properties() -> npt.NDArray[np.uint16]:
 def lower_case() -> npt.NDArray[np.uint32]:
     """Lower-case form of every code point (its first, where there are several): uint32."""
     table = np.arange(CODE_POINTS, dtype=np.uint32)
-    for match in regex.finditer(r"[\p{Lu}\p{Lt}\p{Nl}\p{So}]", _every_character()):
+    for match in regex.finditer(r"[\p{Lu}\p{Lt}\p{Nl}\p{So}]", every_character()):
         table[match.start()] = ord(match.group().lower()[0])
     table.flags.writeable = False
     return table
@@ -113,5 +113,5 @@ def lower_case() -> npt.NDArray[np.uint32]:
 @functools.cache
 def decimal_zeros() -> npt.NDArray[np.int64]:
     """The zeros of all scripts in order, behind each of which stand 1 to 9: int64 [n]."""
-    runs = regex.finditer(r"\p{Nd}+", _every_character())
+    runs = regex.finditer(r"\p{Nd}+", every_character())
     return np.array([zero for run in runs for zero in range(run.start(), run.end(), 10)], np.int64)

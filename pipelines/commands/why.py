@@ -171,22 +171,23 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
     if "reason" not in row or described.has_signals:
         settings = run_settings(folder, stage)
         facts["rules"] = list(described.limits(settings, row))
-    return facts
+    beside = _rows(folder / stage, f"{described.beside}/{shard}", row) if described.beside else []
+    return facts | ({"beside": beside} if beside else {})
 
 
 def _cut(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
     """What the stage cut out of the document, before it kept or removed it."""
-    name = f"edits/{row['shard']}"
-    if not place.exists(name):
-        return {}
-    cuts = []
-    for batch in read_batches(place, name):
-        cuts += (
-            batch.filter(pc.equal(batch["id"], row["id"]))
-            .select(["reason", "position", "text"])
-            .to_pylist()
-        )
+    rows = _rows(place, f"edits/{row['shard']}", row)
+    cuts = [{name: cut[name] for name in ("reason", "position", "text")} for cut in rows]
     return {"cut": cuts} if cuts else {}
+
+
+def _rows(place: Folder, name: str, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a table beside the documents that are about this document."""
+    if not place.exists(name):
+        return []
+    rows = (b.filter(pc.equal(b["id"], row["id"])) for b in read_batches(place, name))
+    return [found for batch in rows for found in batch.to_pylist()]
 
 
 def _kept_instead(folder: Folder, stage: str, removed: dict[str, Any]) -> dict[str, Any]:
@@ -302,6 +303,8 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
     for rule in decision.get("rules", []):
         limits = ", ".join(f"{k} {rule[k]:.10g}" for k in ("min", "max") if k in rule)
         yield f"    {rule['rule']:<36} {_short(rule['value']):>12}  ({limits})"
+    for row in decision.get("beside", []):
+        yield from (f"    {line}" for line in find_stage(decision["stage"]).tell(row))
     for cut in decision.get("cut", []):
         yield f"    cut by {cut['reason']} at byte {cut['position']}: {cut['text'].strip()}"
     for span in decision.get("spans", []):

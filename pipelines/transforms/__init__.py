@@ -17,6 +17,7 @@ from pipelines.transforms.files import WriteDocuments as WriteDocuments
 from pipelines.transforms.files import WrittenShard as WrittenShard
 from pipelines.transforms.judge import Apply as Apply
 from pipelines.transforms.judge import Classify as Classify
+from pipelines.transforms.judge import Decontaminate as Decontaminate
 from pipelines.transforms.judge import Edited as Edited
 from pipelines.transforms.judge import Filter as Filter
 from pipelines.transforms.judge import IdentifyLanguage as IdentifyLanguage

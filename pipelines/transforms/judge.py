@@ -13,12 +13,15 @@ from apache_beam import PCollection
 
 from curation import judging
 from curation.classify.classify_settings import ClassifySettings
+from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.errors import InputError
 from curation.filters.filter_settings import FilterSettings
 from curation.language.language_settings import LanguageSettings
 from curation.recipe import Recipe, load
 from curation.schema import split
 from pipelines.classify import ClassifyDocuments
+from pipelines.decontaminate import Decontaminate as DecontaminateDocuments
+from pipelines.decontaminate import evals_key
 from pipelines.engine.transform import Outcome
 from pipelines.filter import FilterDocuments
 from pipelines.identify_language import IdentifyLanguage as LanguageTransform
@@ -164,6 +167,25 @@ class Filter(beam.PTransform):
 
     def expand(self, documents: PCollection[Keyed]) -> Edited:
         return judge_and_edit(documents, _Judge("filter", FilterDocuments(self.settings).apply))
+
+
+@dataclass
+class Decontaminate(beam.PTransform):
+    """Mark, cut or remove what documents hold of evaluation items.
+
+    Needs `id` and `text`, and settings that name evaluation sets, which each worker reads.
+    `documents` and `removed` have the column `contamination`.
+
+    >>> from curation.recipe import load
+    >>> evals = "decontaminate.evals={sums: {files: [sums.jsonl], mapping: gsm8k}}"
+    >>> transform = Decontaminate(load("llama3", [evals]).settings("decontaminate"))
+    """
+
+    settings: DecontaminationSettings
+
+    def expand(self, documents: PCollection[Keyed]) -> Edited:
+        function = DecontaminateDocuments(self.settings, evals_key(self.settings))
+        return judge_and_edit(documents, _Judge("decontaminate", function.apply))
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""Evaluation items in training text: found however they are wrapped, and taken out."""

@@ -1,0 +1,163 @@
+"""Evaluation sets as a folder of mapped files: the index of patterns, and the items behind it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.decontaminate.background import Background, load_background
+from curation.decontaminate.decontaminate_settings import DecontaminationSettings, EvalSettings
+from curation.decontaminate.index import Index, build_index, map_index, save_index, sequence_keys
+from curation.decontaminate.items import Item, read_items
+from curation.decontaminate.mappings import load_mapping
+from curation.decontaminate.ngrams import SIZE
+from curation.decontaminate.normalize import WORD, tokenize
+
+#: Parts by number.
+PARTS = ("question", "choices", "answer", "passage")
+_QUESTION, _CHOICES, _ANSWER, _PASSAGE = range(len(PARTS))
+#: Words from which an answer is looked for by itself.
+_LONG_ANSWER = 12
+#: Words below which a question is also looked for together with its choices.
+_SHORT_QUESTION = 20
+_INDEX, _ITEMS, _OWNERS = "index", "items.arrow", "owners.npy"
+_READ_AT_ONCE = 1 << 15
+ITEMS = pa.schema(
+    [
+        ("set", pa.dictionary(pa.int32(), pa.string())),
+        ("id", pa.string()),
+        ("question", pa.large_string()),
+        ("answer", pa.large_string()),
+        ("passage", pa.large_string()),
+    ]
+)
+
+
+class Owner(NamedTuple):
+    """An item of which a pattern is a part."""
+
+    item: int  # row of the items
+    part: int  # of PARTS
+
+
+class Catalog(NamedTuple):
+    """An index and its items."""
+
+    index: Index
+    items: pa.Table  # columns ITEMS; `question` with the choices, a line each
+    owners: npt.NDArray[np.int32]  # [owners, 3] pattern, item, part; sorted
+
+    def owners_of(self, pattern: int) -> list[Owner]:
+        """Return the items that have the pattern, in the order of the sets and their files."""
+        first, last = np.searchsorted(self.owners[:, 0], [pattern, pattern + 1])
+        return [Owner(int(item), int(part)) for _, item, part in self.owners[first:last]]
+
+
+def items_of(evals: Mapping[str, EvalSettings]) -> Iterator[Item]:
+    """Yield the items of all sets. Raises InputError or ConfigError."""
+    for name, settings in evals.items():
+        fields = load_mapping(settings.mapping).fields if settings.mapping else settings.fields
+        yield from read_items(name, settings.files, fields)
+
+
+def build_catalog(items: Iterable[Item], background: Background) -> Catalog:
+    """Build index and tables in memory."""
+    known: dict[int, int] = {}
+    patterns: list[str] = []
+    owners: list[tuple[int, int, int]] = []
+    batches: list[pa.RecordBatch] = []
+    first = 0
+    for some in _batched(items):
+        parts = [(k, part, text) for k, item in enumerate(some) for part, text in _parts_of(item)]
+        keys = sequence_keys([text for *_, text in parts])
+        sizes = _sizes([text for *_, text in parts])
+        for (k, part, text), key, size in zip(parts, keys.tolist(), sizes.tolist(), strict=True):
+            if size < SIZE:
+                continue
+            if key not in known:
+                known[key] = len(patterns)
+                patterns.append(text)
+            owners.append((known[key], first + k, part))
+        first += len(some)
+        batches.append(_table(some))
+    table = pa.Table.from_batches(batches, ITEMS).unify_dictionaries()
+    ranked = np.array(sorted(set(owners)), np.int32).reshape(-1, 3)
+    return Catalog(build_index(patterns, background), table, ranked)
+
+
+def _batched(items: Iterable[Item]) -> Iterator[list[Item]]:
+    some: list[Item] = []
+    for item in items:
+        some.append(item)
+        if len(some) == _READ_AT_ONCE:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def _sizes(texts: list[str]) -> npt.NDArray[np.int64]:
+    tokens = tokenize(texts)
+    sums = np.concatenate([[0], np.cumsum(tokens.sizes, dtype=np.int64)])
+    return np.diff(sums[tokens.offsets])
+
+
+def _parts_of(item: Item) -> Iterator[tuple[int, str]]:
+    """Texts to look for; a short question counts with its choices or its answer, too."""
+    choices = "\n".join(item.choices)
+    size = int(_sizes([item.question])[0])
+    yield _QUESTION, item.question
+    if size < _SHORT_QUESTION * WORD and choices:
+        yield _QUESTION, f"{item.question}\n{choices}"
+    elif size < SIZE and item.answer:
+        yield _QUESTION, f"{item.question}\n{item.answer}"
+    if choices:
+        yield _CHOICES, choices
+    if _sizes([item.answer])[0] >= _LONG_ANSWER * WORD:
+        yield _ANSWER, item.answer
+    if item.passage:
+        yield _PASSAGE, item.passage
+
+
+def _table(items: list[Item]) -> pa.RecordBatch:
+    return pa.record_batch(
+        [
+            pa.array([i.set for i in items], pa.string()).dictionary_encode(),
+            pa.array([i.id for i in items], pa.string()),
+            pa.array(["\n".join([i.question, *i.choices]) for i in items], pa.large_string()),
+            pa.array([i.answer for i in items], pa.large_string()),
+            pa.array([i.passage for i in items], pa.large_string()),
+        ],
+        schema=ITEMS,
+    )
+
+
+def prepare(settings: DecontaminationSettings, folder: Path) -> Catalog:
+    """Return the catalog in a folder, built there if it is absent, and mapped into memory."""
+    if not folder.is_dir():
+        catalog = build_catalog(items_of(settings.evals), load_background(settings.background))
+        _save(catalog, folder)
+    with pa.memory_map(str(folder / _ITEMS)) as file:
+        items = pa.ipc.open_file(file).read_all()
+    return Catalog(map_index(folder / _INDEX), items, np.load(folder / _OWNERS, mmap_mode="r"))
+
+
+def _save(catalog: Catalog, folder: Path) -> None:
+    """Write a folder, which appears complete or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
+    save_index(catalog.index, part / _INDEX)
+    np.save(part / _OWNERS, catalog.owners)
+    with pa.ipc.new_file(str(part / _ITEMS), ITEMS) as writer:
+        writer.write_table(catalog.items)
+    try:
+        part.rename(folder)
+    except OSError:  # another process was first, with the same content
+        shutil.rmtree(part, ignore_errors=True)

@@ -1,0 +1,77 @@
+"""Settings of decontamination."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from curation.config import Settings, built_in_settings
+from curation.decontaminate.fields import Fields
+from curation.models import ModelFile
+
+Action = Literal["remove", "cut", "mark"]
+Part = Literal["question", "choices", "answer", "passage"]
+
+
+class EvalSettings(Settings):
+    """One evaluation set."""
+
+    files: tuple[str, ...] = Field(min_length=1, description="paths or URLs")
+    mapping: str | None = Field(None, description="a mapping of configs/evals by name")
+    fields: Fields | None = Field(None, description="a mapping of one's own, in its place")
+    action: Action | None = Field(None, description="null: that of the stage")
+    threshold: float | None = Field(None, gt=0, le=1, description="null: that of the stage")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _files_alone(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"files": [value]}
+        return {"files": value} if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _one_mapping(self) -> Self:
+        if self.mapping and self.fields:
+            raise ValueError("name a mapping or fields, not both")
+        return self
+
+
+class DecontaminationSettings(Settings):
+    """Which items are looked for, when a document holds one, and what becomes of it."""
+
+    evals: dict[str, EvalSettings] = Field(description="evaluation sets by name")
+    action: Action = Field(description="remove the document, cut the span, or only mark it")
+    parts: tuple[Part, ...] = Field(
+        min_length=1, description="parts of an item whose hits act; the others are marked"
+    )
+    threshold: float = Field(gt=0, le=1, description="share of an item's weight")
+    touched: float = Field(gt=0, le=1, description="share from which an item counts as touched")
+    numbers: float = Field(ge=0, le=1, description="share of an item's numbers in the span")
+    short_words: int = Field(ge=0, description="below, an exact match or the answer is needed")
+    answer_words: int = Field(ge=0, description="how far from the span the answer may be")
+    least_bits: int = Field(ge=0, description="information that a match has in ordinary text")
+    margin: int = Field(ge=0, description="bytes cut on each side of a span, to white space")
+    background: ModelFile = Field(description="counts of ordinary texts")
+
+    @field_validator("evals", mode="before")
+    @classmethod
+    def _named_by_their_files(cls, value: Any) -> Any:
+        """A list of files: each is a set, named like the file."""
+        if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
+            return value
+        names = [PurePosixPath(path).name.partition(".")[0] for path in value]
+        return {
+            name: [path for path, other in zip(value, names, strict=True) if other == name]
+            for name in names
+        }
+
+    def models(self) -> dict[str, ModelFile]:
+        """Return the models by name."""
+        return {"ngrams": self.background}
+
+
+def default_settings() -> DecontaminationSettings:
+    """Return the settings of configs/defaults/decontaminate.yaml."""
+    return built_in_settings(DecontaminationSettings, "defaults/decontaminate")

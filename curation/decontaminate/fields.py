@@ -1,0 +1,40 @@
+"""Which fields of an evaluation set's rows are the parts of its items."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from curation.config import Settings
+
+
+class Fields(Settings):
+    """Which fields of a row are the parts of an item."""
+
+    question: tuple[str, ...] = Field(min_length=1, description="the first that is not empty")
+    also: tuple[str, ...] = Field(
+        default=(), description="fields that belong to the question, in order"
+    )
+    choices: tuple[str, ...] = Field(
+        default=(), description="one field with a list, or a field each"
+    )
+    answer: tuple[str, ...] = Field(
+        default=(), description="a text, a choice's letter or its position"
+    )
+    passage: tuple[str, ...] = Field(default=(), description="the text that the question is about")
+    id: tuple[str, ...] = Field(default=(), description="default: the row's number")
+
+
+#: Names that many sets use, for those without a mapping.
+COMMON = Fields(
+    question=(
+        *("question", "Question", "query", "prompt", "problem", "instruction", "input", "goal"),
+        *("sentence", "ctx", "premise", "text", "content"),
+    ),
+    choices=("choices.text", "choices", "options", "endings", "mc1_targets.choices"),
+    answer=(
+        *("answer", "answers.text", "answers", "Answer", "answerKey", "target", "label", "gold"),
+        *("output", "solution", "canonical_solution", "completion"),
+    ),
+    passage=("context", "passage", "story", "article", "background"),
+    id=("id", "question_id", "task_id", "idx", "eval_instance_index", "ind"),
+)

@@ -1,0 +1,202 @@
+"""The index of evaluation items: patterns of tokens, found by their n-grams.
+
+A pattern is the token sequence of one part of an item (question, choices, answer, passage); equal
+sequences are one pattern. Each token weighs what it says: its bits in ordinary text, less where all
+n-grams around it are common to many patterns (a template) or to ordinary texts (a stock phrase).
+
+The arrays lie in files of a folder and are mapped into memory, so that all processes of a machine
+share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.decontaminate.background import Background
+from curation.decontaminate.ngrams import ngrams
+from curation.decontaminate.normalize import WORD, Tokens, tokenize
+from curation.text.words import PRIME, SEED
+
+#: Patterns that may share an n-gram for it to point at them.
+MOST_PATTERNS = 32
+#: What is left of a token's weight where ordinary texts share all n-grams around it.
+SHARED = 0.15
+#: Bits added to every token: a common word that is missing is an edit, too.
+_BASE_BITS = 2
+#: Bits of a number: of its digits, and of its being there.
+_DIGIT_BITS, _MOST_DIGITS = 3, 5
+#: Steps of a weight per bit, and the flag of numbers in it.
+STEPS = 4
+NUMBER = 0x80
+_EMPTY = -1
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Index(NamedTuple):
+    """Patterns and the table of their n-grams."""
+
+    tokens: npt.NDArray[np.uint32]  # [tokens] of all patterns, one after the other
+    weights: npt.NDArray[np.uint8]  # [tokens] in steps, with the flag NUMBER
+    offsets: npt.NDArray[np.int64]  # [patterns + 1]
+    totals: npt.NDArray[np.int32]  # [patterns] sum of the weights
+    sizes: npt.NDArray[np.int32]  # [patterns] in quarters of a word
+    filter: npt.NDArray[np.uint64]  # bits of the n-grams that are there
+    keys: npt.NDArray[np.uint64]  # [slots] n-gram
+    values: npt.NDArray[np.int32]  # [slots] its number, -1 where the slot is free
+    starts: npt.NDArray[np.int32]  # [n-grams + 1] postings of each
+    patterns: npt.NDArray[np.int32]  # [postings] sorted by n-gram, pattern, position
+    positions: npt.NDArray[np.int32]  # [postings] token of the pattern at which the n-gram begins
+
+
+def build_index(texts: Sequence[str], background: Background) -> Index:
+    """Index patterns, which must differ in their tokens; their numbers follow their order."""
+    tokens = tokenize(texts)
+    grams, ends = ngrams(tokens)
+    pattern_of = np.repeat(np.arange(len(texts), dtype=np.int32), np.diff(tokens.offsets))
+    held = np.flatnonzero(ends >= 0)
+    order = held[np.argsort(grams[held], kind="stable")]
+    sorted_grams, owners = grams[order], pattern_of[order]
+    first = np.ones(len(order), bool)
+    first[1:] = sorted_grams[1:] != sorted_grams[:-1]
+    number = np.cumsum(first) - 1
+    fresh = first.copy()
+    fresh[1:] |= owners[1:] != owners[:-1]
+    patterns_with = np.bincount(number, fresh).astype(np.int64)
+    kinds = sorted_grams[first]
+    shared = background.is_shared(kinds)
+    rarity = 1 / (1 + np.log2(np.maximum(patterns_with, 1)))
+    rarity[shared] *= SHARED
+    at_token = np.zeros(len(grams), np.float32)
+    at_token[order] = rarity[number]
+    weights = _weights(tokens, ends, at_token, background)
+    seeds = (patterns_with <= MOST_PATTERNS) & ~shared
+    chosen = seeds[number]
+    kept = order[chosen]
+    counts = np.bincount((np.cumsum(seeds) - 1)[number[chosen]], minlength=int(seeds.sum()))
+    keys, values, bits = _table(kinds[seeds])
+    starts = tokens.offsets[pattern_of[kept]]
+    return Index(
+        (tokens.hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+        weights | np.where(tokens.numbers, NUMBER, 0).astype(np.uint8),
+        tokens.offsets,
+        _sums(weights, tokens.offsets),
+        _sums(tokens.sizes, tokens.offsets),
+        bits,
+        keys,
+        values,
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+        pattern_of[kept],
+        (kept - starts).astype(np.int32),
+    )
+
+
+def _sums(values: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    sums = np.concatenate([[0], np.cumsum(values.astype(np.int64))])
+    return np.diff(sums[offsets]).astype(np.int32)
+
+
+def _weights(
+    tokens: Tokens,
+    ends: npt.NDArray[np.int64],
+    rarity: npt.NDArray[np.float32],
+    background: Background,
+) -> npt.NDArray[np.uint8]:
+    bits = background.token_bits(tokens.hashes).astype(np.float32) + _BASE_BITS
+    digits = np.minimum(tokens.ends - tokens.starts, _MOST_DIGITS)
+    bits[tokens.numbers] = _BASE_BITS + _DIGIT_BITS * digits[tokens.numbers]
+    factors = np.full(len(bits), -1, np.float32)
+    _spread(ends, rarity, factors)
+    factors[factors < 0] = 1  # of patterns shorter than an n-gram
+    weights = np.round(bits * factors * tokens.sizes / WORD * STEPS)
+    return np.clip(weights, 1, NUMBER - 1).astype(np.uint8)
+
+
+@numba.njit(cache=True, nogil=True)
+def _spread(ends, rarity, factors):  # type: ignore[no-untyped-def]
+    """Give each token the greatest rarity of the n-grams that it is in."""
+    for i in range(len(ends)):
+        for k in range(i, ends[i]):
+            factors[k] = max(factors[k], rarity[i])
+
+
+def _table(
+    grams: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32], npt.NDArray[np.uint64]]:
+    """Open addressing at most two thirds full, and a filter of 16 bits for each n-gram."""
+    slots = 1 << max(4, int(np.ceil(np.log2(max(1, len(grams)) * 1.5))))
+    words = 1 << max(4, int(np.ceil(np.log2(max(1, len(grams)) * 16 / 64))))
+    keys, values = np.zeros(slots, np.uint64), np.full(slots, _EMPTY, np.int32)
+    bits = np.zeros(words, np.uint64)
+    _fill(grams, keys, values, bits)
+    return keys, values, bits
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(grams, keys, values, bits):  # type: ignore[no-untyped-def]
+    mask = np.uint64(len(keys) - 1)
+    for n in range(len(grams)):
+        g = grams[n]
+        bit = (g >> np.uint64(20)) & np.uint64(len(bits) * 64 - 1)
+        bits[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
+        at = g & mask
+        while values[at] >= 0:
+            at = (at + np.uint64(1)) & mask
+        keys[at] = g
+        values[at] = n
+
+
+@numba.njit(inline="always")
+def find_ngram(index, g):  # type: ignore[no-untyped-def]
+    """Number of the n-gram in the index, -1 where it is not there."""
+    bit = (g >> np.uint64(20)) & np.uint64(len(index.filter) * 64 - 1)
+    if not (index.filter[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
+        return np.int32(-1)
+    mask = np.uint64(len(index.keys) - 1)
+    at = g & mask
+    while index.values[at] >= 0:
+        if index.keys[at] == g:
+            return index.values[at]
+        at = (at + np.uint64(1)) & mask
+    return np.int32(-1)
+
+
+def save_index(index: Index, folder: Path) -> None:
+    """Write the arrays into a folder."""
+    folder.mkdir(parents=True)
+    for name, array in index._asdict().items():
+        np.save(folder / f"{name}.npy", array)
+
+
+def map_index(folder: Path) -> Index:
+    """Map the arrays of a folder into memory, read-only."""
+    arrays = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in Index._fields)
+    return Index._make(np.asarray(array) for array in arrays)
+
+
+def index_bytes(index: Index) -> int:
+    """Bytes of the arrays."""
+    return sum(array.nbytes for array in index)
+
+
+def sequence_keys(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """Return a key of each text's tokens: equal for texts that differ only in form."""
+    tokens = tokenize(texts)
+    keys = np.empty(len(texts), np.uint64)
+    _sequences(tokens.hashes, tokens.offsets, keys)
+    return keys
+
+
+@numba.njit(cache=True, nogil=True)
+def _sequences(hashes, offsets, keys):  # type: ignore[no-untyped-def]
+    for d in range(len(keys)):
+        h = SEED
+        for k in range(offsets[d], offsets[d + 1]):
+            h = (h ^ hashes[k]) * PRIME
+            h ^= h >> np.uint64(29)
+        keys[d] = h

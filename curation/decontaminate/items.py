@@ -1,0 +1,212 @@
+"""Items of evaluation sets, read from the files that people have.
+
+JSONL, JSON (a list of items), Parquet, CSV and TSV, also as .gz or .zst. A field is a path of keys
+and positions, `choices.text` or `spans.0`; several are tried in order. Outputs that
+lm-evaluation-harness logs (`doc`, `doc_id`, `target`) are read through: the fields are those of
+`doc`. Files of decon have `question`, `answer` and `passage`, and one row for each answer.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from curation.decontaminate.fields import COMMON, Fields
+from curation.errors import InputError
+from curation.readers.raw import RawFile
+
+Row = Mapping[str, Any]
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#: Longest cell of a CSV file, in characters.
+_LONGEST_CELL = 1 << 24
+
+
+class Item(NamedTuple):
+    """One item. Parts that it lacks are empty."""
+
+    set: str
+    id: str
+    question: str
+    choices: tuple[str, ...] = ()
+    answer: str = ""
+    passage: str = ""
+
+
+def read_items(name: str, paths: Iterable[str], fields: Fields | None = None) -> Iterator[Item]:
+    """Yield the items of a set. Raises InputError, naming file and row or field."""
+    for path in paths:
+        found = False
+        for number, row in enumerate(_rows(path)):
+            item = item_of(name, row, fields or COMMON, str(number))
+            if item.question:
+                found = True
+                yield item
+        if not found:
+            wanted = ", ".join((fields or COMMON).question)
+            raise InputError(f"{path}: no row has a question in any of: {wanted}")
+
+
+def item_of(name: str, row: Row, fields: Fields, number: str) -> Item:
+    """Return the item in a row; its question is empty where the row has none."""
+    target = None
+    if isinstance(row.get("doc"), Mapping) and "doc_id" in row:  # lm-evaluation-harness
+        number, target, row = str(row["doc_id"]), row.get("target"), row["doc"]
+    choices = _choices(row, fields.choices)
+    answer = _answer(row, fields.answer, choices)
+    return Item(
+        name,
+        _text(_first(row, fields.id)) or number,
+        "\n".join(filter(None, [_text(_first(row, fields.question)), *_texts(row, fields.also)])),
+        choices,
+        answer or _text(target),
+        _text(_first(row, fields.passage)),
+    )
+
+
+def _texts(row: Row, names: Sequence[str]) -> list[str]:
+    return [_text(_at(row, name)) for name in names]
+
+
+def _at(value: Any, path: str) -> Any:
+    if (
+        isinstance(value, Mapping) and path in value
+    ):  # a column may have dots and blanks in its name
+        return value[path]
+    for key in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(key)
+        elif isinstance(value, Sequence) and not isinstance(value, str) and key.isdigit():
+            value = value[int(key)] if int(key) < len(value) else None
+        else:
+            return None
+    return value
+
+
+def _first(row: Row, names: Sequence[str]) -> Any:
+    found = (_at(row, name) for name in names)
+    return next((value for value in found if value not in (None, "", [], {})), None)
+
+
+def _text(value: Any) -> str:
+    """A value as text; of a list its parts, a line each."""
+    if value is None or isinstance(value, Mapping):
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Sequence):
+        return "\n".join(filter(None, map(_text, value)))
+    return str(value)
+
+
+def _choices(row: Row, names: Sequence[str]) -> tuple[str, ...]:
+    values = [_at(row, name) for name in names]
+    lists = [_list(value) for value in values if not isinstance(value, str)]
+    found = next((entries for entries in lists if entries), ())
+    if found:
+        return found
+    return tuple(value for value in values if isinstance(value, str) and value)
+
+
+def _list(value: Any) -> tuple[str, ...]:
+    if isinstance(value, Mapping):
+        value = value.get("text") or [v for _, v in sorted(value.items())]
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return ()
+    return tuple(_text(v.get("text") if isinstance(v, Mapping) else v) for v in value)
+
+
+def _answer(row: Row, names: Sequence[str], choices: Sequence[str]) -> str:
+    value = _first(row, names)
+    if isinstance(value, Sequence) and not isinstance(value, str) and value:
+        value = value[0]  # several wordings of one answer
+    if choices:
+        place = _place(value)
+        if place is not None and place < len(choices):
+            return choices[place]
+    return _text(value)
+
+
+def _place(value: Any) -> int | None:
+    """The choice that a letter or a number means."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    text = value.strip(" ().").upper() if isinstance(value, str) else ""
+    if len(text) == 1 and text in _LETTERS:
+        return _LETTERS.index(text)
+    return int(text) if len(text) == 1 and text.isdigit() else None
+
+
+def _rows(path: str) -> Iterator[Row]:
+    with RawFile.open(path) as raw:
+        plain = path.partition("?")[0].lower()
+        for suffix in (".gz", ".zst"):
+            plain = plain.removesuffix(suffix)
+        reader = next((r for s, r in _READERS.items() if plain.endswith(s)), _read_json_lines)
+        number = 0
+        try:
+            for row in reader(_unpacked(raw)):
+                if not isinstance(row, Mapping):
+                    raise ValueError("not an object")
+                yield row
+                number += 1
+        except (ValueError, OSError, EOFError, csv.Error, zstandard.ZstdError) as error:
+            raise InputError(f"{path}: row {number + 1}: {error}") from error
+
+
+def _unpacked(raw: RawFile) -> IO[bytes]:
+    head = raw.handle.read(4)
+    raw.handle.seek(0)
+    if head[:2] == b"\x1f\x8b":
+        return gzip.GzipFile(fileobj=raw.handle)  # type: ignore[return-value]
+    if head == b"\x28\xb5\x2f\xfd":
+        reader = zstandard.ZstdDecompressor().stream_reader(raw.handle, read_across_frames=True)
+        return io.BufferedReader(reader)  # type: ignore[type-var,return-value]
+    return io.BufferedReader(raw.handle)  # type: ignore[type-var]
+
+
+def _read_json_lines(file: IO[bytes]) -> Iterator[Any]:
+    for line in file:
+        if line.strip():
+            yield json.loads(line)
+
+
+def _read_json(file: IO[bytes]) -> Iterator[Any]:
+    content = json.loads(file.read())
+    if isinstance(content, Mapping):  # {"data": [...]}, {"examples": [...]}
+        lists = [v for v in content.values() if isinstance(v, list)]
+        content = lists[0] if len(lists) == 1 else [content]
+    yield from content
+
+
+def _read_csv(separator: str) -> Callable[[IO[bytes]], Iterator[Any]]:
+    def read(file: IO[bytes]) -> Iterator[Any]:
+        csv.field_size_limit(_LONGEST_CELL)
+        text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+        yield from csv.DictReader(text, delimiter=separator)
+
+    return read
+
+
+def _read_parquet(file: IO[bytes]) -> Iterator[Any]:
+    try:
+        table = pq.ParquetFile(pa.BufferReader(file.read()))
+        for batch in table.iter_batches(1024, use_threads=False):
+            yield from batch.to_pylist()
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+
+
+_READERS: dict[str, Callable[[IO[bytes]], Iterator[Any]]] = {
+    ".parquet": _read_parquet,
+    ".csv": _read_csv(","),
+    ".tsv": _read_csv("\t"),
+    ".json": _read_json,
+}

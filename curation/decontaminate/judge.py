@@ -1,0 +1,325 @@
+"""What documents hold of evaluation items, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.arrow import Texts
+from curation.decontaminate.catalog import PARTS, Catalog, Owner
+from curation.decontaminate.decontaminate_settings import DecontaminationSettings
+from curation.decontaminate.index import STEPS, Index
+from curation.decontaminate.matching import HIT, Matcher
+from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
+from curation.decontaminate.normalize import WORD, Scratch, folding, tokenize
+from curation.schema import EDITS, Verdicts, with_column
+from curation.text.buffers import read_only
+
+REASON = "contamination"
+#: Marks of a document: what it holds.
+MARK = pa.struct(
+    [("set", pa.string()), ("item", pa.string()), ("part", pa.string()), ("score", pa.float32())]
+)
+MARKS = pa.list_(MARK)
+#: Every part of an item that a document holds wholly or partly.
+FOUND = pa.schema(
+    [
+        ("id", pa.string()),  # of the document
+        ("input", pa.string()),  # first folder of its source: the name of a named input
+        ("set", pa.string()),
+        ("item", pa.string()),
+        ("part", pa.string()),
+        ("action", pa.string()),  # remove, cut or mark; touched: below the threshold
+        ("score", pa.float32()),  # share of the part's weight
+        ("threshold", pa.float32()),
+        ("exact", pa.float32()),  # share of the part's tokens in equal n-grams
+        ("start", pa.int64()),  # bytes of the text before this stage
+        ("end", pa.int64()),
+        ("text", pa.large_string()),  # the span
+        ("item_text", pa.large_string()),
+    ]
+)
+_TOUCHED = "touched"
+#: Characters of span and item that are kept to be shown side by side.
+_SHOWN = 600
+#: A question is a quotation of its passage if the passage has more than this share of its n-grams.
+_QUOTED = 0.5
+#: Tokens from which most of an answer is enough.
+_LONG_ANSWER = 5
+#: A place fits a template if that many other items score no less than this below, and none more.
+_TEMPLATE, _ALIKE, _UNIQUE = 2, 0.06, 0.93
+#: Length of the span of a short item, in those of the item.
+_STRETCHED = 1.5
+_SPACES = b" \t\r\n\f\v"
+_CLOSING = b".?!"  # go with the sentence that they end
+
+
+class Found(NamedTuple):
+    """A part of an item in a document."""
+
+    item: int
+    set: str
+    id: str
+    part: str
+    action: str
+    score: float
+    threshold: float
+    exact: float
+    start: int  # bytes of the text
+    end: int
+
+
+class Decontaminated(NamedTuple):
+    """A batch with marks, verdicts, cuts, and everything found (FOUND); counts by name."""
+
+    batch: pa.RecordBatch
+    verdicts: Verdicts
+    edits: pa.RecordBatch
+    found: pa.RecordBatch
+    counts: dict[str, int]
+
+
+class Decontaminator:
+    """Judges documents by the items of a catalog."""
+
+    def __init__(self, settings: DecontaminationSettings, catalog: Catalog) -> None:
+        self._settings, self._catalog = settings, catalog
+        self._matcher = Matcher(catalog.index, folding(), settings.touched)
+
+    @property
+    def index(self) -> Index:
+        """The index of their patterns."""
+        return self._catalog.index
+
+    @property
+    def items(self) -> pa.Table:
+        """The items that are looked for: columns `catalog.ITEMS`."""
+        return self._catalog.items
+
+    def find(self, texts: Texts) -> Iterator[list[Found]]:
+        """Yield what each text holds, best first; of equal ones in the order of the items."""
+        offsets, data = read_only(texts)
+        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            tokens = self._matcher.tokens(data, begin, end)
+            hits = self._matcher.hits(tokens)
+            found = [one for hit in hits for one in self._of_hit(hit, tokens)]
+            found = [
+                one._replace(action=_TOUCHED) if _is_template(one, found) else one for one in found
+            ]
+            yield sorted(found, key=lambda f: (f.action == _TOUCHED, -f.score, f.item, f.part))
+
+    def apply(self, batch: pa.RecordBatch) -> Decontaminated:
+        """Judge a batch of documents with `id` and `text`."""
+        texts = batch.column("text")
+        found = list(self.find(texts))
+        table = pa.RecordBatch.from_pylist(
+            [self._row(batch, i, one) for i, some in enumerate(found) for one in some], FOUND
+        )
+        marks = [[_mark(f) for f in some if f.action != _TOUCHED] or None for some in found]
+        cut = _cut(texts, found, self._settings.margin)
+        reasons = [_reason(some, left) for some, left in zip(found, cut.texts, strict=True)]
+        edits = [row for row in cut.edits if reasons[row["row"]] is None]
+        batch = with_column(batch, "text", _texts_after(texts, cut.texts, reasons))
+        batch = with_column(batch, REASON, pa.array(marks, MARKS))
+        return Decontaminated(
+            batch,
+            _verdicts(reasons),
+            _edits(batch, edits),
+            table,
+            dict(Counter(f"{REASON}.{f.set}.{f.action}" for some in found for f in some)),
+        )
+
+    def _of_hit(self, hit: npt.NDArray[np.int64], tokens: Scratch) -> Iterator[Found]:
+        index, pattern = self._catalog.index, int(hit[HIT.pattern])
+        score = float(hit[HIT.score]) / max(1, int(index.totals[pattern]))
+        length = int(index.offsets[pattern + 1] - index.offsets[pattern])
+        start, end = int(hit[HIT.start]), int(hit[HIT.end])
+        for owner in self._catalog.owners_of(pattern):
+            name = self._catalog.items["set"][owner.item].as_py()
+            of_set = self._settings.evals[name]
+            threshold = of_set.threshold or self._settings.threshold
+            part = PARTS[owner.part]
+            action = _TOUCHED
+            if score >= threshold and self._counts(hit, owner, tokens):
+                acts = part in self._settings.parts
+                action = (of_set.action or self._settings.action) if acts else "mark"
+            yield Found(
+                owner.item,
+                name,
+                self._catalog.items["id"][owner.item].as_py(),
+                part,
+                action,
+                round(min(score, 1.0), 4),
+                threshold,
+                round(int(hit[HIT.covered]) / length, 4),
+                int(tokens.starts[start]),
+                int(tokens.ends[end - 1]),
+            )
+
+    def _counts(self, hit: npt.NDArray[np.int64], owner: Owner, tokens: Scratch) -> bool:
+        """Whether a high score means the item: not another of its template, not a stock phrase."""
+        settings = self._settings
+        if hit[HIT.numbers] > 1 and hit[HIT.found] < settings.numbers * hit[HIT.numbers]:
+            return False
+        if hit[HIT.score] < settings.least_bits * STEPS:
+            return False
+        if hit[HIT.exact]:
+            return True
+        start, end = int(hit[HIT.start]), int(hit[HIT.end])
+        if PARTS[owner.part] == "question" and self._quotes_passage(owner.item, start, end, tokens):
+            return False
+        size = int(self._catalog.index.sizes[hit[HIT.pattern]])
+        if size >= settings.short_words * WORD:
+            return True
+        length = int(np.diff(self._catalog.index.offsets[hit[HIT.pattern] :][:2])[0])
+        if end - start > _STRETCHED * length:  # its words, here and there
+            return False
+        return self._answer_near(owner.item, start, end, tokens)
+
+    def _quotes_passage(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
+        """Whether the item's passage has the span, too: a question takes up its words."""
+        passage = self._catalog.items["passage"][item].as_py()
+        if not passage:
+            return False
+        grams, ends = ngrams(tokenize([passage]))
+        own = np.unique(grams[ends >= 0])
+        found = [ngram_at(tokens.hashes, tokens.sizes, i, end, SIZE) for i in range(start, end)]
+        spans = [gram for gram, stop in found if stop >= 0]
+        return bool(np.isin(np.array(spans, np.uint64), own).sum() > _QUOTED * len(spans))
+
+    def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
+        """Whether the answer is near: a short one word for word, of a long one most words."""
+        answer = tokenize([self._catalog.items["answer"][item].as_py()]).hashes
+        reach = self._settings.answer_words + len(answer)
+        near = tokens.hashes[max(0, start - reach) : end + reach]
+        if not len(answer) or len(near) < len(answer):
+            return False
+        if len(answer) >= _LONG_ANSWER:
+            return bool(np.isin(answer, near).mean() >= self._settings.threshold)
+        windows = np.lib.stride_tricks.sliding_window_view(near, len(answer))
+        return bool((windows == answer).all(axis=1).any())
+
+    def _row(self, batch: pa.RecordBatch, i: int, one: Found) -> dict[str, object]:
+        text = batch["text"][i].as_py().encode()
+        column = "question" if one.part in ("question", "choices") else one.part
+        item = self._catalog.items[column][one.item].as_py()
+        span = text[one.start : one.end].decode("utf-8", "replace")
+        row = {n: v for n, v in one._asdict().items() if n not in ("item", "id")}
+        named = {"id": batch["id"][i].as_py(), "input": _input(batch, i), "item": one.id}
+        return row | named | {"text": span[:_SHOWN], "item_text": item[:_SHOWN]}
+
+
+def _input(batch: pa.RecordBatch, i: int) -> str:
+    source = batch["source"][i].as_py() if "source" in batch.schema.names else None
+    folder, slash, _ = ((source or {}).get("file") or "").partition("/")
+    return folder if slash else ""
+
+
+def _mark(one: Found) -> dict[str, object]:
+    return {"set": one.set, "item": one.id, "part": one.part, "score": one.score}
+
+
+def _reason(found: Sequence[Found], left: bytes | None) -> Found | None:
+    """What removes a document: the best that says so, or a cut that leaves nothing."""
+    first = next((f for f in found if f.action == "remove"), None)
+    if first is None and left is not None and not left.strip():
+        first = next(f for f in found if f.action == "cut")
+    return first
+
+
+def _verdicts(reasons: Sequence[Found | None]) -> Verdicts:
+    return Verdicts(
+        pa.array([r and f"{REASON}.{r.set}" for r in reasons], pa.string()),
+        pa.array([r and r.score for r in reasons], pa.float64()),
+        pa.array([r and r.threshold for r in reasons], pa.float64()),
+        pa.nulls(len(reasons), pa.string()),
+    )
+
+
+class _Cut(NamedTuple):
+    texts: list[bytes | None]  # what is left; None: nothing was cut
+    edits: list[dict[str, Any]]  # columns of EDITS but for the id, and the document's `row`
+
+
+def _cut(texts: pa.Array, found: Sequence[Sequence[Found]], margin: int) -> _Cut:
+    result = _Cut([], [])
+    for i, some in enumerate(found):
+        spans = sorted((f.start, f.end, f.set) for f in some if f.action == "cut")
+        result.texts.append(None)
+        if not spans:
+            continue
+        text = texts[i].as_py().encode()
+        kept, at = [], 0
+        for start, end, name in _joined(text, spans, margin):
+            kept.append(text[at:start])
+            at = end
+            edit = {"row": i, "reason": f"{REASON}.{name}", "position": start}
+            result.edits.append(edit | {"text": text[start:end].decode()})
+        result.texts[-1] = b"".join([*kept, text[at:]])
+    return result
+
+
+def _joined(
+    text: bytes, spans: Sequence[tuple[int, int, str]], margin: int
+) -> list[tuple[int, int, str]]:
+    """Spans with their margins, those that overlap as one."""
+    joined: list[tuple[int, int, str]] = []
+    for start, end, name in spans:
+        start, end = _widened(text, start, end, margin)
+        if joined and start <= joined[-1][1]:
+            first = joined.pop()
+            start, end, name = first[0], max(end, first[1]), first[2]
+        joined.append((start, end, name))
+    return joined
+
+
+def _widened(text: bytes, start: int, end: int, margin: int) -> tuple[int, int]:
+    """The span with its margin, up to white space, or to a whole character without a margin."""
+    start, end = max(0, start - margin), min(len(text), end + margin)
+    while margin and start > 0 and text[start - 1] not in _SPACES:
+        start -= 1
+    while end < len(text) and (
+        text[end] & 0xC0 == 0x80 or (text[end] not in _SPACES if margin else text[end] in _CLOSING)
+    ):
+        end += 1
+    return start, end
+
+
+def _texts_after(
+    texts: pa.Array, left: Sequence[bytes | None], reasons: Sequence[Found | None]
+) -> pa.Array:
+    """Texts after the cuts; those of removed documents stay as they were."""
+    if all(part is None for part in left):
+        return texts
+    kept = [
+        texts[i].as_py() if part is None or reasons[i] else part.decode()
+        for i, part in enumerate(left)
+    ]
+    return pa.array(kept, texts.type)
+
+
+def _edits(batch: pa.RecordBatch, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    named = [{"id": batch["id"][row["row"]].as_py()} | row for row in rows]
+    return pa.RecordBatch.from_pylist(
+        [{name: row[name] for name in EDITS.names} for row in named], EDITS
+    )
+
+
+def _is_template(one: Found, found: Sequence[Found]) -> bool:
+    """Whether several items of the set fit the same place about as well, and none fits well."""
+    if one.score >= _UNIQUE:
+        return False
+    others = {
+        f.item
+        for f in found
+        if f.set == one.set
+        and f.part == one.part
+        and f.score >= one.score - _ALIKE
+        and min(f.end, one.end) - max(f.start, one.start) > (one.end - one.start) // 2
+    }
+    return len(others) > _TEMPLATE

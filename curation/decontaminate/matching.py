@@ -1,0 +1,372 @@
+"""Where a document holds patterns of the index, edited or not.
+
+1. *Runs*: stretches of the document that equal a stretch of a pattern, an n-gram long or longer.
+2. *Candidates*: runs of one pattern near each other, chained in order; what the chain covers must
+   weigh enough.
+3. *Alignment* of the whole pattern with the document around the chain: semi-global (the pattern
+   from end to end, the document where it fits best), banded around the chain's diagonals. Matched
+   tokens count their weight; each insertion costs once, however long, so split items are found.
+
+All steps take time linear in the tokens of the document: an n-gram points at a bounded number of
+patterns, a run is chained with a bounded number of runs before it, and an alignment takes a bounded
+number of cells for each token that its runs cover.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, find_ngram
+from curation.decontaminate.ngrams import SIZE, ngram_at
+from curation.decontaminate.normalize import Folding, Scratch, tokenize_into
+
+#: Share of a pattern's weight that the chain covers, below which no alignment is tried.
+LEAST_COVERED = 0.25
+#: Tokens between runs of one candidate, besides half the pattern's.
+GAP = 160
+#: Tokens on each side of a diagonal; cells of a row, at most.
+BAND, WIDEST = 16, 192
+#: Runs that a run is chained with.
+LOOK_BACK = 48
+#: Weight that an insertion costs: more than a common word that it reaches.
+INSERTION = 8 * STEPS
+_FAR = -(1 << 30)
+_MOST_NUMBERS = 64
+
+
+class Run(NamedTuple):
+    """Columns of a run."""
+
+    pattern: int = 0
+    position: int = 1  # token of the pattern
+    place: int = 2  # token of the document
+    length: int = 3  # tokens
+
+
+RUN = Run()
+
+
+class Hit(NamedTuple):
+    """Columns of a hit."""
+
+    pattern: int = 0
+    score: int = 1  # weight matched, less what insertions cost
+    start: int = 2  # tokens of the document
+    end: int = 3
+    exact: int = 4  # 1: token by token
+    covered: int = 5  # tokens of the pattern inside runs
+    numbers: int = 6  # numbers of the pattern looked for
+    found: int = 7  # and found in the span
+
+
+HIT = Hit()
+
+
+@numba.njit(cache=True, nogil=True)
+def find_runs(tokens, n, index, out):  # type: ignore[no-untyped-def]
+    """Write the runs of a document's tokens to `out`; return how many, -1 where it is too small."""
+    count = 0
+    before = np.empty(MOST_PATTERNS * 16, np.int32)  # runs that the n-gram before is in
+    now = np.empty(MOST_PATTERNS * 16, np.int32)
+    b_first, b_last = 0, 0
+    for i in range(n):
+        g, stop = ngram_at(tokens.hashes, tokens.sizes, i, n, SIZE)
+        if stop < 0:
+            break
+        number = find_ngram(index, g)
+        if number < 0:
+            b_first = b_last = 0
+            continue
+        first, last = index.starts[number], index.starts[number + 1]
+        last = min(last, first + len(now))
+        k = b_first
+        for c in range(first, last):
+            pattern, position = index.patterns[c], index.positions[c]
+            while k < b_last and (
+                index.patterns[k] < pattern
+                or (index.patterns[k] == pattern and index.positions[k] + 1 < position)
+            ):
+                k += 1
+            follows = (
+                k < b_last and index.patterns[k] == pattern and index.positions[k] + 1 == position
+            )
+            if follows:
+                run = before[k - b_first]
+                out[run, RUN.length] = stop - out[run, RUN.place]
+            else:
+                if count == len(out):
+                    return -1
+                run = count
+                out[run, RUN.pattern] = pattern
+                out[run, RUN.position] = position
+                out[run, RUN.place] = i
+                out[run, RUN.length] = stop - i
+                count += 1
+            now[c - first] = run
+        b_first, b_last = first, last
+        before, now = now, before
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _chain(runs, a, b, weights_before, base, best, link):  # type: ignore[no-untyped-def]
+    """Chain runs a:b in order of both texts; return (last run, weight that the chain covers)."""
+    top, top_weight = a, -1
+    for r in range(a, b):
+        position, length = runs[r, RUN.position], runs[r, RUN.length]
+        end = base + position + length
+        own = weights_before[end] - weights_before[base + position]
+        best[r] = own
+        link[r] = -1
+        for q in range(max(a, r - LOOK_BACK), r):
+            q_end = runs[q, RUN.position] + runs[q, RUN.length]
+            overlap = max(
+                q_end - position, runs[q, RUN.place] + runs[q, RUN.length] - runs[r, RUN.place], 0
+            )
+            if overlap >= length or runs[q, RUN.position] >= position:
+                continue
+            gain = weights_before[end] - weights_before[base + position + overlap]
+            if best[q] + gain > best[r]:
+                best[r] = best[q] + gain
+                link[r] = q
+        if best[r] > top_weight:
+            top, top_weight = r, best[r]
+    return top, top_weight
+
+
+@numba.njit(cache=True, nogil=True)
+def _rows(runs, chain, links, m, n, low, high):  # type: ignore[no-untyped-def]
+    """Document tokens [low, high) with which each token of the pattern may align."""
+    last = chain[links - 1]
+    k = 0
+    for i in range(m):
+        while k < links and i >= runs[chain[k], RUN.position] + runs[chain[k], RUN.length]:
+            k += 1
+        after = chain[min(k, links - 1)]
+        diagonal = runs[after, RUN.place] - runs[after, RUN.position]
+        a = b = i + diagonal
+        if 0 < k < links and i < runs[after, RUN.position]:
+            earlier = chain[k - 1]
+            other = i + runs[earlier, RUN.place] - runs[earlier, RUN.position]
+            a, b = min(a, other), max(b, other)
+            if b - a > WIDEST - 2 * BAND:
+                to_end = i - runs[earlier, RUN.position] - runs[earlier, RUN.length]
+                nearer = to_end < runs[after, RUN.position] - i
+                a = b = other if nearer else i + diagonal
+        low[i] = min(max(a - BAND, 0), n)
+        high[i] = min(max(b + BAND + 1, 0), n)
+        if i > 0:
+            low[i] = max(low[i], low[i - 1])
+            high[i] = max(high[i], high[i - 1], low[i])
+    return last
+
+
+@numba.njit(cache=True, nogil=True)
+def _align(hashes, index, base, m, low, high):  # type: ignore[no-untyped-def]
+    """(score, first, token after the last, equal tokens) of the best alignment of a pattern."""
+    width = 1
+    for i in range(m):
+        width = max(width, high[i] - low[i] + 1)
+    # Cell j of a row is the state after document tokens up to low + j: matched last, or not.
+    hit = np.full(width + 1, _FAR, np.int32)
+    gap = np.zeros(width + 1, np.int32)
+    hit_from = np.full(width + 1, -1, np.int32)
+    gap_from = np.full(width + 1, -1, np.int32)
+    new_hit = np.empty_like(hit)
+    new_gap = np.empty_like(gap)
+    new_hit_from = np.empty_like(hit_from)
+    new_gap_from = np.empty_like(gap_from)
+    before = low[0]
+    cells = high[0] - low[0] + 1
+    for i in range(m):
+        token, weight = index.tokens[base + i], np.int32(index.weights[base + i] & (NUMBER - 1))
+        shift = low[i] - before
+        new_cells = high[i] - low[i] + 1
+        # What lies left of the new row: the document's tokens between are an insertion.
+        carried, carried_from = np.int32(_FAR), np.int32(-1)
+        for j in range(min(shift, cells)):
+            if hit[j] - INSERTION > carried:
+                carried, carried_from = hit[j] - INSERTION, hit_from[j]
+            if gap[j] > carried:
+                carried, carried_from = gap[j], gap_from[j]
+        for j in range(new_cells):
+            old = j + shift
+            best, origin = carried, carried_from
+            if old < cells:
+                if hit[old] > best:
+                    best, origin = hit[old], hit_from[old]
+                if gap[old] > best:
+                    best, origin = gap[old], gap_from[old]
+            # The pattern's token is deleted, or the document's inserted.
+            if j > 0:
+                if new_hit[j - 1] - INSERTION > best:
+                    best, origin = new_hit[j - 1] - INSERTION, new_hit_from[j - 1]
+                if new_gap[j - 1] > best:
+                    best, origin = new_gap[j - 1], new_gap_from[j - 1]
+            if best < 0 or origin < 0:
+                best, origin = max(best, np.int32(0)), origin if best >= 0 else np.int32(-1)
+            new_gap[j], new_gap_from[j] = best, origin
+            new_hit[j], new_hit_from[j] = _FAR, -1
+            place = low[i] + j - 1
+            if place >= 0 and j + low[i] <= high[i] and np.uint32(hashes[place]) == token:
+                old -= 1
+                came, source = carried, carried_from
+                if 0 <= old < cells:
+                    if hit[old] > came:
+                        came, source = hit[old], hit_from[old]
+                    if gap[old] > came:
+                        came, source = gap[old], gap_from[old]
+                if came < 0:
+                    came, source = np.int32(0), np.int32(-1)
+                new_hit[j] = came + weight
+                new_hit_from[j] = place if source < 0 else source
+        hit, new_hit = new_hit, hit
+        gap, new_gap = new_gap, gap
+        hit_from, new_hit_from = new_hit_from, hit_from
+        gap_from, new_gap_from = new_gap_from, gap_from
+        before, cells = low[i], new_cells
+    score, start, end = np.int32(0), np.int32(-1), np.int32(-1)
+    for j in range(cells):
+        if hit[j] > score:
+            score, start, end = hit[j], hit_from[j], before + j
+        if gap[j] > score:
+            score, start, end = gap[j], gap_from[j], before + j
+    return score, start, end
+
+
+@numba.njit(cache=True, nogil=True)
+def _is_exact(hashes, index, base, m, start, end):  # type: ignore[no-untyped-def]
+    if end - start != m:
+        return 0
+    for i in range(m):
+        if np.uint32(hashes[start + i]) != index.tokens[base + i]:
+            return 0
+    return 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _numbers(hashes, index, base, m, start, end):  # type: ignore[no-untyped-def]
+    """(numbers of the pattern, those that the span has), at most _MOST_NUMBERS."""
+    wanted = found = 0
+    for i in range(m):
+        if wanted == _MOST_NUMBERS:
+            break
+        if index.weights[base + i] & NUMBER:
+            wanted += 1
+            for j in range(start, end):
+                if np.uint32(hashes[j]) == index.tokens[base + i]:
+                    found += 1
+                    break
+    return wanted, found
+
+
+@numba.njit(cache=True, nogil=True)
+def verify(hashes, n, runs, index, least, out):  # type: ignore[no-untyped-def]
+    """Write a hit for every candidate whose score is at least that share of its pattern's weight.
+
+    `runs` are sorted by pattern, then place. Returns how many hits there are.
+    """
+    count = 0
+    best = np.empty(len(runs), np.int64)
+    link = np.empty(len(runs), np.int64)
+    chain = np.empty(len(runs), np.int64)
+    a = 0
+    while a < len(runs):
+        pattern = runs[a, RUN.pattern]
+        base = index.offsets[pattern]
+        m = index.offsets[pattern + 1] - base
+        total = index.totals[pattern]
+        b = a
+        while b < len(runs) and runs[b, RUN.pattern] == pattern:
+            b += 1
+        sums = np.empty(0, np.int64)
+        first = a
+        while first < b:
+            # A candidate ends at a long gap, and where the pattern begins again after most of it.
+            last = first
+            reached = 0
+            end = 0
+            while last < b:
+                place, position = runs[last, RUN.place], runs[last, RUN.position]
+                if last > first and (
+                    place - end > GAP + m // 2 or (position < reached - m // 2 and place >= end)
+                ):
+                    break
+                reached = max(reached, position + runs[last, RUN.length])
+                end = max(end, place + runs[last, RUN.length])
+                last += 1
+            longest = 0
+            for r in range(first, last):
+                longest += runs[r, RUN.length]
+            if longest * 8 >= m:  # else no chain can cover enough
+                if len(sums) == 0:
+                    sums = np.zeros(m + 1, np.int64)
+                    for i in range(m):
+                        sums[i + 1] = sums[i] + (index.weights[base + i] & (NUMBER - 1))
+                top, weight = _chain(runs, first, last, sums, 0, best, link)
+                if weight >= LEAST_COVERED * total:
+                    links = 0
+                    r = top
+                    while r >= 0:
+                        chain[links] = r
+                        links += 1
+                        r = link[r]
+                    chain[:links] = chain[:links][::-1].copy()
+                    low = np.empty(m, np.int64)
+                    high = np.empty(m, np.int64)
+                    _rows(runs, chain, links, m, n, low, high)
+                    score, start, stop = _align(hashes, index, base, m, low, high)
+                    if start >= 0 and score >= least * total:
+                        covered = 0
+                        upto = 0
+                        for k in range(links):
+                            p = max(upto, runs[chain[k], RUN.position])
+                            upto = max(
+                                upto, runs[chain[k], RUN.position] + runs[chain[k], RUN.length]
+                            )
+                            covered += max(0, upto - p)
+                        wanted, found = _numbers(hashes, index, base, m, start, stop)
+                        out[count, HIT.pattern] = pattern
+                        out[count, HIT.score] = score
+                        out[count, HIT.start] = start
+                        out[count, HIT.end] = stop
+                        out[count, HIT.exact] = _is_exact(hashes, index, base, m, start, stop)
+                        out[count, HIT.covered] = covered
+                        out[count, HIT.numbers] = wanted
+                        out[count, HIT.found] = found
+                        count += 1
+            first = last
+        a = b
+    return count
+
+
+class Matcher:
+    """Finds patterns of an index in texts; holds the scratch space that texts share."""
+
+    def __init__(self, index: Index, folding: Folding, least: float) -> None:
+        self._index, self._folding, self._least = index, folding, least
+        self._runs = np.empty((1 << 12, len(RUN)), np.int32)
+        self._room = Scratch.of(1 << 16)
+
+    def tokens(self, data: npt.NDArray[np.uint8], begin: int, end: int) -> Scratch:
+        """The tokens of data[begin:end], valid until the next call."""
+        if end - begin >= len(self._room.hashes):
+            self._room = Scratch.of(end - begin)
+        n = tokenize_into(data, begin, end, self._folding, self._room)
+        return Scratch._make(array[:n] for array in self._room)
+
+    def hits(self, tokens: Scratch) -> npt.NDArray[np.int64]:
+        """Hits of a document, ordered by pattern and place: int64 [hits, len(HIT)]."""
+        n = len(tokens.hashes)
+        while (count := find_runs(tokens, n, self._index, self._runs)) < 0:
+            self._runs = np.empty((2 * len(self._runs), len(RUN)), np.int32)
+        if not count:
+            return np.zeros((0, len(HIT)), np.int64)
+        runs = self._runs[:count]
+        runs = runs[np.argsort(runs[:, RUN.pattern], kind="stable")]
+        out = np.empty((count, len(HIT)), np.int64)
+        return out[: verify(tokens.hashes, n, runs, self._index, self._least, out)].copy()

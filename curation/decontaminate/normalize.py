@@ -1,0 +1,298 @@
+"""Tokens that survive wrapping: what two texts still share after reformatting.
+
+Definition:
+
+* characters are case-folded and decomposed (NFKC forms, accents and digits of other scripts too);
+* a token is a run of letters or a run of digits; a letter of a script without spaces is a token of
+  its own, with the marks that follow it;
+* everything else separates tokens: white space, line breaks, punctuation, symbols, Markdown. An
+  apostrophe between letters leaves no trace, nor does a comma before three digits (1,000);
+* LaTeX commands that only set type (`\\text`, `\\left`, `\\frac`) are not tokens; those with a
+  meaning are words (`\\alpha` is alpha), and escaped line breaks separate.
+
+A token has a size in quarters of a word: 4, a Han or kana letter 2, a Thai, Lao, Khmer or Myanmar
+letter 1. Lengths of n-grams count sizes, so that they hold as much text in every script.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from curation.arrow import Texts
+from curation.text import characters as ch
+from curation.text.buffers import read_only
+from curation.text.words import PRIME, SEED, code_point, finish
+
+#: Size of a word.
+WORD = 4
+
+_POINT = 0x1FFFFF
+_DENSE, _SPELLING, _DIGIT, _EXPANDS = 1 << 21, 1 << 22, 1 << 23, 1 << 24
+_BREAK, _IGNORE, _APOSTROPHE, _LETTER = 1 << 25, 1 << 26, 1 << 27, 1 << 28
+_MARK = 1 << 29  # belongs to the letter before it
+_SINGLE = _DENSE | _SPELLING
+_BACKSLASH, _COMMA, _OPEN, _CLOSE = 0x5C, 0x2C, 0x7B, 0x7D
+_N, _R, _T = 0x6E, 0x72, 0x74
+
+#: Commands that set type and mean nothing; `begin` and `end` take the name in braces with them.
+_COMMANDS = (
+    "left right big Big bigg Bigg bigl bigr Bigl Bigr text textbf textit textrm texttt textsf emph "
+    "mathrm mathbf mathit mathsf mathtt mathbb mathcal mathfrak boldsymbol operatorname bf it rm "
+    "frac dfrac tfrac cfrac displaystyle textstyle limits nolimits quad qquad hspace vspace hfill "
+    "cdot times mbox hbox underline overline boxed ensuremath label tag nonumber notag par item "
+    "noindent centering newline begin end"
+).split()
+_ENVIRONMENTS = ("begin", "end")
+#: Marks that many texts leave out: accents, vowel points.
+_SCRIPTS = ("Inherited", "Common", "Latin", "Greek", "Cyrillic", "Arabic", "Hebrew")
+_ACCENT = r"(?V1)[\p{M}&&[" + "".join(rf"\p{{Script={s}}}" for s in _SCRIPTS) + "]]"
+_APOSTROPHES = "'\u2019\u02bc\uff07"
+_IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0x20000, 0x2F7FF), (0x30000, 0x3FFFF))
+
+
+class Folding(NamedTuple):
+    """What a character becomes."""
+
+    table: npt.NDArray[np.uint32]  # [0x110000] flags, and a code point or an index of `starts`
+    starts: npt.NDArray[np.int64]  # [expansions + 1]
+    points: npt.NDArray[np.uint32]  # code points of the expansions
+    commands: npt.NDArray[np.uint64]  # sorted hashes of LaTeX commands
+    environments: npt.NDArray[np.uint64]
+
+
+class Tokens(NamedTuple):
+    """Tokens of texts; those of text i are `offsets[i]:offsets[i + 1]`."""
+
+    hashes: npt.NDArray[np.uint64]  # [tokens]
+    starts: npt.NDArray[np.int64]  # [tokens] first byte in the text
+    ends: npt.NDArray[np.int64]  # [tokens]
+    sizes: npt.NDArray[np.uint8]  # [tokens] quarters of a word
+    numbers: npt.NDArray[np.bool_]  # [tokens] made of digits
+    offsets: npt.NDArray[np.int64]  # [texts + 1]
+
+
+class Scratch(NamedTuple):
+    """Room for the tokens of one text."""
+
+    hashes: npt.NDArray[np.uint64]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.uint8]
+    numbers: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, most: int) -> Scratch:
+        """Room for a text of `most` bytes, which has no more tokens."""
+        return cls(
+            np.empty(most + 1, np.uint64),
+            np.empty(most + 1, np.int64),
+            np.empty(most + 1, np.int64),
+            np.empty(most + 1, np.uint8),
+            np.empty(most + 1, np.bool_),
+        )
+
+
+@functools.cache
+def folding() -> Folding:
+    """Return the tables, built once per process (a third of a second)."""
+    properties = ch.properties()
+    table = np.full(ch.CODE_POINTS, _BREAK, np.uint32)
+    wanted = np.flatnonzero(properties & ch.WORD).astype(np.uint32)
+    table[wanted] = _LETTER | wanted
+    kept = (properties & ch.EXTEND != 0) & (properties & ch.WORD != 0)
+    table[kept] |= _MARK
+    starts, points = [0], list[int]()
+    for point in wanted[~_ideographs(wanted)].tolist():
+        folded = _folded(chr(point), properties)
+        if len(folded) == 1:
+            table[point] = (table[point] & _MARK) | _LETTER | folded[0]
+        elif folded:
+            table[point] = _LETTER | _EXPANDS | (len(starts) - 1)
+            points += folded
+            starts.append(len(points))
+        else:
+            table[point] = _IGNORE
+    spelling = properties & ch.SPELLING != 0
+    single = (properties & ch.SINGLE != 0) & (table & _LETTER != 0)
+    table[single] |= np.where(spelling[single], _SPELLING, _DENSE).astype(np.uint32)
+    for digit in range(10):
+        table[ch.decimal_zeros() + digit] = _LETTER | _DIGIT | (0x30 + digit)
+    for match in regex.finditer(r"\p{Cf}", ch.every_character()):
+        table[ord(match.group())] = _IGNORE
+    table[[ord(char) for char in _APOSTROPHES]] = _APOSTROPHE
+    table.flags.writeable = False
+    return Folding(
+        table,
+        np.array(starts, np.int64),
+        np.array([*points, 0], np.uint32),
+        _hashes(_COMMANDS),
+        _hashes(_ENVIRONMENTS),
+    )
+
+
+def _ideographs(points: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+    """Unified ideographs, which neither fold nor decompose."""
+    inside = [(points >= first) & (points <= last) for first, last in _IDEOGRAPHS]
+    return np.logical_or.reduce(inside)
+
+
+def _folded(char: str, properties: npt.NDArray[np.uint16]) -> list[int]:
+    """Letters, digits and marks that the character stands for, accents left out."""
+    whole = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
+    return [ord(c) for c in whole if properties[ord(c)] & ch.WORD and not _is_accent(c)]
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_accent(char: str) -> bool:
+    return regex.fullmatch(_ACCENT, char) is not None
+
+
+def _hashes(words: Sequence[str]) -> npt.NDArray[np.uint64]:
+    return np.array(sorted(_command_hash(w) for w in words), np.uint64)
+
+
+def _command_hash(word: str) -> int:
+    h = int(SEED)
+    for char in word.encode():
+        h = ((h ^ char) * int(PRIME)) & 0xFFFFFFFFFFFFFFFF
+    return h
+
+
+@numba.njit(inline="always")
+def _is_ascii_letter(b):  # type: ignore[no-untyped-def]
+    return 65 <= b <= 90 or 97 <= b <= 122
+
+
+@numba.njit(inline="always")
+def _among(sorted_hashes, h):  # type: ignore[no-untyped-def]
+    k = np.searchsorted(sorted_hashes, h)
+    return k < len(sorted_hashes) and sorted_hashes[k] == h
+
+
+@numba.njit(cache=True, nogil=True)
+def _after_backslash(data, i, end, folding):  # type: ignore[no-untyped-def]
+    """Byte behind what of a LaTeX command or an escape, whose backslash is before i, is no word."""
+    stop = i
+    h = SEED
+    while stop < end and _is_ascii_letter(data[stop]):
+        h = (h ^ np.uint64(data[stop])) * PRIME
+        stop += 1
+    if stop == i:
+        return i
+    if _among(folding.commands, h):
+        if _among(folding.environments, h) and stop < end and data[stop] == _OPEN:
+            close = stop
+            while close < end and close < stop + 32 and data[close] != _CLOSE:
+                close += 1
+            return close
+        return stop
+    first = data[i]
+    # Line breaks and tabs as programs write them; `nu` and `theta` go on in small letters.
+    if (first == _N or first == _R or first == _T) and (
+        stop == i + 1 or not 97 <= data[i + 1] <= 122
+    ):
+        return i + 1
+    return i
+
+
+@numba.njit(inline="always")
+def _groups_thousands(data, i, end):  # type: ignore[no-untyped-def]
+    """Whether exactly three ASCII digits follow the comma at i."""
+    if i + 3 >= end:
+        return False
+    for k in range(1, 4):
+        if not 48 <= data[i + k] <= 57:
+            return False
+    return i + 4 >= end or not 48 <= data[i + 4] <= 57
+
+
+@numba.njit(cache=True, nogil=True)
+def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-def]
+    """Write the tokens of data[begin:end] to `out`; return how many. Offsets count from `begin`."""
+    n = 0
+    h = SEED
+    is_open = False  # a token has begun
+    digits = False
+    single = False
+    size = 0
+    i = begin
+    while i < end:
+        c, width = code_point(data, i)
+        entry = np.int64(folding.table[c])
+        if entry & _IGNORE:
+            i += width
+            continue
+        if entry & (_BREAK | _APOSTROPHE):
+            joins = False
+            if is_open and i + width < end:
+                if entry & _APOSTROPHE:
+                    after = np.int64(folding.table[code_point(data, i + width)[0]])
+                    letter = after & (_LETTER | _DIGIT | _SINGLE) == _LETTER
+                    joins = letter and not digits and not single
+                elif c == _COMMA:
+                    joins = digits and _groups_thousands(data, i, end)
+            if not joins:
+                if is_open:
+                    out.hashes[n] = finish(h)
+                    out.sizes[n] = size
+                    out.numbers[n] = digits
+                    n += 1
+                    is_open = False
+                if c == _BACKSLASH:
+                    i = _after_backslash(data, i + 1, end, folding)
+                    continue
+            i += width
+            continue
+        is_digit = entry & _DIGIT != 0
+        is_mark = entry & _MARK != 0
+        if is_open and not is_mark and (single or entry & _SINGLE or is_digit != digits):
+            out.hashes[n] = finish(h)
+            out.sizes[n] = size
+            out.numbers[n] = digits
+            n += 1
+            is_open = False
+        if not is_open:
+            is_open = True
+            h = SEED
+            digits = is_digit
+            single = entry & _SINGLE != 0
+            size = 2 if entry & _DENSE else (1 if entry & _SPELLING else WORD)
+            out.starts[n] = i - begin
+        if entry & _EXPANDS:
+            k = entry & _POINT
+            for p in range(folding.starts[k], folding.starts[k + 1]):
+                h = (h ^ np.uint64(folding.points[p])) * PRIME
+        else:
+            h = (h ^ np.uint64(entry & _POINT)) * PRIME
+        i += width
+        out.ends[n] = i - begin
+    if is_open:
+        out.hashes[n] = finish(h)
+        out.sizes[n] = size
+        out.numbers[n] = digits
+        n += 1
+    return n
+
+
+def tokenize(texts: Texts) -> Tokens:
+    """Return the tokens of every text."""
+    offsets, data = read_only(texts)
+    room = Scratch.of(int(np.diff(offsets).max(initial=0)))
+    parts: list[Scratch] = []
+    counts = [0]
+    for first, last in pairwise(offsets):
+        n = tokenize_into(data, first, last, folding(), room)
+        parts.append(Scratch._make(array[:n].copy() for array in room))
+        counts.append(n)
+    joined = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+    joined = joined or [array[:0] for array in room]
+    return Tokens._make([*joined, np.cumsum(counts).astype(np.int64)])

@@ -1,0 +1,141 @@
+"""The contamination table: how much of every evaluation set, and item, some documents hold.
+
+An item is *dirty* where a document holds one of the parts that act (by default the question), at
+the threshold or above; *touched* where it holds less of one, or another part; else *clean*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: A row for each item, or for each item and input that it occurs in.
+OVERLAP = pa.schema(
+    [
+        ("stage", pa.string()),
+        ("input", pa.string()),  # empty: all of them
+        ("set", pa.string()),
+        ("item", pa.string()),
+        ("state", pa.string()),  # clean, touched or dirty
+        ("exact", pa.float32()),  # greatest share of the tokens in equal n-grams
+        ("fuzzy", pa.float32()),  # greatest score of an alignment
+        ("documents", pa.int64()),  # that make it touched or dirty
+    ]
+)
+#: Shares of a set's items.
+SHARES = ("clean", "touched", "dirty")
+_HEADS = ("stage", "input", "set", "items", *SHARES, "exact", "fuzzy", "documents")
+_BY_ITEM = ["set", "item"]
+
+
+def overlap(
+    stage: str,
+    items: pa.Table,
+    found: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    parts: Sequence[str],
+) -> pa.Table:
+    """Return the rows (OVERLAP) of one stage's documents.
+
+    `items` has columns `set` and `id`; `found` what the documents hold (`judge.FOUND`).
+    """
+    table = pa.Table.from_batches(list(found), schema)
+    acts = pc.and_(
+        pc.is_in(table["part"], pa.array(list(parts))), pc.not_equal(table["action"], "touched")
+    )
+    table = table.append_column("acts", pc.cast(acts, pa.int8()))
+    rows = [_rows(stage, "", items, table)]
+    for name in sorted(set(table["input"].to_pylist()) - {""}):
+        rows.append(_rows(stage, name, items, table.filter(pc.equal(table["input"], name))))
+    return pa.concat_tables(rows)
+
+
+def _rows(stage: str, name: str, items: pa.Table, found: pa.Table) -> pa.Table:
+    grouped = found.group_by(_BY_ITEM).aggregate(
+        [("acts", "max"), ("exact", "max"), ("score", "max"), ("id", "count_distinct")]
+    )
+    every = pa.table(
+        {
+            "set": pc.cast(items["set"], pa.string()),
+            "item": items["id"],
+            "order": np.arange(len(items)),
+        }
+    )
+    joined = every.join(grouped, _BY_ITEM).sort_by("order")
+    acts = pc.fill_null(joined["acts_max"], -1)
+    state = pc.case_when(
+        pc.make_struct(pc.equal(acts, 1), pc.equal(acts, 0)), "dirty", "touched", "clean"
+    )
+    constant = [pa.array([value] * len(joined), pa.string()) for value in (stage, name)]
+    columns = [
+        *constant,
+        joined["set"],
+        joined["item"],
+        state,
+        pc.fill_null(joined["exact_max"], 0),
+        pc.fill_null(joined["score_max"], 0),
+        pc.fill_null(joined["id_count_distinct"], 0),
+    ]
+    return pa.table(columns, schema=OVERLAP)
+
+
+def summary(rows: pa.Table) -> list[dict[str, Any]]:
+    """Return items and shares by stage, input and set, in the order in which they come.
+
+    `exact` and `fuzzy` are means over all items of the set.
+    """
+    keys = ["stage", "input", "set"]
+    flags = {state: pc.cast(pc.equal(rows["state"], state), pa.float64()) for state in SHARES}
+    for name, values in flags.items():
+        rows = rows.append_column(name, values)
+    means = [(name, "mean") for name in (*SHARES, "exact", "fuzzy")]
+    grouped = rows.group_by(keys, use_threads=False).aggregate(
+        [("item", "count"), *means, ("documents", "sum")]
+    )
+    return [
+        {key: row[key] for key in keys}
+        | {"items": row["item_count"]}
+        | {name: round(row[f"{name}_mean"], 4) for name, _ in means}
+        | {"documents": row["documents_sum"]}
+        for row in grouped.to_pylist()
+    ]
+
+
+def markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a summary as a Markdown table."""
+    lines = [_HEADS, ["---"] * len(_HEADS), *(_cells(row) for row in rows)]
+    return "".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
+
+
+def latex(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a summary as a LaTeX table (package booktabs)."""
+    columns = "lll" + "r" * (len(_HEADS) - 3)
+    body = [" & ".join(map(_escaped, cells)) + r" \\" for cells in map(_cells, rows)]
+    lines = [
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(_HEADS) + r" \\",
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    shares = {name: f"{100 * row[name]:.2f} %" for name in (*SHARES, "exact", "fuzzy")}
+    texts = {"input": row["input"] or "all", "items": f"{row['items']:,}"}
+    return [str((row | shares | texts | {"documents": f"{row['documents']:,}"})[h]) for h in _HEADS]
+
+
+def _escaped(text: str) -> str:
+    for char in "\\&%$#_{}":
+        text = text.replace(char, r"\textbackslash{}" if char == "\\" else f"\\{char}")
+    return text

@@ -1,0 +1,151 @@
+"""`curate contamination`: how much of evaluation sets a finished run, or any corpus, holds.
+
+Nothing is done again and no document is written: the documents of the stages named, or files of any
+corpus, are read once and compared with the evaluation sets of a recipe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from curation.decontaminate.decontaminate_settings import DecontaminationSettings
+from curation.decontaminate.judge import FOUND
+from curation.decontaminate.overlap import OVERLAP, latex, markdown, overlap, summary
+from curation.errors import ConfigError
+from curation.readers import Damage, ReaderSettings, discover
+from curation.readers.documents import rows_of_file
+from curation.recipe import load as load_recipe
+from curation.stages import find
+from pipelines.commands.options import add_json, add_set, workers
+from pipelines.decontaminate import evals_key, load
+from pipelines.engine.files import Folder
+from pipelines.engine.manifest import read_manifest
+from pipelines.engine.stage import Shard, stage_inputs
+from pipelines.run_folder import load_run
+from pipelines.terminal import say, say_json
+
+_STAGE = "decontaminate"
+_ROWS = 512
+_FILES = "contamination"
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--run", metavar="DIR", help="a finished run")
+    what.add_argument("--input", nargs="+", metavar="PATH", help="files or folders of any corpus")
+    parser.add_argument(
+        "--stages", metavar="A,B", help="stages of the run (default: the last with documents)"
+    )
+    parser.add_argument("--recipe", required=True, help="its decontaminate.evals names the sets")
+    add_set(parser, "the recipe", "decontaminate.threshold=0.9")
+    parser.add_argument("--workers", type=workers, default=os.cpu_count(), metavar="N")
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help=f"gets {_FILES}.parquet, .md and .tex"
+    )
+    add_json(parser)
+    parser.set_defaults(command=contamination)
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Compares the documents of one file with the evaluation sets."""
+
+    settings: DecontaminationSettings
+    key: str
+    readers: ReaderSettings
+
+    def __call__(self, part: Shard | tuple[str, str]) -> pa.Table:
+        judge = load(self.key, self.settings)
+        found = [judge.apply(batch).found for batch in self._batches(part)]
+        return pa.Table.from_batches(found, FOUND)
+
+    def _batches(self, part: Shard | tuple[str, str]) -> Iterator[pa.RecordBatch]:
+        if isinstance(part, Shard):
+            yield from part.batches(["id", "text", "source"])
+            return
+        path, name = part
+        rows = (r[0] for r in rows_of_file(path, name, self.readers) if not isinstance(r, Damage))
+        while some := [row for row, _ in zip(rows, range(_ROWS), strict=False)]:
+            kept = [{name: row[name] for name in ("id", "text", "source")} for row in some]
+            yield pa.RecordBatch.from_pylist(kept, _COLUMNS)
+
+
+_COLUMNS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("text", pa.large_string()),
+        ("source", pa.struct([("file", pa.string()), ("offset", pa.int64())])),
+    ]
+)
+
+
+def contamination(options: argparse.Namespace) -> int:
+    """Compare, write the tables, print the shares."""
+    recipe = load_recipe(options.recipe, options.assignments)
+    settings = recipe.settings(_STAGE)
+    assert isinstance(settings, DecontaminationSettings)
+    key = evals_key(settings)
+    judge = load(key, settings)
+    check = _Check(settings, key, recipe.readers)
+    tables = [
+        overlap(name, judge.items, _all(check, parts, options.workers), FOUND, settings.parts)
+        for name, parts in _parts(options, recipe.readers)
+    ]
+    rows = pa.concat_tables(tables) if tables else OVERLAP.empty_table()
+    shares = summary(rows)
+    folder = Folder(options.output)
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="zstd")
+    folder.write_bytes(f"{_FILES}.parquet", sink.getvalue().to_pybytes())
+    folder.write_bytes(f"{_FILES}.md", markdown(shares).encode())
+    folder.write_bytes(f"{_FILES}.tex", latex(shares).encode())
+    if options.json:
+        say_json(shares)
+    else:
+        say(markdown(shares), end="")
+    return 0
+
+
+def _parts(
+    options: argparse.Namespace, readers: ReaderSettings
+) -> Iterator[tuple[str, Sequence[Shard | tuple[str, str]]]]:
+    """What to read, by stage; a corpus without stages is `input`."""
+    if not options.run:
+        yield "input", _of_corpus(options.input, readers)
+        return
+    folder, stages = load_run(options.run)
+    stages = [s for s in stages if not find(s).is_sink]
+    wanted = options.stages.split(",") if options.stages else stages[-1:]
+    for name in wanted:
+        if name not in stages:
+            raise ConfigError(f"--stages: {name}: {folder.shown} has: {', '.join(stages)}")
+        yield name, stage_inputs([(folder / name).url])
+
+
+def _of_corpus(paths: Sequence[str], readers: ReaderSettings) -> Sequence[Shard | tuple[str, str]]:
+    if all(read_manifest(Folder(path)) for path in paths):
+        return stage_inputs(paths)
+    return [(file.path, file.name) for file in discover(paths, suffixes=readers.formats)]
+
+
+def _all(
+    check: _Check, parts: Sequence[Shard | tuple[str, str]], processes: int
+) -> Iterator[pa.RecordBatch]:
+    """What all files hold, in their order whatever process read them."""
+    if processes < 2 or len(parts) < 2:
+        tables = map(check, parts)
+        yield from (batch for table in tables for batch in table.to_batches())
+        return
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
+        for table in pool.map(check, parts):
+            yield from table.to_batches()

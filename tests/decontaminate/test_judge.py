@@ -1,0 +1,187 @@
+"""What becomes of documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from curation.decontaminate.background import load_background
+from curation.decontaminate.catalog import build_catalog
+from curation.decontaminate.decontaminate_settings import EvalSettings, default_settings
+from curation.decontaminate.items import Item
+from curation.decontaminate.judge import FOUND, Decontaminated, Decontaminator
+from curation.decontaminate.overlap import latex, markdown, overlap, summary
+
+TRAIN = (
+    "A freight train leaves Kassel at noon carrying 340 crates of porcelain, and a courier on a "
+    "red motorbike follows it forty minutes later. How many crates reach Marburg unbroken?"
+)
+BEES = "Which beekeeper in Tartu patented the copper smoker?"
+PASSAGE = (
+    "The copper smoker was an ornament of every Estonian apiary. Its inventor, the beekeeper Jaan "
+    "Tammsaar in Tartu, patented the copper smoker in 1911 and died poor in a rented room."
+)
+SKY = "Which of the following is true?"
+CHOICES = (
+    "Penguins nest in the Sahara during monsoons",
+    "Basalt floats on glycerine",
+    "Neon signs were first exhibited in Paris by Georges Claude",
+)
+ITEMS = [
+    Item("sums", "1", TRAIN, (), "312"),
+    Item("bees", "7", BEES, (), "Jaan Tammsaar", PASSAGE),
+    Item("facts", "x", SKY, CHOICES, CHOICES[2]),
+]
+FILLER = (
+    "Our garden centre opens at nine on weekdays, and the café sells plum cake until it is gone. "
+    * 5
+)
+
+
+def decontaminator(**settings: Any) -> Decontaminator:
+    evals = {
+        name: EvalSettings(files=("-",), **settings.pop(name, {}))
+        for name in ("sums", "bees", "facts")
+    }
+    changed = default_settings().model_copy(update=settings | {"evals": evals})
+    return Decontaminator(changed, build_catalog(ITEMS, load_background(changed.background)))
+
+
+def judged(*texts: str, **settings: Any) -> Decontaminated:
+    source = {"file": "web/a.warc", "offset": 0}
+    rows = [{"id": str(i), "text": text, "source": source} for i, text in enumerate(texts)]
+    schema = pa.schema(
+        [
+            ("id", pa.string()),
+            ("text", pa.large_string()),
+            ("source", pa.struct([("file", pa.string()), ("offset", pa.int64())])),
+        ]
+    )
+    return decontaminator(**settings).apply(pa.RecordBatch.from_pylist(rows, schema))
+
+
+def reasons(*texts: str, **settings: Any) -> list[str | None]:
+    return judged(*texts, **settings).verdicts.reason.to_pylist()  # type: ignore[no-any-return]
+
+
+def test_questions_are_found_however_they_are_wrapped() -> None:
+    words = TRAIN.split()
+    wrapped = "\n".join(" ".join(words[i : i + 3]) for i in range(0, len(words), 3))
+    edited = TRAIN.replace("noon", "midnight").replace("red", "small blue")
+    styled = "## " + TRAIN.upper().replace(",", "").replace(" ", " **", 1)
+    for text in (TRAIN, wrapped, edited, styled):
+        assert reasons(FILLER + text + FILLER) == ["contamination.sums"]
+    assert reasons(FILLER) == [None]
+
+
+def test_the_same_template_with_other_numbers_and_words_stays() -> None:
+    other = (
+        TRAIN.replace("340", "85")
+        .replace("porcelain", "melons")
+        .replace("Kassel", "Gdynia")
+        .replace("Marburg", "Torun")
+        .replace("red motorbike", "steam tractor")
+        .replace("forty", "ten")
+    )
+    assert reasons(FILLER + other) == [None]
+
+
+def test_a_passage_alone_is_marked() -> None:
+    result = judged(FILLER + PASSAGE)
+    assert result.verdicts.reason.to_pylist() == [None]
+    (marks,) = result.batch["contamination"].to_pylist()
+    assert [(m["set"], m["item"], m["part"]) for m in marks] == [("bees", "7", "passage")]
+    assert reasons(FILLER + PASSAGE, parts=("question", "passage")) == ["contamination.bees"]
+
+
+def test_short_items_need_their_answer_or_every_word() -> None:
+    short = BEES.replace("the copper", "a copper")
+    assert reasons(FILLER + BEES + FILLER) == ["contamination.bees"]
+    assert reasons(FILLER + short + FILLER) == [None]
+    assert reasons(f"{FILLER} {short} It was Jaan Tammsaar. {FILLER}") == ["contamination.bees"]
+
+
+def test_a_stock_question_counts_with_its_choices_only() -> None:
+    assert reasons(FILLER + SKY + FILLER) == [None]
+    options = "\n".join(f"({letter}) {c}" for letter, c in zip("ABC", CHOICES, strict=True))
+    assert reasons(f"{FILLER}{SKY}\n{options}\n{FILLER}") == ["contamination.facts"]
+
+
+def test_removed_documents_say_why() -> None:
+    result = judged(FILLER, FILLER + TRAIN, FILLER)
+    verdicts = result.verdicts
+    assert verdicts.value.to_pylist() == [None, 1.0, None]
+    assert verdicts.threshold.to_pylist() == [None, default_settings().threshold, None]
+    (row,) = result.found.to_pylist()
+    assert (row["id"], row["set"], row["item"], row["part"]) == ("1", "sums", "1", "question")
+    assert row["input"] == "web" and row["exact"] == 1 and row["action"] == "remove"
+    text = (FILLER + TRAIN).encode()
+    assert text[row["start"] : row["end"]].decode() == TRAIN.rstrip("?") == row["text"]
+    assert row["item_text"] == TRAIN
+
+
+def test_cuts_take_the_span_and_keep_the_rest() -> None:
+    text = f"Før. {TRAIN} Etter: {TRAIN.lower()} Slutt."
+    result = judged(text, sums={"action": "cut"})
+    assert result.batch["text"].to_pylist() == ["Før.  Etter:  Slutt."]
+    cuts = result.edits.to_pylist()
+    assert [cut["reason"] for cut in cuts] == ["contamination.sums"] * 2
+    assert [cut["text"] for cut in cuts] == [TRAIN, TRAIN.lower()]
+    raw = text.encode()
+    for cut in cuts:
+        assert raw[cut["position"] :].startswith(cut["text"].encode())
+
+
+def test_a_margin_goes_to_white_space() -> None:
+    text = f"{FILLER} seventeen eighteen {TRAIN} nineteen twenty {FILLER}"
+    (left,) = judged(text, sums={"action": "cut"}, margin=3)[0]["text"].to_pylist()
+    assert "seventeen" in left and "eighteen" not in left
+    assert "twenty" in left and "nineteen" not in left
+
+
+def test_nothing_left_is_removed() -> None:
+    result = judged(TRAIN, sums={"action": "cut"})
+    assert result.verdicts.reason.to_pylist() == ["contamination.sums"]
+    assert result.batch["text"].to_pylist() == [TRAIN]  # as it was
+    assert result.edits.num_rows == 0
+
+
+def test_actions_and_thresholds_are_of_the_set() -> None:
+    assert reasons(TRAIN, sums={"action": "mark"}) == [None]
+    edited = (
+        TRAIN.replace("porcelain", "glass").replace("courier", "rider").replace("Marburg", "Fulda")
+    )
+    assert reasons(edited) == ["contamination.sums"]
+    assert reasons(edited, sums={"threshold": 0.99}) == [None]
+    assert reasons(TRAIN, action="mark") == [None]
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", TRAIN, ""], [None]])
+def test_odd_batches(texts: list[str]) -> None:
+    result = judged(*texts)
+    assert result.batch.num_rows == len(texts) == len(result.verdicts.reason)
+    assert result.found.schema == FOUND
+
+
+def test_batches_do_not_matter() -> None:
+    texts = [FILLER + TRAIN, FILLER, PASSAGE, BEES + TRAIN]
+    whole = judged(*texts, bees={"action": "cut"})
+    alone = [judged(text, bees={"action": "cut"}) for text in texts]
+    assert whole.verdicts.reason.to_pylist() == [a.verdicts.reason[0].as_py() for a in alone]
+    assert whole.batch["text"].to_pylist() == [a.batch["text"][0].as_py() for a in alone]
+
+
+def test_the_table() -> None:
+    found = judged(FILLER + TRAIN, PASSAGE, FILLER).found
+    catalog = build_catalog(ITEMS, load_background(default_settings().background))
+    rows = overlap("filter", catalog.items, [found], FOUND, ("question",))
+    states = {(r["input"], r["set"]): r["state"] for r in rows.to_pylist()}
+    assert states["", "sums"] == states["web", "sums"] == "dirty"
+    assert states["", "bees"] == "touched" and states["", "facts"] == "clean"
+    shares = summary(rows)
+    assert [row["set"] for row in shares] == ["sums", "bees", "facts"] * 2
+    assert shares[0]["dirty"] == 1 and shares[0]["documents"] == 1 and shares[2]["clean"] == 1
+    assert "| filter | all | sums | 1 | 0.00 % | 0.00 % | 100.00 % |" in markdown(shares)
+    assert r"filter & all & sums & 1 & 0.00 \% & 0.00 \% & 100.00 \%" in latex(shares)

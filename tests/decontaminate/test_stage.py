@@ -1,0 +1,172 @@
+"""The stage in whole runs, `why`, and tables of finished runs and other corpora."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conftest import curate, curate_well
+from tests.decontaminate.test_judge import BEES, FILLER, PASSAGE, TRAIN
+
+TEXTS = [
+    FILLER,
+    FILLER + TRAIN,
+    PASSAGE + FILLER,
+    f"{FILLER} {BEES} Tea. {FILLER}",
+    FILLER + "End.",
+] * 9
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three tables of documents, two evaluation sets and a recipe."""
+    folder = tmp_path_factory.mktemp("stage")
+    for k in range(3):
+        rows = [
+            {"id": f"{k}-{i}", "text": text} for i, text in enumerate(TEXTS[k * 15 : k * 15 + 15])
+        ]
+        (folder / f"in{k}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "sums.jsonl").write_text(json.dumps({"question": TRAIN, "answer": "312"}) + "\n")
+    bees = {"id": "7", "question": BEES, "context": PASSAGE, "answers": {"text": ["Jaan Tammsaar"]}}
+    (folder / "bees.json").write_text(json.dumps([bees]))
+    (folder / "recipe.yaml").write_text(
+        f"""
+extends: llama3
+name: clean
+stages: [read-tables, decontaminate]
+decontaminate:
+  evals:
+    sums: {{files: ["{folder}/sums.jsonl"], mapping: gsm8k}}
+    bees: {{files: ["{folder}/bees.json"], mapping: squad, action: cut}}
+"""
+    )
+    return folder
+
+
+def run(place: Path, output: str, *arguments: str) -> Path:
+    inputs = sorted(place.glob("in*.jsonl"))
+    command = ["run", place / "recipe.yaml", "--input", *inputs, "--output", place / output]
+    curate_well([*command, *arguments])
+    return place / output
+
+
+@pytest.fixture(scope="module")
+def done(place: Path) -> Path:
+    return run(place, "out", "--workers", "1")
+
+
+@pytest.mark.parametrize("workers", ["0", "2", "4"])
+def test_the_same_bytes_with_any_number_of_workers(place: Path, done: Path, workers: str) -> None:
+    other = run(place, f"out{workers}", "--workers", workers)
+    assert (other / "SHA256SUMS").read_text() == (done / "SHA256SUMS").read_text()
+
+
+def test_every_document_is_accounted_for(done: Path) -> None:
+    kept = pq.read_table(done / "decontaminate/documents").to_pylist()
+    removed = pq.read_table(done / "decontaminate/removed").to_pylist()
+    assert len(kept) + len(removed) == len(TEXTS)
+    assert {row["reason"] for row in removed} == {"contamination.sums"}
+    assert len(removed) == 9 and all(row["value"] == 1 for row in removed)
+    edits = pq.read_table(done / "decontaminate/edits").to_pylist()
+    assert {(e["reason"], e["text"]) for e in edits} == {("contamination.bees", BEES)}
+    marked = [row["contamination"] for row in kept if row["contamination"]]
+    assert {mark["part"] for marks in marked for mark in marks} == {"question", "passage"}
+
+
+def test_the_manifest_names_the_sets_and_has_the_shares(place: Path, done: Path) -> None:
+    manifest = json.loads((done / "decontaminate/manifest.json").read_text())
+    assert f"{place}/sums.jsonl" in manifest["lists"]
+    shares = {(row["stage"], row["set"]): row for row in manifest["notes"]["contamination"]}
+    assert shares["before", "sums"]["dirty"] == 1 and shares["after", "sums"]["dirty"] == 0
+    assert shares["after", "bees"]["touched"] == 1
+    assert "contamination" in (done / "report.html").read_text()
+
+
+def test_why_shows_item_and_span(done: Path) -> None:
+    told = curate_well(["why", "0-1", "--run", done])
+    assert "removed by contamination.sums, value 1, threshold 0.78" in told
+    assert f"item     {TRAIN}" in told and f"document {TRAIN.rstrip('?')}" in told
+
+
+def test_another_evaluation_set_does_the_stage_again(place: Path) -> None:
+    output = run(place, "again", "--workers", "0")
+    before = (output / "decontaminate/manifest.json").read_bytes()
+    other = place / "sums.jsonl"
+    content = other.read_text()
+    try:
+        other.write_text(json.dumps({"question": BEES + " " + TRAIN}) + "\n")
+        run(place, "again", "--workers", "0")
+        assert (output / "decontaminate/manifest.json").read_bytes() != before
+    finally:
+        other.write_text(content)
+
+
+def test_tables_of_a_finished_run_and_of_any_corpus(place: Path, done: Path) -> None:
+    recipe = ["--recipe", place / "recipe.yaml"]
+    curate_well(
+        ["contamination", "--run", done, "--stages", "read-tables,decontaminate", *recipe,
+         "--output", place / "tables"]
+    )  # fmt: skip
+    rows = pq.read_table(place / "tables/contamination.parquet").to_pylist()
+    states = {(row["stage"], row["set"]): row["state"] for row in rows if not row["input"]}
+    assert states == {
+        ("read-tables", "sums"): "dirty",
+        ("read-tables", "bees"): "dirty",
+        ("decontaminate", "sums"): "clean",
+        ("decontaminate", "bees"): "touched",
+    }
+    for name in ("contamination.md", "contamination.tex"):
+        assert "read-tables" in (place / "tables" / name).read_text()
+    inputs = sorted(place.glob("in*.jsonl"))
+    printed = [
+        curate_well(
+            [
+                "contamination",
+                "--input",
+                *inputs,
+                *recipe,
+                "--output",
+                place / "t",
+                "--workers",
+                n,
+                "--json",
+            ]
+        )
+        for n in ("1", "2")
+    ]
+    assert printed[0] == printed[1]
+    shares = {row["set"]: row for row in json.loads(printed[0])}
+    assert shares["sums"]["dirty"] == 1 and shares["sums"]["documents"] == 9
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("evals={}", "decontaminate.evals: names no evaluation set"),
+        ("evals.sums.mapping=gsm8", "decontaminate.evals.sums.mapping: no mapping 'gsm8'"),
+        (
+            "evals.sums.files=[none.jsonl]",
+            "decontaminate.evals.sums.files[0]: none.jsonl: no such file",
+        ),
+        ("evals.sums.fields={question: [q]}", "name a mapping or fields, not both"),
+        ("evals.sums.mapping=humaneval", "no row has a question in any of: prompt"),
+    ],
+)
+def test_one_line_for_what_is_wrong(place: Path, setting: str, says: str) -> None:
+    if setting == "evals={}":
+        (place / "bare.yaml").write_text(
+            "extends: llama3\nname: b\nstages: [read-tables, decontaminate]\n"
+        )
+    recipe = place / ("bare.yaml" if setting == "evals={}" else "recipe.yaml")
+    change = [] if setting == "evals={}" else ["--set", f"decontaminate.{setting}"]
+    command = ["run", recipe, "--input", place / "in0.jsonl", "--output", place / "bad", *change]
+    if "humaneval" in setting:  # its mapping takes `question`, too
+        (place / "odd.jsonl").write_text('{"other": 1}\n')
+        command += ["--set", f"decontaminate.evals.sums.files=[{place}/odd.jsonl]"]
+    done = curate(*command, "--workers", "0")
+    assert done.returncode != 0
+    (line,) = done.stderr.strip().splitlines()[-1:]
+    assert says in line
