@@ -17,11 +17,11 @@ from curation.decontaminate.decontaminate_settings import DecontaminationSetting
 from curation.decontaminate.judge import FOUND, REASON, Decontaminator
 from curation.decontaminate.overlap import overlap, summary
 from curation.stages import find
-from pipelines.engine.files import Folder, fingerprint
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import Outcome, batches_beside, run_transform
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
+from pipelines.storage.files import Folder, fingerprint
 
 
 @dataclass(frozen=True)

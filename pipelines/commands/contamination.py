@@ -20,16 +20,17 @@ from curation.decontaminate.decontaminate_settings import DecontaminationSetting
 from curation.decontaminate.judge import FOUND
 from curation.decontaminate.overlap import OVERLAP, latex, markdown, overlap, summary
 from curation.errors import ConfigError
-from curation.readers import Damage, ReaderSettings, discover
-from curation.readers.documents import rows_of_file
+from curation.extract.texts import text_of
+from curation.readers import Page, ReaderSettings, discover, read
+from curation.readers.documents import document_row
 from curation.recipe import load as load_recipe
 from curation.stages import find
 from pipelines.commands.options import add_json, add_set, workers
 from pipelines.decontaminate import evals_key, load
-from pipelines.engine.files import Folder
-from pipelines.engine.manifest import read_manifest
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.run_folder import load_run
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
 from pipelines.terminal import say, say_json
 
 _STAGE = "decontaminate"
@@ -73,7 +74,10 @@ class _Check:
             yield from part.batches(["id", "text", "source"])
             return
         path, name = part
-        rows = (r[0] for r in rows_of_file(path, name, self.readers) if not isinstance(r, Damage))
+        pages = (
+            p for p in read(path, self.readers, name) if isinstance(p, Page) and p.kind == "text"
+        )
+        rows = (document_row(name, page, text_of(page))[0] for page in pages)
         while some := [row for row, _ in zip(rows, range(_ROWS), strict=False)]:
             kept = [{name: row[name] for name in ("id", "text", "source")} for row in some]
             yield pa.RecordBatch.from_pylist(kept, _COLUMNS)
