@@ -43,8 +43,8 @@ from pipelines.storage.damage import DamagedError, note
 from pipelines.storage.exchange import ExchangeFolder, kind_of
 from pipelines.storage.runs import read_batches_of
 
-#: Rows of one run for one task: number of the run, of the piece inside it, of the part of that, and
-#: the part of an Arrow stream. Of a task that waits for others: which leg, which task, files written.
+#: Rows of a run for a task: number of the run, of the piece inside it, of the part of that, and the
+#: part of an Arrow stream. Of a task that waits for others: which leg, which task, files written.
 Piece = tuple[int, int, int, bytes]
 Sent = tuple[int, Piece]  # number of a task first
 #: Begins a task's own entry, so that tasks whose range is empty are done, too; ends with the
