@@ -25,8 +25,8 @@ from pipelines.storage.exchange import (
     RANGE_BYTES,
     UInt64,
     concatenated,
-    is_of_kinds,
     key_ranges,
+    kind_of,
     read_columns,
     read_range,
     row_of,
@@ -94,8 +94,8 @@ def range_tasks(size: int, range_bytes: int | None = None, source: str = "") -> 
 
 def bytes_of(records: Sequence[dict[str, Any]], kind: str) -> int:
     """Of the files of a kind that commit records name."""
-    found = (f["bytes"] for r in records for n, f in r["files"].items() if is_of_kinds(n, [kind]))
-    return sum(found)
+    files = ((n, f) for r in records for n, f in r["files"].items())
+    return sum(f["bytes"] for n, f in files if kind_of(n) == kind)
 
 
 def read_key_range(

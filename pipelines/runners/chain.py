@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pipelines.runners.tasklist import TaskList, write_task_list
 from pipelines.runners.tasks import Step, Task, output_fingerprint
-from pipelines.storage.exchange import is_of_kinds
+from pipelines.storage.exchange import kind_of
 from pipelines.storage.files import Folder
 
 #: What commit records call the fingerprint of that which a task reads of other steps.
@@ -68,28 +68,34 @@ def with_source(task: Task, source: str) -> Task:
     return replace(task, inputs=(*task.inputs, (_SOURCE, source)))
 
 
-def sends(step: Step) -> tuple[str, ...]:
-    """Kinds of files that later steps of a chain gather, or that steps beside it read."""
-    return getattr(step, "sends", ())
+class Moves:
+    """Which rows move between the workers of one job: of files that later passes gather.
+
+    A step names kinds of files that only other steps of its stage read as `sends`, and those of
+    them that are files even so as `keeps`.
+    """
+
+    def __init__(self, passes: Sequence[Pass]) -> None:
+        self._led = {p.beside for p in passes}
+        self._gathered = {kind for p in passes for kind in gathers(p.step)}
+
+    def sent(self, step: Step) -> tuple[str, ...]:
+        """Kinds of files of a step that others of the job gather."""
+        return tuple(kind for kind in getattr(step, "sends", ()) if kind in self._gathered)
+
+    def unwritten(self, step: Step) -> tuple[str, ...]:
+        """Kinds of its files that are only rows: no other job reads them."""
+        kinds = getattr(step, "sends", ()) if step.name in self._led else self.sent(step)
+        return tuple(kind for kind in kinds if kind not in getattr(step, "keeps", ()))
+
+    def always_done(self, step: Step) -> bool:
+        """Whether the job does it in any case: what it sends or gathers lies nowhere."""
+        return bool(self.sent(step) or self.unwritten(step)) or isinstance(step, Gathers)
 
 
-def moved(step: Step, passes: Sequence[Pass]) -> tuple[str, ...]:
-    """Kinds of files of a step that move between the workers of one job of these passes."""
-    if any(p.beside == step.name for p in passes):
-        return sends(step)
-    runs = [n for p in passes if isinstance(p.step, Gathers) for n in p.step.runs()]
-    return tuple(kind for kind in sends(step) if any(is_of_kinds(n, [kind]) for n in runs))
-
-
-def unwritten(step: Step, passes: Sequence[Pass]) -> tuple[str, ...]:
-    """Kinds of these that are no files; others are read as files as well."""
-    kept = getattr(step, "keeps", ())
-    return tuple(kind for kind in moved(step, passes) if kind not in kept)
-
-
-def always_done(step: Step, passes: Sequence[Pass]) -> bool:
-    """Whether a job of these passes does it in any case: rows lie nowhere."""
-    return bool(moved(step, passes)) or isinstance(step, Gathers)
+def gathers(step: Step) -> set[str]:
+    """Kinds of files that a step gathers."""
+    return {kind_of(name) for name in step.runs()} if isinstance(step, Gathers) else set()
 
 
 @dataclass(frozen=True)
@@ -98,9 +104,11 @@ class Leg:
 
     work: TaskList
     after: tuple[int, ...]  # legs
+    sends: tuple[str, ...]  # kinds of files
+    unwritten: tuple[str, ...]  # likewise
+    gathers: tuple[str, ...]  # likewise
     always_done: bool
-    unwritten: tuple[str, ...]  # kinds of files
-    followers: tuple[TaskList, ...]
+    followers: tuple[TaskList, ...]  # their tasks in the order of its own
 
 
 @dataclass(frozen=True)
@@ -124,14 +132,16 @@ class Chain:
 
 def write_chain(passes: Sequence[Pass]) -> Chain:
     """Write what the workers will read."""
-    works = [write_task_list(p.place, p.step, p.tasks) for p in passes]
-    leading = [(p, work) for p, work in zip(passes, works, strict=True) if not p.beside]
+    moves = Moves(passes)
+    works = [(p, write_task_list(p.place, p.step, p.tasks)) for p in passes]
+    leading = [(p, work) for p, work in works if not p.beside]
     names = [p.step.name for p, _ in leading]
     legs = []
     for p, work in leading:
-        found = zip(passes, works, strict=True)
-        followers = tuple(w for other, w in found if other.beside == p.step.name)
-        after = tuple(names.index(name) for name in p.after)
-        facts = always_done(p.step, passes), unwritten(p.step, passes)
-        legs.append(Leg(work, after, *facts, followers))
+        step, after = p.step, tuple(names.index(name) for name in p.after)
+        beside = [(other, w) for other, w in works if other.beside == step.name]
+        assert all([t.name for t in o.tasks] == [t.name for t in p.tasks] for o, _ in beside)
+        followers = tuple(w for _, w in beside)
+        kinds = moves.sent(step), moves.unwritten(step), tuple(sorted(gathers(step)))
+        legs.append(Leg(work, after, *kinds, moves.always_done(step), followers))
     return Chain(tuple(legs))

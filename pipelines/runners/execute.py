@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
-from pipelines.runners.chain import Gathers, Pass, always_done, unwritten, write_chain
+from pipelines.runners.chain import Gathers, Moves, Pass, write_chain
 from pipelines.runners.progress import Quiet
 from pipelines.runners.tasklist import write_task_list
 from pipelines.runners.tasks import (
@@ -25,7 +25,6 @@ from pipelines.runners.tasks import (
     record_place,
     records_of,
 )
-from pipelines.storage.exchange import is_of_kinds
 from pipelines.storage.files import Folder
 from pipelines.storage.own import note_own
 
@@ -175,10 +174,11 @@ class Executor:
         None has to be done where a job has done so. Otherwise all is compared again, since rows lie
         nowhere; a task that moves none is left as it is where its record matches.
         """
-        if _is_done(passes):
+        moves = Moves(passes)
+        if _is_done(passes, moves):
             return 0
         for p in passes:
-            _forget(p.step, p.place, p.tasks, p.tasks if always_done(p.step, passes) else ())
+            _forget(p.step, p.place, p.tasks, p.tasks if moves.always_done(p.step) else ())
             note_own(p.place, tasks=[t.name for t in p.tasks])
         self._run_job(stage, passes)
         return sum(len(p.tasks) for p in passes)
@@ -232,15 +232,14 @@ def _forget(step: Step, folder: Folder, tasks: Sequence[Task], again: Sequence[T
     folder.each(folder.remove, [record_name(step, t) for t in again if commit_name(t) in present])
 
 
-def _is_done(passes: Sequence[Pass]) -> bool:
+def _is_done(passes: Sequence[Pass], moves: Moves) -> bool:
     """Whether all tasks are committed, as one job leaves them: without rows that were under way."""
     records: dict[str, list[dict[str, Any]]] = {}
     for p in passes:
         present = (p.place / record_place(p.step)).sizes()
         if any(commit_name(t) not in present for t in p.tasks):
             return False
-        tasks, kinds = p.planned_in_job(records), unwritten(p.step, passes)
-        absent = functools.partial(is_of_kinds, kinds=kinds)
+        tasks, absent = p.planned_in_job(records), moves.unwritten(p.step)
         if len(committed(p.place, p.step, tasks, present, absent)) < len(tasks):
             return False
         records[p.step.name] = records_of(p.place, p.step, tasks)

@@ -12,7 +12,8 @@ GroupByKey share (https://github.com/apache/beam/issues/34647).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -23,7 +24,7 @@ from apache_beam.pvalue import TaggedOutput
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from curation.errors import WorkerError
-from pipelines.runners.chain import Chain, Gathers, sends, with_source
+from pipelines.runners.chain import Chain, Gathers, Leg, with_source
 from pipelines.runners.tasklist import TaskList
 from pipelines.runners.tasks import (
     Step,
@@ -39,16 +40,18 @@ from pipelines.runners.tasks import (
     shown,
 )
 from pipelines.storage.damage import DamagedError, note
-from pipelines.storage.exchange import ExchangeFolder, is_of_kinds
+from pipelines.storage.exchange import ExchangeFolder, kind_of
 from pipelines.storage.runs import read_batches_of
 
-#: Rows of one run for one task: number of the run, of the piece inside it, Arrow stream. Of a task
-#: that waits for others: which leg, which task, files written.
-Piece = tuple[int, int, bytes]
+#: Rows of a run for a task: number of the run, of the piece inside it, of the part of that, and the
+#: part of an Arrow stream. Of a task that waits for others: which leg, which task, files written.
+Piece = tuple[int, int, int, bytes]
 Sent = tuple[int, Piece]  # number of a task first
 #: Begins a task's own entry, so that tasks whose range is empty are done, too; ends with the
 #: fingerprint of what was waited for.
 _OWN = -1
+#: Flink sorts nothing longer than its sort buffer, of which each GroupByKey of a job has a share.
+_PART_BYTES = 1 << 20
 
 
 class Routes:
@@ -66,7 +69,9 @@ class Routes:
         """The rows of a run, each to the task that reads it."""
         for piece, batch in enumerate(read_batches_of(folder, name)):
             for task, rows in self._divide(batch):
-                yield task, (self.runs[name], piece, _encoded(rows))
+                data = _encoded(rows)
+                for part, start in enumerate(range(0, len(data), _PART_BYTES)):
+                    yield task, (self.runs[name], piece, part, data[start : start + _PART_BYTES])
 
     def _divide(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         keys = batch.column("key").to_numpy()
@@ -94,29 +99,30 @@ class Scatter(beam.DoFn):
     Elements are numbers: of tasks first, then of runs that nobody in the chain sends.
     """
 
-    def __init__(self, work: TaskList, sent: Sequence[str]) -> None:
-        self.work, self.sent = work, tuple(sent)
+    def __init__(self, leg: Leg, sent: Sequence[str]) -> None:
+        self.leg, self.sent = leg, frozenset(sent)
 
     def setup(self) -> None:
-        self._routes = Routes(self.work)
-        self._files = _files(self.work.step, self.sent)
+        self._routes = Routes(self.leg.work)
+        self._files = _files(self.leg, self.sent)
 
     def process(self, element: int) -> Iterator[Sent]:
         tasks = len(self._routes.order)
         if element < tasks:
-            yield element, (_OWN, 0, b"")
+            yield element, (_OWN, 0, 0, b"")
             return
         try:
-            yield from self._routes.of(self.work.folder, self._files[element - tasks])
+            yield from self._routes.of(self.leg.work.folder, self._files[element - tasks])
         except DamagedError as error:
-            note(self.work.folder, error)
+            note(self.leg.work.folder, error)
             raise
 
 
-def _files(step: Step, sent: Sequence[str]) -> list[str]:
-    """Runs that a step gathers from files: those of kinds that no step before it sends."""
+def _files(leg: Leg, sent: Container[str]) -> list[str]:
+    """Runs that a leg gathers from files: those of kinds that no leg before it sends."""
+    step = leg.work.step
     assert isinstance(step, Gathers)
-    return [name for name in step.runs() if not is_of_kinds(name, sent)]
+    return [name for name in step.runs() if kind_of(name) not in sent]
 
 
 class PerformPass(beam.DoFn):
@@ -135,26 +141,24 @@ class PerformPass(beam.DoFn):
         leg, legs = self.chain.legs[self.number], self.chain.legs
         self._leg, self._work = leg, leg.work
         self._runs = leg.work.step.runs() if isinstance(leg.work.step, Gathers) else None
-        gathering = [t for t in self.targets if isinstance(legs[t].work.step, Gathers)]
-        self._routes = {_tag(target): Routes(legs[target].work) for target in gathering}
-        self._waiting = [_tag(t) for t in self.targets if t not in gathering]
-        self._followers = [{t.name: t for t in work.tasks} for work in leg.followers]
+        self._routes = {_tag(t): Routes(legs[t].work) for t in self.targets if legs[t].gathers}
+        self._waiting = [_tag(t) for t in self.targets if not legs[t].gathers]
 
     def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[TaggedOutput]:
         number, pieces = element
         task, folder = self._work.tasks[number], self._folder(pieces)
-        for _, _, source in pieces if self._runs is None else ():
+        for *_, source in pieces if self._runs is None else ():
             task = with_source(task, source.decode())
         record = self._done(self._work.step, task, folder, self._leg.always_done)
-        for work, tasks in zip(self._leg.followers, self._followers, strict=True):
-            following = with_source(tasks[task.name], output_fingerprint([record]))
+        for work in self._leg.followers:
+            following = with_source(work.tasks[number], output_fingerprint([record]))
             self._done(work.step, following, folder, always=False)
         for tag, routes in self._routes.items():
             for name in sorted(record["files"].keys() & routes.runs.keys()):
                 for sent in routes.of(folder, name):
                     yield TaggedOutput(tag, sent)
         for tag in self._waiting:
-            yield TaggedOutput(tag, (0, (self.number, number, file_lines(record).encode())))
+            yield TaggedOutput(tag, (0, (self.number, number, 0, file_lines(record).encode())))
 
     def _folder(self, pieces: Iterable[Piece]) -> ExchangeFolder:
         """The stage's folder with what came."""
@@ -162,9 +166,11 @@ class PerformPass(beam.DoFn):
         if self._runs is None:
             return ExchangeFolder(folder.url, folder.sync, None, kinds)
         rows: dict[str, list[pa.RecordBatch]] = {}
-        for run, _, data in sorted(pieces, key=lambda p: p[:2]):
+        sorted_pieces = sorted(pieces, key=lambda p: p[:3])
+        for (run, _), parts in itertools.groupby(sorted_pieces, lambda p: p[:2]):
             if run != _OWN:
-                batch = pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
+                data = pa.py_buffer(b"".join(part[-1] for part in parts))
+                batch = pa.ipc.open_stream(data).read_next_batch()
                 rows.setdefault(self._runs[run], []).append(batch)
         return ExchangeFolder(folder.url, folder.sync, rows, kinds)
 
@@ -188,9 +194,9 @@ class Release(beam.DoFn):
         self.tasks = tasks
 
     def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[Sent]:
-        source = lines_fingerprint(lines.decode() for _, _, lines in sorted(element[1]))
+        source = lines_fingerprint(piece[-1].decode() for piece in sorted(element[1]))
         for number in range(self.tasks):
-            yield number, (_OWN, 0, source.encode())
+            yield number, (_OWN, 0, 0, source.encode())
 
 
 def _tag(leg: int) -> str:
@@ -229,12 +235,10 @@ def _same(element: Sent) -> Sent:
 
 def _targets(chain: Chain, number: int) -> list[int]:
     """Legs that read rows of this one, or wait for it."""
-    kinds = sends(chain.legs[number].work.step)
-    found = []
+    kinds, found = chain.legs[number].sends, []
     for other, leg in enumerate(chain.legs[number + 1 :], number + 1):
-        step = leg.work.step
-        rows = isinstance(step, Gathers) and any(is_of_kinds(n, kinds) for n in step.runs())
-        if rows or (not isinstance(step, Gathers) and number in leg.after):
+        waits = not leg.gathers and number in leg.after
+        if waits or not set(kinds).isdisjoint(leg.gathers):
             found.append(other)
     return found
 
@@ -243,10 +247,10 @@ def _begun(pipeline: beam.Pipeline, chain: Chain, number: int, arriving: Sequenc
     """Tasks with the rows that they gather, once those before them are done."""
     leg = chain.legs[number]
     step, count = leg.work.step, len(leg.work.tasks)
-    if isinstance(step, Gathers):
-        sent = [k for before in chain.legs[:number] for k in sends(before.work.step)]
-        elements = list(range(count + len(_files(step, sent))))
-        scatter = beam.ParDo(Scatter(leg.work, sent)).with_output_types(Sent)
+    if leg.gathers:
+        sent = [kind for before in chain.legs[:number] for kind in before.sends]
+        elements = list(range(count + len(_files(leg, sent))))
+        scatter = beam.ParDo(Scatter(leg, sent)).with_output_types(Sent)
         own = pipeline | f"Tasks {step.name}" >> beam.Create(elements)
         arriving = [*arriving, own | f"Scatter {step.name}" >> scatter]
         return _flat(arriving, step.name) | f"Gather {step.name}" >> beam.GroupByKey()

@@ -50,7 +50,7 @@ def write_task_list(folder: Folder, step: Step, tasks: Sequence[Task]) -> TaskLi
     return TaskList(folder, file, digest, tuple(classes[name] for name in sorted(classes)))
 
 
-@lru_cache(maxsize=16)  # once per process and step of a job, however many tasks it gets
+@lru_cache(maxsize=8)  # once per process and step of a job, however many tasks it gets
 def _load(tasks: TaskList) -> tuple[Step, list[Task]]:
     """Raises InputError where the file is not the one that the driver wrote."""
     data = tasks.folder.read_bytes(tasks.file)

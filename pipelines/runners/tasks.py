@@ -19,6 +19,7 @@ from curation.stages import find
 from pipelines.runners.guard import guarding
 from pipelines.runners.memory import return_large_blocks
 from pipelines.storage.damage import DamagedError, damaged, note
+from pipelines.storage.exchange import kind_of
 from pipelines.storage.files import SCRATCH, FileRecord, Folder, fingerprint
 
 
@@ -126,11 +127,12 @@ def committed(
     step: Step,
     tasks: Sequence[Task],
     present: dict[str, int],
-    absent: Callable[[str], bool] = lambda name: False,
+    absent: Sequence[str] = (),
 ) -> set[str]:
     """Names of the tasks whose record matches and whose every file is there as it says.
 
-    `present` lists the step's records (name -> size); `absent` says which files need not be there.
+    `present` lists the step's records (name -> size); of `absent` kinds files need
+    not be there.
     """
     recorded = [t for t in tasks if commit_name(t) in present]
     if not recorded:
@@ -142,7 +144,7 @@ def committed(
 
 def is_committed(folder: Folder, step: Step, task: Task) -> bool:
     """Whether one task's record matches and every file that it names is there as it says."""
-    return _is_committed(folder, step, task, None, lambda name: False)
+    return _is_committed(folder, step, task, None, ())
 
 
 def _is_committed(
@@ -150,13 +152,13 @@ def _is_committed(
     step: Step,
     task: Task,
     sizes: dict[str, int] | None,
-    absent: Callable[[str], bool],
+    absent: Sequence[str],
 ) -> bool:
     name = record_name(step, task)
     record = folder.read_own_json(name)
     if record.get("key") != task.key(step.settings_key):
         return False
-    files = {file: facts for file, facts in record["files"].items() if not absent(file)}
+    files = {file: f for file, f in record["files"].items() if kind_of(file) not in absent}
     return folder.holds(files, name, sizes)
 
 

@@ -35,9 +35,10 @@ def scratch(kind: str, name: str) -> str:
     return f"{SCRATCH}/data/{kind}/{name}.arrow"
 
 
-def is_of_kinds(name: str, kinds: Sequence[str]) -> bool:
-    """Whether it is the `scratch` place of a file of one of these kinds."""
-    return any(name.startswith(f"{SCRATCH}/data/{kind}/") for kind in kinds)
+def kind_of(name: str) -> str:
+    """The kind of a file by its `scratch` place; empty for others."""
+    kind, _, file = name.removeprefix(f"{SCRATCH}/data/").partition("/")
+    return kind if file and name.startswith(f"{SCRATCH}/data/") else ""
 
 
 def document_numbers(shard: int, rows: int, first: int = 0) -> UInt64:
@@ -108,7 +109,7 @@ class ExchangeFolder(Folder):
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[HashingSink]:
-        if not is_of_kinds(name, self.unwritten):
+        if kind_of(name) not in self.unwritten:
             with super().create(name) as sink:
                 yield sink
             return

@@ -79,7 +79,7 @@ def test_pieces_are_what_files_hold(
     folder = Folder(str(tmp_path_factory.mktemp("runs")))
     step, tasks = Lists(_runs(folder, keys)), _tasks(key_ranges(count))
     chain = write_chain([Pass(step, tasks, folder)])
-    scatter = Scatter(chain.legs[0].work, ())
+    scatter = Scatter(chain.legs[0], ())
     scatter.setup()
     sent: dict[int, list[Any]] = {i: [] for i in range(count)}
     for element in reversed(range(count + len(keys))):
@@ -95,12 +95,31 @@ def test_pieces_are_what_files_hold(
         }
 
 
+def test_a_row_longer_than_any_element_comes_in_parts(tmp_path: Path) -> None:
+    """Flink's runner refuses elements beyond its sort buffer."""
+    folder = Folder(str(tmp_path))
+    texts = pa.array(["short", "long " * 900_000, "end"])
+    write_run(folder, "run", "key", {"key": np.arange(3, dtype=np.uint64), "text": texts})
+    step, tasks = Lists(("run",)), _tasks(key_ranges(1))
+    chain = write_chain([Pass(step, tasks, folder)])
+    scatter = Scatter(chain.legs[0], ())
+    scatter.setup()
+    pieces = [piece for element in (1, 0) for _, piece in scatter.process(element)]
+    assert len(pieces) > 4 and max(len(piece[-1]) for piece in pieces) <= 1 << 20
+    performer = PerformPass(chain, 0, ())
+    performer.setup()
+    assert list(performer.process((0, pieces[::-1]))) == []
+    whole = step.run(tasks[0], folder, lambda a, b: None)
+    written = folder.read_json("shards/t0.json")["files"]
+    assert written == {n: f.as_dict() for n, f in whole.files.items()}
+
+
 def test_ranges_of_shards_leave_gaps(tmp_path: Path) -> None:
     """Ranges need not touch: pending tasks are some of all."""
     folder = Folder(str(tmp_path))
     step = Lists(_runs(folder, [[1 << 32, 2 << 32, (2 << 32) + 7, 9 << 32]]))
     tasks = _tasks([numbers_of_shard(9), numbers_of_shard(1), numbers_of_shard(5)])
-    scatter = Scatter(write_chain([Pass(step, tasks, folder)]).legs[0].work, ())
+    scatter = Scatter(write_chain([Pass(step, tasks, folder)]).legs[0], ())
     scatter.setup()
     assert [number for number, _ in scatter.process(len(tasks))] == [1, 0]
 
