@@ -76,10 +76,10 @@ def stoppable() -> Iterator[None]:
 
 def _end(stopped: Stopped) -> NoReturn:
     """Say why and end, without waiting for threads; children don't stay behind."""
-    import psutil  # seldom needed
-
     for which in _WORDS:
         signal.signal(which, signal.SIG_IGN)
+    import psutil  # seldom needed; a further signal would interrupt the import
+
     signal.signal(signal.SIGALRM, lambda *_: os._exit(stopped.exit_code))
     signal.alarm(_PATIENCE)
     os.write(2, f"{stopped}\n".encode())
