@@ -89,12 +89,12 @@ class Decontaminator:
 
     def __init__(self, settings: DecontaminationSettings, catalog: Catalog) -> None:
         self._settings, self._catalog = settings, catalog
-        self._matcher = Matcher(catalog.index, folding(), settings.touched)
+        self._matcher = Matcher(catalog.patterns, folding(), settings.touched)
 
     @property
     def index(self) -> Index:
         """The index of their patterns."""
-        return self._catalog.index
+        return self._catalog.patterns
 
     @property
     def items(self) -> pa.Table:
@@ -135,7 +135,7 @@ class Decontaminator:
         )
 
     def _of_hit(self, hit: npt.NDArray[np.int64], tokens: Scratch) -> Iterator[Found]:
-        index, pattern = self._catalog.index, int(hit[HIT.pattern])
+        index, pattern = self._catalog.patterns, int(hit[HIT.pattern])
         score = float(hit[HIT.score]) / max(1, int(index.totals[pattern]))
         length = int(index.offsets[pattern + 1] - index.offsets[pattern])
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
@@ -173,10 +173,10 @@ class Decontaminator:
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
         if PARTS[owner.part] == "question" and self._quotes_passage(owner.item, start, end, tokens):
             return False
-        size = int(self._catalog.index.sizes[hit[HIT.pattern]])
+        size = int(self._catalog.patterns.sizes[hit[HIT.pattern]])
         if size >= settings.short_words * WORD:
             return True
-        length = int(np.diff(self._catalog.index.offsets[hit[HIT.pattern] :][:2])[0])
+        length = int(np.diff(self._catalog.patterns.offsets[hit[HIT.pattern] :][:2])[0])
         if end - start > _STRETCHED * length:  # its words, here and there
             return False
         return self._answer_near(owner.item, start, end, tokens)
