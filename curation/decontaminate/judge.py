@@ -174,23 +174,32 @@ class Decontaminator:
         if PARTS[owner.part] == "question" and self._quotes_passage(owner.item, start, end, tokens):
             return False
         size = int(self._catalog.patterns.sizes[hit[HIT.pattern]])
+        length = int(np.diff(self._catalog.patterns.offsets[hit[HIT.pattern] :][:2])[0])
         if size >= settings.short_words * WORD:
             return True
-        length = int(np.diff(self._catalog.patterns.offsets[hit[HIT.pattern] :][:2])[0])
+        # Of scripts without spaces a token is a letter: 20 of them are enough if they say enough.
+        if length >= settings.short_words and hit[HIT.score] >= 2 * settings.least_bits * STEPS:
+            return True
         if end - start > _STRETCHED * length:  # its words, here and there
             return False
         return self._answer_near(owner.item, start, end, tokens)
 
     def _quotes_passage(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
-        """Whether the item's passage has the span, too: a question takes up its words."""
-        passage = self._catalog.items["passage"][item].as_py()
-        if not passage:
+        """Whether the span is from the item's passage, whose words a question takes up.
+
+        It is not where it has most of the words that the question has and the passage has not.
+        """
+        passage = tokenize([self._catalog.items["passage"][item].as_py()])
+        if not len(passage.hashes):
             return False
-        grams, ends = ngrams(tokenize([passage]))
-        own = np.unique(grams[ends >= 0])
+        question = tokenize([self._catalog.items["question"][item].as_py()]).hashes
+        own = question[~np.isin(question, passage.hashes)]
+        if len(own) and np.isin(own, tokens.hashes[start:end]).mean() >= _QUOTED:
+            return False
+        grams, ends = ngrams(passage)
         found = [ngram_at(tokens.hashes, tokens.sizes, i, end, SIZE) for i in range(start, end)]
-        spans = [gram for gram, stop in found if stop >= 0]
-        return bool(np.isin(np.array(spans, np.uint64), own).sum() > _QUOTED * len(spans))
+        spans = np.array([gram for gram, stop in found if stop >= 0], np.uint64)
+        return bool(np.isin(spans, grams[ends >= 0]).sum() > _QUOTED * len(spans))
 
     def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Whether the answer is near: a short one word for word, of a long one most words."""
