@@ -83,7 +83,7 @@ def find_runs(tokens, n, index, out):  # type: ignore[no-untyped-def]
     candidates = 0
     for i in range(n):
         chosen[candidates] = i
-        candidates += np.int64(may_have(index, grams[i]) and stops[i] >= 0)
+        candidates += int(may_have(index, grams[i]) and stops[i] >= 0)
     for i in chosen[:candidates]:
         g, stop = grams[i], stops[i]
         number = find_ngram(index, g)
