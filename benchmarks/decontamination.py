@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
+import regex
 
 from curation.decontaminate.background import load_background
 from curation.decontaminate.catalog import build_catalog
@@ -112,7 +113,7 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
 def words(text: str, language: str = "") -> list[str]:
     """Words of a text, or groups of letters that are about one, with the blank behind each."""
     if language in LETTERS:
-        return re.findall(rf"[^\s]{{1,{LETTERS[language]}}}", text)
+        return regex.findall(rf"(?:\S\p{{M}}*){{1,{LETTERS[language]}}}", text)
     return text.split()
 
 

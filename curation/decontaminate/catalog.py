@@ -50,7 +50,7 @@ class Owner(NamedTuple):
 class Catalog(NamedTuple):
     """An index and its items."""
 
-    index: Index
+    patterns: Index
     items: pa.Table  # columns ITEMS; `question` with the choices, a line each
     owners: npt.NDArray[np.int32]  # [owners, 3] pattern, item, part; sorted
 
@@ -153,7 +153,7 @@ def _save(catalog: Catalog, folder: Path) -> None:
     """Write a folder, which appears complete or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
-    save_index(catalog.index, part / _INDEX)
+    save_index(catalog.patterns, part / _INDEX)
     np.save(part / _OWNERS, catalog.owners)
     with pa.ipc.new_file(str(part / _ITEMS), ITEMS) as writer:
         writer.write_table(catalog.items)

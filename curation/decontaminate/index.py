@@ -152,11 +152,15 @@ def _fill(grams, keys, values, bits):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
+def may_have(index, g):  # type: ignore[no-untyped-def]
+    """1 where the index has the n-gram, and seldom for another; else 0."""
+    bit = (g >> np.uint64(20)) & np.uint64(len(index.filter) * 64 - 1)
+    return (index.filter[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
+
+
+@numba.njit(inline="always")
 def find_ngram(index, g):  # type: ignore[no-untyped-def]
     """Number of the n-gram in the index, -1 where it is not there."""
-    bit = (g >> np.uint64(20)) & np.uint64(len(index.filter) * 64 - 1)
-    if not (index.filter[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
-        return np.int32(-1)
     mask = np.uint64(len(index.keys) - 1)
     at = g & mask
     while index.values[at] >= 0:

@@ -89,12 +89,12 @@ class Decontaminator:
 
     def __init__(self, settings: DecontaminationSettings, catalog: Catalog) -> None:
         self._settings, self._catalog = settings, catalog
-        self._matcher = Matcher(catalog.index, folding(), settings.touched)
+        self._matcher = Matcher(catalog.patterns, folding(), settings.touched)
 
     @property
     def index(self) -> Index:
         """The index of their patterns."""
-        return self._catalog.index
+        return self._catalog.patterns
 
     @property
     def items(self) -> pa.Table:
@@ -135,7 +135,7 @@ class Decontaminator:
         )
 
     def _of_hit(self, hit: npt.NDArray[np.int64], tokens: Scratch) -> Iterator[Found]:
-        index, pattern = self._catalog.index, int(hit[HIT.pattern])
+        index, pattern = self._catalog.patterns, int(hit[HIT.pattern])
         score = float(hit[HIT.score]) / max(1, int(index.totals[pattern]))
         length = int(index.offsets[pattern + 1] - index.offsets[pattern])
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
@@ -173,24 +173,33 @@ class Decontaminator:
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
         if PARTS[owner.part] == "question" and self._quotes_passage(owner.item, start, end, tokens):
             return False
-        size = int(self._catalog.index.sizes[hit[HIT.pattern]])
+        size = int(self._catalog.patterns.sizes[hit[HIT.pattern]])
+        length = int(np.diff(self._catalog.patterns.offsets[hit[HIT.pattern] :][:2])[0])
         if size >= settings.short_words * WORD:
             return True
-        length = int(np.diff(self._catalog.index.offsets[hit[HIT.pattern] :][:2])[0])
+        # Of scripts without spaces a token is a letter: 20 of them are enough if they say enough.
+        if length >= settings.short_words and hit[HIT.score] >= 2 * settings.least_bits * STEPS:
+            return True
         if end - start > _STRETCHED * length:  # its words, here and there
             return False
         return self._answer_near(owner.item, start, end, tokens)
 
     def _quotes_passage(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
-        """Whether the item's passage has the span, too: a question takes up its words."""
-        passage = self._catalog.items["passage"][item].as_py()
-        if not passage:
+        """Whether the span is from the item's passage, whose words a question takes up.
+
+        It is not where it has most of the words that the question has and the passage has not.
+        """
+        passage = tokenize([self._catalog.items["passage"][item].as_py()])
+        if not len(passage.hashes):
             return False
-        grams, ends = ngrams(tokenize([passage]))
-        own = np.unique(grams[ends >= 0])
+        question = tokenize([self._catalog.items["question"][item].as_py()]).hashes
+        own = question[~np.isin(question, passage.hashes)]
+        if len(own) and np.isin(own, tokens.hashes[start:end]).mean() >= _QUOTED:
+            return False
+        grams, ends = ngrams(passage)
         found = [ngram_at(tokens.hashes, tokens.sizes, i, end, SIZE) for i in range(start, end)]
-        spans = [gram for gram, stop in found if stop >= 0]
-        return bool(np.isin(np.array(spans, np.uint64), own).sum() > _QUOTED * len(spans))
+        spans = np.array([gram for gram, stop in found if stop >= 0], np.uint64)
+        return bool(np.isin(spans, grams[ends >= 0]).sum() > _QUOTED * len(spans))
 
     def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Whether the answer is near: a short one word for word, of a long one most words."""

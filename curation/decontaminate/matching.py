@@ -20,7 +20,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, find_ngram
+from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, find_ngram, may_have
 from curation.decontaminate.ngrams import SIZE, ngram_at
 from curation.decontaminate.normalize import Folding, Scratch, tokenize_into
 
@@ -73,14 +73,25 @@ def find_runs(tokens, n, index, out):  # type: ignore[no-untyped-def]
     before = np.empty(MOST_PATTERNS * 16, np.int32)  # runs that the n-gram before is in
     now = np.empty(MOST_PATTERNS * 16, np.int32)
     b_first, b_last = 0, 0
+    previous = -1
+    grams = np.empty(n, np.uint64)
+    stops = np.empty(n, np.int32)
     for i in range(n):
-        g, stop = ngram_at(tokens.hashes, tokens.sizes, i, n, SIZE)
-        if stop < 0:
-            break
+        grams[i], stops[i] = ngram_at(tokens.hashes, tokens.sizes, i, n, SIZE)
+    # Apart from the rest, so that the reads, far from each other, overlap.
+    chosen = np.empty(n + 1, np.int32)
+    candidates = 0
+    for i in range(n):
+        chosen[candidates] = i
+        candidates += int(may_have(index, grams[i]) and stops[i] >= 0)
+    for i in chosen[:candidates]:
+        g, stop = grams[i], stops[i]
         number = find_ngram(index, g)
         if number < 0:
-            b_first = b_last = 0
             continue
+        if i != previous + 1:
+            b_first = b_last = 0
+        previous = i
         first, last = index.starts[number], index.starts[number + 1]
         last = min(last, first + len(now))
         k = b_first

@@ -43,6 +43,11 @@ _SINGLE = _DENSE | _SPELLING
 _BACKSLASH, _COMMA, _OPEN, _CLOSE = 0x5C, 0x2C, 0x7B, 0x7D
 _N, _R, _T = 0x6E, 0x72, 0x74
 
+#: The small letter of each byte that is an ASCII letter, 0 for other bytes.
+_SMALL_LETTER = np.array(
+    [ord(chr(b).lower()) if chr(b).isalpha() else 0 for b in range(128)] + [0] * 128, np.uint8
+)
+
 #: Commands that set type and mean nothing; `begin` and `end` take the name in braces with them.
 _COMMANDS = (
     "left right big Big bigg Bigg bigl bigr Bigl Bigr text textbf textit textrm texttt textsf emph "
@@ -226,6 +231,24 @@ def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-de
     size = 0
     i = begin
     while i < end:
+        if _SMALL_LETTER[data[i]]:  # most text: a run of ASCII letters
+            if is_open and (digits or single):
+                out.hashes[n] = finish(h)
+                out.sizes[n] = size
+                out.numbers[n] = digits
+                n += 1
+                is_open = False
+            if not is_open:
+                is_open = True
+                h = SEED
+                digits = single = False
+                size = WORD
+                out.starts[n] = i - begin
+            while i < end and _SMALL_LETTER[data[i]]:
+                h = (h ^ np.uint64(_SMALL_LETTER[data[i]])) * PRIME
+                i += 1
+            out.ends[n] = i - begin
+            continue
         c, width = code_point(data, i)
         entry = np.int64(folding.table[c])
         if entry & _IGNORE:
