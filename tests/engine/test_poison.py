@@ -127,6 +127,24 @@ def test_workers_that_die_are_replaced(tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 @pytest.mark.usefixtures("deadly")
+@pytest.mark.parametrize("stage", ["dedup-urls", "dedup-documents", "dedup-lines"])
+def test_in_a_comparison_that_is_one_pipeline(
+    stage: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A worker dies over the chain; once more it is guarded, and all is compared again."""
+    inputs = write(tmp_path / "in/a.parquet", [text(1), f"abort in {stage} {text(9)}", text(2)])
+    write(tmp_path / "in/b.parquet", [text(2), text(1), text(3)])
+    arguments = [stage, "--input", inputs, "--log-format", "plain", "--output"]
+    one = ["--workers", "1", "--exchange", "beam"]
+    assert main([*arguments, str(tmp_path / "pipeline"), *one]) == 0
+    assert capfd.readouterr().err.count("a worker process died") == 1
+    assert main([*arguments, str(tmp_path / "files"), "--workers", "0"]) == 0
+    assert differences(tmp_path / "pipeline", tmp_path / "files") == []
+    removed = read(tmp_path / "pipeline" / stage, "removed")
+    assert removed["a-1"]["reason"] == f"crash.{stage}"
+
+
+@pytest.mark.usefixtures("deadly")
 def test_pages_and_the_document_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
