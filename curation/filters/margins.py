@@ -1,0 +1,204 @@
+"""What moving one threshold of the filter changes, from the signals alone.
+
+A rule decides alone over the documents that no other rule removes and that it could remove itself.
+These, sorted by its signal, tell for every threshold who is kept, exactly as `redecide` would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.filters.redecide import stands_whatever_rules_say
+from curation.filters.rules import RuleBook
+from curation.filters.settings import FilterSettings, Rule, Rules
+
+Side = Literal["min", "max"]
+Bits = npt.NDArray[np.bool_]
+_RULES = "rules"
+
+
+class Limit(NamedTuple):
+    """One end of a rule: documents whose signal is below `min`, or above `max`, fail it."""
+
+    where: str  # "rules", or "by_language.de" for a language's own
+    family: str
+    name: str
+    side: Side
+    signal: str
+    threshold: float
+
+    @property
+    def reason(self) -> str:
+        return f"{self.family}.{self.name}"
+
+    @property
+    def key(self) -> str:
+        """The setting that holds the threshold: `filter.rules.gopher.word_count.min`."""
+        return f"filter.{self.where}.{self.family}.{self.name}.{self.side}"
+
+
+def limits_of(settings: FilterSettings) -> list[Limit]:
+    """Every threshold of the settings, in the order of the rules."""
+    return [
+        Limit(where, family, name, side, rule.signal, end)
+        for where, rules in settings.rule_sets()
+        for family, members in rules.items()
+        for name, rule in (members or {}).items()
+        if rule is not None
+        for side, end in _ends(rule)
+    ]
+
+
+def _ends(rule: Rule) -> list[tuple[Side, float]]:
+    ends: list[tuple[Side, float | None]] = [("min", rule.min), ("max", rule.max)]
+    return [(side, end) for side, end in ends if end is not None]
+
+
+def only(settings: FilterSettings, limit: Limit, threshold: float | None = None) -> RuleBook:
+    """The rules with a single one left, and of it a single end, at another threshold.
+
+    Exemptions, overruling and the languages that have rules of their own stay as they are.
+    """
+    rules: Rules = {}
+    by_language: dict[str, Rules] = {name: {} for name in settings.by_language}
+    end = limit.threshold if threshold is None else threshold
+    if limit.where == _RULES:
+        rules = {limit.family: {limit.name: _one_end(settings.rules, limit, end)}}
+        for language, changes in settings.by_language.items():
+            if _replaces(changes, limit):
+                by_language[language] = {limit.family: {limit.name: None}}
+    else:
+        language = limit.where.partition(".")[2]
+        rule = _one_end(settings.by_language[language], limit, end)
+        by_language[language] = {limit.family: {limit.name: rule}}
+    return RuleBook(settings.model_copy(update={"rules": rules, "by_language": by_language}))
+
+
+def _replaces(changes: Rules, limit: Limit) -> bool:
+    if limit.family not in changes:
+        return False
+    members = changes[limit.family]
+    return members is None or limit.name in members
+
+
+def _one_end(rules: Rules, limit: Limit, end: float) -> Rule:
+    rule = (rules[limit.family] or {})[limit.name]
+    assert rule is not None  # `limits_of` names rules that are switched on
+    return rule.model_copy(update={"min": None, "max": None, limit.side: end})
+
+
+class Judges:
+    """Every limit of some settings, each as rules of its own."""
+
+    def __init__(self, settings: FilterSettings) -> None:
+        self.limits = limits_of(settings)
+        self._as_run = [only(settings, limit) for limit in self.limits]
+        ends = {"min": np.inf, "max": -np.inf}
+        self._at_the_end = [only(settings, limit, ends[limit.side]) for limit in self.limits]
+
+    def signals(self, limit: int | None = None) -> list[str]:
+        """Signals that a limit reads, or all of them."""
+        books = self._as_run if limit is None else [self._as_run[limit]]
+        return list(dict.fromkeys(name for book in books for name in book.signals))
+
+    def fails(
+        self, limit: int, signals: pa.StructArray, languages: pa.Array | None
+    ) -> tuple[Bits, Bits]:
+        """Documents that fail a limit, and those that would at some threshold -> [documents]."""
+        return (
+            _removed(self._as_run[limit], signals, languages),
+            _removed(self._at_the_end[limit], signals, languages),
+        )
+
+
+def _removed(book: RuleBook, signals: pa.StructArray, languages: pa.Array | None) -> Bits:
+    reasons = book.decide(signals, languages).reason
+    return pc.is_valid(reasons).to_numpy(zero_copy_only=False)
+
+
+def fixed(recorded: pa.Array) -> Bits:
+    """Documents that were removed by what no threshold changes -> [documents]."""
+    return stands_whatever_rules_say(recorded).to_numpy(zero_copy_only=False)
+
+
+class Change(NamedTuple):
+    """What a threshold changes against the run: numbers of documents, sums of their weights."""
+
+    gained: int
+    lost: int
+    gained_weight: int
+    lost_weight: int
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The documents over which a limit decides alone, sorted by its signal.
+
+    All arrays have one entry per document.
+    """
+
+    side: Side
+    values: npt.NDArray[np.float64]
+    rows: npt.NDArray[np.int64]
+    kept: Bits  # in the run
+    weights: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        side: Side,
+        alone: Bits,
+        values: npt.NDArray[np.float64],
+        kept: Bits,
+        weights: npt.NDArray[np.int64],
+        rows: npt.NDArray[np.int64],
+    ) -> Margin:
+        """Sort the documents `alone`; the arrays are of all documents, `rows` their numbers."""
+        held = values[alone]
+        order = np.argsort(held, kind="stable")
+        return cls(
+            side, held[order], rows[alone][order], kept[alone][order], weights[alone][order]
+        )
+
+    def place(self, threshold: float) -> int:
+        """How many documents come before the threshold in the order of the signal."""
+        return int(np.searchsorted(self.values, threshold, "left" if self.side == "min" else "right"))
+
+    def fallen(self, threshold: float) -> slice:
+        """The documents that fail it."""
+        at = self.place(threshold)
+        return slice(0, at) if self.side == "min" else slice(at, None)
+
+    def passed(self, threshold: float) -> slice:
+        """The documents that pass it."""
+        at = self.place(threshold)
+        return slice(at, None) if self.side == "min" else slice(0, at)
+
+    def change(self, threshold: float) -> Change:
+        """What this threshold would change."""
+        up, down = self.passed(threshold), self.fallen(threshold)
+        gained, lost = ~self.kept[up], self.kept[down]
+        return Change(
+            int(gained.sum()),
+            int(lost.sum()),
+            int(self.weights[up][gained].sum()),
+            int(self.weights[down][lost].sum()),
+        )
+
+    def flipped(self, threshold: float) -> npt.NDArray[np.int64]:
+        """Rows of the documents that it would gain or lose."""
+        up, down = self.passed(threshold), self.fallen(threshold)
+        return np.concatenate([self.rows[up][~self.kept[up]], self.rows[down][self.kept[down]]])
+
+    def nearest(self, threshold: float, most: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Rows of the documents just below and just above, each the nearest first."""
+        at = self.place(threshold)
+        below = self.rows[max(0, at - most) : at][::-1]
+        return below.tolist(), self.rows[at : at + most].tolist()
