@@ -78,7 +78,18 @@ def only(settings: FilterSettings, limit: Limit, threshold: float | None = None)
         language = limit.where.partition(".")[2]
         rule = _one_end(settings.by_language[language], limit, end)
         by_language[language] = {limit.family: {limit.name: rule}}
+        rules = _measured_by_code(settings.rules, limit.signal)
     return RuleBook(settings.model_copy(update={"rules": rules, "by_language": by_language}))
+
+
+def _measured_by_code(rules: Rules, signal: str) -> Rules:
+    """The rule that makes a signal of the user's own, judging no language: it names the signal."""
+    return {
+        family: {name: rule.model_copy(update={"languages": ()})}
+        for family, members in rules.items()
+        for name, rule in (members or {}).items()
+        if rule is not None and rule.python is not None and rule.signal == signal
+    }
 
 
 def _replaces(changes: Rules, limit: Limit) -> bool:

@@ -137,12 +137,12 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
         if removed["kept_id"]:
             decision["kept_id"] = removed["kept_id"]
             decision |= _kept_instead(folder, stage, removed)
-        return decision | _more(folder, removed, row["shard"], stage) | _cut(place, row)
+        return decision | measured(folder, removed, row["shard"], stage) | cuts_of(place, row)
     kept = _row(place, f"documents/{row['shard']}", row)
     if kept is None:
-        return _tokens(place, row, stage) if find_stage(stage).is_sink else None
+        return token_spans(place, row, stage) if find_stage(stage).is_sink else None
     decision = {"stage": stage, "decision": "kept"}
-    return decision | _more(folder, kept, row["shard"], stage) | _cut(place, row)
+    return decision | measured(folder, kept, row["shard"], stage) | cuts_of(place, row)
 
 
 def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None:
@@ -159,7 +159,7 @@ def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None
     return None
 
 
-def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[str, Any]:
+def measured(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[str, Any]:
     """What the stage measured, or mended before it read the document."""
     facts = {k: row[k] for k in _FACTS if row.get(k) is not None}
     failed = _row(folder / stage, f"{ERRORS}/{shard}", row)
@@ -174,7 +174,7 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
     return facts
 
 
-def _cut(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
+def cuts_of(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
     """What the stage cut out of the document, before it kept or removed it."""
     name = f"edits/{row['shard']}"
     if not place.exists(name):
@@ -248,7 +248,7 @@ def _shared(first: str, second: str) -> int:
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
-def _tokens(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | None:
+def token_spans(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | None:
     """Where the document's tokens stand in the token shards."""
     spans: list[dict[str, Any]] = []
     for name in sorted(read_manifest(place)["files"]):

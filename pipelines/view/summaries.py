@@ -1,0 +1,225 @@
+"""Counts over a run: its funnel, its values by dimension, hosts, mix, lines, records set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.filters.margins import Bits
+from curation.stages import find
+from pipelines.engine.files import Folder
+from pipelines.engine.manifest import read_manifest
+from pipelines.engine.shards import read_batches
+from pipelines.view.ledger import NO_TOKENS, Ledger
+
+_ASIDE = "set_aside"
+_SHOWN_ASIDE, _LINES, _HOST_REASONS = 500, 500, 3
+
+
+def tokens_per_character(ledger: Ledger) -> float | None:
+    """As the run's tokenizer counted them; None where it hasn't."""
+    counted = ledger.numbers["tokens"] != NO_TOKENS
+    characters = ledger.numbers["characters"][counted].sum()
+    return float(ledger.numbers["tokens"][counted].sum() / characters) if characters else None
+
+
+def funnel(ledger: Ledger, mask: Bits | None) -> list[dict[str, Any]]:
+    """Stages in order: documents and characters in, kept, removed, and those removed by reason.
+
+    Characters are of the texts as the documents ended.
+    """
+    fates = len(ledger.fates)
+    codes = _of(ledger.numbers["fate"], mask)
+    documents = np.bincount(codes, minlength=fates)
+    characters = np.bincount(codes, _of(ledger.numbers["characters"], mask), minlength=fates)
+    found = []
+    for number, stage in enumerate(ledger.stages):
+        into = ledger.stage_of_fate >= number
+        gone = ledger.stage_of_fate == number
+        removed = [
+            {
+                "reason": ledger.fates[i].reason,
+                "documents": int(documents[i]),
+                "characters": int(characters[i]),
+            }
+            for i in np.flatnonzero(gone)
+            if documents[i]
+        ]
+        found.append(
+            {
+                "stage": stage,
+                "documents_in": int(documents[into].sum()),
+                "documents_removed": int(documents[gone].sum()),
+                "characters_in": int(characters[into].sum()),
+                "characters_removed": int(characters[gone].sum()),
+                "removed": sorted(removed, key=lambda r: (-r["documents"], r["reason"])),
+            }
+        )
+    return found
+
+
+def values(
+    ledger: Ledger, mask: Bits | None, dimension: str, most: int, order: str = "documents"
+) -> dict[str, Any]:
+    """Documents, kept ones, characters and tokens of the values of a dimension, the most first."""
+    names = ledger.values[dimension]
+    codes = _of(ledger.codes[dimension], mask)
+    kept = _of(ledger.stage_of_fate[ledger.numbers["fate"]] == len(ledger.stages), mask)
+    tokens = np.maximum(_of(ledger.numbers["tokens"], mask), 0) * kept
+    size = len(names)
+    columns = {
+        "documents": np.bincount(codes, minlength=size),
+        "kept": np.bincount(codes, kept, minlength=size).astype(np.int64),
+        "characters": np.bincount(
+            codes, _of(ledger.numbers["characters"], mask), minlength=size
+        ).astype(np.int64),
+        "tokens": np.bincount(codes, tokens, minlength=size).astype(np.int64),
+    }
+    columns["removed"] = columns["documents"] - columns["kept"]
+    present = np.flatnonzero(columns["documents"])
+    ranked = present[np.lexsort((present, -columns[order][present]))]
+    rows = [{"value": names[i], **{n: int(c[i]) for n, c in columns.items()}} for i in ranked[:most]]
+    return {"values": rows, "all": len(present)}
+
+
+def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[str, list[list[Any]]]:
+    """For each host the commonest reasons for which its documents went, with their numbers."""
+    number = {name: i for i, name in enumerate(ledger.values["host"])}
+    wanted = np.full(len(number), -1)
+    for i, host in enumerate(hosts):
+        wanted[number[host]] = i
+    place = wanted[_of(ledger.codes["host"], mask)]
+    mine = place >= 0
+    fates = len(ledger.fates)
+    pairs = place[mine] * fates + _of(ledger.numbers["fate"], mask)[mine]
+    counts = np.bincount(pairs, minlength=len(hosts) * fates).reshape(len(hosts), fates)
+    found: dict[str, list[list[Any]]] = {}
+    for i, host in enumerate(hosts):
+        ranked = sorted((-int(counts[i, f]), fate.reason) for f, fate in enumerate(ledger.fates)
+                        if fate.reason is not None and counts[i, f])
+        found[host] = [[reason, -count] for count, reason in ranked[:_HOST_REASONS]]
+    return found
+
+
+def personal_data(folder: Folder, stages: list[str]) -> dict[str, int]:
+    """Items of personal data by host, of those that the run reports."""
+    found: dict[str, int] = {}
+    for stage in stages:
+        for row in read_manifest(folder / stage).get("notes", {}).get(
+            "hosts with personal data", []
+        ):
+            found[row["host"]] = row["items"]
+    return found
+
+
+def clusters(ledger: Ledger, mask: Bits | None, most: int) -> dict[str, Any]:
+    """The largest clusters of duplicates: the kept document, and how many went for it."""
+    kept = _of(ledger.numbers["kept_key"], mask)
+    keys, counts = np.unique(kept[kept != 0], return_counts=True)
+    order = np.lexsort((keys, -counts))[:most]
+    sizes = np.bincount(counts) if len(counts) else np.zeros(0, np.int64)
+    found = []
+    for i in order:
+        rows = ledger.rows_of_key(int(keys[i]))
+        members = np.flatnonzero(ledger.numbers["kept_key"] == keys[i])
+        found.append(
+            {
+                "key": str(keys[i]),
+                "removed": int(counts[i]),
+                "kept_row": int(rows[0]) if len(rows) else None,
+                "url": ledger.urls[int(rows[0])].as_py() if len(rows) else None,
+                "first": int(members[0]),
+                "reasons": reasons_of(ledger, members),
+            }
+        )
+    return {
+        "clusters": found,
+        "all": len(keys),
+        "sizes": [[i, int(n)] for i, n in enumerate(sizes) if n],
+    }
+
+
+def reasons_of(ledger: Ledger, rows: npt.NDArray[np.int64]) -> list[list[Any]]:
+    """Reasons of these documents with their numbers, the commonest first."""
+    counts = np.bincount(ledger.numbers["fate"][rows], minlength=len(ledger.fates))
+    ranked = sorted((-int(counts[i]), ledger.fates[i].reason or "") for i in np.flatnonzero(counts))
+    return [[reason, -count] for count, reason in ranked]
+
+
+def lines(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
+    """What stages that cut lines say of the commonest ones."""
+    found = []
+    for stage in stages:
+        notes = read_manifest(folder / stage).get("notes", {})
+        tables = {k: v for k, v in notes.items() if "line" in k or "cut" in k}
+        if tables:
+            found.append({"stage": stage, "notes": tables, "removed": _cut_lines(folder / stage)})
+    return found
+
+
+def _cut_lines(place: Folder) -> list[dict[str, Any]]:
+    """Frequent lines with what was decided on them, the commonest first."""
+    totals: dict[tuple[str, str], dict[str, Any]] = {}
+    for name in sorted(read_manifest(place)["files"]):
+        if not name.startswith("audit/"):
+            continue
+        for batch in read_batches(place, name):
+            for row in batch.to_pylist():
+                known = totals.setdefault((row["line"], row["verdict"]), row | {"occurrences": 0})
+                known["occurrences"] += row["occurrences"]
+    wanted = ("line", "verdict", "documents", "hosts", "edge_share", "host_share", "occurrences")
+    ranked = sorted(totals.values(), key=lambda r: (-r["documents"], r["line"]))
+    return [{name: row.get(name) for name in wanted} for row in ranked[:_LINES]]
+
+
+def mixes(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
+    """What the mix says of domains and inputs: wanted, available, got, epochs."""
+    found = []
+    for stage in stages:
+        described = find(stage)
+        if described.per_mix and not described.is_sink:
+            manifest = read_manifest(folder / stage)
+            found.append({"stage": stage, "notes": manifest.get("notes", {})})
+    return found
+
+
+def set_aside(folder: Folder, stages: list[str]) -> dict[str, Any]:
+    """Records that are no documents, by reason, and some of those that could not be read."""
+    source = stages[0]
+    counts: Mapping[str, Any] = read_manifest(folder / source)["counts"]
+    kinds = {"skipped.": "not a document", "set_aside.": "set aside", "mended.": "repaired"}
+    reasons = [
+        {"what": what, "reason": name.removeprefix(prefix), "records": number}
+        for prefix, what in kinds.items()
+        for name, number in sorted(counts.items())
+        if name.startswith(prefix)
+    ]
+    return {
+        "records": counts.get("records"),
+        "documents": counts["documents_in"],
+        "reasons": reasons,
+        "rows": [*_rows_of(folder / source, _ASIDE), *_rows_of(folder / source, "mended")],
+        "errors": [
+            row | {"stage": s}
+            for s in stages
+            for row in _rows_of(folder / s, "errors")
+        ],
+    }
+
+
+def _rows_of(place: Folder, kind: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for name, file in sorted(read_manifest(place)["files"].items()):
+        if name.startswith(f"{kind}/") and file["rows"]:
+            for batch in read_batches(place, name, ["url", "reason", "detail", "source"]):
+                found += [row | {"kind": kind} for row in batch.to_pylist()]
+                if len(found) >= _SHOWN_ASIDE:
+                    return found[:_SHOWN_ASIDE]
+    return found
+
+
+def _of(column: npt.NDArray[Any], mask: Bits | None) -> npt.NDArray[Any]:
+    return column if mask is None else column[mask]
