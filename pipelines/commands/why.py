@@ -31,7 +31,8 @@ _CONTEXT = 40
 #: URLs that are named where several end like the one asked for.
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
-_FACTS = tuple(column for stage in known_stages().values() for column in stage.shown)
+#: Columns that are shown of a document.
+FACTS = tuple(column for stage in known_stages().values() for column in stage.shown)
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -137,12 +138,12 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
         if removed["kept_id"]:
             decision["kept_id"] = removed["kept_id"]
             decision |= _kept_instead(folder, stage, removed)
-        return decision | measured(folder, removed, row["shard"], stage) | cuts_of(place, row)
+        return decision | _more(folder, removed, row["shard"], stage) | cuts_of(place, row)
     kept = _row(place, f"documents/{row['shard']}", row)
     if kept is None:
         return token_spans(place, row, stage) if find_stage(stage).is_sink else None
     decision = {"stage": stage, "decision": "kept"}
-    return decision | measured(folder, kept, row["shard"], stage) | cuts_of(place, row)
+    return decision | _more(folder, kept, row["shard"], stage) | cuts_of(place, row)
 
 
 def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None:
@@ -159,19 +160,24 @@ def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None
     return None
 
 
-def measured(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[str, Any]:
+def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[str, Any]:
     """What the stage measured, or mended before it read the document."""
-    facts = {k: row[k] for k in _FACTS if row.get(k) is not None}
-    failed = _row(folder / stage, f"{ERRORS}/{shard}", row)
-    facts |= {"detail": failed["detail"]} if failed else {}
-    mended = _row(folder / stage, f"mended/{shard}", row)
-    facts |= {"mended": mended["reason"], "detail": mended["detail"]} if mended else {}
+    facts = {k: row[k] for k in FACTS if row.get(k) is not None}
+    facts |= mended(folder / stage, row | {"shard": shard})
     described = find_stage(stage)
     # Of a removed one the limit that it failed is told already, unless it has many.
     if "reason" not in row or described.has_signals:
         settings = run_settings(folder, stage)
         facts["rules"] = list(described.limits(settings, row))
     return facts
+
+
+def mended(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
+    """What was wrong with the document's record, or failed on it, in the stage at `place`."""
+    failed = _row(place, f"{ERRORS}/{row['shard']}", row)
+    facts = {"detail": failed["detail"]} if failed else {}
+    broken = _row(place, f"mended/{row['shard']}", row)
+    return facts | ({"mended": broken["reason"], "detail": broken["detail"]} if broken else {})
 
 
 def cuts_of(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
@@ -286,7 +292,7 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
     if "detail" in decision:
         broken = f"{decision['mended']}: " if "mended" in decision else ""
         yield f"    {broken}{decision['detail']}"
-    facts = [f"{k} {_short(decision[k])}" for k in _FACTS if k in decision]
+    facts = [f"{k} {_short(decision[k])}" for k in FACTS if k in decision]
     if facts:
         yield "    " + ", ".join(facts)
     if "kept_id" in decision:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,9 +13,10 @@ import pyarrow.compute as pc
 
 from curation.marks import Cut, Edit, mark
 from curation.stages import find
-from pipelines.commands.why import cuts_of, measured, token_spans
+from pipelines.commands.why import FACTS, cuts_of, mended, token_spans
 from pipelines.engine.files import Folder
 from pipelines.engine.shards import open_parquet
+from pipelines.run_folder import run_settings
 from pipelines.view.ledger import Ledger
 from pipelines.view.search import described
 
@@ -94,7 +96,18 @@ def _decision(
         wanted = ("reason", "value", "threshold", "kept_id", "cluster_size")
         decision |= {k: row[k] for k in wanted if row.get(k) is not None}
     source = {"id": row["id"], "source": row["source"], "shard": shard}
-    return decision | measured(folder, row, shard, stage) | cuts_of(folder / stage, source)
+    decision |= {name: row[name] for name in FACTS if row.get(name) is not None}
+    decision |= mended(folder / stage, source)
+    described = find(stage)
+    if kind == "documents" or described.has_signals:
+        decision["rules"] = list(described.limits(_settings(folder, stage), row))
+    return decision | cuts_of(folder / stage, source)
+
+
+@functools.lru_cache(maxsize=64)
+def _settings(folder: Folder, stage: str) -> dict[str, Any]:
+    """Settings of a stage as it ran; a run that is looked at doesn't change."""
+    return run_settings(folder, stage)
 
 
 def _cuts(decision: dict[str, Any]) -> list[Cut]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import functools
+import itertools
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,6 +44,8 @@ class Signals:
         self._prepared = prepared
         self._columns: OrderedDict[str, npt.NDArray[np.float64]] = OrderedDict()
         self._margins: OrderedDict[Any, Margin] = OrderedDict()
+        self._decided: Decided | None = None
+        self._deciding = threading.Lock()
         at = ledger.stages.index(stage)
         self._sources = [s for s in ledger.sources if ledger.stages.index(s.stage) >= at]
         self.rows = _numbers([(s.first, s.rows) for s in self._sources])
@@ -89,9 +92,15 @@ class Signals:
                     yield first, batch
                     first += batch.num_rows
 
-    @functools.cached_property
+    @property
     def decided(self) -> Decided:
-        """What each limit decides about each document."""
+        """What each limit decides about each document; found out once, by whoever asks first."""
+        with self._deciding:
+            if self._decided is None:
+                self._decided = self._read_decided()
+            return self._decided
+
+    def _read_decided(self) -> Decided:
         if self._prepared is not None:
             return Decided.read(self._prepared, len(self.judges.limits), len(self.rows))
         return self.decide()
@@ -104,12 +113,10 @@ class Signals:
         could = [np.zeros(size, bool) for _ in limits]
         failing = np.zeros(size, np.int16)
         stays = np.zeros(size, bool)
-        for first, batch in self._batches(self.judges.signals(), ("language", "reason")):
+        for first, batch in self._judged():
             here = slice(first, first + batch.num_rows)
-            names = batch.schema.names
-            languages = batch.column("language") if "language" in names else None
-            if "reason" in names and (_stage_at(self._sources, first) == self.stage):
-                stays[here] = fixed(batch.column("reason"))
+            languages = batch.column("language")
+            stays[here] = fixed(batch.column("reason"))
             for i in limits:
                 fails[i][here], could[i][here] = self.judges.fails(
                     i, batch.column("signals"), languages
@@ -119,6 +126,35 @@ class Signals:
         return Decided(
             failing, [np.packbits(f) for f in fails], [np.packbits(c) for c in could], size
         )
+
+    def _judged(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of many documents with signals, language and the reason of this stage."""
+        waiting: list[pa.RecordBatch] = []
+        first = rows = 0
+        for _, batch in self._batches(self.judges.signals(), ("language", "reason")):
+            waiting.append(self._with_reason(batch, first + rows))
+            rows += batch.num_rows
+            if rows >= _BATCH:
+                yield first, pa.concat_batches(waiting)
+                first, rows, waiting = first + rows, 0, []
+        if waiting:
+            yield first, pa.concat_batches(waiting)
+
+    def _with_reason(self, batch: pa.RecordBatch, place: int) -> pa.RecordBatch:
+        nothing = pa.nulls(batch.num_rows, pa.string())
+        names = batch.schema.names
+        ours = "reason" in names and self._stage_at(place) == self.stage
+        return pa.record_batch(
+            {
+                "signals": batch.column("signals"),
+                "language": batch.column("language") if "language" in names else nothing,
+                "reason": batch.column("reason") if ours else nothing,
+            }
+        )
+
+    def _stage_at(self, place: int) -> str:
+        ends = itertools.accumulate(source.rows for source in self._sources)
+        return next(s.stage for s, end in zip(self._sources, ends, strict=True) if place < end)
 
     def margin(self, limit: int, key: str, mask: Bits | None) -> Margin:
         """The documents over which a limit decides alone; `key` names the mask of the ledger."""
@@ -191,12 +227,3 @@ def measuring_stage(stages: Sequence[str]) -> str | None:
 def _numbers(spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
     parts = [np.arange(first, first + rows) for first, rows in spans]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
-
-
-def _stage_at(sources: Sequence[Any], place: int) -> str:
-    first = 0
-    for source in sources:
-        first += source.rows
-        if place < first:
-            return source.stage
-    raise IndexError(place)
