@@ -6,7 +6,7 @@ These, sorted by its signal, tell for every threshold who is kept, exactly as `r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.filters.lists import closest
 from curation.filters.redecide import stands_whatever_rules_say
 from curation.filters.rules import RuleBook
 from curation.filters.settings import FilterSettings, Rule, Rules
@@ -92,6 +93,13 @@ def _measured_by_code(rules: Rules, signal: str) -> Rules:
     }
 
 
+def _judges(limit: Limit, known: str | None, by_language: Mapping[str, Rules]) -> bool:
+    """Whether a limit is for documents whose language has the rules of `known`."""
+    if limit.where != _RULES:
+        return limit.where.partition(".")[2] == known
+    return known is None or not _replaces(by_language[known], limit)
+
+
 def _replaces(changes: Rules, limit: Limit) -> bool:
     if limit.family not in changes:
         return False
@@ -109,10 +117,20 @@ class Judges:
     """Every limit of some settings, each as rules of its own."""
 
     def __init__(self, settings: FilterSettings) -> None:
+        self._settings = settings
         self.limits = limits_of(settings)
         self._as_run = [only(settings, limit) for limit in self.limits]
         ends = {"min": np.inf, "max": -np.inf}
         self._at_the_end = [only(settings, limit, ends[limit.side]) for limit in self.limits]
+
+    def languages(self, present: Iterable[str]) -> list[list[str]]:
+        """For each limit, those of the languages present that it judges; "" is an unknown one."""
+        by_language = self._settings.by_language
+        own = {name: closest(name or None, by_language) for name in sorted(present)}
+        return [
+            [name for name, known in own.items() if _judges(limit, known, by_language)]
+            for limit in self.limits
+        ]
 
     def signals(self, limit: int | None = None) -> list[str]:
         """Signals that a limit reads, or all of them."""

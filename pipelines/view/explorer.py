@@ -228,14 +228,9 @@ class Explorer:
 
     def limits(self, query: Query) -> Answer:
         """Every threshold with the documents that it removes first, and signals without any."""
-        removed: dict[str, int] = {}
-        mask = self.mask(query)
-        fates = self.ledger.numbers["fate"] if mask is None else self.ledger.numbers["fate"][mask]
-        for fate, count in zip(
-            self.ledger.fates, np.bincount(fates, minlength=len(self.ledger.fates)), strict=True
-        ):
-            if fate.stage == self.signals.stage and fate.reason is not None:
-                removed[fate.reason] = int(count)
+        removed = summaries.removed_by_language(self.ledger, self.mask(query), self.signals.stage)
+        present = {name for _, name in removed} | {*self.ledger.values["language"]}
+        heard = self.signals.judges.languages(present)
         limits = [
             {
                 "limit": number,
@@ -245,9 +240,10 @@ class Explorer:
                 "side": limit.side,
                 "threshold": limit.threshold,
                 "language": limit.where.partition(".")[2] or None,
-                "removed": removed.get(limit.reason, 0),
+                "removed": sum(removed.get((limit.reason, name), 0) for name in heard[number]),
             }
             for number, limit in enumerate(self.signals.judges.limits)
+            if heard[number]
         ]
         judged = {limit["signal"] for limit in limits}
         return {

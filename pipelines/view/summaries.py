@@ -104,6 +104,21 @@ def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[st
     return found
 
 
+def removed_by_language(
+    ledger: Ledger, mask: Bits | None, stage: str
+) -> dict[tuple[str, str], int]:
+    """Documents that a stage removed, by reason and language."""
+    languages = ledger.values["language"]
+    pairs = _of(ledger.numbers["fate"], mask) * len(languages) + _of(ledger.codes["language"], mask)
+    counts = np.bincount(pairs, minlength=len(ledger.fates) * len(languages))
+    found: dict[tuple[str, str], int] = {}
+    for pair in np.flatnonzero(counts):
+        fate = ledger.fates[pair // len(languages)]
+        if fate.stage == stage and fate.reason is not None:
+            found[fate.reason, languages[pair % len(languages)]] = int(counts[pair])
+    return found
+
+
 def personal_data(folder: Folder, stages: list[str]) -> dict[str, int]:
     """Items of personal data by host, of those that the run reports."""
     found: dict[str, int] = {}

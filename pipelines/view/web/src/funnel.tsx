@@ -55,7 +55,10 @@ function Totals({ stages, run, filtered }: { stages: Stage[]; run: Run; filtered
   );
 }
 
-const W = 1040, H = 330, TOP = 34, BAND = 165, FOOT = H - 62;
+const W = 1040, H = 346, TOP = 34, BAND = 165, FOOT = H - 78;
+
+/** A name in one or two lines, parted at its hyphen. */
+const inTwo = (name: string): string[] => (name.length < 12 ? ["", name] : name.split(/(?<=-)/, 2).concat("").slice(0, 2));
 
 /** A river that narrows at each stage; what leaves it flows down to the stage's name and number. */
 function Picture({ stages, params }: { stages: Stage[]; params: Params }) {
@@ -81,8 +84,8 @@ function Picture({ stages, params }: { stages: Stage[]; params: Params }) {
                 <path class="removed" d={`M${x},${TOP + left} H${turn} C${turn + step * 0.28},${TOP + left} ${turn + step * 0.28},${TOP + left + 20} ${turn + step * 0.28},${Math.max(TOP + into + 24, FOOT - 30)} V${FOOT} H${turn + step * 0.28 - wide} V${Math.max(TOP + into + 30, FOOT - 30)} C${turn + step * 0.28 - wide},${TOP + into} ${turn - 4},${TOP + into} ${x},${TOP + into} Z`} />
               )}
               <rect class="hit" x={x} y={FOOT - 4} width={step} height={H - FOOT + 4} />
-              <text class="stage" x={turn + step * 0.28} y={FOOT + 20} text-anchor="end">{s.stage}</text>
-              <text class="out" x={turn + step * 0.28} y={FOOT + 40} text-anchor="end">{s.documents_removed ? `−${compact(s.documents_removed)}` : "none"}</text>
+              {inTwo(s.stage).map((part, j) => <text class="stage" key={j} x={turn + step * 0.28} y={FOOT + 18 + 16 * j} text-anchor="end">{part}</text>)}
+              <text class={`out ${s.documents_removed ? "" : "none"}`} x={turn + step * 0.28} y={FOOT + 56} text-anchor="end">{s.documents_removed ? `−${compact(s.documents_removed)}` : "none"}</text>
             </a>
           </g>
         );

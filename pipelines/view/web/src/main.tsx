@@ -87,4 +87,6 @@ function View({ view, run, params }: { view: string; run: Run; params: Params })
   }
 }
 
-render(<App />, document.getElementById("app")!);
+const root = document.getElementById("app")!;
+root.replaceChildren();
+render(<App />, root);

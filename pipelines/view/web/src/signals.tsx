@@ -5,6 +5,8 @@ import { type Doc, type Params, type Run, ask, filtersOf, go, link, useAnswer } 
 import { Card, Copy, DocLink, Fate, Figure, Waiting } from "./ui";
 
 interface Limit { limit: number; reason: string; key: string; signal: string; side: "min" | "max"; threshold: number; language: string | null; removed: number }
+/** The thresholds of one end of a rule: the general one, and those of languages with their own. */
+interface Group { key: string; reason: string; side: string; limits: Limit[]; removed: number }
 interface Limits { stage: string; documents: number; limits: Limit[]; others: string[] }
 interface Histogram {
   signal: string; edges: number[]; scale: "linear" | "log"; counts: Record<"kept" | "removed" | "other", number[]>;
@@ -23,14 +25,15 @@ export function Signals({ run, params }: { run: Run; params: Params }) {
   return (
     <Waiting asked={asked}>
       {(found) => {
-        const ranked = [...found.limits].sort((a, b) => b.removed - a.removed || a.limit - b.limit);
+        const groups = grouped(found.limits);
         const plain = params.signal;
-        const chosen = plain ? undefined : found.limits.find((l) => String(l.limit) === params.limit) ?? ranked[0];
+        const chosen = plain ? undefined : found.limits.find((l) => String(l.limit) === params.limit) ?? groups[0]?.limits[0];
+        const group = groups.find((g) => chosen && g.limits.includes(chosen));
         return (
           <div class="split">
-            <Chooser found={found} ranked={ranked} params={params} chosen={chosen} plain={plain} />
+            <Chooser found={found} groups={groups} params={params} chosen={group} plain={plain} />
             <div>
-              {chosen && <Threshold key={chosen.limit} limit={chosen} run={run} params={params} />}
+              {chosen && group && <Threshold key={chosen.limit} limit={chosen} group={group} run={run} params={params} />}
               {plain && <Plain signal={plain} params={params} />}
             </div>
           </div>
@@ -40,23 +43,34 @@ export function Signals({ run, params }: { run: Run; params: Params }) {
   );
 }
 
-function Chooser({ found, ranked, params, chosen, plain }: {
-  found: Limits; ranked: Limit[]; params: Params; chosen?: Limit; plain?: string;
+function grouped(limits: Limit[]): Group[] {
+  const found = new Map<string, Group>();
+  for (const l of limits) {
+    const key = `${l.reason} ${l.side}`;
+    const held = found.get(key) ?? { key, reason: l.reason, side: l.side, limits: [], removed: 0 };
+    held.limits.push(l);
+    held.removed += l.removed;
+    found.set(key, held);
+  }
+  return [...found.values()].sort((a, b) => b.removed - a.removed);
+}
+
+function Chooser({ found, groups, params, chosen, plain }: {
+  found: Limits; groups: Group[]; params: Params; chosen?: Group; plain?: string;
 }) {
   const [wanted, setWanted] = useState("");
   const filters = filtersOf(params);
   const fits = (name: string) => name.includes(wanted.trim().toLowerCase().replaceAll(" ", "_"));
-  const label = (l: Limit) => `${l.reason}${l.language ? ` (${l.language})` : ""}`;
-  const shown = ranked.filter((l) => fits(`${l.reason} ${l.language ?? ""}`));
-  const most = Math.max(...ranked.map((l) => l.removed), 1);
+  const shown = groups.filter((g) => fits(g.key));
+  const most = Math.max(...groups.map((g) => g.removed), 1);
   return (
     <>
       <label class="phone">Rule
-        <select value={plain ? `signal ${plain}` : String(chosen?.limit)} onChange={(e) => {
+        <select value={plain ? `signal ${plain}` : String(chosen?.limits[0].limit)} onChange={(e) => {
           const value = e.currentTarget.value;
           go("signals", { ...filters, ...(value.startsWith("signal ") ? { signal: value.slice(7) } : { limit: value }) });
         }}>
-          <optgroup label="Rules">{ranked.map((l) => <option key={l.limit} value={String(l.limit)}>{label(l)} · {count(l.removed)}</option>)}</optgroup>
+          <optgroup label="Rules">{groups.map((g) => <option key={g.key} value={String(g.limits[0].limit)}>{g.reason} {g.side} · {count(g.removed)}</option>)}</optgroup>
           <optgroup label="Signals without a rule">{found.others.map((s) => <option key={s} value={`signal ${s}`}>{s}</option>)}</optgroup>
         </select>
       </label>
@@ -65,12 +79,12 @@ function Chooser({ found, ranked, params, chosen, plain }: {
         <div class="list">
           <h2>Rules, by what they remove</h2>
           <ul>
-            {shown.map((l) => (
-              <li key={l.limit}>
-                <a href={link("signals", { ...filters, limit: String(l.limit) })} aria-current={chosen === l ? "true" : undefined}>
-                  <span class="name">{words(l.reason)}{l.language && <em> {l.language}</em>} <small>{l.side}</small></span>
-                  <span class="n">{l.removed ? count(l.removed) : "·"}</span>
-                  <span class="bar" aria-hidden="true"><i class="removed" style={{ inlineSize: `${(100 * l.removed) / most}%` }} /></span>
+            {shown.map((g) => (
+              <li key={g.key}>
+                <a href={link("signals", { ...filters, limit: String(g.limits[0].limit) })} aria-current={chosen === g ? "true" : undefined}>
+                  <span class="name">{words(g.reason)} <small>{g.side}</small></span>
+                  <span class="n">{count(g.removed)}</span>
+                  {g.removed > 0 && <span class="bar" aria-hidden="true"><i class="removed" style={{ inlineSize: `${(100 * g.removed) / most}%` }} /></span>}
                 </a>
               </li>
             ))}
@@ -96,7 +110,7 @@ function Plain({ signal, params }: { signal: string; params: Params }) {
   );
 }
 
-function Threshold({ limit, run, params }: { limit: Limit; run: Run; params: Params }) {
+function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; run: Run; params: Params }) {
   const filters = filtersOf(params);
   const given = Number(params.threshold);
   const [at, setAt] = useState(params.threshold && Number.isFinite(given) ? given : limit.threshold);
@@ -115,6 +129,11 @@ function Threshold({ limit, run, params }: { limit: Limit; run: Run; params: Par
         note={<>Removes documents whose <code>{limit.signal}</code> is {limit.side === "min" ? "below" : "above"} the threshold.</>}>
         <Waiting asked={asked}>{(h) => <Chart h={h} limit={limit} at={at} setAt={setAt} />}</Waiting>
         <div class="controls">
+          {group.limits.length > 1 && (
+            <label>For <select value={String(limit.limit)} onChange={(e) => go("signals", { ...filters, limit: e.currentTarget.value })}>
+              {group.limits.map((l) => <option key={l.limit} value={String(l.limit)}>{l.language ?? "all other languages"}, {number(l.threshold)} · {count(l.removed)} removed</option>)}
+            </select></label>
+          )}
           <label>Threshold <input type="number" step="any" value={at} onInput={(e) => {
             const value = e.currentTarget.valueAsNumber;
             if (Number.isFinite(value)) setAt(value);

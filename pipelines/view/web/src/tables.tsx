@@ -57,7 +57,7 @@ export function Duplicates({ params }: { params: Params }) {
   );
 }
 
-const ORDERS = ["tokens", "documents", "kept", "removed", "characters"];
+const ORDERS = ["tokens", "documents", "removed", "characters"];
 
 export function Hosts({ params }: { params: Params }) {
   const order = params.order ?? "tokens";
