@@ -86,8 +86,9 @@ function Decisions({ d }: { d: Page }) {
   return (
     <Card title="Decisions" class="decisions">
       <ol>
-        {d.decisions.map((x) => {
-          const facts = FACTS.filter((f) => x[f] !== undefined && x[f] !== null);
+        {d.decisions.map((x, i) => {
+          const before = d.decisions[i - 1] ?? {};
+          const facts = FACTS.filter((f) => x[f] !== undefined && x[f] !== null && x[f] !== before[f as keyof typeof before]);
           const cuts = x.cut?.length ?? 0;
           const rules = x.rules ?? [];
           return (
@@ -130,7 +131,7 @@ function Rules({ rules, reason, open }: { rules: Rule[]; reason?: string; open: 
         <tbody>
           {ranked.map((r, i) => (
             <tr key={i} class={fails(r) ? "fails" : undefined}>
-              <th scope="row">{words(r.rule)}</th>
+              <th scope="row">{r.rule}</th>
               <td class="n">{number(r.value)}</td>
               <td class="n">{r.min !== undefined && `≥ ${number(r.min)}`}{r.max !== undefined && `${r.min !== undefined ? ", " : ""}≤ ${number(r.max)}`}</td>
             </tr>

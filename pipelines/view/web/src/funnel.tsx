@@ -1,5 +1,5 @@
 // The funnel as a picture, and what is in it.
-import { compact, count, share, words } from "./format";
+import { compact, count, share } from "./format";
 import { type Params, type Run, type Stage, type Values, filtersOf, link, toggled, useAnswer } from "./state";
 import { Card, Facet, Figure, Waiting } from "./ui";
 
@@ -125,7 +125,7 @@ function Steps({ stages, params }: { stages: Stage[]; params: Params }) {
                 <li key={r.reason}>
                   <a href={link("documents", { ...filtersOf(params), stage: s.stage, rule: r.reason })}
                     title={`${share(r.documents, s.documents_in)} of what the stage read`}>
-                    {words(r.reason)} <b>{compact(r.documents)}</b>
+                    {r.reason} <b>{compact(r.documents)}</b>
                   </a>
                 </li>
               ))}

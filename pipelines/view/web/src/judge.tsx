@@ -103,7 +103,7 @@ function Scores({ rows }: { rows: Score[] }) {
         <Table caption="Precision and recall of rules">
           <thead><tr><th scope="col">Rule</th><th scope="col" class="n">Keep</th><th scope="col" class="n">Drop</th><th scope="col" class="n">Unsure</th><th scope="col" class="n">Precision</th><th scope="col" class="n">Recall</th></tr></thead>
           <tbody>{rows.map((r) => (
-            <tr key={r.rule}><th scope="row">{r.rule === "kept" ? "kept (bad ones among them)" : words(r.rule)}</th>
+            <tr key={r.rule}><th scope="row">{r.rule === "kept" ? "kept (bad ones among them)" : r.rule}</th>
               <td class="n" data-label="Keep">{r.keep}</td><td class="n" data-label="Drop">{r.drop}</td><td class="n" data-label="Unsure">{r.unsure}</td>
               <td class="n" data-label="Precision">{interval(r.rule === "kept" ? r.missed : r.precision)}</td><td class="n" data-label="Recall">{interval(r.recall)}</td></tr>
           ))}</tbody>

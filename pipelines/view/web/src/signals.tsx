@@ -1,5 +1,5 @@
 // Histograms of signals with thresholds that can be dragged.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { compact, count, number, words } from "./format";
 import { type Doc, type Params, type Run, ask, filtersOf, go, link, useAnswer } from "./state";
 import { Card, Copy, DocLink, Fate, Figure, Waiting } from "./ui";
@@ -82,7 +82,7 @@ function Chooser({ found, groups, params, chosen, plain }: {
             {shown.map((g) => (
               <li key={g.key}>
                 <a href={link("signals", { ...filters, limit: String(g.limits[0].limit) })} aria-current={chosen === g ? "true" : undefined}>
-                  <span class="name">{words(g.reason)} <small>{g.side}</small></span>
+                  <span class="name">{g.reason} <small>{g.side}</small></span>
                   <span class="n">{count(g.removed)}</span>
                   {g.removed > 0 && <span class="bar" aria-hidden="true"><i class="removed" style={{ inlineSize: `${(100 * g.removed) / most}%` }} /></span>}
                 </a>
@@ -125,7 +125,7 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
   const moved = at !== limit.threshold;
   return (
     <>
-      <Card title={<>{words(limit.reason)}{limit.language && <em> {limit.language}</em>}</>}
+      <Card title={<>{limit.reason}{limit.language && <em> {limit.language}</em>}</>}
         note={<>Removes documents whose <code>{limit.signal}</code> is {limit.side === "min" ? "below" : "above"} the threshold.</>}>
         <Waiting asked={asked}>{(h) => <Chart h={h} limit={limit} at={at} setAt={setAt} />}</Waiting>
         <div class="controls">
@@ -206,10 +206,11 @@ function useSettled(value: number): number {
   return settled;
 }
 
-const W = 900, H = 300, LEFT = 52, RIGHT = 12, TOP = 26, MIDDLE = 176, BOTTOM = 268;
+const H = 300, LEFT = 52, RIGHT = 12, TOP = 26, MIDDLE = 176, BOTTOM = 268;
 
 function Chart({ h, limit, at = 0, setAt }: { h: Histogram; limit?: Limit; at?: number; setAt?: (value: number) => void }) {
   const svg = useRef<SVGSVGElement>(null);
+  const W = useWidth(svg, 900);
   if (!h.range) return <p class="empty">No document has this signal under these filters.</p>;
   const bins = h.edges.length - 1;
   const scaled = (v: number) => (h.scale === "log" ? Math.log1p(Math.max(v, 0)) : v);
@@ -232,7 +233,8 @@ function Chart({ h, limit, at = 0, setAt }: { h: Histogram; limit?: Limit; at?: 
     const px = x(at) + (steps[event.key] * (W - LEFT - RIGHT)) / 200;
     setAt?.(round(value(px)));
   };
-  const ticks = [0, 0.2, 0.4, 0.6, 0.8, 1].map((t) => unscaled(low + t * (high - low)));
+  const parts = W < 500 ? 2 : 5;
+  const ticks = Array.from({ length: parts + 1 }, (_, i) => i / parts).map((t) => unscaled(low + t * (high - low)));
   const tick = (v: number) => (Math.abs(v) >= 1000 ? compact(Math.round(v)) : String(Number(v.toPrecision(2))));
   return (
     <>
@@ -256,7 +258,7 @@ function Chart({ h, limit, at = 0, setAt }: { h: Histogram; limit?: Limit; at?: 
           <text x={LEFT - 8} y={TOP + 8} text-anchor="end">{compact(up)}</text>
           <text x={LEFT - 8} y={MIDDLE + 4} text-anchor="end">0</text>
           <text x={LEFT - 8} y={BOTTOM} text-anchor="end">{compact(down)}</text>
-          {ticks.map((v, i) => <text key={i} x={LEFT + (i * (W - LEFT - RIGHT)) / 5} y={H - 8} text-anchor={i === 5 ? "end" : i ? "middle" : "start"}>{tick(v)}</text>)}
+          {ticks.map((v, i) => <text key={i} x={LEFT + (i * (W - LEFT - RIGHT)) / parts} y={H - 8} text-anchor={i === parts ? "end" : i ? "middle" : "start"}>{tick(v)}</text>)}
         </g>
         {limit && at !== limit.threshold && <g class="was"><line x1={x(limit.threshold)} x2={x(limit.threshold)} y1={TOP} y2={BOTTOM} /></g>}
         {limit && setAt && (
@@ -276,6 +278,18 @@ function Chart({ h, limit, at = 0, setAt }: { h: Histogram; limit?: Limit; at?: 
       </p>
     </>
   );
+}
+
+/** The width at which an element is shown, so that texts in a picture have their own size. */
+function useWidth(element: { current: Element | null }, first: number): number {
+  const [width, setWidth] = useState(first);
+  useLayoutEffect(() => {
+    if (!element.current) return;
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.max(260, Math.round(entry.contentRect.width))));
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [element.current]);
+  return width;
 }
 
 const sum = (numbers: number[]) => numbers.reduce((a, b) => a + b, 0);

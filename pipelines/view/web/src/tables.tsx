@@ -6,7 +6,7 @@ import { Bar, Card, Figure, Table, Waiting } from "./ui";
 
 type Reasons = [string, number][];
 
-const Why = ({ reasons }: { reasons: Reasons }) => <>{reasons.map(([reason, n]) => <span class="chip" key={reason}>{words(reason)} <b>{count(n)}</b></span>)}</>;
+const Why = ({ reasons }: { reasons: Reasons }) => <>{reasons.map(([reason, n]) => <span class="chip" key={reason}>{reason} <b>{count(n)}</b></span>)}</>;
 
 export function Duplicates({ params }: { params: Params }) {
   interface Found {
