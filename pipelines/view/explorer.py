@@ -45,23 +45,18 @@ class Explorer:
     ) -> None:
         self.folder, self.all_stages = load_run(directory)
         self.ledger = load(self.folder, self.all_stages, prepared)
-        self._prepared = prepared if self._is_prepared(prepared) else None
         self.masks = Masks(self.ledger)
         self.inputs = Inputs(self.folder, self.ledger.stages[0], inputs or [])
         self._has_inputs = bool(inputs)
         self.labels = Labels(labels) if labels is not None else None
         self._other = other
 
-    def _is_prepared(self, place: Path | None) -> bool:
-        """Whether the ledger came from there, as its signals do then."""
-        return place is not None and (place / "failing.parquet").exists()
-
     @functools.cached_property
     def signals(self) -> Signals:
         stage = measuring_stage(self.ledger.stages)
         if stage is None:
             raise ConfigError("this run has no stage that measures documents by signals")
-        return Signals(self.folder, self.ledger, stage, self._prepared)
+        return Signals(self.folder, self.ledger, stage)
 
     @functools.cached_property
     def comparison(self) -> tuple[Folder, Comparison]:

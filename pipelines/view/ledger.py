@@ -79,6 +79,7 @@ class Ledger:
     fates: list[Fate]
     sources: list[Source]
     stages: list[str]
+    prepared: Path | None = None  # the folder that it was read from, with the signals
 
     def __len__(self) -> int:
         return len(self.numbers["row"])
@@ -325,4 +326,5 @@ def _load_prepared(place: Path, root: str) -> Ledger | None:
         [Fate(*fate) for fate in facts["fates"]],
         [Source(*source) for source in facts["sources"]],
         facts["stages"],
+        place,
     )

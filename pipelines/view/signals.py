@@ -35,13 +35,11 @@ class Signals:
     numbers there.
     """
 
-    def __init__(
-        self, folder: Folder, ledger: Ledger, stage: str, prepared: Path | None = None
-    ) -> None:
+    def __init__(self, folder: Folder, ledger: Ledger, stage: str) -> None:
         self.folder, self.ledger, self.stage = folder, ledger, stage
         self.settings = FilterSettings.model_validate(run_settings(folder, stage))
         self.judges = Judges(self.settings)
-        self._prepared = prepared
+        self._prepared = ledger.prepared
         self._columns: OrderedDict[str, npt.NDArray[np.float64]] = OrderedDict()
         self._margins: OrderedDict[Any, Margin] = OrderedDict()
         self._decided: Decided | None = None
