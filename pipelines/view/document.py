@@ -21,7 +21,7 @@ from pipelines.view.ledger import Ledger
 from pipelines.view.search import described
 
 #: Members of a cluster, lines of a difference, and characters of a text that are shown.
-_MEMBERS, _DIFF_LINES, _TEXT = 200, 2000, 400_000
+_MEMBERS, _DIFF_LINES, _TEXT = 60, 2000, 400_000
 #: Lines that are compared; of longer texts only the beginning is.
 _COMPARED = 5000
 _IDENTITY = ("id", "url", "title", "date", "source")
@@ -49,7 +49,7 @@ def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
         "decisions": decisions,
         "segments": segments,
         "cut_short": len(whole) > _TEXT,
-        "cluster": cluster_of(ledger, row),
+        "cluster": cluster_of(folder, ledger, row),
         "same_id": [
             int(r) for r in ledger.rows_of_key(int(ledger.numbers["key"][row])) if r != row
         ],
@@ -114,7 +114,7 @@ def _cuts(decision: dict[str, Any]) -> list[Cut]:
     return [Cut(c["reason"], c["position"], c["text"]) for c in decision.get("cut", [])]
 
 
-def cluster_of(ledger: Ledger, row: int) -> dict[str, Any] | None:
+def cluster_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any] | None:
     """The kept document and those that went for it; None where it has no copies."""
     kept_keys = ledger.numbers["kept_key"]
     key = kept_keys[row] or ledger.numbers["key"][row]
@@ -123,8 +123,8 @@ def cluster_of(ledger: Ledger, row: int) -> dict[str, Any] | None:
         return None
     kept = ledger.rows_of_key(int(key))
     return {
-        "kept": described(ledger, kept[:1].tolist()),
-        "removed": described(ledger, removed[:_MEMBERS].tolist()),
+        "kept": titled(folder, ledger, kept[:1].tolist()),
+        "removed": titled(folder, ledger, removed[:_MEMBERS].tolist()),
         "all": len(removed),
     }
 
@@ -156,6 +156,12 @@ def spans_of(folder: Folder, stages: Sequence[str], ledger: Ledger, row: int) ->
                 for span in held["spans"]
             ]
     return found
+
+
+def titled(folder: Folder, ledger: Ledger, rows: Sequence[int]) -> list[dict[str, Any]]:
+    """What tables show of documents, with their titles."""
+    read = ledger.read(folder, rows, ["title"])
+    return [k | t for k, t in zip(described(ledger, rows), read, strict=True)]
 
 
 def snippets(

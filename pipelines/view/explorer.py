@@ -168,9 +168,7 @@ class Explorer:
         return {"all": len(rows), "rows": self._titled(page.tolist())}
 
     def _titled(self, rows: list[int]) -> list[dict[str, Any]]:
-        read = self.ledger.read(self.folder, rows, ["title"])
-        known = search.described(self.ledger, rows)
-        return [k | {"title": r["title"]} for k, r in zip(known, read, strict=True)]
+        return document.titled(self.folder, self.ledger, rows)
 
     def text(self, query: Query) -> Answer:
         """Documents whose text contains `q`."""

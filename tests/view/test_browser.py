@@ -220,12 +220,12 @@ def test_the_keyboard_alone_is_enough(reader: Reader) -> None:
     before = handle.get_attribute("aria-valuetext")
     reader.press(Keys.ARROW_RIGHT)
     reader.wait(lambda: reader.find(".handle").get_attribute("aria-valuetext") != before)
+    reader.wait(lambda: "threshold=" in reader.driver.current_url)
+    reader.settle()
     for _ in range(10):
         reader.press(Keys.TAB)
         if reader.script("return document.activeElement.className") == "doclink":
             break
-        if reader.script("return document.activeElement.className") == "copy":
-            reader.settle()
     reader.press(Keys.ENTER)
     reader.find(".verdict")
 

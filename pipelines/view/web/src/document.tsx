@@ -148,7 +148,7 @@ function Cluster({ d, cluster, params }: { d: Page; cluster: NonNullable<Page["c
   return (
     <Card title="Copies" note={`${plural(cluster.all, "document")} went for ${cluster.kept.length ? "the one that was kept" : "one that this run doesn’t have"}`}>
       <ul class="members">
-        {members.slice(0, 60).map(({ m, kept }) => (
+        {members.map(({ m, kept }) => (
           <li key={m.row} aria-current={m.row === d.row ? "true" : undefined}>
             {kept ? <span class="fate kept">stays</span> : <Fate doc={m} />}
             <DocLink doc={m} params={params} />

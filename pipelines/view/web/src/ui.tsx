@@ -67,8 +67,8 @@ export function Fate({ doc }: { doc: Pick<Doc, "stage" | "reason"> }) {
 export function DocLink({ doc, params }: { doc: Doc; params: Params }) {
   return (
     <a class="doclink" href={link("document", { ...filtersOf(params), row: String(doc.row) })}>
-      <span class="title">{doc.title || "Untitled"}</span>
-      <span class="url">{doc.url || "no URL"}</span>
+      <span class="title">{doc.title || doc.url || "Untitled"}</span>
+      {doc.title && <span class="url">{doc.url || "no URL"}</span>}
     </a>
   );
 }
