@@ -121,7 +121,10 @@ def divided(
         value = pa.nulls(size, pa.float64()) if why else verdicts.verdicts.value.filter(mine)
         part = part.drop_columns(["signals"]) if stage == "extract" else part
         columns = {"stage": pa.array([stage] * size, pa.string()), "reason": names, "value": value}
-        columns |= {"threshold": pa.nulls(size, pa.float64()), "kept_id": pa.nulls(size, pa.string())}
+        columns |= {
+            "threshold": pa.nulls(size, pa.float64()),
+            "kept_id": pa.nulls(size, pa.string()),
+        }
         for name, column in columns.items():
             part = part.append_column(name, column)
         found[stage, "removed"] = part
@@ -136,9 +139,7 @@ def write_part(place: Folder, name: str, part: pa.Table) -> dict[str, Any]:
     return writer.record.as_dict()
 
 
-def write_manifests(
-    folder: Path, origin: Folder, files: Any, counts: Any, documents: int
-) -> None:
+def write_manifests(folder: Path, origin: Folder, files: Any, counts: Any, documents: int) -> None:
     left = documents
     before: tuple[str, Any] | None = None
     for stage in _STAGES:

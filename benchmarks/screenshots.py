@@ -49,7 +49,9 @@ def driver() -> Any:
     options.binary_location = shutil.which("chromium") or shutil.which("google-chrome") or ""
     for name in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
         options.add_argument(name)
-    return webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    return webdriver.Chrome(
+        options=options, service=webdriver.ChromeService(shutil.which("chromedriver"))
+    )
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ class Share(NamedTuple):
 
 
 def wilson(hits: int, of: int) -> Share:
-    """Return a share with Wilson's score interval (JASA 22, 1927), which is sound for few counts."""
+    """Return a share with Wilson's score interval (JASA 22, 1927), sound for small counts."""
     if of == 0:
         return Share(math.nan, 0.0, 1.0)
     share, z2 = hits / of, _Z * _Z

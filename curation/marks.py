@@ -49,15 +49,15 @@ class _Span(NamedTuple):
 def mark(text: str, edits: Iterable[Edit]) -> list[Segment]:
     """Return the pieces of `text` in order, with what each edit took away and put in.
 
-    A cut that isn't where it is said to be is left out. What differs from the text that a stage left
-    and was recorded nowhere, such as replaced personal data, is found by comparison.
+    A cut that isn't where it is said to be is left out. What differs from the text that a stage
+    left and was recorded nowhere, such as replaced personal data, is found by comparison.
     """
     segments = [Segment(text)]
     for edit in edits:
         segments = _apply(segments, edit.stage, _recorded(_live(segments), edit.cuts))
-        live = _live(segments)
+        live = _live(segments).decode()
         if live != edit.after:
-            spans = list(_differences(live.decode(), edit.after))
+            spans = list(_differences(live, edit.after))
             segments = _apply(segments, edit.stage, spans)
     return [segment for segment in segments if segment.text]
 
@@ -112,7 +112,7 @@ def _apply(segments: Sequence[Segment], stage: str, spans: Sequence[_Span]) -> l
             continue
         content = segment.text.encode()
         end, at = begin + len(content), 0
-        while waiting and waiting[0].start < end or (waiting and waiting[0].start == end == 0):
+        while (waiting and waiting[0].start < end) or (waiting and waiting[0].start == end == 0):
             span = waiting[0]
             first, last = max(span.start - begin, at), min(span.end, end) - begin
             out.append(segment._replace(text=_text(content[at:first])))

@@ -192,13 +192,13 @@ class Margin:
         """Sort the documents `alone`; the arrays are of all documents, `rows` their numbers."""
         held = values[alone]
         order = np.argsort(held, kind="stable")
-        return cls(
-            side, held[order], rows[alone][order], kept[alone][order], weights[alone][order]
-        )
+        return cls(side, held[order], rows[alone][order], kept[alone][order], weights[alone][order])
 
     def place(self, threshold: float) -> int:
         """How many documents come before the threshold in the order of the signal."""
-        return int(np.searchsorted(self.values, threshold, "left" if self.side == "min" else "right"))
+        return int(
+            np.searchsorted(self.values, threshold, "left" if self.side == "min" else "right")
+        )
 
     def fallen(self, threshold: float) -> slice:
         """The documents that fail it."""

@@ -62,7 +62,9 @@ class Comparison:
 
 
 def _fates(ledger: Ledger) -> list[str]:
-    return [KEPT if fate.reason is None else f"{fate.stage}: {fate.reason}" for fate in ledger.fates]
+    return [
+        KEPT if fate.reason is None else f"{fate.stage}: {fate.reason}" for fate in ledger.fates
+    ]
 
 
 def _matched(ours: Ledger, theirs: Ledger) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -91,7 +91,10 @@ def _row(place: Folder, name: str, base: dict[str, Any]) -> dict[str, Any] | Non
 def _decision(
     folder: Folder, stage: str, kind: str, shard: str, row: dict[str, Any]
 ) -> dict[str, Any]:
-    decision = {"stage": stage, "decision": "kept" if kind == "documents" else "removed"}
+    decision: dict[str, Any] = {
+        "stage": stage,
+        "decision": "kept" if kind == "documents" else "removed",
+    }
     if kind == "removed":
         wanted = ("reason", "value", "threshold", "kept_id", "cluster_size")
         decision |= {k: row[k] for k in wanted if row.get(k) is not None}
@@ -142,17 +145,24 @@ def difference(folder: Folder, ledger: Ledger, before: int, after: int) -> dict[
             lines += [["-", line] for line in ours[i:i_end]]
             lines += [["+", line] for line in theirs[j:j_end]]
     cut = len(lines) > _DIFF_LINES or any(len(held) > _COMPARED for held in texts)
-    return {"lines": lines[:_DIFF_LINES], "cut_short": cut, "documents": described(ledger, [before, after])}
+    return {
+        "lines": lines[:_DIFF_LINES],
+        "cut_short": cut,
+        "documents": described(ledger, [before, after]),
+    }
 
 
-def spans_of(folder: Folder, stages: Sequence[str], ledger: Ledger, row: int) -> list[dict[str, Any]]:
+def spans_of(
+    folder: Folder, stages: Sequence[str], ledger: Ledger, row: int
+) -> list[dict[str, Any]]:
     """Where the document's tokens are, in every complete stage that writes tokens."""
     base = ledger.read(folder, [row], ["id"])[0]
     found = []
     for stage in stages:
         if find(stage).is_sink and (held := token_spans(folder / stage, base, stage)):
             found += [
-                {k: v for k, v in span.items() if k not in ("id", "source", "url")} | {"stage": stage}
+                {k: v for k, v in span.items() if k not in ("id", "source", "url")}
+                | {"stage": stage}
                 for span in held["spans"]
             ]
     return found
@@ -170,6 +180,10 @@ def snippets(
     """Documents with their titles and the beginnings of their texts."""
     read = ledger.read(folder, rows, ["title", "text"])
     return [
-        known | {"title": held["title"], "text": " ".join((held["text"] or "")[: 4 * most].split())[:most]}
+        known
+        | {
+            "title": held["title"],
+            "text": " ".join((held["text"] or "")[: 4 * most].split())[:most],
+        }
         for known, held in zip(described(ledger, rows), read, strict=True)
     ]

@@ -194,9 +194,7 @@ class Explorer:
         return found
 
     def spans(self, query: Query) -> Answer:
-        return document.spans_of(
-            self.folder, self.all_stages, self.ledger, self._row(query, "row")
-        )
+        return document.spans_of(self.folder, self.all_stages, self.ledger, self._row(query, "row"))
 
     def difference(self, query: Query) -> Answer:
         rows = self._row(query, "row"), self._row(query, "with")
@@ -315,9 +313,11 @@ class Explorer:
         """Documents just on each side of a threshold."""
         limit = self._limit(query)
         sides = self._margin(query).nearest(_float(query, "threshold"), _number(query, "most", 10))
-        column = dict(
-            zip(self.signals.rows.tolist(), range(len(self.signals.rows)), strict=True)
-        ) if len(self.signals.rows) < 1 << 20 else None
+        column = (
+            dict(zip(self.signals.rows.tolist(), range(len(self.signals.rows)), strict=True))
+            if len(self.signals.rows) < 1 << 20
+            else None
+        )
         values = self.signals.column(limit.signal)
         found = {}
         for name, rows in zip(("below", "above"), sides, strict=True):
@@ -354,7 +354,10 @@ class Explorer:
             "flips": held.flips(),
             "funnels": [summaries.funnel(held.ours, None), summaries.funnel(theirs, None)],
             "values": {
-                name: [summaries.values(ledger, None, name, 30)["values"] for ledger in (held.ours, theirs)]
+                name: [
+                    summaries.values(ledger, None, name, 30)["values"]
+                    for ledger in (held.ours, theirs)
+                ]
                 for name in ("language", "domain", "topic")
             },
         }

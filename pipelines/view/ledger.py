@@ -100,8 +100,9 @@ class Ledger:
     def rows_of_key(self, key: int) -> npt.NDArray[np.int64]:
         """Rows of the documents whose id has this key."""
         keys, rows = self.by_key
-        low, high = np.searchsorted(keys, np.uint64(key), "left"), np.searchsorted(
-            keys, np.uint64(key), "right"
+        low, high = (
+            np.searchsorted(keys, np.uint64(key), "left"),
+            np.searchsorted(keys, np.uint64(key), "right"),
         )
         return rows[low:high]
 
@@ -236,7 +237,10 @@ def _add(
 def hosts(urls: pa.Array) -> pa.Array:
     """Host of each URL, in lower case and without a port; empty where it has none."""
     found = pc.struct_field(
-        pc.extract_regex(pc.cast(urls, pa.string()), r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<h>\[[^\]]*\]|[^/?#:]*)"),  # noqa: E501
+        pc.extract_regex(
+            pc.cast(urls, pa.string()),
+            r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<h>\[[^\]]*\]|[^/?#:]*)",
+        ),
         "h",
     )
     return pc.utf8_lower(pc.fill_null(found, ""))

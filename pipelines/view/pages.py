@@ -16,7 +16,10 @@ from pipelines.run_folder import run_recipe, run_settings
 _ACTIVE = re.compile(
     rb"<(/?)(script|link|base|meta|iframe|frame|object|embed|applet|portal|form)\b", re.IGNORECASE
 )
-_REFERENCES = re.compile(rb"\s(?:src|srcset|href|action|ping|poster|background|data|formaction|xlink:href|on\w+)\s*=", re.IGNORECASE)  # noqa: E501
+_REFERENCES = re.compile(
+    rb"\s(?:src|srcset|href|action|ping|poster|background|data|formaction|xlink:href|on\w+)\s*=",
+    re.IGNORECASE,
+)
 
 
 class Inputs:

@@ -68,7 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         name, query = self._asked()
         if name is None:
             return self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
@@ -81,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
         return self._answer(lambda: questions[name[4:]](query))
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         name, _ = self._asked()
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(min(length, _MOST_BODY))
@@ -146,7 +146,9 @@ def _strings(body: bytes) -> dict[str, str]:
         held = json.loads(body)
     except ValueError:
         held = {}
-    return {str(k): str(v) for k, v in held.items() if v is not None} if isinstance(held, dict) else {}
+    return (
+        {str(k): str(v) for k, v in held.items() if v is not None} if isinstance(held, dict) else {}
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -163,9 +163,7 @@ class Signals:
             if mask is not None:
                 alone &= mask[self.rows]
             weights = np.nan_to_num(self.column(_WEIGHT)).astype(np.int64)
-            held = Margin.of(
-                of.side, alone, self.column(of.signal), self.kept, weights, self.rows
-            )
+            held = Margin.of(of.side, alone, self.column(of.signal), self.kept, weights, self.rows)
             self._margins[limit, key] = held
             while len(self._margins) > _MARGINS:
                 self._margins.popitem(last=False)

@@ -39,7 +39,7 @@ def funnel(ledger: Ledger, mask: Bits | None) -> list[dict[str, Any]]:
     for number, stage in enumerate(ledger.stages):
         into = ledger.stage_of_fate >= number
         gone = ledger.stage_of_fate == number
-        removed = [
+        removed: list[dict[str, Any]] = [
             {
                 "reason": ledger.fates[i].reason,
                 "documents": int(documents[i]),
@@ -81,7 +81,9 @@ def values(
     columns["removed"] = columns["documents"] - columns["kept"]
     present = np.flatnonzero(columns["documents"])
     ranked = present[np.lexsort((present, -columns[order][present]))]
-    rows = [{"value": names[i], **{n: int(c[i]) for n, c in columns.items()}} for i in ranked[:most]]
+    rows = [
+        {"value": names[i], **{n: int(c[i]) for n, c in columns.items()}} for i in ranked[:most]
+    ]
     return {"values": rows, "all": len(present)}
 
 
@@ -98,8 +100,11 @@ def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[st
     counts = np.bincount(pairs, minlength=len(hosts) * fates).reshape(len(hosts), fates)
     found: dict[str, list[list[Any]]] = {}
     for i, host in enumerate(hosts):
-        ranked = sorted((-int(counts[i, f]), fate.reason) for f, fate in enumerate(ledger.fates)
-                        if fate.reason is not None and counts[i, f])
+        ranked = sorted(
+            (-int(counts[i, f]), fate.reason)
+            for f, fate in enumerate(ledger.fates)
+            if fate.reason is not None and counts[i, f]
+        )
         found[host] = [[reason, -count] for count, reason in ranked[:_HOST_REASONS]]
     return found
 
@@ -123,8 +128,8 @@ def personal_data(folder: Folder, stages: list[str]) -> dict[str, int]:
     """Items of personal data by host, of those that the run reports."""
     found: dict[str, int] = {}
     for stage in stages:
-        for row in read_manifest(folder / stage).get("notes", {}).get(
-            "hosts with personal data", []
+        for row in (
+            read_manifest(folder / stage).get("notes", {}).get("hosts with personal data", [])
         ):
             found[row["host"]] = row["items"]
     return found
@@ -217,11 +222,7 @@ def set_aside(folder: Folder, stages: list[str]) -> dict[str, Any]:
         "documents": counts["documents_in"],
         "reasons": reasons,
         "rows": [*_rows_of(folder / source, _ASIDE), *_rows_of(folder / source, "mended")],
-        "errors": [
-            row | {"stage": s}
-            for s in stages
-            for row in _rows_of(folder / s, "errors")
-        ],
+        "errors": [row | {"stage": s} for s in stages for row in _rows_of(folder / s, "errors")],
     }
 
 

@@ -1,4 +1,4 @@
-"""A run with hostile pages among the samples, one with another threshold, and a server over them."""
+"""A run with hostile pages among the samples, one with another threshold, and a server."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def page(title: str, number: int, canary: str) -> bytes:
         f"<meta http-equiv=refresh content='0;url={canary}/refresh'>"
         f"<base href='{canary}/'><link rel=preconnect href='{canary}'>"
         f"<link rel=stylesheet href='{canary}/style.css'>"
-        f"<style>@import url({canary}/import.css); body {{ background: url({canary}/b.png) }}</style>"
+        f"<style>@import url({canary}/import.css); p {{ background: url({canary}/b.png) }}</style>"
         f"<script src='{canary}/script.js'></script>{_SCRIPT}</head>"
         f"<body onload='window.top.pwned=1'><article><h1>{title}</h1>"
         f"<img src='{canary}/i.png' onerror='window.top.pwned=1'>"
@@ -139,8 +139,6 @@ def changed_run(
 @pytest.fixture(scope="session")
 def server(viewed_run: Path, changed_run: Path, hostile_warc: Path) -> Iterator[Server]:
     labels = viewed_run.parent / "run.labels.jsonl"
-    held = Server(
-        Explorer(str(viewed_run), str(changed_run), [str(hostile_warc)], labels=labels)
-    )
+    held = Server(Explorer(str(viewed_run), str(changed_run), [str(hostile_warc)], labels=labels))
     with serving(held):
         yield held

@@ -51,9 +51,7 @@ def test_filters_divide_the_documents(explorer: Explorer) -> None:
     whole = explorer.funnel({})[0]["documents_in"]
     for dimension in ("language", "input", "year"):
         values = explorer.values({"dimension": dimension, "most": "500"})[dimension]["values"]
-        parts = [
-            explorer.funnel({dimension: v["value"]})[0]["documents_in"] for v in values
-        ]
+        parts = [explorer.funnel({dimension: v["value"]})[0]["documents_in"] for v in values]
         assert parts == [v["documents"] for v in values]
         assert sum(parts) == whole
 
@@ -190,9 +188,12 @@ def test_labels_give_precision_and_recall(viewed_run: Path, tmp_path: Path) -> N
     caught = 2 / 3 * scores[rule]["documents"]
     missed = 1 / 2 * scores["kept"]["documents"]
     assert scores[rule]["recall"][0] == pytest.approx(caught / (caught + missed))
-    assert Explorer(str(viewed_run), labels=tmp_path / "labels.jsonl").sample(
-        {"of": rule, "n": "4"}
-    )[0]["label"] == "drop"
+    assert (
+        Explorer(str(viewed_run), labels=tmp_path / "labels.jsonl").sample({"of": rule, "n": "4"})[
+            0
+        ]["label"]
+        == "drop"
+    )
     lines = (tmp_path / "labels.jsonl").read_text().splitlines()
     assert {"id", "url", "rule", "label", "text"} == json.loads(lines[0]).keys()
 

@@ -37,9 +37,7 @@ def tree() -> dict[str, Any]:
     return held | {
         "rules": _RULES,
         "by_language": _BY_LANGUAGE,
-        "exempt": {
-            "math": {"signal": "math_ratio", "min": 60, "unless": {}, "rules": ["fineweb"]}
-        },
+        "exempt": {"math": {"signal": "math_ratio", "min": 60, "unless": {}, "rules": ["fineweb"]}},
         "overrule": {"quality": 0.7, "rules": ["gopher.word_count"], "model": model},
     }
 

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from curation.marks import Cut, Edit, Segment, mark
 
-_LINES = st.lists(st.sampled_from(["", "a", "é\n", "词词\n", "one two\n", "\n", "x@y.z "]), max_size=8)
+_LINES = st.lists(
+    st.sampled_from(["", "a", "é\n", "词词\n", "one two\n", "\n", "x@y.z "]), max_size=8
+)
 
 
 def before(segments: list[Segment]) -> str:

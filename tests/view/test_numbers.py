@@ -42,7 +42,12 @@ def test_long_tails_get_a_logarithm() -> None:
 
 @pytest.mark.parametrize(
     ("hits", "of", "low", "high"),
-    [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (5, 10, 0.2366, 0.7634), (81, 263, 0.2553, 0.3662)],
+    [
+        (0, 10, 0.0, 0.2775),
+        (10, 10, 0.7225, 1.0),
+        (5, 10, 0.2366, 0.7634),
+        (81, 263, 0.2553, 0.3662),
+    ],
 )
 def test_wilsons_interval(hits: int, of: int, low: float, high: float) -> None:
     """The last is the example of Newcombe (Statistics in Medicine 17, 1998)."""

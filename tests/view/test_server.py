@@ -61,8 +61,14 @@ def test_the_page_names_nothing_outside(server: Server) -> None:
     for name in ("", "app.css"):
         assert b"http" not in ask(server, path_of(server, name)).read()
     script = ask(server, path_of(server, "app.js")).read().decode()
-    found = {url.split('"')[0] for url in script.split("http")[1:] if url.startswith(("://", "s://"))}
-    assert found <= {"://www.w3.org/2000/svg", "://www.w3.org/1998/Math/MathML", "://www.w3.org/1999/xhtml"}
+    found = {
+        url.split('"')[0] for url in script.split("http")[1:] if url.startswith(("://", "s://"))
+    }
+    assert found <= {
+        "://www.w3.org/2000/svg",
+        "://www.w3.org/1998/Math/MathML",
+        "://www.w3.org/1999/xhtml",
+    }
 
 
 def test_wrong_questions_are_answered(server: Server) -> None:

@@ -18,6 +18,7 @@ const FACTS = ["language", "language_score", "quality", "domain", "topic", "form
 
 export function DocumentPage({ run, params }: { run: Run; params: Params }) {
   const asked = useAnswer<Page>("document", { row: params.row ?? "" });
+  if (!asked.data) return <><h1>Document</h1><Waiting asked={asked}>{() => null}</Waiting></>;
   return (
     <Waiting asked={asked}>
       {(d) => (

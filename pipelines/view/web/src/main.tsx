@@ -23,7 +23,7 @@ function App() {
   const { view, params } = useRoute();
   const asked = useAnswer<Run>("run");
   const run = asked.data;
-  const title = VIEWS.find(([name]) => name === view)?.[1] ?? "Document";
+  const title = VIEWS.find(([name]) => name === view)?.[1] ?? (view === "document" ? "Document" : "Not found");
   useEffect(() => { if (run) document.title = `${title} · ${run.run} · Curation`; }, [title, run]);
   useEffect(() => { scrollTo(0, 0); }, [view, params.row]);
   if (asked.error) return <main><p class="problem" role="alert">{asked.error}</p></main>;
