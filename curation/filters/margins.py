@@ -6,7 +6,7 @@ These, sorted by its signal, tell for every threshold who is kept, exactly as `r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -168,66 +168,49 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Margin:
-    """The documents over which a limit decides alone, sorted by its signal.
+    """The documents over which a limit decides alone.
 
     All arrays have one entry per document.
     """
 
     side: Side
-    values: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]  # of the limit's signal, never NaN
     rows: npt.NDArray[np.int64]
     kept: Bits  # in the run
     weights: npt.NDArray[np.int64]
 
-    @classmethod
-    def of(
-        cls,
-        side: Side,
-        alone: Bits,
-        values: npt.NDArray[np.float64],
-        kept: Bits,
-        weights: npt.NDArray[np.int64],
-        rows: npt.NDArray[np.int64],
-    ) -> Margin:
-        """Sort the documents `alone`; the arrays are of all documents, `rows` their numbers."""
-        held = values[alone]
-        order = np.argsort(held, kind="stable")
-        return cls(side, held[order], rows[alone][order], kept[alone][order], weights[alone][order])
-
-    def place(self, threshold: float) -> int:
-        """How many documents come before the threshold in the order of the signal."""
-        return int(
-            np.searchsorted(self.values, threshold, "left" if self.side == "min" else "right")
-        )
-
-    def fallen(self, threshold: float) -> slice:
-        """The documents that fail it."""
-        at = self.place(threshold)
-        return slice(0, at) if self.side == "min" else slice(at, None)
-
-    def passed(self, threshold: float) -> slice:
-        """The documents that pass it."""
-        at = self.place(threshold)
-        return slice(at, None) if self.side == "min" else slice(0, at)
+    def passes(self, threshold: float) -> Bits:
+        """The documents that this threshold keeps -> [documents]."""
+        return self.values >= threshold if self.side == "min" else self.values <= threshold
 
     def change(self, threshold: float) -> Change:
         """What this threshold would change."""
-        up, down = self.passed(threshold), self.fallen(threshold)
-        gained, lost = ~self.kept[up], self.kept[down]
+        passes = self.passes(threshold)
+        gained, lost = passes & ~self.kept, ~passes & self.kept
         return Change(
             int(gained.sum()),
             int(lost.sum()),
-            int(self.weights[up][gained].sum()),
-            int(self.weights[down][lost].sum()),
+            int(self.weights[gained].sum()),
+            int(self.weights[lost].sum()),
         )
 
     def flipped(self, threshold: float) -> npt.NDArray[np.int64]:
         """Rows of the documents that it would gain or lose."""
-        up, down = self.passed(threshold), self.fallen(threshold)
-        return np.concatenate([self.rows[up][~self.kept[up]], self.rows[down][self.kept[down]]])
+        return self.rows[self.passes(threshold) != self.kept]
 
-    def nearest(self, threshold: float, most: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Rows of the documents just below and just above, each the nearest first."""
-        at = self.place(threshold)
-        below = self.rows[max(0, at - most) : at][::-1]
-        return below.tolist(), self.rows[at : at + most].tolist()
+    def nearest(self, threshold: float, most: int) -> tuple[list[int], list[int]]:
+        """Rows of the documents just below and just above, each the nearest first.
+
+        One with exactly this value is on the side that it passes on.
+        """
+        below = ~self.passes(threshold) if self.side == "min" else self.passes(threshold)
+        return self._closest(below, threshold, most), self._closest(~below, threshold, most)
+
+    def _closest(self, among: Bits, threshold: float, most: int) -> list[int]:
+        places = np.flatnonzero(among)
+        far = np.abs(self.values[places] - threshold)
+        if len(places) > most:
+            few = np.flatnonzero(far <= np.partition(far, most)[most])
+            places, far = places[few], far[few]
+        found: list[int] = self.rows[places[np.lexsort((self.rows[places], far))]][:most].tolist()
+        return found

@@ -7,7 +7,6 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -44,14 +43,13 @@ def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
     whole = texts[0] if texts else ""
     segments = mark(whole, edits) if len(whole) <= _TEXT else mark(whole[:_TEXT], [])
     return {
-        **described(ledger, [row])[0],
-        **{name: base[name] for name in ("id", "title", "source")},
+        **described(folder, ledger, [row], ["id", "source"])[0],
         "decisions": decisions,
         "segments": segments,
         "cut_short": len(whole) > _TEXT,
         "cluster": cluster_of(folder, ledger, row),
         "same_id": [
-            int(r) for r in ledger.rows_of_key(int(ledger.numbers["key"][row])) if r != row
+            int(r) for r in ledger.by_key.of_key(int(ledger.numbers["key"][row])) if r != row
         ],
     }
 
@@ -119,15 +117,14 @@ def _cuts(decision: dict[str, Any]) -> list[Cut]:
 
 def cluster_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any] | None:
     """The kept document and those that went for it; None where it has no copies."""
-    kept_keys = ledger.numbers["kept_key"]
-    key = kept_keys[row] or ledger.numbers["key"][row]
-    removed = np.flatnonzero(kept_keys == key)
+    key = int(ledger.numbers["kept_key"][row] or ledger.numbers["key"][row])
+    removed = ledger.copies.of_key(key)
     if not len(removed):
         return None
-    kept = ledger.rows_of_key(int(key))
+    kept = ledger.by_key.of_key(key)
     return {
-        "kept": titled(folder, ledger, kept[:1].tolist()),
-        "removed": titled(folder, ledger, removed[:_MEMBERS].tolist()),
+        "kept": described(folder, ledger, kept[:1].tolist()),
+        "removed": described(folder, ledger, removed[:_MEMBERS].tolist()),
         "all": len(removed),
     }
 
@@ -148,7 +145,7 @@ def difference(folder: Folder, ledger: Ledger, before: int, after: int) -> dict[
     return {
         "lines": lines[:_DIFF_LINES],
         "cut_short": cut,
-        "documents": described(ledger, [before, after]),
+        "documents": described(folder, ledger, [before, after]),
     }
 
 
@@ -168,22 +165,11 @@ def spans_of(
     return found
 
 
-def titled(folder: Folder, ledger: Ledger, rows: Sequence[int]) -> list[dict[str, Any]]:
-    """What tables show of documents, with their titles."""
-    read = ledger.read(folder, rows, ["title"])
-    return [k | t for k, t in zip(described(ledger, rows), read, strict=True)]
-
-
 def snippets(
     folder: Folder, ledger: Ledger, rows: Sequence[int], most: int
 ) -> list[dict[str, Any]]:
-    """Documents with their titles and the beginnings of their texts."""
-    read = ledger.read(folder, rows, ["title", "text"])
-    return [
-        known
-        | {
-            "title": held["title"],
-            "text": " ".join((held["text"] or "")[: 4 * most].split())[:most],
-        }
-        for known, held in zip(described(ledger, rows), read, strict=True)
-    ]
+    """Documents with the beginnings of their texts."""
+    found = described(folder, ledger, rows, ["text"])
+    for row in found:
+        row["text"] = " ".join((row["text"] or "")[: 4 * most].split())[:most]
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,9 @@ class Explorer:
         found = {}
         for name in wanted:
             others = {k: v for k, v in query.items() if k != name}
-            found[name] = summaries.values(self.ledger, self.mask(others), name, min(most, _ROWS))
+            found[name] = summaries.values(
+                self.ledger, self.mask(others), name, min(most, _ROWS), weighed=False
+            )
         return found
 
     def hosts(self, query: Query) -> Answer:
@@ -152,7 +154,7 @@ class Explorer:
 
     def clusters(self, query: Query) -> Answer:
         mask = self.mask(query)
-        found = summaries.clusters(self.ledger, mask, 200)
+        found = summaries.clusters(self.folder, self.ledger, mask, 200)
         lost = self.ledger.numbers["kept_key"] != 0
         lost = lost if mask is None else lost & mask
         found["hosts"] = summaries.values(self.ledger, lost, "host", 30)["values"]
@@ -165,10 +167,10 @@ class Explorer:
         page = search.ordered(
             self.ledger, rows, query.get("sort", ""), query.get("down") == "1", first, most
         )
-        return {"all": len(rows), "rows": self._titled(page.tolist())}
+        return {"all": len(rows), "rows": self._described(page.tolist())}
 
-    def _titled(self, rows: list[int]) -> list[dict[str, Any]]:
-        return document.titled(self.folder, self.ledger, rows)
+    def _described(self, rows: list[int], also: Sequence[str] = ()) -> list[dict[str, Any]]:
+        return search.described(self.folder, self.ledger, rows, also)
 
     def text(self, query: Query) -> Answer:
         """Documents whose text contains `q`."""
@@ -181,7 +183,7 @@ class Explorer:
         rows = [row for row, _ in found["found"]]
         found["rows"] = [
             known | {"passage": passage}
-            for known, (_, passage) in zip(self._titled(rows), found.pop("found"), strict=True)
+            for known, (_, passage) in zip(self._described(rows), found.pop("found"), strict=True)
         ]
         return found
 
@@ -313,22 +315,13 @@ class Explorer:
         """Documents just on each side of a threshold."""
         limit = self._limit(query)
         sides = self._margin(query).nearest(_float(query, "threshold"), _number(query, "most", 10))
-        column = (
-            dict(zip(self.signals.rows.tolist(), range(len(self.signals.rows)), strict=True))
-            if len(self.signals.rows) < 1 << 20
-            else None
-        )
         values = self.signals.column(limit.signal)
         found = {}
         for name, rows in zip(("below", "above"), sides, strict=True):
             shown = document.snippets(self.folder, self.ledger, rows, _SNIPPET)
-            for row in shown:
-                place = (
-                    column[row["row"]]
-                    if column is not None
-                    else int(np.searchsorted(self.signals.rows, row["row"]))
-                )
-                row["signal"] = float(values[place])
+            places = np.searchsorted(self.signals.rows, [row["row"] for row in shown])
+            for row, value in zip(shown, values[places].tolist(), strict=True):
+                row["signal"] = value
             found[name] = shown
         return found
 
@@ -365,7 +358,7 @@ class Explorer:
     def flipped(self, query: Query) -> Answer:
         """Documents that ended so in this run and so in the other."""
         rows = self.comparison[1].rows(query.get("was", ""), query.get("now", ""))
-        return {"rows": self._titled(rows[:100])}
+        return {"rows": self._described(rows[:100])}
 
     @property
     def _labels(self) -> Labels:
@@ -379,12 +372,9 @@ class Explorer:
         rows = draw(
             self.ledger, rule, min(_number(query, "n", 50), _ROWS), _number(query, "seed", 0)
         )
-        read = self.ledger.read(self.folder, rows.tolist(), ["id", "title", "text"])
         labels = {} if self.labels is None else self.labels.of_rule(rule)
-        return [
-            known | held | {"label": labels.get(held["id"])}
-            for known, held in zip(search.described(self.ledger, rows.tolist()), read, strict=True)
-        ]
+        found = self._described(rows.tolist(), ["id", "text"])
+        return [row | {"label": labels.get(row["id"])} for row in found]
 
     def label(self, query: Query) -> Answer:
         """Write a label for a document under a rule."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -45,8 +45,27 @@ _NUMBERS: dict[str, Any] = {
 NO_DATE, NO_TOKENS = np.iinfo(np.int64).min, -1
 _BATCH = 1 << 16
 _META = "ledger.json"
-_VERSION = 1
+_VERSION = 2
 _GROUP = 1 << 20
+
+
+class Groups(NamedTuple):
+    """Rows in the order of their keys."""
+
+    keys: npt.NDArray[np.uint64]  # [rows], ascending
+    rows: npt.NDArray[Any]  # [rows]
+
+    @classmethod
+    def of(cls, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any]) -> Groups:
+        order = np.argsort(keys, kind="stable")
+        return cls(keys[order], rows[order])
+
+    def of_key(self, key: int) -> npt.NDArray[Any]:
+        """The rows with one key, ascending."""
+        wanted = np.uint64(key)
+        low, high = (np.searchsorted(self.keys, wanted, side) for side in ("left", "right"))
+        return self.rows[low:high]
+
 
 Codes = npt.NDArray[np.int32]
 T = TypeVar("T")
@@ -73,16 +92,21 @@ class Ledger:
     """Columns of equal length, the strings behind codes, and the files that the rows came from."""
 
     numbers: dict[str, npt.NDArray[Any]]
-    codes: dict[str, Codes]
+    codes: dict[str, npt.NDArray[Any]]
     values: dict[str, list[str]]  # strings by code, "" for unknown
-    urls: pa.ChunkedArray
     fates: list[Fate]
     sources: list[Source]
     stages: list[str]
+    read_urls: Callable[[], pa.ChunkedArray]
     prepared: Path | None = None  # the folder that it was read from, with the signals
 
     def __len__(self) -> int:
         return len(self.numbers["row"])
+
+    @functools.cached_property
+    def urls(self) -> pa.ChunkedArray:
+        """URLs of all documents, which only a search needs."""
+        return self.read_urls()
 
     @functools.cached_property
     def stage_of_fate(self) -> npt.NDArray[np.int32]:
@@ -92,19 +116,19 @@ class Ledger:
         return np.array([end if f.reason is None else order[f.stage] for f in self.fates], np.int32)
 
     @functools.cached_property
-    def by_key(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-        """Keys of ids, sorted, and the rows that have them."""
-        order = np.argsort(self.numbers["key"], kind="stable")
-        return self.numbers["key"][order], order
+    def by_key(self) -> Groups:
+        """Rows by the key of their id."""
+        if self.prepared is None:
+            return Groups.of(self.numbers["key"], np.arange(len(self)))
+        order = read_column(self.prepared, "key_order").to_numpy()
+        return Groups(self.numbers["key"][order], order)
 
-    def rows_of_key(self, key: int) -> npt.NDArray[np.int64]:
-        """Rows of the documents whose id has this key."""
-        keys, rows = self.by_key
-        low, high = (
-            np.searchsorted(keys, np.uint64(key), "left"),
-            np.searchsorted(keys, np.uint64(key), "right"),
-        )
-        return rows[low:high]
+    @functools.cached_property
+    def copies(self) -> Groups:
+        """Rows of removed copies by the key of the document that was kept."""
+        kept = self.numbers["kept_key"]
+        rows = np.flatnonzero(kept)
+        return Groups.of(kept[rows], rows)
 
     def read(self, folder: Folder, rows: Sequence[int], columns: Sequence[str]) -> list[dict]:
         """These columns of some documents, in the order of `rows`; absent columns are None."""
@@ -149,19 +173,30 @@ def build(folder: Folder, stages: Sequence[str]) -> Ledger:
             _add(parts, labels, fates, source, batch)
             urls.append(pc.cast(batch.column("url"), pa.large_string()))
             row += size
-    kinds = {**_NUMBERS, **dict.fromkeys(DIMENSIONS, np.int32)}
-    joined = {
-        name: np.concatenate(p) if p else np.empty(0, kinds[name]) for name, p in parts.items()
-    }
+    numbers = {name: _joined(parts[name], kind) for name, kind in _NUMBERS.items()}
+    codes = {name: _joined(parts[name], np.int32) for name in DIMENSIONS}
+    found = pa.chunked_array(urls, pa.large_string())
     return Ledger(
-        {name: joined[name].astype(kind, copy=False) for name, kind in _NUMBERS.items()},
-        {name: joined[name] for name in DIMENSIONS},
+        {name: small(column) for name, column in numbers.items()},
+        {name: small(column) for name, column in codes.items()},
         {name: held.names for name, held in labels.items()},
-        pa.chunked_array(urls, pa.large_string()),
         fates.names,
         sources,
         list(stages),
+        lambda: found,
     )
+
+
+def _joined(parts: Sequence[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
+    held = np.concatenate(parts) if parts else np.empty(0)
+    return held.astype(kind, copy=False)
+
+
+def small(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Whole numbers in the smallest type that holds them; keys and other numbers as they are."""
+    if column.dtype.kind != "i" or not len(column):
+        return column
+    return column.astype(np.promote_types(*map(np.min_scalar_type, (column.min(), column.max()))))
 
 
 class _Codes(Generic[T]):
@@ -285,6 +320,7 @@ def write(ledger: Ledger, place: Path, root: str) -> None:
     for name, column in {**ledger.numbers, **ledger.codes}.items():
         write_column(place, name, pa.array(column))
     write_column(place, "url", ledger.urls)
+    write_column(place, "key_order", pa.array(small(ledger.by_key.rows)))
     facts = {
         "version": _VERSION,
         "root": root,
@@ -323,12 +359,24 @@ def _load_prepared(place: Path, root: str) -> Ledger | None:
     if facts["version"] != _VERSION or facts["root"] != root:
         return None
     return Ledger(
-        {name: read_column(place, name).to_numpy() for name in _NUMBERS},
-        {name: read_column(place, name).to_numpy() for name in DIMENSIONS},
+        _Prepared(place),
+        _Prepared(place),
         facts["values"],
-        read_column(place, "url"),
         [Fate(*fate) for fate in facts["fates"]],
         [Source(*source) for source in facts["sources"]],
         facts["stages"],
+        lambda: read_column(place, "url"),
         place,
     )
+
+
+class _Prepared(dict[str, Any]):
+    """Columns of a folder, each read when it is first asked for."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__()
+        self._place = place
+
+    def __missing__(self, name: str) -> npt.NDArray[Any]:
+        self[name] = read_column(self._place, name).to_numpy()
+        return self[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
+import sys
 import threading
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -60,6 +61,12 @@ class Server(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://{_ADDRESS}:{self.server_address[1]}/{self.token}/"
+
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that hung up; of the rest, what Python says."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -162,8 +162,14 @@ class Signals:
             alone = self.decided.alone(limit)
             if mask is not None:
                 alone &= mask[self.rows]
-            weights = np.nan_to_num(self.column(_WEIGHT)).astype(np.int64)
-            held = Margin.of(of.side, alone, self.column(of.signal), self.kept, weights, self.rows)
+            places = np.flatnonzero(alone)
+            held = Margin(
+                of.side,
+                self.column(of.signal)[places],
+                self.rows[places],
+                self.kept[places],
+                np.nan_to_num(self.column(_WEIGHT)[places]).astype(np.int64),
+            )
             self._margins[limit, key] = held
             while len(self._margins) > _MARGINS:
                 self._margins.popitem(last=False)

@@ -62,29 +62,42 @@ def funnel(ledger: Ledger, mask: Bits | None) -> list[dict[str, Any]]:
 
 
 def values(
-    ledger: Ledger, mask: Bits | None, dimension: str, most: int, order: str = "documents"
+    ledger: Ledger,
+    mask: Bits | None,
+    dimension: str,
+    most: int,
+    order: str = "documents",
+    weighed: bool = True,
 ) -> dict[str, Any]:
-    """Documents, kept ones, characters and tokens of the values of a dimension, the most first."""
+    """Documents, and kept ones, of the values of a dimension, the most first.
+
+    `weighed` adds characters, and tokens of the kept ones.
+    """
     names = ledger.values[dimension]
-    codes = _of(ledger.codes[dimension], mask)
-    kept = _of(ledger.stage_of_fate[ledger.numbers["fate"]] == len(ledger.stages), mask)
-    tokens = np.maximum(_of(ledger.numbers["tokens"], mask), 0) * kept
     size = len(names)
-    columns = {
-        "documents": np.bincount(codes, minlength=size),
-        "kept": np.bincount(codes, kept, minlength=size).astype(np.int64),
-        "characters": np.bincount(
-            codes, _of(ledger.numbers["characters"], mask), minlength=size
-        ).astype(np.int64),
-        "tokens": np.bincount(codes, tokens, minlength=size).astype(np.int64),
-    }
-    columns["removed"] = columns["documents"] - columns["kept"]
-    present = np.flatnonzero(columns["documents"])
+    codes = _of(ledger.codes[dimension], mask)
+    kept = _of(is_kept(ledger), mask)
+    documents, left = (np.bincount(c, minlength=size) for c in (codes, codes[kept]))
+    columns = {"documents": documents, "kept": left, "removed": documents - left}
+    if weighed:
+        columns["characters"] = _sums(codes, _of(ledger.numbers["characters"], mask), size)
+        tokens = np.maximum(_of(ledger.numbers["tokens"], mask)[kept], 0)
+        columns["tokens"] = _sums(codes[kept], tokens, size)
+    present = np.flatnonzero(documents)
     ranked = present[np.lexsort((present, -columns[order][present]))]
     rows = [
         {"value": names[i], **{n: int(c[i]) for n, c in columns.items()}} for i in ranked[:most]
     ]
     return {"values": rows, "all": len(present)}
+
+
+def is_kept(ledger: Ledger) -> Bits:
+    """Documents that no stage removed -> [documents]."""
+    return (ledger.stage_of_fate == len(ledger.stages))[ledger.numbers["fate"]]
+
+
+def _sums(codes: npt.NDArray[Any], weights: npt.NDArray[Any], size: int) -> npt.NDArray[np.int64]:
+    return np.bincount(codes, weights, minlength=size).astype(np.int64)
 
 
 def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[str, list[list[Any]]]:
@@ -114,7 +127,8 @@ def removed_by_language(
 ) -> dict[tuple[str, str], int]:
     """Documents that a stage removed, by reason and language."""
     languages = ledger.values["language"]
-    pairs = _of(ledger.numbers["fate"], mask) * len(languages) + _of(ledger.codes["language"], mask)
+    fates = _of(ledger.numbers["fate"], mask).astype(np.int64)
+    pairs = fates * len(languages) + _of(ledger.codes["language"], mask)
     counts = np.bincount(pairs, minlength=len(ledger.fates) * len(languages))
     found: dict[tuple[str, str], int] = {}
     for pair in np.flatnonzero(counts):
@@ -135,26 +149,27 @@ def personal_data(folder: Folder, stages: list[str]) -> dict[str, int]:
     return found
 
 
-def clusters(ledger: Ledger, mask: Bits | None, most: int) -> dict[str, Any]:
+def clusters(folder: Folder, ledger: Ledger, mask: Bits | None, most: int) -> dict[str, Any]:
     """The largest clusters of duplicates: the kept document, and how many went for it."""
-    kept = _of(ledger.numbers["kept_key"], mask)
-    keys, counts = np.unique(kept[kept != 0], return_counts=True)
-    order = np.lexsort((keys, -counts))[:most]
-    sizes = np.bincount(counts) if len(counts) else np.zeros(0, np.int64)
+    copies = ledger.copies.keys if mask is None else ledger.copies.keys[mask[ledger.copies.rows]]
+    keys, counts = np.unique(copies, return_counts=True)
+    chosen = [int(i) for i in np.lexsort((keys, -counts))[:most]]
+    kept = [ledger.by_key.of_key(int(keys[i]))[:1].tolist() for i in chosen]
+    urls = iter(ledger.read(folder, [row for rows in kept for row in rows], ["url"]))
     found = []
-    for i in order:
-        rows = ledger.rows_of_key(int(keys[i]))
-        members = np.flatnonzero(ledger.numbers["kept_key"] == keys[i])
+    for i, rows in zip(chosen, kept, strict=True):
+        members = ledger.copies.of_key(int(keys[i]))
         found.append(
             {
                 "key": str(keys[i]),
                 "removed": int(counts[i]),
-                "kept_row": int(rows[0]) if len(rows) else None,
-                "url": ledger.urls[int(rows[0])].as_py() if len(rows) else None,
+                "kept_row": rows[0] if rows else None,
+                "url": next(urls)["url"] if rows else None,
                 "first": int(members[0]),
                 "reasons": reasons_of(ledger, members),
             }
         )
+    sizes = np.bincount(counts) if len(counts) else np.zeros(0, np.int64)
     return {
         "clusters": found,
         "all": len(keys),

@@ -66,14 +66,14 @@ def margin_of(
     fails = [judges.fails(i, signals, languages) for i in range(len(judges.limits))]
     failing = np.sum([f for f, _ in fails], axis=0) + fixed(recorded)
     mine, could = fails[number]
-    size = len(recorded)
-    return Margin.of(
-        judges.limits[number].side,
-        (failing - mine == 0) & could,
-        signals.field(judges.limits[number].signal).to_numpy(zero_copy_only=False),
-        pc.is_null(recorded).to_numpy(zero_copy_only=False),
-        signals.field("c4_characters").to_numpy().astype(np.int64),
-        np.arange(size),
+    places = np.flatnonzero((failing - mine == 0) & could)
+    limit = judges.limits[number]
+    return Margin(
+        limit.side,
+        signals.field(limit.signal).to_numpy(zero_copy_only=False)[places],
+        places,
+        pc.is_null(recorded).to_numpy(zero_copy_only=False)[places],
+        signals.field("c4_characters").to_numpy().astype(np.int64)[places],
     )
 
 
@@ -132,5 +132,5 @@ def test_limits_and_the_languages_that_they_judge() -> None:
 def test_the_nearest_documents_of_each_side(side: Any, below: list[int]) -> None:
     values = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     every = np.ones(5, bool)
-    margin = Margin.of(side, every, values, every, np.ones(5, np.int64), np.arange(1, 6))
+    margin = Margin(side, values, np.arange(1, 6), every, np.ones(5, np.int64))
     assert margin.nearest(3.0, 2)[0] == below
