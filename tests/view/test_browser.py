@@ -214,7 +214,7 @@ def test_the_keyboard_alone_is_enough(reader: Reader) -> None:
     reader.press(Keys.ENTER)
     reader.wait(lambda: reader.text("main h1") == "Signals")
     reader.settle()
-    for _ in range(120):
+    for _ in range(20):
         reader.press(Keys.TAB)
         if reader.script("return document.activeElement.getAttribute('role')") == "slider":
             break

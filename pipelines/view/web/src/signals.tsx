@@ -76,12 +76,12 @@ function Chooser({ found, groups, params, chosen, plain }: {
       </label>
       <nav class="chooser desk" aria-label="Rules and signals">
         <input type="search" placeholder="Find a rule or signal" aria-label="Find a rule or signal" value={wanted} onInput={(e) => setWanted(e.currentTarget.value)} />
-        <div class="list">
+        <div class="list" onKeyDown={moveInList}>
           <h2>Rules, by what they remove</h2>
           <ul>
             {shown.map((g) => (
               <li key={g.key}>
-                <a href={link("signals", { ...filters, limit: String(g.limits[0].limit) })} aria-current={chosen === g ? "true" : undefined}>
+                <a href={link("signals", { ...filters, limit: String(g.limits[0].limit) })} aria-current={chosen === g ? "true" : undefined} tabIndex={chosen === g || (!shown.includes(chosen as Group) && g === shown[0]) ? 0 : -1}>
                   <span class="name">{g.reason} <small>{g.side}</small></span>
                   <span class="n">{count(g.removed)}</span>
                   {g.removed > 0 && <span class="bar" aria-hidden="true"><i class="removed" style={{ inlineSize: `${(100 * g.removed) / most}%` }} /></span>}
@@ -92,13 +92,23 @@ function Chooser({ found, groups, params, chosen, plain }: {
           {found.others.some(fits) && <h2>Signals without a rule</h2>}
           <ul>
             {found.others.filter(fits).map((s) => (
-              <li key={s}><a href={link("signals", { ...filters, signal: s })} aria-current={plain === s ? "true" : undefined}><span class="name">{words(s)}</span></a></li>
+              <li key={s}><a href={link("signals", { ...filters, signal: s })} aria-current={plain === s ? "true" : undefined} tabIndex={plain === s ? 0 : -1}><span class="name">{words(s)}</span></a></li>
             ))}
           </ul>
         </div>
       </nav>
     </>
   );
+}
+
+/** One item of the list is in the order of the tab key; the arrow keys lead to the others. */
+function moveInList(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  const items = [...event.currentTarget.querySelectorAll("a")];
+  const at = items.indexOf(document.activeElement as HTMLAnchorElement);
+  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+  if (to === undefined || at < 0) return;
+  event.preventDefault();
+  items[Math.min(Math.max(to, 0), items.length - 1)].focus();
 }
 
 function Plain({ signal, params }: { signal: string; params: Params }) {
@@ -262,7 +272,7 @@ function Chart({ h, limit, at = 0, setAt }: { h: Histogram; limit?: Limit; at?: 
         </g>
         {limit && at !== limit.threshold && <g class="was"><line x1={x(limit.threshold)} x2={x(limit.threshold)} y1={TOP} y2={BOTTOM} /></g>}
         {limit && setAt && (
-          <g class="handle" role="slider" tabIndex={0} aria-label={`Threshold of ${limit.reason}`} aria-valuenow={at}
+          <g class="handle" role="slider" tabindex={0} aria-label={`Threshold of ${limit.reason}`} aria-valuenow={at}
             aria-valuemin={Math.min(h.edges[0], at)} aria-valuemax={Math.max(h.edges[bins], at)} aria-valuetext={number(at)} onKeyDown={key}>
             <line x1={x(at)} x2={x(at)} y1={TOP - 4} y2={BOTTOM} />
             <rect class="grip" x={x(at) - 12} y={TOP - 24} width={24} height={22} rx={5} />
