@@ -130,7 +130,7 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
   useEffect(() => {
     const wanted: Params = { ...filters, limit: String(limit.limit) };
     if (settled !== limit.threshold) wanted.threshold = String(settled);
-    if (params.limit === wanted.limit && params.threshold !== wanted.threshold) go("signals", wanted, true);
+    if ((params.limit ?? wanted.limit) === wanted.limit && params.threshold !== wanted.threshold) go("signals", wanted, true);
   }, [settled]);
   const moved = at !== limit.threshold;
   return (
