@@ -105,10 +105,11 @@ class Signals:
 
     def decide(self) -> Decided:
         """Judge every document by every limit, from the run's files."""
-        limits = range(len(self.judges.limits))
+        heard = self.judges.languages(self.ledger.values["language"])
+        limits = [number for number, languages in enumerate(heard) if languages]
         size = len(self.rows)
-        fails = [np.zeros(size, bool) for _ in limits]
-        could = [np.zeros(size, bool) for _ in limits]
+        fails = [np.zeros(size, bool) for _ in heard]
+        could = [np.zeros(size, bool) for _ in heard]
         failing = np.zeros(size, np.int16)
         stays = np.zeros(size, bool)
         for first, batch in self._judged():

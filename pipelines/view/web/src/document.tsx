@@ -75,7 +75,7 @@ function Text({ d }: { d: Page }) {
       <div class="prose" lang={d.language || undefined} dir="auto">
         {shown.map(([text, kind, stage, reason], i) =>
           kind === "kept" ? <span key={i}>{text}</span>
-            : kind === "cut" ? <del key={i} title={`${stage}: ${reason}`}>{text}<sup>{reason}</sup></del>
+            : kind === "cut" ? <del key={i} title={`${stage}: ${reason}`}>{text.replace(/\n+$/, "")}<sup>{reason}</sup>{/\n+$/.exec(text)?.[0]}</del>
               : <ins key={i} title={`${stage}: ${reason}`}>{text}</ins>)}
       </div>
       {d.cut_short && <p class="note">Only the beginning is shown.</p>}
