@@ -171,7 +171,7 @@ def build(folder: Folder, stages: Sequence[str]) -> Ledger:
             parts["file"].append(np.full(size, number, np.int32))
             parts["row"].append(np.arange(row, row + size, dtype=np.int32))
             _add(parts, labels, fates, source, batch)
-            urls.append(pc.cast(batch.column("url"), pa.large_string()))
+            urls.append(pc.cast(_column(batch, "url"), pa.large_string()))
             row += size
     numbers = {name: _joined(parts[name], kind) for name, kind in _NUMBERS.items()}
     codes = {name: _joined(parts[name], np.int32) for name in DIMENSIONS}
@@ -244,13 +244,7 @@ def _add(
     source: Source,
     batch: pa.RecordBatch,
 ) -> None:
-    names = batch.schema.names
-    size = batch.num_rows
-    nothing = pa.nulls(size, pa.string())
-
-    def column(name: str) -> pa.Array:
-        return batch.column(name) if name in names else nothing
-
+    column = functools.partial(_column, batch)
     dates = pc.cast(column("date"), pa.timestamp("us", "UTC"))
     parts["fate"].append(
         _coded(column("reason"), lambda r: fates.of(Fate(source.stage, r)))  # null: kept
@@ -262,11 +256,20 @@ def _add(
     parts["key"].append(_keys(column("id")))
     parts["kept_key"].append(_keys(column("kept_id")))
     texts = {name: column(name) for name in ("language", "domain", "topic", "format")}
-    texts["input"] = pc.struct_field(column("source"), "file") if "source" in names else nothing
+    if "source" in batch.schema.names:
+        texts["input"] = pc.struct_field(batch.column("source"), "file")
+    else:
+        texts["input"] = column("source")
     texts["year"] = pc.cast(pc.year(dates), pa.string())
     texts["host"] = hosts(column("url"))
     for name, held in texts.items():
         parts[name].append(_coded(held, lambda v, labels=labels[name]: labels.of(v or "")))
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column, or nulls where there is none."""
+    held = name in batch.schema.names
+    return batch.column(name) if held else pa.nulls(batch.num_rows, pa.string())
 
 
 def hosts(urls: pa.Array) -> pa.Array:

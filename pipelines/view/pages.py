@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from curation.errors import InputError
-from curation.extract.settings import ExtractSettings
-from curation.readers import Page, ReaderSettings, discover, read_at
 from pipelines.engine.files import Folder
 from pipelines.run_folder import run_recipe, run_settings
+
+if TYPE_CHECKING:
+    from curation.readers import Page
 
 #: Elements that load, run or lead elsewhere. The page's policy forbids all that, too; some ways,
 #: such as connecting early to a named host, no policy covers.
@@ -36,6 +37,8 @@ class Inputs:
             raise InputError(
                 "the run doesn't say where its inputs are; start with --input PATH to see pages"
             )
+        from curation.readers import ReaderSettings, discover, read_at  # compiled kernels
+
         recipe = run_recipe(self._folder)
         readers = ReaderSettings.model_validate(recipe["readers"])
         if self._paths is None:
@@ -48,6 +51,7 @@ class Inputs:
     def blocks(self, source: dict[str, Any]) -> dict[str, Any]:
         """Blocks of the page with score, threshold and fate, as extraction judged them."""
         from curation.extract.explain import explain  # compiled kernels
+        from curation.extract.settings import ExtractSettings
         from curation.readers.charset import utf8_html
 
         page = self.page(source)

@@ -62,7 +62,6 @@ class Server(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://{_ADDRESS}:{self.server_address[1]}/{self.token}/"
 
-
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that hung up; of the rest, what Python says."""
         if not isinstance(sys.exception(), ConnectionError):
@@ -112,6 +111,9 @@ class _Handler(BaseHTTPRequestHandler):
                 answer, status = ask(), HTTPStatus.OK
         except CurationError as error:
             answer, status = {"error": str(error)}, HTTPStatus.BAD_REQUEST
+        except OSError as error:  # labels that can't be written, a disk that is gone
+            answer = {"error": f"{error.filename}: {error.strerror}"}
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
         except Exception as error:  # the page says so; the server goes on
             answer = {"error": f"{type(error).__name__}: {error} (this is a bug)"}
             status = HTTPStatus.INTERNAL_SERVER_ERROR
