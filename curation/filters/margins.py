@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from curation.filters.lists import closest
 from curation.filters.redecide import stands_whatever_rules_say
@@ -68,19 +67,24 @@ def only(settings: FilterSettings, limit: Limit, threshold: float | None = None)
     Exemptions, overruling and the languages that have rules of their own stay as they are.
     """
     rules: Rules = {}
-    by_language: dict[str, Rules] = {name: {} for name in settings.by_language}
+    own: dict[str, Rules] = {}
     end = limit.threshold if threshold is None else threshold
     if limit.where == _RULES:
         rules = {limit.family: {limit.name: _one_end(settings.rules, limit, end)}}
-        for language, changes in settings.by_language.items():
-            if _replaces(changes, limit):
-                by_language[language] = {limit.family: {limit.name: None}}
+        own = {
+            language: {limit.family: {limit.name: None}}
+            for language, changes in settings.by_language.items()
+            if _replaces(changes, limit)
+        }
     else:
         language = limit.where.partition(".")[2]
         rule = _one_end(settings.by_language[language], limit, end)
-        by_language[language] = {limit.family: {limit.name: rule}}
+        own = {language: {limit.family: {limit.name: rule}}}
         rules = _measured_by_code(settings.rules, limit.signal)
-    return RuleBook(settings.model_copy(update={"rules": rules, "by_language": by_language}))
+    # `zh-Hant` with rules of its own doesn't have those of `zh`, and here it would.
+    variants: dict[str, Rules] = {n: {} for n in settings.by_language if closest(n, own)}
+    changes = {"rules": rules, "by_language": variants | own}
+    return RuleBook(settings.model_copy(update=changes))
 
 
 def _measured_by_code(rules: Rules, signal: str) -> Rules:
@@ -142,14 +146,9 @@ class Judges:
     ) -> tuple[Bits, Bits]:
         """Documents that fail a limit, and those that would at some threshold -> [documents]."""
         return (
-            _removed(self._as_run[limit], signals, languages),
-            _removed(self._at_the_end[limit], signals, languages),
+            self._as_run[limit].removes(signals, languages),
+            self._at_the_end[limit].removes(signals, languages),
         )
-
-
-def _removed(book: RuleBook, signals: pa.StructArray, languages: pa.Array | None) -> Bits:
-    reasons = book.decide(signals, languages).reason
-    return pc.is_valid(reasons).to_numpy(zero_copy_only=False)
 
 
 def fixed(recorded: pa.Array) -> Bits:
