@@ -28,6 +28,7 @@ _RULES = {
 _BY_LANGUAGE = {
     "de": {"gopher": {"word_count": {"min": 50}}},
     "zh": {"fineweb": None},
+    "zh-Hant": {"gopher": {"word_count": {"min": 10}}},
 }
 
 
@@ -121,10 +122,11 @@ def test_limits_and_the_languages_that_they_judge() -> None:
     heard = judges.languages(["en", "de", "zh", "zh-Hant", ""])
     found = {limit.key: names for limit, names in zip(judges.limits, heard, strict=True)}
     assert found == {
-        "filter.rules.gopher.word_count.min": ["", "en", "zh", "zh-Hant"],
-        "filter.rules.gopher.word_count.max": ["", "en", "zh", "zh-Hant"],
-        "filter.rules.fineweb.line_punct.min": ["", "de", "en"],
+        "filter.rules.gopher.word_count.min": ["", "en", "zh"],
+        "filter.rules.gopher.word_count.max": ["", "en", "zh"],
+        "filter.rules.fineweb.line_punct.min": ["", "de", "en", "zh-Hant"],
         "filter.by_language.de.gopher.word_count.min": ["de"],
+        "filter.by_language.zh-Hant.gopher.word_count.min": ["zh-Hant"],
     }
 
 

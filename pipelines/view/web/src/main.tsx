@@ -26,6 +26,9 @@ function App() {
   const title = VIEWS.find(([name]) => name === view)?.[1] ?? (view === "document" ? "Document" : "Not found");
   useEffect(() => { if (run) document.title = `${title} · ${run.run} · Curation`; }, [title, run]);
   useEffect(() => { scrollTo(0, 0); }, [view, params.row]);
+  useEffect(() => {  // on a phone the views are a row to scroll
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+  }, [view, run]);
   if (asked.error) return <main><p class="problem" role="alert">{asked.error}</p></main>;
   if (!run) return <main><p class="loading" role="status">Opening the run…</p></main>;
   return (

@@ -64,15 +64,13 @@ export function Hosts({ params }: { params: Params }) {
   const asked = useAnswer<{ values: (Value & { reasons: Reasons; personal: number })[]; all: number }>("hosts", { ...filtersOf(params), order });
   return (
     <Waiting asked={asked} empty={(f) => f.all === 0}>
-      {(found) => {
-        const most = Math.max(...found.values.map((v) => v.documents), 1);
-        return (
+      {(found) => (
           <Card title={`${count(found.all)} hosts`} note={found.all > found.values.length ? `the first ${count(found.values.length)} by ${order}` : undefined}>
             <Table caption="Hosts">
               <thead><tr>
                 <th scope="col">Host</th>
                 {ORDERS.map((name) => <th scope="col" class="n" key={name} aria-sort={order === name ? "descending" : undefined}><button type="button" onClick={() => go("hosts", { ...filtersOf(params), order: name })}>{words(name)}<span aria-hidden="true">{order === name ? " ↓" : ""}</span></button></th>)}
-                <th scope="col" class="n">Kept share</th><th scope="col" class="meter"><span class="hidden">Documents</span></th><th scope="col" class="n">Personal data</th><th scope="col">Why they go</th>
+                <th scope="col" class="n">Kept share</th><th scope="col" class="n">Personal data</th><th scope="col">Why they go</th>
               </tr></thead>
               <tbody>
                 {found.values.map((v) => (
@@ -80,7 +78,6 @@ export function Hosts({ params }: { params: Params }) {
                     <th scope="row"><a href={link("documents", { ...filtersOf(params), host: v.value })}>{named(v.value)}</a></th>
                     {ORDERS.map((name) => <td class="n" key={name} data-label={words(name)}>{count(v[name as keyof Value] as number)}</td>)}
                     <td class="n" data-label="Kept share">{share(v.kept, v.documents)}</td>
-                    <td class="meter"><Bar kept={v.kept} removed={v.removed} most={most} /></td>
                     <td class="n" data-label="Personal data">{v.personal ? count(v.personal) : "–"}</td>
                     <td><Why reasons={v.reasons} /></td>
                   </tr>
@@ -88,8 +85,7 @@ export function Hosts({ params }: { params: Params }) {
               </tbody>
             </Table>
           </Card>
-        );
-      }}
+      )}
     </Waiting>
   );
 }
