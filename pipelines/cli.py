@@ -45,6 +45,17 @@ COMMANDS = {
         "every decision taken on one document",
         "curate why http://links0.example/partners.html --run out",
     ),
+    "view": Command(
+        "view",
+        "look at a run in a browser: funnel, signals, documents, duplicates",
+        "curate view --run out\n"
+        "         curate view --run out --compare out-before --input 'crawl/*.warc.gz'",
+    ),
+    "sample": Command(
+        "sample",
+        "documents drawn from those that a rule removed",
+        "curate sample --run out --rule gopher.word_count -n 50 --seed 1",
+    ),
     "report": Command(
         "report", "write report.html and report.json of a run", "curate report --run out"
     ),

@@ -31,12 +31,22 @@ def redecide(
     verdicts stand where the rules leave them. What was set aside has no signals.
     """
     fresh = rules.decide(signals, languages).reason
+    private = pc.fill_null(pc.starts_with(recorded, _PRIVATE), False)
+    stands = pc.or_(_blocked(recorded), pc.and_(private, pc.is_null(fresh)))
+    return pc.if_else(stands, recorded, fresh)
+
+
+def stands_whatever_rules_say(recorded: pa.Array) -> pa.Array:
+    """Whether documents stay removed under any rules -> boolean [documents]."""
+    private = pc.fill_null(pc.starts_with(recorded, _PRIVATE), False)
+    return pc.or_(_blocked(recorded), private)
+
+
+def _blocked(recorded: pa.Array) -> pa.Array:
     blocked = pa.array(np.zeros(len(recorded), bool))
     for family in _BEFORE:
         blocked = pc.or_(blocked, pc.fill_null(pc.starts_with(recorded, family), False))
-    private = pc.fill_null(pc.starts_with(recorded, _PRIVATE), False)
-    stands = pc.or_(blocked, pc.and_(private, pc.is_null(fresh)))
-    return pc.if_else(stands, recorded, fresh)
+    return blocked
 
 
 @dataclass

@@ -51,6 +51,16 @@ class Judgement(NamedTuple):
     overruled: pa.Array  # string: first rule that the document failed and its quality overruled
 
 
+class _Decided(NamedTuple):
+    """Arrays have one entry per document; rules are numbers of `catalogue`, or _NO_RULE."""
+
+    reasons: npt.NDArray[np.int64]  # the first rule that the document fails
+    found: npt.NDArray[np.float64]  # the value that failed it
+    limits: npt.NDArray[np.float64]  # the threshold that was crossed
+    passed: npt.NDArray[np.int64]  # the first rule that its quality overruled
+    catalogue: dict[str, int]
+
+
 class RuleBook:
     """The rules of every language."""
 
@@ -94,6 +104,24 @@ class RuleBook:
         `signals` has the fields that `self.signals` names. A signal that is NaN could not be
         measured and fails no rule.
         """
+        reasons, found, limits, passed, catalogue = self._decided(signals, languages)
+        rows = len(signals)
+        kept = reasons == _NO_RULE
+        names = np.array([*catalogue, ""], object)
+        verdicts = Verdicts(
+            pa.array(names[reasons], pa.string(), mask=kept),
+            pa.array(found, pa.float64(), mask=kept),
+            pa.array(limits, pa.float64(), mask=kept),
+            pa.nulls(rows, pa.string()),
+        )
+        overruled = kept & (passed != _NO_RULE)
+        return Judgement(verdicts, pa.array(names[passed], pa.string(), mask=~overruled))
+
+    def removes(self, signals: pa.StructArray, languages: pa.Array | None) -> npt.NDArray[np.bool_]:
+        """Return which documents `judge` removes -> [documents]."""
+        return self._decided(signals, languages).reasons != _NO_RULE
+
+    def _decided(self, signals: pa.StructArray, languages: pa.Array | None) -> _Decided:
         rows = len(signals)
         values = {name: _column(signals, name) for name in self.signals}
         reasons = np.full(rows, _NO_RULE, np.int64)
@@ -118,16 +146,7 @@ class RuleBook:
                 reasons[fails] = number
                 found[fails] = values[rule.rule.signal][fails]
                 limits[fails] = limit[fails]
-        kept = reasons == _NO_RULE
-        names = np.array([*catalogue, ""], object)
-        verdicts = Verdicts(
-            pa.array(names[reasons], pa.string(), mask=kept),
-            pa.array(found, pa.float64(), mask=kept),
-            pa.array(limits, pa.float64(), mask=kept),
-            pa.nulls(rows, pa.string()),
-        )
-        overruled = kept & (passed != _NO_RULE)
-        return Judgement(verdicts, pa.array(names[passed], pa.string(), mask=~overruled))
+        return _Decided(reasons, found, limits, passed, catalogue)
 
     def _can_be_overruled(self, rule: NamedRule) -> bool:
         held = self._overrule

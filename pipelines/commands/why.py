@@ -31,7 +31,8 @@ _CONTEXT = 40
 #: URLs that are named where several end like the one asked for.
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
-_FACTS = tuple(column for stage in known_stages().values() for column in stage.shown)
+#: Columns that are shown of a document.
+FACTS = tuple(column for stage in known_stages().values() for column in stage.shown)
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -137,12 +138,12 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
         if removed["kept_id"]:
             decision["kept_id"] = removed["kept_id"]
             decision |= _kept_instead(folder, stage, removed)
-        return decision | _more(folder, removed, row["shard"], stage) | _cut(place, row)
+        return decision | _more(folder, removed, row["shard"], stage) | cuts_of(place, row)
     kept = _row(place, f"documents/{row['shard']}", row)
     if kept is None:
-        return _tokens(place, row, stage) if find_stage(stage).is_sink else None
+        return token_spans(place, row, stage) if find_stage(stage).is_sink else None
     decision = {"stage": stage, "decision": "kept"}
-    return decision | _more(folder, kept, row["shard"], stage) | _cut(place, row)
+    return decision | _more(folder, kept, row["shard"], stage) | cuts_of(place, row)
 
 
 def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None:
@@ -161,11 +162,8 @@ def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None
 
 def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[str, Any]:
     """What the stage measured, or mended before it read the document."""
-    facts = {k: row[k] for k in _FACTS if row.get(k) is not None}
-    failed = _row(folder / stage, f"{ERRORS}/{shard}", row)
-    facts |= {"detail": failed["detail"]} if failed else {}
-    mended = _row(folder / stage, f"mended/{shard}", row)
-    facts |= {"mended": mended["reason"], "detail": mended["detail"]} if mended else {}
+    facts = {k: row[k] for k in FACTS if row.get(k) is not None}
+    facts |= mended(folder / stage, row | {"shard": shard})
     described = find_stage(stage)
     # Of a removed one the limit that it failed is told already, unless it has many.
     if "reason" not in row or described.has_signals:
@@ -175,7 +173,15 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
     return facts | ({"beside": beside} if beside else {})
 
 
-def _cut(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
+def mended(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
+    """What was wrong with the document's record, or failed on it, in the stage at `place`."""
+    failed = _row(place, f"{ERRORS}/{row['shard']}", row)
+    facts = {"detail": failed["detail"]} if failed else {}
+    broken = _row(place, f"mended/{row['shard']}", row)
+    return facts | ({"mended": broken["reason"], "detail": broken["detail"]} if broken else {})
+
+
+def cuts_of(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
     """What the stage cut out of the document, before it kept or removed it."""
     rows = _rows(place, f"edits/{row['shard']}", row)
     cuts = [{name: cut[name] for name in ("reason", "position", "text")} for cut in rows]
@@ -249,7 +255,7 @@ def _shared(first: str, second: str) -> int:
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
-def _tokens(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | None:
+def token_spans(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | None:
     """Where the document's tokens stand in the token shards."""
     spans: list[dict[str, Any]] = []
     for name in sorted(read_manifest(place)["files"]):
@@ -287,7 +293,7 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
     if "detail" in decision:
         broken = f"{decision['mended']}: " if "mended" in decision else ""
         yield f"    {broken}{decision['detail']}"
-    facts = [f"{k} {_short(decision[k])}" for k in _FACTS if k in decision]
+    facts = [f"{k} {_short(decision[k])}" for k in FACTS if k in decision]
     if facts:
         yield "    " + ", ".join(facts)
     if "kept_id" in decision:

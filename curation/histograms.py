@@ -1,0 +1,70 @@
+"""Histograms of signals whose values may span many orders of magnitude."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Scale = Literal["linear", "log"]
+#: Shares of the values beyond which the first and the last bin take all.
+_TAILS = (0.001, 0.999)
+#: The greatest value is so many times the median where a logarithm tells more.
+_SPREAD = 20
+_SAMPLED = 1 << 18
+
+
+class Bins(NamedTuple):
+    """Edges [bins + 1], ascending; the first and the last bin are open to the outside."""
+
+    edges: npt.NDArray[np.float64]
+    scale: Scale
+
+
+def bins_for(values: npt.NDArray[np.float64], count: int, also: tuple[float, ...] = ()) -> Bins:
+    """Return bins that show where the values lie; `also` are inside of them.
+
+    NaN and infinite values are left out. Of many values a sample at even distances decides.
+    """
+    step = max(1, len(values) // _SAMPLED)
+    held = values[::step]
+    held = held[np.isfinite(held)]
+    if not len(held):
+        return Bins(np.linspace(0, 1, count + 1), "linear")
+    low, middle, high = np.quantile(held, (_TAILS[0], 0.5, _TAILS[1]))
+    low, high = min(low, *also, high), max(high, *also, low)
+    if high <= low:
+        high = low + (abs(low) or 1)
+    if low >= 0 and high > _SPREAD * max(middle, 1):
+        edges = np.expm1(np.linspace(np.log1p(low), np.log1p(high), count + 1))
+        return Bins(edges, "log")
+    return Bins(np.linspace(low, high, count + 1), "linear")
+
+
+def histogram(
+    values: npt.NDArray[np.float64], groups: npt.NDArray[np.integer], kinds: int, bins: Bins
+) -> npt.NDArray[np.int64]:
+    """Count values by group and bin -> int64 [kinds, bins]. NaN is counted nowhere.
+
+    Args:
+        values: [n].
+        groups: [n], from 0 to before `kinds`.
+    """
+    count = len(bins.edges) - 1
+    known = ~np.isnan(values)
+    if not known.all():
+        values, groups = values[known], groups[known]
+    places = np.clip(_place(values, bins, count), 0, count - 1)
+    found = np.bincount(groups.astype(np.int64) * count + places, minlength=kinds * count)
+    return found.reshape(kinds, count)
+
+
+def _place(values: npt.NDArray[np.float64], bins: Bins, count: int) -> npt.NDArray[np.int64]:
+    edges = bins.edges
+    if bins.scale == "log":
+        values = np.log1p(np.maximum(values, 0))
+        edges = np.log1p(edges)
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = (values - edges[0]) * (count / (edges[-1] - edges[0]))
+    return np.clip(found, 0, count - 1).astype(np.int64)

@@ -1,0 +1,43 @@
+"""`curate sample`: documents drawn from those that a rule removed, for judging."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipelines.commands.options import add_json, add_run, count
+from pipelines.run_folder import load_run
+from pipelines.terminal import say, say_json
+
+_SNIPPET = 400
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    add_run(parser)
+    parser.add_argument(
+        "--rule", default="kept", metavar="R", help="the rule, or `kept` (default: kept)"
+    )
+    parser.add_argument("-n", type=count, default=50, metavar="N", help="documents (default: 50)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
+    add_json(parser)
+    parser.set_defaults(command=sample)
+
+
+def sample(options: argparse.Namespace) -> int:
+    """Draw and print: the same documents as the explorer's with that seed."""
+    from pipelines.view.judging import draw
+    from pipelines.view.ledger import load
+
+    folder, stages = load_run(options.run)
+    ledger = load(folder, stages)
+    rows = draw(ledger, options.rule, options.n, options.seed).tolist()
+    columns = ["id", "url", "title", "text", "reason", "value", "threshold"]
+    found = ledger.read(folder, rows, columns)
+    if options.json:
+        say_json(found)
+        return 0
+    for row in found:
+        text = " ".join((row["text"] or "")[: 4 * _SNIPPET].split())[:_SNIPPET]
+        value = "" if row["value"] is None else f"  value {row['value']:.6g}"
+        say(f"{row['id']}  {row['url']}{value}\n    {text}")
+    return 0

@@ -1,0 +1,76 @@
+"""`curate view`: look at a run in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from pathlib import Path
+
+from curation.errors import ConfigError
+from pipelines.commands.options import add_run, port
+from pipelines.storage.files import Folder
+from pipelines.terminal import say
+
+#: Where things about a run lie that are not its own: beside its folder.
+PREPARED, LABELS = ".view", ".labels.jsonl"
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    add_run(parser)
+    parser.add_argument(
+        "--compare", metavar="RUN2", help="show what changed between this run and another"
+    )
+    parser.add_argument(
+        "--input",
+        nargs="+",
+        default=[],
+        metavar="PATH",
+        help="the run's input, to show the pages that documents come from",
+    )
+    parser.add_argument("--port", type=port, default=0, metavar="N", help="default: any free one")
+    parser.add_argument(
+        "--prepare",
+        action="store_true",
+        help="write what a run of millions of documents is asked for to DIR.view, and end",
+    )
+    parser.add_argument(
+        "--prepared", metavar="FOLDER", help=f"folder for --prepare (default: DIR{PREPARED})"
+    )
+    parser.add_argument(
+        "--labels", metavar="FILE", help=f"file for your labels (default: DIR{LABELS})"
+    )
+    parser.set_defaults(command=view)
+
+
+def view(options: argparse.Namespace) -> int:
+    """Serve the page until the process is stopped."""
+    from pipelines.view.explorer import Explorer, prepare
+    from pipelines.view.server import Server
+
+    prepared = beside(options.run, options.prepared, PREPARED)
+    if options.prepare:
+        if prepared is None:
+            raise ConfigError(f"{options.run}: in an object store; name a folder with --prepared")
+        size = prepare(options.run, prepared)
+        say(f"{prepared}: {size:,} bytes")
+        return 0
+    labels = beside(options.run, options.labels, LABELS)
+    explorer = Explorer(options.run, options.compare, options.input, prepared, labels)
+    with Server(explorer, options.port) as server:
+        say(f"{server.url}")
+        say("Open this address in a browser on this machine (or through a tunnel). Ctrl-C ends it.")
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+def beside(run: str, named: str | None, suffix: str) -> Path | None:
+    """The path that was named, or one beside a local run's folder; None beside a remote one."""
+    if named is not None:
+        return Path(named)
+    folder = Folder(run)
+    return Path(folder.path() + suffix) if folder.is_local else None

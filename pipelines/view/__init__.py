@@ -1,0 +1,1 @@
+"""The explorer of runs: a local server of queries over a run folder, and its page."""

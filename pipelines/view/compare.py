@@ -1,0 +1,74 @@
+"""Two runs side by side: documents that ended differently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipelines.view.ledger import Ledger
+from pipelines.view.masks import KEPT
+
+_SHOWN = 200
+
+
+class Comparison:
+    """Documents of two runs, matched by id; of several with one id, the first."""
+
+    def __init__(self, ours: Ledger, theirs: Ledger) -> None:
+        self.ours, self.theirs = ours, theirs
+        self._rows, self._other = _matched(ours, theirs)
+        self.only_ours = len(np.unique(ours.numbers["key"])) - len(self._rows)
+        self.only_theirs = len(np.unique(theirs.numbers["key"])) - len(self._rows)
+        a, b = _fates(ours), _fates(theirs)
+        self.names = sorted({*a, *b})
+        number = {name: i for i, name in enumerate(self.names)}
+        left = np.array([number[n] for n in a], np.int64)[ours.numbers["fate"][self._rows]]
+        right = np.array([number[n] for n in b], np.int64)[theirs.numbers["fate"][self._other]]
+        self._pairs = left * len(self.names) + right
+
+    def flips(self) -> list[dict[str, Any]]:
+        """Pairs of fates that differ: documents and characters, the most documents first."""
+        size = len(self.names)
+        counts = np.bincount(self._pairs, minlength=size * size)
+        characters = np.bincount(
+            self._pairs, self.ours.numbers["characters"][self._rows], minlength=size * size
+        )
+        found = [
+            {
+                "was": self.names[pair // size],
+                "now": self.names[pair % size],
+                "documents": int(counts[pair]),
+                "characters": int(characters[pair]),
+            }
+            for pair in np.flatnonzero(counts)
+            if pair // size != pair % size
+        ]
+        return sorted(found, key=lambda f: (-f["documents"], f["was"], f["now"]))
+
+    @property
+    def same(self) -> int:
+        """Documents that ended alike."""
+        size = len(self.names)
+        return int((self._pairs // size == self._pairs % size).sum())
+
+    def rows(self, was: str, now: str) -> list[int]:
+        """Rows of our ledger of some documents that ended so in our run, and so in the other."""
+        if was not in self.names or now not in self.names:
+            return []
+        pair = self.names.index(was) * len(self.names) + self.names.index(now)
+        return self._rows[self._pairs == pair][:_SHOWN].tolist()
+
+
+def _fates(ledger: Ledger) -> list[str]:
+    return [
+        KEPT if fate.reason is None else f"{fate.stage}: {fate.reason}" for fate in ledger.fates
+    ]
+
+
+def _matched(ours: Ledger, theirs: Ledger) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    keys, first = np.unique(ours.numbers["key"], return_index=True)
+    others, place = np.unique(theirs.numbers["key"], return_index=True)
+    _, here, there = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
+    return first[here], place[there]

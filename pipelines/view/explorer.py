@@ -1,0 +1,413 @@
+"""The questions that the page asks of a run, each with its answer as JSON-like values."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curation.errors import ConfigError
+from curation.filters.margins import Bits, Limit
+from curation.histograms import bins_for, histogram
+from pipelines.run_folder import load_run, root_hash, stale_stages
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
+from pipelines.view import document, search, summaries
+from pipelines.view.compare import Comparison
+from pipelines.view.judging import Labels, draw, scores
+from pipelines.view.ledger import DIMENSIONS, load, write
+from pipelines.view.masks import FATE, Masks
+from pipelines.view.pages import Inputs
+from pipelines.view.signals import Signals, measuring_stage
+
+#: Most rows of an answer, bins of a histogram, languages of a change, characters of a snippet.
+_ROWS, _BINS, _LANGUAGES, _SNIPPET = 500, 72, 12, 280
+#: Groups of documents in a histogram: kept, removed by the rule in question, by others.
+_GROUPS = ("kept", "removed", "other")
+
+Query = Mapping[str, str]
+Answer = Any
+
+
+class Explorer:
+    """A run, opened for reading. Answers are dictionaries and lists; queries are strings."""
+
+    def __init__(
+        self,
+        directory: str,
+        other: str | None = None,
+        inputs: list[str] | None = None,
+        prepared: Path | None = None,
+        labels: Path | None = None,
+    ) -> None:
+        self.folder, self.all_stages = load_run(directory)
+        self.ledger = load(self.folder, self.all_stages, prepared)
+        self.masks = Masks(self.ledger)
+        self.inputs = Inputs(self.folder, self.ledger.stages[0], inputs or [])
+        self._has_inputs = bool(inputs)
+        self.labels = Labels(labels) if labels is not None else None
+        self._other = other
+
+    @functools.cached_property
+    def signals(self) -> Signals:
+        stage = measuring_stage(self.ledger.stages)
+        if stage is None:
+            raise ConfigError("this run has no stage that measures documents by signals")
+        return Signals(self.folder, self.ledger, stage)
+
+    @functools.cached_property
+    def comparison(self) -> tuple[Folder, Comparison]:
+        if self._other is None:
+            raise ConfigError("start with --compare RUN2 to see two runs side by side")
+        folder, stages = load_run(self._other)
+        return folder, Comparison(self.ledger, load(folder, stages))
+
+    @property
+    def questions(self) -> dict[str, Callable[[Query], Answer]]:
+        """Answers by name, as the page asks for them."""
+        return {
+            "run": self.run,
+            "funnel": self.funnel,
+            "values": self.values,
+            "documents": self.documents,
+            "text": self.text,
+            "document": self.document,
+            "spans": self.spans,
+            "difference": self.difference,
+            "blocks": self.blocks,
+            "limits": self.limits,
+            "signal": self.signal,
+            "change": self.change,
+            "nearest": self.nearest,
+            "hosts": self.hosts,
+            "clusters": self.clusters,
+            "lines": lambda _: summaries.lines(self.folder, self.ledger.stages),
+            "mix": lambda _: summaries.mixes(self.folder, self.all_stages),
+            "errors": lambda _: summaries.set_aside(self.folder, self.ledger.stages),
+            "compare": self.compare,
+            "flipped": self.flipped,
+            "sample": self.sample,
+            "scores": lambda _: scores(self.ledger, self._labels),
+        }
+
+    def run(self, query: Query) -> Answer:
+        """What the run is: recipe, stages, dimensions, totals."""
+        manifest = read_manifest(self.folder / self.ledger.stages[-1])
+        last = read_manifest(self.folder / self.all_stages[-1])
+        return {
+            "run": self.folder.shown,
+            "recipe": manifest["recipe"],
+            "root": root_hash(self.folder, self.all_stages),
+            "stages": self.ledger.stages,
+            "dimensions": [n for n in DIMENSIONS if len(self.ledger.values[n]) > 1],
+            "documents": len(self.ledger),
+            "kept": manifest["counts"]["documents"],
+            "tokens": last["counts"].get("tokens", manifest["counts"].get("tokens")),
+            "tokens_per_character": self.tokens_per_character,
+            "stale": stale_stages(self.folder, self.all_stages),
+            "has_signals": measuring_stage(self.ledger.stages) is not None,
+            "has_inputs": self._has_inputs,
+            "compared": None if self._other is None else Folder(self._other).shown,
+            "labels": None if self.labels is None else str(self.labels.path),
+        }
+
+    @functools.cached_property
+    def tokens_per_character(self) -> float | None:
+        return summaries.tokens_per_character(self.ledger)
+
+    def mask(self, query: Query) -> Bits | None:
+        """The mask of the filters in a query."""
+        return self.masks.of(_filters(query))
+
+    def funnel(self, query: Query) -> Answer:
+        return summaries.funnel(self.ledger, self.mask(query))
+
+    def values(self, query: Query) -> Answer:
+        """Counts by the values of every dimension; a dimension's own filter doesn't narrow it."""
+        most = _number(query, "most", 12)
+        wanted = [query["dimension"]] if "dimension" in query else DIMENSIONS
+        found = {}
+        for name in wanted:
+            others = {k: v for k, v in query.items() if k != name}
+            found[name] = summaries.values(
+                self.ledger, self.mask(others), name, min(most, _ROWS), weighed=False
+            )
+        return found
+
+    def hosts(self, query: Query) -> Answer:
+        """Hosts by a count, with their commonest reasons and personal data."""
+        mask = self.mask(query)
+        order = query.get("order", "tokens")
+        if order not in ("tokens", "documents", "kept", "removed", "characters"):
+            raise ConfigError(f"hosts can't be ordered by {order!r}")
+        found = summaries.values(self.ledger, mask, "host", _ROWS, order)
+        names = [row["value"] for row in found["values"]]
+        reasons = summaries.host_reasons(self.ledger, mask, names)
+        personal = summaries.personal_data(self.folder, self.ledger.stages)
+        for row in found["values"]:
+            row["reasons"] = reasons[row["value"]]
+            row["personal"] = personal.get(row["value"], 0)
+        return found
+
+    def clusters(self, query: Query) -> Answer:
+        mask = self.mask(query)
+        found = summaries.clusters(self.folder, self.ledger, mask, 200)
+        lost = self.ledger.numbers["kept_key"] != 0
+        lost = lost if mask is None else lost & mask
+        found["hosts"] = summaries.values(self.ledger, lost, "host", 30)["values"]
+        return found
+
+    def documents(self, query: Query) -> Answer:
+        """A page of a table of documents."""
+        first, most = _number(query, "first", 0), min(_number(query, "most", 50), _ROWS)
+        rows = search.find_urls(self.ledger, self.mask(query), query.get("q", ""))
+        page = search.ordered(
+            self.ledger, rows, query.get("sort", ""), query.get("down") == "1", first, most
+        )
+        return {"all": len(rows), "rows": self._described(page.tolist())}
+
+    def _described(self, rows: list[int], also: Sequence[str] = ()) -> list[dict[str, Any]]:
+        return search.described(self.folder, self.ledger, rows, also)
+
+    def text(self, query: Query) -> Answer:
+        """Documents whose text contains `q`."""
+        if not query.get("q"):
+            raise ConfigError("a search in texts needs words to look for")
+        start, most = _number(query, "start", 0), min(_number(query, "most", 100), _ROWS)
+        found = search.find_text(
+            self.folder, self.ledger, self.mask(query), query["q"], start, most
+        )
+        rows = [row for row, _ in found["found"]]
+        found["rows"] = [
+            known | {"passage": passage}
+            for known, (_, passage) in zip(self._described(rows), found.pop("found"), strict=True)
+        ]
+        return found
+
+    def document(self, query: Query) -> Answer:
+        row = self._row(query, "row")
+        found = document.page_of(self.folder, self.ledger, row)
+        if self.labels is not None:
+            rule = found["reason"] or "kept"
+            found["label"] = self.labels.of_rule(rule).get(found["id"])
+        return found
+
+    def spans(self, query: Query) -> Answer:
+        return document.spans_of(self.folder, self.all_stages, self.ledger, self._row(query, "row"))
+
+    def difference(self, query: Query) -> Answer:
+        rows = self._row(query, "row"), self._row(query, "with")
+        return document.difference(self.folder, self.ledger, *rows)
+
+    def blocks(self, query: Query) -> Answer:
+        return self.inputs.blocks(self._source(query))
+
+    def html(self, query: Query) -> bytes:
+        """The page of a document, harmless."""
+        return self.inputs.html(self._source(query))
+
+    def _source(self, query: Query) -> dict[str, Any]:
+        read = self.ledger.read(self.folder, [self._row(query, "row")], ["source"])
+        return read[0]["source"]  # type: ignore[no-any-return]
+
+    def _row(self, query: Query, name: str) -> int:
+        row = _number(query, name, -1)
+        if not 0 <= row < len(self.ledger):
+            raise ConfigError(f"no document {query.get(name)!r}")
+        return row
+
+    def limits(self, query: Query) -> Answer:
+        """Every threshold with the documents that it removes first, and signals without any."""
+        removed = summaries.removed_by_language(self.ledger, self.mask(query), self.signals.stage)
+        present = {name for _, name in removed} | {*self.ledger.values["language"]}
+        heard = self.signals.judges.languages(present)
+        limits = [
+            {
+                "limit": number,
+                "reason": limit.reason,
+                "key": limit.key,
+                "signal": limit.signal,
+                "side": limit.side,
+                "threshold": limit.threshold,
+                "language": limit.where.partition(".")[2] or None,
+                "removed": sum(removed.get((limit.reason, name), 0) for name in heard[number]),
+            }
+            for number, limit in enumerate(self.signals.judges.limits)
+            if heard[number]
+        ]
+        judged = {limit["signal"] for limit in limits}
+        return {
+            "stage": self.signals.stage,
+            "documents": len(self.signals.rows),
+            "limits": limits,
+            "others": [n for n in self.signals.names if n not in judged],
+        }
+
+    def signal(self, query: Query) -> Answer:
+        """A histogram of a signal: kept, removed by its rule, removed by others."""
+        signals, mask = self.signals, self.mask(query)
+        limit = self._limit(query) if "limit" in query else None
+        name = query.get("signal", "") if limit is None else limit.signal
+        if name not in signals.names:
+            raise ConfigError(f"no signal {name!r}")
+        values = signals.column(name)
+        groups = self._groups(None if limit is None else limit.reason)
+        if mask is not None:
+            values, groups = values[mask[signals.rows]], groups[mask[signals.rows]]
+        bins = bins_for(values, _BINS, () if limit is None else (limit.threshold,))
+        counts = histogram(values, groups, len(_GROUPS), bins)
+        finite = values[~np.isnan(values)]
+        return {
+            "signal": name,
+            "edges": bins.edges.tolist(),
+            "scale": bins.scale,
+            "counts": {group: counts[i].tolist() for i, group in enumerate(_GROUPS)},
+            "documents": len(values),
+            "unmeasured": len(values) - len(finite),
+            "range": [float(finite.min()), float(finite.max())] if len(finite) else None,
+        }
+
+    def _groups(self, reason: str | None) -> Any:
+        """Number in _GROUPS of each document with signals."""
+        stage = self.signals.stage
+        at = self.ledger.stages.index(stage)
+        codes = [
+            0 if self.ledger.stage_of_fate[i] > at else 1 if reason in (fate.reason, None) else 2
+            for i, fate in enumerate(self.ledger.fates)
+        ]
+        return np.array(codes, np.int64)[self.ledger.numbers["fate"][self.signals.rows]]
+
+    def change(self, query: Query) -> Answer:
+        """What a threshold would change, as `curate filter --what-if` says."""
+        limit, threshold = self._limit(query), _float(query, "threshold")
+        margin = self._margin(query)
+        change = margin.change(threshold)
+        ratio = self.tokens_per_character
+        rows = margin.flipped(threshold)
+        return {
+            "threshold": threshold,
+            **change._asdict(),
+            "gained_tokens": None if ratio is None else round(change.gained_weight * ratio),
+            "lost_tokens": None if ratio is None else round(change.lost_weight * ratio),
+            "alone": len(margin.values),
+            "languages": self._by_language(rows),
+            "setting": f"{limit.key}={threshold:.10g}",
+        }
+
+    def _by_language(self, rows: Any) -> list[dict[str, Any]]:
+        codes = self.ledger.codes["language"][rows]
+        at = self.ledger.stages.index(self.signals.stage)
+        kept = self.ledger.stage_of_fate[self.ledger.numbers["fate"][rows]] > at
+        names = self.ledger.values["language"]
+        lost = np.bincount(codes[kept], minlength=len(names))
+        gained = np.bincount(codes[~kept], minlength=len(names))
+        order = np.argsort(-(lost + gained), kind="stable")[:_LANGUAGES]
+        return [
+            {"language": names[i], "gained": int(gained[i]), "lost": int(lost[i])}
+            for i in order
+            if gained[i] or lost[i]
+        ]
+
+    def nearest(self, query: Query) -> Answer:
+        """Documents just on each side of a threshold."""
+        limit = self._limit(query)
+        sides = self._margin(query).nearest(_float(query, "threshold"), _number(query, "most", 10))
+        values = self.signals.column(limit.signal)
+        found = {}
+        for name, rows in zip(("below", "above"), sides, strict=True):
+            shown = document.snippets(self.folder, self.ledger, rows, _SNIPPET)
+            places = np.searchsorted(self.signals.rows, [row["row"] for row in shown])
+            for row, value in zip(shown, values[places].tolist(), strict=True):
+                row["signal"] = value
+            found[name] = shown
+        return found
+
+    def _margin(self, query: Query) -> Any:
+        number = _number(query, "limit", -1)
+        return self.signals.margin(number, Masks.key(_filters(query)), self.mask(query))
+
+    def _limit(self, query: Query) -> Limit:
+        number = _number(query, "limit", -1)
+        if not 0 <= number < len(self.signals.judges.limits):
+            raise ConfigError(f"no limit {query.get('limit')!r}")
+        return self.signals.judges.limits[number]
+
+    def compare(self, query: Query) -> Answer:
+        """What flips between the two runs, and the other one's funnel and values."""
+        folder, held = self.comparison
+        theirs = held.theirs
+        return {
+            "runs": [self.folder.shown, folder.shown],
+            "documents": [len(self.ledger), len(theirs)],
+            "only": [held.only_ours, held.only_theirs],
+            "same": held.same,
+            "flips": held.flips(),
+            "funnels": [summaries.funnel(held.ours, None), summaries.funnel(theirs, None)],
+            "values": {
+                name: [
+                    summaries.values(ledger, None, name, 30)["values"]
+                    for ledger in (held.ours, theirs)
+                ]
+                for name in ("language", "domain", "topic")
+            },
+        }
+
+    def flipped(self, query: Query) -> Answer:
+        """Documents that ended so in this run and so in the other."""
+        rows = self.comparison[1].rows(query.get("was", ""), query.get("now", ""))
+        return {"rows": self._described(rows[:100])}
+
+    @property
+    def _labels(self) -> Labels:
+        if self.labels is None:
+            raise ConfigError("labels go beside a local run; name a file with --labels")
+        return self.labels
+
+    def sample(self, query: Query) -> Answer:
+        """Documents drawn for judging, with the labels that they have."""
+        rule = query.get("of", "kept")
+        rows = draw(
+            self.ledger, rule, min(_number(query, "n", 50), _ROWS), _number(query, "seed", 0)
+        )
+        labels = {} if self.labels is None else self.labels.of_rule(rule)
+        found = self._described(rows.tolist(), ["id", "text"])
+        return [row | {"label": labels.get(row["id"])} for row in found]
+
+    def label(self, query: Query) -> Answer:
+        """Write a label for a document under a rule."""
+        row = self._row(query, "row")
+        held = self.ledger.read(self.folder, [row], ["id", "url", "text"])[0]
+        self._labels.add(held, query.get("of", ""), query.get("label") or None)
+        return scores(self.ledger, self._labels)
+
+
+def prepare(directory: str, place: Path) -> int:
+    """Write what a large run is asked for, in columns; return its bytes."""
+    folder, stages = load_run(directory)
+    ledger = load(folder, stages)
+    write(ledger, place, root_hash(folder, stages))
+    stage = measuring_stage(ledger.stages)
+    if stage is not None:
+        Signals(folder, ledger, stage).write(place)
+    return sum(file.stat().st_size for file in place.iterdir())
+
+
+def _filters(query: Query) -> dict[str, str]:
+    return {k: v for k, v in query.items() if k in FATE or k in DIMENSIONS}
+
+
+def _number(query: Query, name: str, default: int) -> int:
+    try:
+        return int(query.get(name, default))
+    except ValueError:
+        raise ConfigError(f"{name}: expected a number, got {query[name]!r}") from None
+
+
+def _float(query: Query, name: str) -> float:
+    try:
+        return float(query[name])
+    except (KeyError, ValueError):
+        raise ConfigError(f"{name}: expected a number, got {query.get(name)!r}") from None

@@ -1,0 +1,385 @@
+"""One row per document of a run: where it ended, why, and what it is counted by.
+
+The rows are those of `removed` of every stage and of `documents` of the last one, file by file.
+Strings are kept once, as codes, so that ten million documents are counted in milliseconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import xxhash
+
+from curation.errors import InputError
+from curation.stages import find
+from pipelines.run_folder import root_hash
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
+from pipelines.storage.shards import open_parquet
+
+#: What documents are counted by: a column of theirs, or made of one.
+DIMENSIONS = ("language", "domain", "topic", "format", "host", "input", "year")
+#: Further columns of the ledger with their types.
+_NUMBERS: dict[str, Any] = {
+    "file": np.int32,
+    "row": np.int32,
+    "fate": np.int32,
+    "characters": np.int64,
+    "tokens": np.int64,
+    "value": np.float64,
+    "date": np.int64,
+    "key": np.uint64,
+    "kept_key": np.uint64,
+}
+#: A document without a date, and the tokens of one that no tokenizer counted.
+NO_DATE, NO_TOKENS = np.iinfo(np.int64).min, -1
+_BATCH = 1 << 16
+_META = "ledger.json"
+_VERSION = 2
+_GROUP = 1 << 20
+
+
+class Groups(NamedTuple):
+    """Rows in the order of their keys."""
+
+    keys: npt.NDArray[np.uint64]  # [rows], ascending
+    rows: npt.NDArray[Any]  # [rows]
+
+    @classmethod
+    def of(cls, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any]) -> Groups:
+        order = np.argsort(keys, kind="stable")
+        return cls(keys[order], rows[order])
+
+    def of_key(self, key: int) -> npt.NDArray[Any]:
+        """The rows with one key, ascending."""
+        wanted = np.uint64(key)
+        low, high = (np.searchsorted(self.keys, wanted, side) for side in ("left", "right"))
+        return self.rows[low:high]
+
+
+Codes = npt.NDArray[np.int32]
+T = TypeVar("T")
+
+
+class Fate(NamedTuple):
+    """How a document ended: removed by a stage for a reason, or kept by all (reason None)."""
+
+    stage: str
+    reason: str | None
+
+
+class Source(NamedTuple):
+    """A Parquet file of a stage whose rows are in the ledger, from number `first` on."""
+
+    stage: str
+    name: str
+    first: int
+    rows: int
+
+
+@dataclass
+class Ledger:
+    """Columns of equal length, the strings behind codes, and the files that the rows came from."""
+
+    numbers: dict[str, npt.NDArray[Any]]
+    codes: dict[str, npt.NDArray[Any]]
+    values: dict[str, list[str]]  # strings by code, "" for unknown
+    fates: list[Fate]
+    sources: list[Source]
+    stages: list[str]
+    read_urls: Callable[[], pa.ChunkedArray]
+    prepared: Path | None = None  # the folder that it was read from, with the signals
+
+    def __len__(self) -> int:
+        return len(self.numbers["row"])
+
+    @functools.cached_property
+    def urls(self) -> pa.ChunkedArray:
+        """URLs of all documents, which only a search needs."""
+        return self.read_urls()
+
+    @functools.cached_property
+    def stage_of_fate(self) -> npt.NDArray[np.int32]:
+        """Number of the stage of each fate; of `kept`, one beyond the last."""
+        end = len(self.stages)
+        order = {stage: i for i, stage in enumerate(self.stages)}
+        return np.array([end if f.reason is None else order[f.stage] for f in self.fates], np.int32)
+
+    @functools.cached_property
+    def by_key(self) -> Groups:
+        """Rows by the key of their id."""
+        if self.prepared is None:
+            return Groups.of(self.numbers["key"], np.arange(len(self)))
+        order = read_column(self.prepared, "key_order").to_numpy()
+        return Groups(self.numbers["key"][order], order)
+
+    @functools.cached_property
+    def copies(self) -> Groups:
+        """Rows of removed copies by the key of the document that was kept."""
+        kept = self.numbers["kept_key"]
+        rows = np.flatnonzero(kept)
+        return Groups.of(kept[rows], rows)
+
+    def read(self, folder: Folder, rows: Sequence[int], columns: Sequence[str]) -> list[dict]:
+        """These columns of some documents, in the order of `rows`; absent columns are None."""
+        found: dict[int, dict[str, Any]] = {}
+        files, places = self.numbers["file"], self.numbers["row"]
+        for file in sorted({int(files[r]) for r in rows}):
+            mine = {int(places[r]): int(r) for r in rows if files[r] == file}
+            for place, row in _read_rows(folder, self.sources[file], sorted(mine), columns):
+                found[mine[place]] = row
+        return [found[int(r)] for r in rows]
+
+
+def key_of(name: str) -> int:
+    """The key of an id."""
+    return xxhash.xxh3_64_intdigest(name.encode())
+
+
+def main_stages(stages: Sequence[str]) -> list[str]:
+    """Stages that leave documents, those of named mixes left out."""
+    return [s for s in stages if "/" not in s and not find(s).is_sink]
+
+
+def load(folder: Folder, stages: Sequence[str], prepared: Path | None = None) -> Ledger:
+    """The ledger of a run: as it was prepared, where that is of this run, else from its files."""
+    if prepared is not None and (held := _load_prepared(prepared, root_hash(folder, stages))):
+        return held
+    return build(folder, main_stages(stages))
+
+
+def build(folder: Folder, stages: Sequence[str]) -> Ledger:
+    """Read the columns of every document of a run."""
+    sources, fates = _sources(folder, stages), _Codes[Fate]()
+    labels = {name: _Codes[str]([""]) for name in DIMENSIONS}
+    parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in (*_NUMBERS, *DIMENSIONS)}
+    urls: list[pa.Array] = []
+    for number, source in enumerate(sources):
+        row = 0
+        for batch in _batches(folder, source):
+            size = batch.num_rows
+            parts["file"].append(np.full(size, number, np.int32))
+            parts["row"].append(np.arange(row, row + size, dtype=np.int32))
+            _add(parts, labels, fates, source, batch)
+            urls.append(pc.cast(_column(batch, "url"), pa.large_string()))
+            row += size
+    numbers = {name: _joined(parts[name], kind) for name, kind in _NUMBERS.items()}
+    codes = {name: _joined(parts[name], np.int32) for name in DIMENSIONS}
+    found = pa.chunked_array(urls, pa.large_string())
+    return Ledger(
+        {name: small(column) for name, column in numbers.items()},
+        {name: small(column) for name, column in codes.items()},
+        {name: held.names for name, held in labels.items()},
+        fates.names,
+        sources,
+        list(stages),
+        lambda: found,
+    )
+
+
+def _joined(parts: Sequence[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
+    held = np.concatenate(parts) if parts else np.empty(0)
+    return held.astype(kind, copy=False)
+
+
+def small(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Whole numbers in the smallest type that holds them; keys and other numbers as they are."""
+    if column.dtype.kind != "i" or not len(column):
+        return column
+    return column.astype(np.promote_types(*map(np.min_scalar_type, (column.min(), column.max()))))
+
+
+class _Codes(Generic[T]):
+    """Numbers of names in the order in which they come."""
+
+    def __init__(self, names: Iterable[T] = ()) -> None:
+        self.names = list(names)
+        self._numbers = {name: i for i, name in enumerate(self.names)}
+
+    def of(self, name: T) -> int:
+        number = self._numbers.setdefault(name, len(self.names))
+        if number == len(self.names):
+            self.names.append(name)
+        return number
+
+
+def _sources(folder: Folder, stages: Sequence[str]) -> list[Source]:
+    found: list[Source] = []
+    first = 0
+    for stage in stages:
+        kinds = ("removed", "documents") if stage == stages[-1] else ("removed",)
+        for name, file in sorted(read_manifest(folder / stage)["files"].items()):
+            if name.split("/", 1)[0] in kinds and file["rows"]:
+                found.append(Source(stage, name, first, file["rows"]))
+                first += file["rows"]
+    return found
+
+
+_WANTED = (
+    *("id", "url", "date", "text", "source", "language", "domain", "topic", "format"),
+    *("tokens", "reason", "value", "kept_id"),
+)
+
+
+def _batches(folder: Folder, source: Source) -> Iterator[pa.RecordBatch]:
+    with open_parquet(folder / source.stage, source.name) as parquet:
+        names = set(parquet.schema_arrow.names)
+        yield from parquet.iter_batches(_BATCH, columns=[n for n in _WANTED if n in names])
+
+
+def _add(
+    parts: dict[str, list[npt.NDArray[Any]]],
+    labels: Mapping[str, _Codes[str]],
+    fates: _Codes[Fate],
+    source: Source,
+    batch: pa.RecordBatch,
+) -> None:
+    column = functools.partial(_column, batch)
+    dates = pc.cast(column("date"), pa.timestamp("us", "UTC"))
+    parts["fate"].append(
+        _coded(column("reason"), lambda r: fates.of(Fate(source.stage, r)))  # null: kept
+    )
+    parts["characters"].append(_ints(pc.utf8_length(column("text")), 0))
+    parts["tokens"].append(_ints(column("tokens"), NO_TOKENS))
+    parts["value"].append(pc.cast(column("value"), pa.float64()).to_numpy(zero_copy_only=False))
+    parts["date"].append(_ints(dates, NO_DATE))
+    parts["key"].append(_keys(column("id")))
+    parts["kept_key"].append(_keys(column("kept_id")))
+    texts = {name: column(name) for name in ("language", "domain", "topic", "format")}
+    if "source" in batch.schema.names:
+        texts["input"] = pc.struct_field(batch.column("source"), "file")
+    else:
+        texts["input"] = column("source")
+    texts["year"] = pc.cast(pc.year(dates), pa.string())
+    texts["host"] = hosts(column("url"))
+    for name, held in texts.items():
+        parts[name].append(_coded(held, lambda v, labels=labels[name]: labels.of(v or "")))
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column, or nulls where there is none."""
+    held = name in batch.schema.names
+    return batch.column(name) if held else pa.nulls(batch.num_rows, pa.string())
+
+
+def hosts(urls: pa.Array) -> pa.Array:
+    """Host of each URL, in lower case and without a port; empty where it has none."""
+    found = pc.struct_field(
+        pc.extract_regex(
+            pc.cast(urls, pa.string()),
+            r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(?P<h>\[[^\]]*\]|[^/?#:]*)",
+        ),
+        "h",
+    )
+    return pc.utf8_lower(pc.fill_null(found, ""))
+
+
+def _coded(column: pa.Array, code: Any) -> Codes:
+    held = pc.dictionary_encode(column, null_encoding="encode")
+    numbers = np.array([code(value) for value in held.dictionary.to_pylist()], np.int32)
+    return numbers[held.indices.to_numpy(zero_copy_only=False)] if len(column) else numbers
+
+
+def _ints(column: pa.Array, absent: int) -> npt.NDArray[np.int64]:
+    return pc.fill_null(pc.cast(column, pa.int64()), absent).to_numpy(zero_copy_only=False)
+
+
+def _keys(ids: pa.Array) -> npt.NDArray[np.uint64]:
+    values = (0 if name is None else key_of(name) for name in ids.to_pylist())
+    return np.fromiter(values, np.uint64, len(ids))
+
+
+def _read_rows(
+    folder: Folder, source: Source, places: Sequence[int], columns: Sequence[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(place, row) of these places of a file, ascending, reading only their row groups."""
+    with open_parquet(folder / source.stage, source.name) as parquet:
+        held = [n for n in columns if n in parquet.schema_arrow.names]
+        begin = 0
+        for group in range(parquet.num_row_groups):
+            end = begin + parquet.metadata.row_group(group).num_rows
+            here = [p for p in places if begin <= p < end]
+            if here:
+                table = parquet.read_row_group(group, columns=held)
+                taken = table.take(pa.array([p - begin for p in here])).to_pylist()
+                for place, row in zip(here, taken, strict=True):
+                    yield place, dict.fromkeys(columns) | row
+            begin = end
+
+
+def write(ledger: Ledger, place: Path, root: str) -> None:
+    """Write a ledger to a folder, for `load`."""
+    place.mkdir(parents=True, exist_ok=True)
+    for name, column in {**ledger.numbers, **ledger.codes}.items():
+        write_column(place, name, pa.array(column))
+    write_column(place, "url", ledger.urls)
+    write_column(place, "key_order", pa.array(small(ledger.by_key.rows)))
+    facts = {
+        "version": _VERSION,
+        "root": root,
+        "fates": ledger.fates,
+        "sources": ledger.sources,
+        "stages": ledger.stages,
+        "values": ledger.values,
+    }
+    (place / _META).write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
+
+
+def write_column(place: Path, name: str, column: pa.Array | pa.ChunkedArray) -> None:
+    """Write one column to a file of its own."""
+    pq.write_table(
+        pa.table({name: column}),
+        place / f"{name}.parquet",
+        row_group_size=_GROUP,
+        compression="zstd",
+        use_dictionary=not pa.types.is_large_string(column.type),
+        write_statistics=False,
+    )
+
+
+def read_column(place: Path, name: str) -> pa.ChunkedArray:
+    """Read a column that `write_column` wrote."""
+    return pq.read_table(place / f"{name}.parquet", memory_map=True).column(0)
+
+
+def _load_prepared(place: Path, root: str) -> Ledger | None:
+    try:
+        facts = json.loads((place / _META).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise InputError(f"{place / _META}: {error}; remove it, and prepare again") from None
+    if facts["version"] != _VERSION or facts["root"] != root:
+        return None
+    return Ledger(
+        _Prepared(place),
+        _Prepared(place),
+        facts["values"],
+        [Fate(*fate) for fate in facts["fates"]],
+        [Source(*source) for source in facts["sources"]],
+        facts["stages"],
+        lambda: read_column(place, "url"),
+        place,
+    )
+
+
+class _Prepared(dict[str, Any]):
+    """Columns of a folder, each read when it is first asked for."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__()
+        self._place = place
+
+    def __missing__(self, name: str) -> npt.NDArray[Any]:
+        self[name] = read_column(self._place, name).to_numpy()
+        return self[name]

@@ -1,0 +1,137 @@
+"""Find documents: by id, URL, host or text, filtered and sorted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from curation.errors import ConfigError
+from curation.filters.margins import Bits
+from pipelines.storage.files import Folder
+from pipelines.storage.shards import open_parquet
+from pipelines.view.ledger import DIMENSIONS, NO_DATE, NO_TOKENS, Ledger, key_of
+
+#: Columns by which a table can be sorted, besides `url`.
+SORTS = ("characters", "tokens", "date", "value", "language", "domain", "topic", "host", "fate")
+_ID = re.compile(r"[0-9a-f]{16,64}")
+#: Bytes of text that one search reads before it answers with what it has.
+_TEXT_BYTES = 256 << 20
+_AROUND = 60
+#: Of more URLs than this a search tells capitals apart: it takes a tenth of the time.
+_FOLDED = 1 << 20
+
+
+def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.int64]:
+    """Rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
+    if not query:
+        return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
+    found = pc.match_substring(ledger.urls, query, ignore_case=len(ledger) < _FOLDED)
+    hits = pc.fill_null(found, False).to_numpy().copy()
+    if _ID.fullmatch(query):
+        hits[ledger.by_key.of_key(key_of(query))] = True
+    return np.flatnonzero(hits if mask is None else hits & mask)
+
+
+def find_text(
+    folder: Folder, ledger: Ledger, mask: Bits | None, query: str, start: int, most: int
+) -> dict[str, Any]:
+    """Rows whose text contains `query`, from the file with number `start` on.
+
+    Returns up to about `most` rows with the passage, and `next`, the file to go on with (None: all
+    were read).
+    """
+    found: list[tuple[int, str]] = []
+    read = 0
+    number = start
+    while number < len(ledger.sources) and len(found) < most and read < _TEXT_BYTES:
+        source = ledger.sources[number]
+        wanted = None if mask is None else mask[source.first : source.first + source.rows]
+        number += 1
+        if wanted is not None and not wanted.any():
+            continue
+        with open_parquet(folder / source.stage, source.name) as parquet:
+            first = 0
+            for batch in parquet.iter_batches(4096, columns=["text"]):
+                read += batch.nbytes
+                hits = pc.match_substring(batch.column(0), query, ignore_case=True)
+                held = pc.fill_null(hits, False).to_numpy(zero_copy_only=False)
+                if wanted is not None:
+                    held = held & wanted[first : first + batch.num_rows]
+                for row in np.flatnonzero(held):
+                    text = batch.column(0)[int(row)].as_py()
+                    found.append((source.first + first + int(row), _passage(text, query)))
+                first += batch.num_rows
+    done = number >= len(ledger.sources)
+    return {"found": found, "next": None if done else number, "files": len(ledger.sources)}
+
+
+def _passage(text: str, query: str) -> str:
+    hit = re.search(re.escape(query), text, re.IGNORECASE)
+    at, end = hit.span() if hit else (0, 0)
+    return " ".join(text[max(0, at - _AROUND) : end + _AROUND].split())
+
+
+def ordered(
+    ledger: Ledger, rows: npt.NDArray[np.int64], sort: str, down: bool, first: int, most: int
+) -> npt.NDArray[np.int64]:
+    """A page of these rows in the order of a column. Raises ConfigError where it can't be one."""
+    if not sort:
+        return rows[first : first + most]
+    keys = _sort_keys(ledger, rows, sort)
+    keys = -keys if down else keys
+    end = min(first + most, len(rows))
+    if end < len(rows):  # the first ones suffice; ties at the cut go by the ledger's order
+        limit = np.partition(keys, end)[end]
+        few = np.flatnonzero(keys <= limit)
+    else:
+        few = np.arange(len(rows))
+    order = few[np.lexsort((rows[few], keys[few]))]
+    return rows[order[first:end]]
+
+
+def _sort_keys(ledger: Ledger, rows: npt.NDArray[np.int64], sort: str) -> npt.NDArray[Any]:
+    if sort not in SORTS:
+        raise ConfigError(f"documents can't be sorted by {sort!r}")
+    if sort in ("characters", "tokens", "date", "value"):
+        keys = ledger.numbers[sort][rows].astype(np.float64)
+        return np.where(np.isnan(keys), -np.inf, keys)
+    names = (
+        [f"{ledger.stage_of_fate[i]:04d} {fate.reason}" for i, fate in enumerate(ledger.fates)]
+        if sort == "fate"
+        else ledger.values[sort]
+    )
+    ranks = np.empty(len(names), np.int64)
+    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    codes = ledger.numbers["fate"] if sort == "fate" else ledger.codes[sort]
+    return ranks[codes[rows]].astype(np.float64)
+
+
+def described(
+    folder: Folder, ledger: Ledger, rows: Sequence[int], also: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """What tables show of documents, and further columns of theirs."""
+    read = ledger.read(folder, rows, ["url", "title", *also])
+    return [held | _described(ledger, int(row)) for held, row in zip(read, rows, strict=True)]
+
+
+def _described(ledger: Ledger, row: int) -> dict[str, Any]:
+    wanted = ("fate", "value", "date", "tokens", "characters")
+    numbers = {name: ledger.numbers[name][row] for name in wanted}
+    fate = ledger.fates[numbers["fate"]]
+    value, date, tokens = numbers["value"], int(numbers["date"]), int(numbers["tokens"])
+    return {
+        "row": row,
+        "stage": fate.stage if fate.reason is not None else None,
+        "reason": fate.reason,
+        "value": None if np.isnan(value) else float(value),
+        "characters": int(numbers["characters"]),
+        "tokens": None if tokens == NO_TOKENS else tokens,
+        "date": None if date == NO_DATE else datetime.fromtimestamp(date / 1e6, UTC).isoformat(),
+        **{name: ledger.values[name][ledger.codes[name][row]] for name in DIMENSIONS},
+    }

@@ -1,0 +1,171 @@
+"""The page's server: one address of this machine, a secret in its path, read-only."""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import sys
+import threading
+from collections.abc import Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from curation.errors import CurationError
+from pipelines.view.explorer import Explorer
+
+_ADDRESS = "127.0.0.1"
+_ASSETS = {"": "index.html", "app.js": "app.js", "app.css": "app.css", "icon.svg": "icon.svg"}
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+#: The page loads its own files and asks its own server; documents it shows can add nothing.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+#: A crawled page, in a frame without any right: its own inline styles, and nothing else.
+_FRAME_POLICY = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'"
+)
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-DNS-Prefetch-Control": "off",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+_MOST_BODY = 1 << 16
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one explorer at `url`, until it is shut down."""
+
+    daemon_threads = True
+
+    def __init__(self, explorer: Explorer, port: int = 0) -> None:
+        super().__init__((_ADDRESS, port), _Handler)
+        self.explorer = explorer
+        self.token = secrets.token_urlsafe(24)
+        self.lock = threading.Lock()  # answers share caches
+
+    @property
+    def url(self) -> str:
+        return f"http://{_ADDRESS}:{self.server_address[1]}/{self.token}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that hung up; of the rest, what Python says."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    server_version = "curate"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        name, query = self._asked()
+        if name is None:
+            return self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
+        if name in _ASSETS:
+            return self._asset(_ASSETS[name])
+        if name == "page":
+            return self._page(query)
+        questions = self.server.explorer.questions
+        if not name.startswith("api/") or name[4:] not in questions:
+            return self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
+        return self._answer(lambda: questions[name[4:]](query))
+
+    def do_POST(self) -> None:
+        name, _ = self._asked()
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(min(length, _MOST_BODY))
+        is_json = self.headers.get("Content-Type", "").startswith("application/json")
+        if name != "api/label" or not is_json or length > _MOST_BODY:
+            self.close_connection = True
+            return self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
+        return self._answer(lambda: self.server.explorer.label(_strings(body)))
+
+    def _asked(self) -> tuple[str | None, dict[str, str]]:
+        """What lies behind the token, or None without it."""
+        parts = urlsplit(self.path)
+        _, token, *rest = parts.path.split("/", 2)
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()) or not rest:
+            return None, {}
+        return rest[0], dict(parse_qsl(parts.query))
+
+    def _answer(self, ask: Any) -> None:
+        try:
+            with self.server.lock:
+                answer, status = ask(), HTTPStatus.OK
+        except CurationError as error:
+            answer, status = {"error": str(error)}, HTTPStatus.BAD_REQUEST
+        except OSError as error:  # labels that can't be written, a disk that is gone
+            answer = {"error": f"{error.filename}: {error.strerror}"}
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+        except Exception as error:  # the page says so; the server goes on
+            answer = {"error": f"{type(error).__name__}: {error} (this is a bug)"}
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+        data = json.dumps(_plain(answer), ensure_ascii=False, default=str, allow_nan=False)
+        self._send(status, data.encode("utf-8", "replace"), "application/json")
+
+    def _asset(self, name: str) -> None:
+        data = files("pipelines.view").joinpath("static", name).read_bytes()
+        self._send(HTTPStatus.OK, data, _TYPES[name.rpartition(".")[2]])
+
+    def _page(self, query: Mapping[str, str]) -> None:
+        try:
+            with self.server.lock:
+                data, status = self.server.explorer.html(query), HTTPStatus.OK
+        except CurationError as error:
+            data, status = str(error).encode(), HTTPStatus.BAD_REQUEST
+        kind = "text/html" if status == HTTPStatus.OK else "text/plain"
+        self._send(status, data, f"{kind}; charset=utf-8", _FRAME_POLICY)
+
+    def _send(self, status: HTTPStatus, data: bytes, kind: str, policy: str = _POLICY) -> None:
+        self.send_response(status)
+        headers = {
+            **_HEADERS,
+            "Content-Type": kind,
+            "Content-Length": str(len(data)),
+            "Content-Security-Policy": policy,
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: each line would have the token."""
+
+
+def _strings(body: bytes) -> dict[str, str]:
+    try:
+        held = json.loads(body)
+    except ValueError:
+        held = {}
+    return (
+        {str(k): str(v) for k, v in held.items() if v is not None} if isinstance(held, dict) else {}
+    )
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinity; the page takes null for what could not be measured."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value

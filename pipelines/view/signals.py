@@ -1,0 +1,232 @@
+"""The signals of a run's documents, column by column, and what each threshold decides alone."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.filters.filter_settings import FilterSettings
+from curation.filters.margins import Bits, Judges, Margin, fixed
+from curation.filters.redecide import SIZES
+from curation.stages import find
+from pipelines.run_folder import run_settings
+from pipelines.storage.files import Folder
+from pipelines.storage.shards import open_parquet
+from pipelines.view.ledger import Ledger, read_column, write_column
+
+_BATCH = 1 << 16
+#: Columns of signals and margins that stay in memory.
+_COLUMNS, _MARGINS = 6, 4
+_WEIGHT = SIZES[0]
+
+
+class Signals:
+    """Signals of the documents that reached the stage which measures them.
+
+    Arrays have one entry per document with signals, in the order of the ledger; `rows` are their
+    numbers there.
+    """
+
+    def __init__(self, folder: Folder, ledger: Ledger, stage: str) -> None:
+        self.folder, self.ledger, self.stage = folder, ledger, stage
+        self.settings = FilterSettings.model_validate(run_settings(folder, stage))
+        self.judges = Judges(self.settings)
+        self._prepared = ledger.prepared
+        self._columns: OrderedDict[str, npt.NDArray[np.float64]] = OrderedDict()
+        self._margins: OrderedDict[Any, Margin] = OrderedDict()
+        self._decided: Decided | None = None
+        self._deciding = threading.Lock()
+        at = ledger.stages.index(stage)
+        self._sources = [s for s in ledger.sources if ledger.stages.index(s.stage) >= at]
+        self.rows = _numbers([(s.first, s.rows) for s in self._sources])
+        stages = ledger.stage_of_fate[ledger.numbers["fate"][self.rows]]
+        #: Kept by the stage, whatever later stages did.
+        self.kept: Bits = stages > at
+
+    @property
+    def names(self) -> list[str]:
+        """All signals of the run."""
+        for source in self._sources:
+            with open_parquet(self.folder / source.stage, source.name) as parquet:
+                return [f.name for f in parquet.schema_arrow.field("signals").type]
+        return []
+
+    def column(self, name: str) -> npt.NDArray[np.float64]:
+        """Values of a signal -> float64 [documents with signals]; NaN where it wasn't measured."""
+        if name not in self._columns:
+            self._columns[name] = self._read(name)
+        self._columns.move_to_end(name)
+        while len(self._columns) > _COLUMNS:
+            self._columns.popitem(last=False)
+        return self._columns[name]
+
+    def _read(self, name: str) -> npt.NDArray[np.float64]:
+        if self._prepared is not None:
+            return read_column(self._prepared, f"signal.{name}").to_numpy()
+        parts = [
+            batch.column("signals").field(name).to_numpy(zero_copy_only=False)
+            for _, batch in self._batches([name])
+        ]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _batches(
+        self, signals: Sequence[str], others: Sequence[str] = ()
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(place of the first among documents with signals, batch)."""
+        first = 0
+        for source in self._sources:
+            with open_parquet(self.folder / source.stage, source.name) as parquet:
+                held = set(parquet.schema_arrow.names)
+                columns = [f"signals.{n}" for n in signals] + [n for n in others if n in held]
+                for batch in parquet.iter_batches(_BATCH, columns=columns):
+                    yield first, batch
+                    first += batch.num_rows
+
+    @property
+    def decided(self) -> Decided:
+        """What each limit decides about each document; found out once, by whoever asks first."""
+        with self._deciding:
+            if self._decided is None:
+                self._decided = self._read_decided()
+            return self._decided
+
+    def _read_decided(self) -> Decided:
+        if self._prepared is not None:
+            return Decided.read(self._prepared, len(self.judges.limits), len(self.rows))
+        return self.decide()
+
+    def decide(self) -> Decided:
+        """Judge every document by every limit, from the run's files."""
+        heard = self.judges.languages(self.ledger.values["language"])
+        limits = [number for number, languages in enumerate(heard) if languages]
+        size = len(self.rows)
+        fails = [np.zeros(size, bool) for _ in heard]
+        could = [np.zeros(size, bool) for _ in heard]
+        failing = np.zeros(size, np.int16)
+        stays = np.zeros(size, bool)
+        for first, batch in self._judged():
+            here = slice(first, first + batch.num_rows)
+            languages = batch.column("language")
+            stays[here] = fixed(batch.column("reason"))
+            for i in limits:
+                fails[i][here], could[i][here] = self.judges.fails(
+                    i, batch.column("signals"), languages
+                )
+                failing[here] += fails[i][here]
+        failing[stays] += 1
+        return Decided(
+            failing, [np.packbits(f) for f in fails], [np.packbits(c) for c in could], size
+        )
+
+    def _judged(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of many documents with signals, language and the reason of this stage."""
+        waiting: list[pa.RecordBatch] = []
+        first = rows = 0
+        for _, batch in self._batches(self.judges.signals(), ("language", "reason")):
+            waiting.append(self._with_reason(batch, first + rows))
+            rows += batch.num_rows
+            if rows >= _BATCH:
+                yield first, pa.concat_batches(waiting)
+                first, rows, waiting = first + rows, 0, []
+        if waiting:
+            yield first, pa.concat_batches(waiting)
+
+    def _with_reason(self, batch: pa.RecordBatch, place: int) -> pa.RecordBatch:
+        nothing = pa.nulls(batch.num_rows, pa.string())
+        names = batch.schema.names
+        ours = "reason" in names and self._stage_at(place) == self.stage
+        return pa.record_batch(
+            {
+                "signals": batch.column("signals"),
+                "language": batch.column("language") if "language" in names else nothing,
+                "reason": batch.column("reason") if ours else nothing,
+            }
+        )
+
+    def _stage_at(self, place: int) -> str:
+        ends = itertools.accumulate(source.rows for source in self._sources)
+        return next(s.stage for s, end in zip(self._sources, ends, strict=True) if place < end)
+
+    def margin(self, limit: int, key: str, mask: Bits | None) -> Margin:
+        """The documents over which a limit decides alone; `key` names the mask of the ledger."""
+        held = self._margins.get((limit, key))
+        if held is None:
+            of = self.judges.limits[limit]
+            alone = self.decided.alone(limit)
+            if mask is not None:
+                alone &= mask[self.rows]
+            places = np.flatnonzero(alone)
+            held = Margin(
+                of.side,
+                self.column(of.signal)[places],
+                self.rows[places],
+                self.kept[places],
+                np.nan_to_num(self.column(_WEIGHT)[places]).astype(np.int64),
+            )
+            self._margins[limit, key] = held
+            while len(self._margins) > _MARGINS:
+                self._margins.popitem(last=False)
+        return held
+
+    def write(self, place: Path) -> None:
+        """Write all columns and decisions to a folder, for a later start."""
+        for name in self.names:
+            write_column(place, f"signal.{name}", pa.array(self._read(name)))
+        self.decide().write(place)
+
+
+class Decided:
+    """Which documents fail which limit."""
+
+    def __init__(
+        self,
+        failing: npt.NDArray[np.int16],
+        fails: Sequence[npt.NDArray[np.uint8]],
+        could: Sequence[npt.NDArray[np.uint8]],
+        size: int,
+    ) -> None:
+        self._failing, self._fails, self._could, self._size = failing, fails, could, size
+
+    def fails(self, limit: int) -> Bits:
+        """Documents that fail a limit as it ran."""
+        return self._unpacked(self._fails[limit])
+
+    def alone(self, limit: int) -> Bits:
+        """Documents that nothing else removes, and that this limit would at some threshold."""
+        others = self._failing - self.fails(limit)
+        return (others == 0) & self._unpacked(self._could[limit])
+
+    def _unpacked(self, packed: npt.NDArray[np.uint8]) -> Bits:
+        return np.unpackbits(packed, count=self._size).view(bool)
+
+    def write(self, place: Path) -> None:
+        write_column(place, "failing", pa.array(self._failing))
+        for i, (fails, could) in enumerate(zip(self._fails, self._could, strict=True)):
+            write_column(place, f"fails.{i:03d}", pa.array(fails))
+            write_column(place, f"could.{i:03d}", pa.array(could))
+
+    @classmethod
+    def read(cls, place: Path, limits: int, size: int) -> Decided:
+        def packed(kind: str) -> list[npt.NDArray[np.uint8]]:
+            return [read_column(place, f"{kind}.{i:03d}").to_numpy() for i in range(limits)]
+
+        failing = read_column(place, "failing").to_numpy()
+        return cls(failing, packed("fails"), packed("could"), size)
+
+
+def measuring_stage(stages: Sequence[str]) -> str | None:
+    """The stage of a run that measures documents by signals, if it has one."""
+    return next((s for s in stages if find(s).has_signals), None)
+
+
+def _numbers(spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
+    parts = [np.arange(first, first + rows) for first, rows in spans]
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)

@@ -1,0 +1,256 @@
+"""Counts over a run: its funnel, its values by dimension, hosts, mix, lines, records set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.filters.margins import Bits
+from curation.stages import find
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
+from pipelines.storage.shards import read_batches
+from pipelines.view.ledger import NO_TOKENS, Ledger
+
+_ASIDE = "set_aside"
+_SHOWN_ASIDE, _LINES, _HOST_REASONS = 500, 500, 3
+
+
+def tokens_per_character(ledger: Ledger) -> float | None:
+    """As the run's tokenizer counted them; None where it hasn't."""
+    counted = ledger.numbers["tokens"] != NO_TOKENS
+    characters = ledger.numbers["characters"][counted].sum()
+    return float(ledger.numbers["tokens"][counted].sum() / characters) if characters else None
+
+
+def funnel(ledger: Ledger, mask: Bits | None) -> list[dict[str, Any]]:
+    """Stages in order: documents and characters in, kept, removed, and those removed by reason.
+
+    Characters are of the texts as the documents ended.
+    """
+    fates = len(ledger.fates)
+    codes = _of(ledger.numbers["fate"], mask)
+    documents = np.bincount(codes, minlength=fates)
+    characters = np.bincount(codes, _of(ledger.numbers["characters"], mask), minlength=fates)
+    found = []
+    for number, stage in enumerate(ledger.stages):
+        into = ledger.stage_of_fate >= number
+        gone = ledger.stage_of_fate == number
+        removed: list[dict[str, Any]] = [
+            {
+                "reason": ledger.fates[i].reason,
+                "documents": int(documents[i]),
+                "characters": int(characters[i]),
+            }
+            for i in np.flatnonzero(gone)
+            if documents[i]
+        ]
+        found.append(
+            {
+                "stage": stage,
+                "documents_in": int(documents[into].sum()),
+                "documents_removed": int(documents[gone].sum()),
+                "characters_in": int(characters[into].sum()),
+                "characters_removed": int(characters[gone].sum()),
+                "removed": sorted(removed, key=lambda r: (-r["documents"], r["reason"])),
+            }
+        )
+    return found
+
+
+def values(
+    ledger: Ledger,
+    mask: Bits | None,
+    dimension: str,
+    most: int,
+    order: str = "documents",
+    weighed: bool = True,
+) -> dict[str, Any]:
+    """Documents, and kept ones, of the values of a dimension, the most first.
+
+    `weighed` adds characters, and tokens of the kept ones.
+    """
+    names = ledger.values[dimension]
+    size = len(names)
+    codes = _of(ledger.codes[dimension], mask)
+    kept = _of(is_kept(ledger), mask)
+    documents, left = (np.bincount(c, minlength=size) for c in (codes, codes[kept]))
+    columns = {"documents": documents, "kept": left, "removed": documents - left}
+    if weighed:
+        columns["characters"] = _sums(codes, _of(ledger.numbers["characters"], mask), size)
+        tokens = np.maximum(_of(ledger.numbers["tokens"], mask)[kept], 0)
+        columns["tokens"] = _sums(codes[kept], tokens, size)
+    present = np.flatnonzero(documents)
+    ranked = present[np.lexsort((present, -columns[order][present]))]
+    rows = [
+        {"value": names[i], **{n: int(c[i]) for n, c in columns.items()}} for i in ranked[:most]
+    ]
+    return {"values": rows, "all": len(present)}
+
+
+def is_kept(ledger: Ledger) -> Bits:
+    """Documents that no stage removed -> [documents]."""
+    return (ledger.stage_of_fate == len(ledger.stages))[ledger.numbers["fate"]]
+
+
+def _sums(codes: npt.NDArray[Any], weights: npt.NDArray[Any], size: int) -> npt.NDArray[np.int64]:
+    return np.bincount(codes, weights, minlength=size).astype(np.int64)
+
+
+def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[str, list[list[Any]]]:
+    """For each host the commonest reasons for which its documents went, with their numbers."""
+    number = {name: i for i, name in enumerate(ledger.values["host"])}
+    wanted = np.full(len(number), -1)
+    for i, host in enumerate(hosts):
+        wanted[number[host]] = i
+    place = wanted[_of(ledger.codes["host"], mask)]
+    mine = place >= 0
+    fates = len(ledger.fates)
+    pairs = place[mine] * fates + _of(ledger.numbers["fate"], mask)[mine]
+    counts = np.bincount(pairs, minlength=len(hosts) * fates).reshape(len(hosts), fates)
+    found: dict[str, list[list[Any]]] = {}
+    for i, host in enumerate(hosts):
+        ranked = sorted(
+            (-int(counts[i, f]), fate.reason)
+            for f, fate in enumerate(ledger.fates)
+            if fate.reason is not None and counts[i, f]
+        )
+        found[host] = [[reason, -count] for count, reason in ranked[:_HOST_REASONS]]
+    return found
+
+
+def removed_by_language(
+    ledger: Ledger, mask: Bits | None, stage: str
+) -> dict[tuple[str, str], int]:
+    """Documents that a stage removed, by reason and language."""
+    languages = ledger.values["language"]
+    fates = _of(ledger.numbers["fate"], mask).astype(np.int64)
+    pairs = fates * len(languages) + _of(ledger.codes["language"], mask)
+    counts = np.bincount(pairs, minlength=len(ledger.fates) * len(languages))
+    found: dict[tuple[str, str], int] = {}
+    for pair in np.flatnonzero(counts):
+        fate = ledger.fates[pair // len(languages)]
+        if fate.stage == stage and fate.reason is not None:
+            found[fate.reason, languages[pair % len(languages)]] = int(counts[pair])
+    return found
+
+
+def personal_data(folder: Folder, stages: list[str]) -> dict[str, int]:
+    """Items of personal data by host, of those that the run reports."""
+    found: dict[str, int] = {}
+    for stage in stages:
+        for row in (
+            read_manifest(folder / stage).get("notes", {}).get("hosts with personal data", [])
+        ):
+            found[row["host"]] = row["items"]
+    return found
+
+
+def clusters(folder: Folder, ledger: Ledger, mask: Bits | None, most: int) -> dict[str, Any]:
+    """The largest clusters of duplicates: the kept document, and how many went for it."""
+    copies = ledger.copies.keys if mask is None else ledger.copies.keys[mask[ledger.copies.rows]]
+    keys, counts = np.unique(copies, return_counts=True)
+    chosen = [int(i) for i in np.lexsort((keys, -counts))[:most]]
+    kept = [ledger.by_key.of_key(int(keys[i]))[:1].tolist() for i in chosen]
+    urls = iter(ledger.read(folder, [row for rows in kept for row in rows], ["url"]))
+    found = []
+    for i, rows in zip(chosen, kept, strict=True):
+        members = ledger.copies.of_key(int(keys[i]))
+        found.append(
+            {
+                "key": str(keys[i]),
+                "removed": int(counts[i]),
+                "kept_row": rows[0] if rows else None,
+                "url": next(urls)["url"] if rows else None,
+                "first": int(members[0]),
+                "reasons": reasons_of(ledger, members),
+            }
+        )
+    sizes = np.bincount(counts) if len(counts) else np.zeros(0, np.int64)
+    return {
+        "clusters": found,
+        "all": len(keys),
+        "sizes": [[i, int(n)] for i, n in enumerate(sizes) if n],
+    }
+
+
+def reasons_of(ledger: Ledger, rows: npt.NDArray[np.int64]) -> list[list[Any]]:
+    """Reasons of these documents with their numbers, the commonest first."""
+    counts = np.bincount(ledger.numbers["fate"][rows], minlength=len(ledger.fates))
+    ranked = sorted((-int(counts[i]), ledger.fates[i].reason or "") for i in np.flatnonzero(counts))
+    return [[reason, -count] for count, reason in ranked]
+
+
+def lines(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
+    """What stages that cut lines say of the commonest ones."""
+    found = []
+    for stage in stages:
+        notes = read_manifest(folder / stage).get("notes", {})
+        tables = {k: v for k, v in notes.items() if "line" in k or "cut" in k}
+        if tables:
+            found.append({"stage": stage, "notes": tables, "removed": _cut_lines(folder / stage)})
+    return found
+
+
+def _cut_lines(place: Folder) -> list[dict[str, Any]]:
+    """Frequent lines with what was decided on them, the commonest first."""
+    totals: dict[tuple[str, str], dict[str, Any]] = {}
+    for name in sorted(read_manifest(place)["files"]):
+        if not name.startswith("audit/"):
+            continue
+        for batch in read_batches(place, name):
+            for row in batch.to_pylist():
+                known = totals.setdefault((row["line"], row["verdict"]), row | {"occurrences": 0})
+                known["occurrences"] += row["occurrences"]
+    wanted = ("line", "verdict", "documents", "hosts", "edge_share", "host_share", "occurrences")
+    ranked = sorted(totals.values(), key=lambda r: (-r["documents"], r["line"]))
+    return [{name: row.get(name) for name in wanted} for row in ranked[:_LINES]]
+
+
+def mixes(folder: Folder, stages: list[str]) -> list[dict[str, Any]]:
+    """What the mix says of domains and inputs: wanted, available, got, epochs."""
+    found = []
+    for stage in stages:
+        described = find(stage)
+        if described.per_mix and not described.is_sink:
+            manifest = read_manifest(folder / stage)
+            found.append({"stage": stage, "notes": manifest.get("notes", {})})
+    return found
+
+
+def set_aside(folder: Folder, stages: list[str]) -> dict[str, Any]:
+    """Records that are no documents, by reason, and some of those that could not be read."""
+    source = stages[0]
+    counts: Mapping[str, Any] = read_manifest(folder / source)["counts"]
+    kinds = {"skipped.": "not a document", "set_aside.": "set aside", "mended.": "repaired"}
+    reasons = [
+        {"what": what, "reason": name.removeprefix(prefix), "records": number}
+        for prefix, what in kinds.items()
+        for name, number in sorted(counts.items())
+        if name.startswith(prefix)
+    ]
+    return {
+        "records": counts.get("records"),
+        "documents": counts["documents_in"],
+        "reasons": reasons,
+        "rows": [*_rows_of(folder / source, _ASIDE), *_rows_of(folder / source, "mended")],
+        "errors": [row | {"stage": s} for s in stages for row in _rows_of(folder / s, "errors")],
+    }
+
+
+def _rows_of(place: Folder, kind: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for name, file in sorted(read_manifest(place)["files"].items()):
+        if name.startswith(f"{kind}/") and file["rows"]:
+            for batch in read_batches(place, name, ["url", "reason", "detail", "source"]):
+                found += [row | {"kind": kind} for row in batch.to_pylist()]
+                if len(found) >= _SHOWN_ASIDE:
+                    return found[:_SHOWN_ASIDE]
+    return found
+
+
+def _of(column: npt.NDArray[Any], mask: Bits | None) -> npt.NDArray[Any]:
+    return column if mask is None else column[mask]

@@ -1,0 +1,89 @@
+// Two runs side by side.
+import { compact, count, named, share, words } from "./format";
+import { type Doc, type Params, type Stage, type Value, filtersOf, link, useAnswer } from "./state";
+import { Card, DocTable, Figure, Table, Waiting } from "./ui";
+
+interface Found {
+  runs: [string, string]; documents: [number, number]; only: [number, number]; same: number;
+  flips: { was: string; now: string; documents: number; characters: number }[];
+  funnels: [Stage[], Stage[]]; values: Record<string, [Value[], Value[]]>;
+}
+
+export function Compare({ params }: { params: Params }) {
+  const asked = useAnswer<Found>("compare");
+  return (
+    <Waiting asked={asked}>
+      {(found) => {
+        const kept = found.funnels.map((f) => f[f.length - 1].documents_in - f[f.length - 1].documents_removed);
+        const lost = found.flips.filter((f) => f.was === "kept").reduce((s, f) => s + f.documents, 0);
+        const won = found.flips.filter((f) => f.now === "kept").reduce((s, f) => s + f.documents, 0);
+        return (
+          <>
+            <p class="runs"><b>A</b> <code>{found.runs[0]}</code> <b>B</b> <code>{found.runs[1]}</code></p>
+            <dl class="figures">
+              <Figure label="Kept in A and B">{compact(kept[0])} <small>→ {compact(kept[1])}</small></Figure>
+              <Figure label="Ended alike">{count(found.same)}</Figure>
+              <Figure label="Only B keeps" kind="kept">{count(won)}</Figure>
+              <Figure label="Only A keeps" kind="removed">{count(lost)}</Figure>
+              <Figure label="Only in A, only in B">{count(found.only[0])} <small>and {count(found.only[1])}</small></Figure>
+            </dl>
+            <Card title="What flips" note="open a row for its documents">
+              {found.flips.length === 0 ? <p class="empty">Every document ended alike.</p> : (
+                <Table caption="What flips">
+                  <thead><tr><th scope="col">In A</th><th scope="col">In B</th><th scope="col" class="n">Documents</th><th scope="col" class="n">Characters</th></tr></thead>
+                  <tbody>{found.flips.slice(0, 200).map((f) => (
+                    <tr key={f.was + f.now} aria-current={params.was === f.was && params.now === f.now ? "true" : undefined}>
+                      <th scope="row"><a href={link("compare", { ...filtersOf(params), was: f.was, now: f.now })}><Ended name={f.was} /></a></th>
+                      <td data-label="In B"><Ended name={f.now} /></td>
+                      <td class="n" data-label="Documents">{count(f.documents)}</td><td class="n" data-label="Characters">{count(f.characters)}</td>
+                    </tr>
+                  ))}</tbody>
+                </Table>
+              )}
+            </Card>
+            {params.was && params.now && <Flipped params={params} />}
+            <div class="two">
+              <Card title="Funnels"><Funnels found={found} /></Card>
+              <div>{Object.entries(found.values).map(([name, sides]) => <Card key={name} title={`Kept, by ${name}`}><Sides sides={sides} name={name} /></Card>)}</div>
+            </div>
+          </>
+        );
+      }}
+    </Waiting>
+  );
+}
+
+const Ended = ({ name }: { name: string }) => <span class={`fate ${name === "kept" ? "kept" : "removed"}`}>{name}</span>;
+
+function Flipped({ params }: { params: Params }) {
+  const asked = useAnswer<{ rows: Doc[] }>("flipped", { was: params.was, now: params.now });
+  return <Card title={`${params.was} → ${params.now}`}><Waiting asked={asked} empty={(f) => f.rows.length === 0}>{(f) => <DocTable caption="Documents that flip" rows={f.rows} params={params} />}</Waiting></Card>;
+}
+
+const sign = (n: number) => (n > 0 ? `+${count(n)}` : n < 0 ? `−${count(-n)}` : "0");
+
+function Funnels({ found }: { found: Found }) {
+  const names = [...new Set(found.funnels.flatMap((f) => f.map((s) => s.stage)))];
+  const of = (side: 0 | 1, name: string) => found.funnels[side].find((s) => s.stage === name);
+  return (
+    <Table caption="Documents removed by stage">
+      <thead><tr><th scope="col">Removed by</th><th scope="col" class="n">A</th><th scope="col" class="n">B</th><th scope="col" class="n">Difference</th></tr></thead>
+      <tbody>{names.map((name) => {
+        const a = of(0, name)?.documents_removed ?? 0, b = of(1, name)?.documents_removed ?? 0;
+        return <tr key={name}><th scope="row">{name}</th><td class="n" data-label="A">{count(a)}</td><td class="n" data-label="B">{count(b)}</td><td class="n" data-label="Difference">{sign(b - a)}</td></tr>;
+      })}</tbody>
+    </Table>
+  );
+}
+
+function Sides({ sides, name }: { sides: [Value[], Value[]]; name: string }) {
+  const total = sides.map((s) => s.reduce((sum, v) => sum + v.kept, 0));
+  const names = [...new Set(sides.flatMap((s) => s.filter((v) => v.kept).map((v) => v.value)))].slice(0, 20);
+  const kept = (side: 0 | 1, value: string) => sides[side].find((v) => v.value === value)?.kept ?? 0;
+  return (
+    <Table caption={`Kept, by ${name}`}>
+      <thead><tr><th scope="col">{words(name)}</th><th scope="col" class="n">A</th><th scope="col" class="n">B</th><th scope="col" class="n">Share in A</th><th scope="col" class="n">Share in B</th></tr></thead>
+      <tbody>{names.map((v) => <tr key={v}><th scope="row">{words(named(v))}</th><td class="n" data-label="A">{count(kept(0, v))}</td><td class="n" data-label="B">{count(kept(1, v))}</td><td class="n" data-label="Share in A">{share(kept(0, v), total[0])}</td><td class="n" data-label="Share in B">{share(kept(1, v), total[1])}</td></tr>)}</tbody>
+    </Table>
+  );
+}

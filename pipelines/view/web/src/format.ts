@@ -1,0 +1,33 @@
+// Numbers, dates and names for people.
+const whole = new Intl.NumberFormat("en");
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+export const count = (n: number): string => whole.format(n);
+export const compact = (n: number): string => (Math.abs(n) < 10000 ? whole.format(n) : short.format(n));
+export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
+
+export function share(part: number, all: number): string {
+  if (!all) return "–";
+  const percent = (100 * part) / all;
+  if (percent > 0 && percent < 0.1) return "<0.1 %";
+  if (percent < 100 && percent > 99.9) return ">99.9 %";
+  return `${percent.toFixed(percent === 0 || percent === 100 ? 0 : 1)} %`;
+}
+
+/** Six digits at most, as the command line has them. */
+export function number(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "–";
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return whole.format(value);
+  const digits = Number(value.toPrecision(4));
+  return Math.abs(digits) >= 1e6 || Math.abs(digits) < 1e-4 ? digits.toExponential(2) : digits.toLocaleString("en", { maximumFractionDigits: 6 });
+}
+
+/** A value that a rule compared: stage dedup-urls compares dates. */
+export function value(reason: string | null | undefined, found: number | null | undefined): string {
+  if (found === null || found === undefined) return "–";
+  return reason?.startsWith("url.") ? new Date(found * 1000).toISOString().slice(0, 10) : number(found);
+}
+
+export const day = (date: string | null): string => (date ? date.slice(0, 10) : "–");
+export const named = (name: string): string => (name === "" ? "not known" : name);
+export const words = (name: string): string => name.replaceAll("_", " ");

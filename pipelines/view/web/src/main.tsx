@@ -1,0 +1,95 @@
+// The page: views, filters, and the run that they are of.
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import { Compare } from "./compare";
+import { DocumentPage } from "./document";
+import { Documents } from "./documents";
+import { named, words } from "./format";
+import { Funnel } from "./funnel";
+import { Judge } from "./judge";
+import { Signals } from "./signals";
+import { type Params, type Run, filtersOf, link, useAnswer, useRoute } from "./state";
+import "./style.css";
+import { Duplicates, Errors, Hosts, Lines, Mix } from "./tables";
+
+const VIEWS: [string, string][] = [
+  ["funnel", "Funnel"], ["signals", "Signals"], ["documents", "Documents"], ["duplicates", "Duplicates"], ["hosts", "Hosts"],
+  ["lines", "Lines"], ["mix", "Mix"], ["errors", "Errors"], ["judge", "Judge"], ["compare", "Compare"],
+];
+/** Views that filters don't change. */
+const WHOLE = ["lines", "mix", "errors", "judge", "compare", "document"];
+
+function App() {
+  const { view, params } = useRoute();
+  const asked = useAnswer<Run>("run");
+  const run = asked.data;
+  const title = VIEWS.find(([name]) => name === view)?.[1] ?? (view === "document" ? "Document" : "Not found");
+  useEffect(() => { if (run) document.title = `${title} · ${run.run} · Curation`; }, [title, run]);
+  useEffect(() => { scrollTo(0, 0); }, [view, params.row]);
+  useEffect(() => {  // on a phone the views are a row to scroll
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+  }, [view, run]);
+  if (asked.error) return <main><p class="problem" role="alert">{asked.error}</p></main>;
+  if (!run) return <main><p class="loading" role="status">Opening the run…</p></main>;
+  return (
+    <>
+      <a class="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById("content")?.focus(); }}>Skip to the content</a>
+      <div class="shell">
+        <header class="side">
+          <div class="run">
+            <p class="brand"><svg viewBox="0 0 32 32" aria-hidden="true"><path d="M3 5h26L19 17v8l-6 4V17z" /></svg> Curation</p>
+            <p class="name" title={run.root}>{run.run}</p>
+            <p class="note">recipe {run.recipe.name}</p>
+          </div>
+          <nav aria-label="Views"><ul>
+            {VIEWS.filter(([name]) => name !== "compare" || run.compared).map(([name, label]) => (
+              <li key={name}><a href={link(name, filtersOf(params))} aria-current={view === name || (view === "document" && name === "documents") ? "page" : undefined}>{label}</a></li>
+            ))}
+          </ul></nav>
+        </header>
+        <main id="content" tabIndex={-1}>
+          {view !== "document" && <h1>{title}</h1>}
+          {run.stale.length > 0 && <p class="problem">Of an earlier run, and not shown: {run.stale.join(", ")}</p>}
+          {!WHOLE.includes(view) && <Filters view={view} params={params} />}
+          <View view={view} run={run} params={params} />
+        </main>
+      </div>
+    </>
+  );
+}
+
+function Filters({ view, params }: { view: string; params: Params }) {
+  const held = Object.entries(filtersOf(params));
+  if (held.length === 0) return null;
+  return (
+    <ul class="filters" aria-label="Filters">
+      {held.map(([name, value]) => {
+        const { [name]: _, ...rest } = params;
+        delete rest.first;
+        return <li key={name}><a href={link(view, rest)} aria-label={`Take away ${name} ${named(value)}`}>{name} <b>{words(named(value))}</b> <span aria-hidden="true">×</span></a></li>;
+      })}
+      <li><a class="all" href={link(view, Object.fromEntries(Object.entries(params).filter(([k]) => !(k in filtersOf(params)))))}>Clear all</a></li>
+    </ul>
+  );
+}
+
+function View({ view, run, params }: { view: string; run: Run; params: Params }) {
+  switch (view) {
+    case "funnel": return <Funnel run={run} params={params} />;
+    case "signals": return <Signals run={run} params={params} />;
+    case "documents": return <Documents params={params} />;
+    case "document": return <DocumentPage key={params.row} run={run} params={params} />;
+    case "duplicates": return <Duplicates params={params} />;
+    case "hosts": return <Hosts params={params} />;
+    case "lines": return <Lines />;
+    case "mix": return <Mix />;
+    case "errors": return <Errors />;
+    case "judge": return <Judge run={run} params={params} />;
+    case "compare": return <Compare params={params} />;
+    default: return <p class="empty">There is no view of this name. <a href="#/funnel">To the funnel</a></p>;
+  }
+}
+
+const root = document.getElementById("app")!;
+root.replaceChildren();
+render(<App />, root);

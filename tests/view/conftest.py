@@ -1,0 +1,144 @@
+"""A run with hostile pages among the samples, one with another threshold, and a server."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from pipelines.view.explorer import Explorer
+from pipelines.view.server import Server
+from tests.conftest import curate_well
+from tests.readers.archives import http_response
+
+#: The rule that the second run has another threshold for.
+KEY, THRESHOLD = "filter.rules.gopher.word_count.min", 120
+_SCRIPT = "<script>window.top.pwned=1</script>"
+_WORDS = (
+    "The lighthouse keeper counted the boats as they came home in the evening, and wrote the "
+    "number into a small book that nobody ever asked to see. "
+)
+#: Titles, URLs and texts that would act where a page doesn't escape them.
+HOSTILE = {
+    "http://evil.example/a?x=\"'><svg/onload=pwned=1>": f"{_SCRIPT}</title>{_SCRIPT}",
+    "http://<img src=x onerror=pwned=1>.example/b": "&lt;img src=x onerror=pwned=1&gt; & “quotes”",
+    "javascript:pwned=1//http://evil.example/c": "${pwned=1}{{pwned=1}}",
+    "http://evil.example/\u202egpj.exe": "\u202e\u2066override",
+}
+
+
+class Canary(HTTPServer):
+    """Counts who asks for anything: no page that is shown may."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Told)
+        self.asked: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Told(BaseHTTPRequestHandler):
+    server: Canary
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def serving(server: HTTPServer) -> Iterator[None]:
+    """Serve in a thread."""
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def canary() -> Iterator[Canary]:
+    held = Canary()
+    with serving(held):
+        yield held
+
+
+def page(title: str, number: int, canary: str) -> bytes:
+    """A page that tries to load and to run what it can."""
+    text = "".join(f"<p>{number * 7 + i}. {_WORDS}{_SCRIPT}</p>" for i in range(6))
+    return (
+        f"<!doctype html><html lang=en><head><title>{title}</title>"
+        f"<meta http-equiv=refresh content='0;url={canary}/refresh'>"
+        f"<base href='{canary}/'><link rel=preconnect href='{canary}'>"
+        f"<link rel=stylesheet href='{canary}/style.css'>"
+        f"<style>@import url({canary}/import.css); p {{ background: url({canary}/b.png) }}</style>"
+        f"<script src='{canary}/script.js'></script>{_SCRIPT}</head>"
+        f"<body onload='window.top.pwned=1'><article><h1>{title}</h1>"
+        f"<img src='{canary}/i.png' onerror='window.top.pwned=1'>"
+        f"<iframe src='{canary}/frame'></iframe><video poster='{canary}/p.png'></video>"
+        f"{text}<p>&lt;img src=x onerror=pwned=1&gt; {_WORDS}</p></article></body></html>"
+    ).encode()
+
+
+def _record(url: str, number: int, body: bytes) -> bytes:
+    block = http_response(body, b"Content-Type: text/html; charset=utf-8")
+    head = (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\n"
+        f"WARC-Date: 2024-05-06T07:08:{number:02d}Z\r\n"
+        f"WARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012d}>\r\n"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n"
+    )
+    return head.encode() + b"\r\n" + block + b"\r\n\r\n"
+
+
+@pytest.fixture(scope="session")
+def hostile_warc(tmp_path_factory: pytest.TempPathFactory, canary: Canary) -> Path:
+    path = tmp_path_factory.mktemp("hostile") / "hostile.warc"
+    records = [
+        _record(url, number, page(title, number, canary.url))
+        for number, (url, title) in enumerate(HOSTILE.items())
+    ]
+    path.write_bytes(b"".join(records))
+    return path
+
+
+@pytest.fixture(scope="session")
+def viewed_run(tmp_path_factory: pytest.TempPathFactory, hostile_warc: Path) -> Path:
+    """A finished run of the samples and of hostile pages."""
+    output = tmp_path_factory.mktemp("viewed") / "run"
+    inputs = ["builtin:data_samples/*.*z*", hostile_warc]
+    curate_well(["run", "sample", "--input", *inputs, "--output", output, "--workers", "2"])
+    return output
+
+
+@pytest.fixture(scope="session")
+def changed_run(
+    tmp_path_factory: pytest.TempPathFactory, viewed_run: Path, hostile_warc: Path
+) -> Path:
+    """The same run with another threshold."""
+    output = tmp_path_factory.mktemp("changed") / "run"
+    shutil.copytree(viewed_run, output)
+    inputs = ["builtin:data_samples/*.*z*", hostile_warc]
+    arguments = ["run", "sample", "--input", *inputs, "--output", output, "--workers", "2"]
+    curate_well([*arguments, "--set", f"{KEY}={THRESHOLD}"])
+    return output
+
+
+@pytest.fixture(scope="session")
+def server(viewed_run: Path, changed_run: Path, hostile_warc: Path) -> Iterator[Server]:
+    labels = viewed_run.parent / "run.labels.jsonl"
+    held = Server(Explorer(str(viewed_run), str(changed_run), [str(hostile_warc)], labels=labels))
+    with serving(held):
+        yield held

@@ -1,0 +1,314 @@
+"""What people do with the explorer, in a real browser, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.cli import main
+from pipelines.view.server import Server
+from tests.conftest import ROOT
+from tests.folders import digests
+from tests.view.conftest import HOSTILE, KEY, THRESHOLD, Canary
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+_BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+_DRIVER = shutil.which("chromedriver")
+_AXE = ROOT / "pipelines/view/web/node_modules/axe-core/axe.min.js"
+_SIZES = {"desk": (1280, 900), "phone": (390, 844)}
+_VIEWS = (
+    *("funnel", "signals", "documents", "duplicates", "hosts", "lines", "mix", "errors"),
+    *("judge", "compare", "document?row=0"),
+)
+
+pytestmark = pytest.mark.skipif(
+    _BROWSER is None or _DRIVER is None, reason="no Chromium with its driver here"
+)
+
+
+class Reader:
+    """A person at a browser."""
+
+    def __init__(self, driver: Any, url: str) -> None:
+        self.driver, self.url = driver, url
+        self.clicks = 0
+
+    def open(self, state: str = "") -> None:
+        self.driver.get("about:blank")
+        self.driver.get(f"{self.url}#/{state}" if state else self.url)
+        self.find("main h1")
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until nothing is being loaded."""
+        busy = "return !document.querySelector('.loading, [aria-busy=true]')"
+        WebDriverWait(self.driver, 60).until(lambda d: d.execute_script(busy))
+
+    def find(self, css: str) -> Any:
+        found = WebDriverWait(self.driver, 60).until(
+            lambda d: d.find_elements(By.CSS_SELECTOR, css)
+        )
+        return found[0]
+
+    def all(self, css: str) -> list[Any]:
+        return self.driver.find_elements(By.CSS_SELECTOR, css)
+
+    def click(self, element: Any) -> None:
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+        element.click()
+        self.clicks += 1
+        self.settle()
+
+    def text(self, css: str) -> str:
+        return str(self.find(css).text)
+
+    def wait(self, condition: Any) -> Any:
+        return WebDriverWait(self.driver, 60).until(lambda _: condition())
+
+    def press(self, *keys: str) -> None:
+        actions = webdriver.ActionChains(self.driver)
+        actions.send_keys(*keys).perform()
+
+    def script(self, code: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(code, *arguments)
+
+
+@contextlib.contextmanager
+def browser(size: str, dark: bool = False) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = _BROWSER
+    for name in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(name)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
+    service = webdriver.ChromeService(_DRIVER)
+    driver = webdriver.Chrome(options=options, service=service)
+    try:
+        width, height = _SIZES[size]
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1}
+        driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", metrics | {"mobile": size == "phone"}
+        )
+        if dark:
+            feature = {"name": "prefers-color-scheme", "value": "dark"}
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        yield driver
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="module", params=list(_SIZES))
+def driver(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with browser(request.param) as held:
+        yield held
+
+
+@pytest.fixture
+def reader(driver: Any, server: Server) -> Reader:
+    return Reader(driver, server.url)
+
+
+def test_why_a_page_is_gone_in_four_clicks(reader: Reader) -> None:
+    reader.open()
+    link = next(a for a in reader.all(".reasons a") if a.text.startswith("gopher."))
+    rule = link.text.split()[0]
+    reader.click(link)
+    reader.click(reader.find("tbody .doclink"))
+    verdict = reader.text(".verdict")
+    assert rule in verdict
+    assert "threshold" in verdict
+    assert reader.clicks <= 4
+
+
+def test_what_raising_a_threshold_loses(
+    reader: Reader, viewed_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader.open("signals")
+    number = next(
+        str(limit["limit"])
+        for limit in reader.script("return fetch('api/limits').then(a => a.json())")["limits"]
+        if limit["key"] == KEY
+    )
+    reader.open(f"signals?limit={number}")
+    field = reader.find("main input[type=number]")
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(str(THRESHOLD))
+    reader.wait(lambda: f"{KEY}={THRESHOLD}" in reader.text(".command"))
+    arguments = ["filter", "--what-if", "--json", "--samples", "0", "--run", str(viewed_run)]
+    assert main([*arguments, "--set", f"{KEY}={THRESHOLD}"]) == 0
+    told = json.loads(capsys.readouterr().out)[-1]
+    shown = {f.find_element(By.TAG_NAME, "dt").text: f.find_element(By.TAG_NAME, "dd").text
+             for f in reader.all(".figure")}  # fmt: skip
+    assert shown["Documents lost"] == f"−{told['newly_removed']:,}"
+    assert told["newly_removed"] > 0
+    reader.wait(lambda: f"threshold={THRESHOLD}" in reader.driver.current_url)
+    reader.settle()
+    assert reader.all(".sides .samples li")
+
+
+def test_a_threshold_is_dragged(reader: Reader) -> None:
+    reader.open("signals")
+    handle = reader.find(".handle .grip")
+    before = reader.find(".handle").get_attribute("aria-valuenow")
+    reader.script("arguments[0].scrollIntoView({block: 'center'})", handle)
+    actions = webdriver.ActionChains(reader.driver)
+    actions.click_and_hold(handle).move_by_offset(60, 0).release().perform()
+    reader.wait(lambda: reader.find(".handle").get_attribute("aria-valuenow") != before)
+    now = reader.find(".handle").get_attribute("aria-valuenow")
+    reader.wait(lambda: now in reader.text(".command"))
+
+
+def test_two_runs_are_compared(reader: Reader, server: Server) -> None:
+    reader.open("compare")
+    flips = server.explorer.compare({})["flips"]
+    rows = reader.all("table")[0].find_elements(By.CSS_SELECTOR, "tbody tr")
+    assert len(rows) == len(flips)
+    assert flips[0]["was"] in rows[0].text
+    reader.click(rows[0].find_element(By.TAG_NAME, "a"))
+    reader.click(reader.find(".doclink"))
+    assert reader.text(".verdict")
+
+
+def test_twenty_documents_are_labelled_with_keys(
+    reader: Reader, server: Server, viewed_run: Path
+) -> None:
+    before = digests(viewed_run)
+    path = server.explorer.labels.path
+    path.unlink(missing_ok=True)
+    server.explorer.labels.rows.clear()
+    rule = "url.older_capture"
+    reader.open(f"judge?of={rule}&n=20")
+    drawn = len(reader.all(".progress i"))
+    for i in range(drawn):
+        reader.wait(lambda i=i: reader.text(".judging h2") == f"{i + 1} of {drawn}")
+        reader.press("d" if i % 4 else "k")
+        reader.wait(lambda i=i: path.exists() and len(path.read_text().splitlines()) == i + 1)
+    assert drawn == 20
+    reader.wait(lambda: any("75.0 %" in row.text for row in reader.all("tbody tr")))
+    row = next(row for row in reader.all("tbody tr") if rule in row.text)
+    assert "53.1 % – 88.8 %" in row.text  # Wilson's interval of 15 in 20
+    assert digests(viewed_run) == before
+
+
+def test_the_keyboard_alone_is_enough(reader: Reader) -> None:
+    reader.open()
+
+    def focused() -> str:
+        return str(reader.script("return document.activeElement.textContent"))
+
+    reader.press(Keys.TAB)
+    assert focused() == "Skip to the content"
+    for _ in range(4):
+        reader.press(Keys.TAB)
+        if focused() == "Signals":
+            break
+    reader.press(Keys.ENTER)
+    reader.wait(lambda: reader.text("main h1") == "Signals")
+    reader.settle()
+    for _ in range(20):
+        reader.press(Keys.TAB)
+        if reader.script("return document.activeElement.getAttribute('role')") == "slider":
+            break
+    handle = reader.find(".handle")
+    before = handle.get_attribute("aria-valuetext")
+    reader.press(Keys.ARROW_RIGHT)
+    reader.wait(lambda: reader.find(".handle").get_attribute("aria-valuetext") != before)
+    reader.wait(lambda: "threshold=" in reader.driver.current_url)
+    reader.settle()
+    for _ in range(10):
+        reader.press(Keys.TAB)
+        if reader.script("return document.activeElement.className") == "doclink":
+            break
+    reader.press(Keys.ENTER)
+    reader.find(".verdict")
+
+
+def test_the_state_is_in_the_address(reader: Reader) -> None:
+    reader.open("documents?language=en&sort=characters&down=1")
+    first = reader.text("tbody .doclink")
+    reader.click(reader.find("tbody .doclink"))
+    reader.driver.back()
+    reader.settle()
+    assert reader.text("tbody .doclink") == first
+    assert "language en" in reader.text(".filters")
+    reader.click(reader.find(".filters a"))
+    assert "language" not in reader.driver.current_url
+
+
+def test_empty_and_wrong_states_say_so(reader: Reader) -> None:
+    reader.open("documents?q=no-such-url-anywhere")
+    assert "Nothing here" in reader.text(".empty")
+    reader.open("document?row=99999999")
+    assert "no document" in reader.text(".problem")
+    reader.open("nowhere")
+    assert "no view" in reader.text(".empty")
+
+
+@pytest.mark.parametrize("view", _VIEWS)
+def test_nothing_is_wider_than_the_window(reader: Reader, view: str) -> None:
+    reader.open(view)
+    wide, window = reader.script("return [document.documentElement.scrollWidth, innerWidth]")
+    assert wide <= window
+
+
+@pytest.mark.skipif(not _AXE.exists(), reason="axe-core is not installed (npm ci)")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("size", list(_SIZES))
+def test_axe_finds_nothing_serious(server: Server, size: str, dark: bool) -> None:
+    faults: list[str] = []
+    with browser(size, dark) as held:
+        reader = Reader(held, server.url)
+        for view in _VIEWS:
+            reader.open(view)
+            reader.script(_AXE.read_text())
+            found = held.execute_async_script(
+                "const done = arguments[0]; axe.run(document, {iframes: false}).then(done)"
+            )
+            faults += [
+                f"{view}: {fault['id']}: {node['html'][:200]}: {node['failureSummary'][:300]}"
+                for fault in found["violations"]
+                if fault["impact"] in ("serious", "critical")
+                for node in fault["nodes"][:3]
+            ]
+    assert faults == []
+
+
+def test_hostile_pages_do_nothing(reader: Reader, server: Server, canary: Canary) -> None:
+    canary.asked.clear()
+    reader.driver.get_log("performance")
+    found = server.explorer.text({"q": "lighthouse keeper counted", "most": "50"})["rows"]
+    hostile = [row for row in found if row["url"] in HOSTILE or "evil" in row["url"]]
+    assert hostile
+    for row in hostile:
+        reader.open(f"document?row={row['row']}")
+        button = [b for b in reader.all("main button") if b.text.startswith("Show the page")]
+        reader.click(button[0])
+        frame = reader.find("iframe")
+        reader.wait(lambda: reader.all(".blocks li"))
+        reader.driver.switch_to.frame(frame)
+        assert "lighthouse" in reader.find("body").text
+        reader.driver.switch_to.default_content()
+        assert reader.script("return window.pwned") is None
+    for view in ("documents?q=evil", "hosts", "signals", "duplicates", "judge", "funnel"):
+        reader.open(view)
+        assert reader.script("return window.pwned") is None
+        assert reader.all("main script, main img, main iframe") == []
+    assert canary.asked == []
+    requested = {
+        message["params"]["request"]["url"]
+        for entry in reader.driver.get_log("performance")
+        if (message := json.loads(entry["message"])["message"])["method"]
+        == "Network.requestWillBeSent"
+    }
+    assert {
+        url for url in requested if not url.startswith((server.url, "about:", "data:"))
+    } == set()

@@ -1,0 +1,275 @@
+"""Answers about a run agree with its files, its report, `why`, `--what-if` and a changed run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from curation.errors import ConfigError, InputError
+from pipelines.cli import main
+from pipelines.report.collect import collect
+from pipelines.run_folder import load_run
+from pipelines.view.explorer import Explorer, prepare
+from pipelines.view.judging import Labels
+from tests.folders import digests
+from tests.view.conftest import KEY, THRESHOLD
+
+
+@pytest.fixture(scope="module")
+def explorer(viewed_run: Path, changed_run: Path) -> Explorer:
+    return Explorer(str(viewed_run), str(changed_run))
+
+
+def ids(run: Path, stage: str, kind: str = "documents") -> set[str]:
+    names = (run / stage / kind).glob("*.parquet")
+    return {name for path in names for name in pq.read_table(path)["id"].to_pylist()}
+
+
+def limit_of(explorer: Explorer, key: str) -> dict[str, Any]:
+    found = explorer.limits({})["limits"]
+    return next(limit for limit in found if limit["key"] == key)
+
+
+def test_the_funnel_is_the_reports(explorer: Explorer, viewed_run: Path) -> None:
+    entries = {e["stage"]: e for e in collect(str(viewed_run))["funnel"]}
+    funnel = explorer.funnel({})
+    assert [s["stage"] for s in funnel] == [s for s in entries if s != "tokenize"]
+    for stage in funnel:
+        entry = entries[stage["stage"]]
+        assert stage["documents_in"] == entry["documents_in"]
+        assert stage["documents_removed"] == entry["documents_removed"]
+        told = {r["reason"]: (r["documents"], r["characters"]) for r in stage["removed"]}
+        counted = {k: (v["documents"], v["characters"]) for k, v in entry["removed"].items()}
+        assert told == counted
+
+
+def test_filters_divide_the_documents(explorer: Explorer) -> None:
+    whole = explorer.funnel({})[0]["documents_in"]
+    for dimension in ("language", "input", "year"):
+        values = explorer.values({"dimension": dimension, "most": "500"})[dimension]["values"]
+        parts = [explorer.funnel({dimension: v["value"]})[0]["documents_in"] for v in values]
+        assert parts == [v["documents"] for v in values]
+        assert sum(parts) == whole
+
+
+def test_a_threshold_changes_what_a_run_with_it_changes(
+    explorer: Explorer, viewed_run: Path, changed_run: Path
+) -> None:
+    limit = limit_of(explorer, KEY)
+    margin = explorer.signals.margin(limit["limit"], "", None)
+    rows = margin.flipped(THRESHOLD).tolist()
+    read = explorer.ledger.read(explorer.folder, rows, ["id"])
+    kept = ids(viewed_run, "filter"), ids(changed_run, "filter")
+    assert rows
+    assert {row["id"] for row in read} == kept[0] ^ kept[1]
+    found = explorer.change({"limit": str(limit["limit"]), "threshold": str(THRESHOLD)})
+    assert (found["lost"], found["gained"]) == (len(kept[0] - kept[1]), len(kept[1] - kept[0]))
+
+
+def test_every_limit_agrees_with_what_if(
+    explorer: Explorer, viewed_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for limit in explorer.limits({})["limits"][::9]:
+        threshold = limit["threshold"] * 0.5
+        arguments = ["filter", "--what-if", "--json", "--samples", "0", "--run", str(viewed_run)]
+        assert main([*arguments, "--set", f"{limit['key']}={threshold}"]) == 0
+        told = json.loads(capsys.readouterr().out)[-1]
+        found = explorer.change({"limit": str(limit["limit"]), "threshold": str(threshold)})
+        assert (found["gained"], found["lost"]) == (told["newly_kept"], told["newly_removed"])
+
+
+def test_the_nearest_documents_lie_on_their_sides(explorer: Explorer) -> None:
+    limit = limit_of(explorer, KEY)
+    found = explorer.nearest({"limit": str(limit["limit"]), "threshold": "100", "most": "5"})
+    assert found["below"]
+    assert all(row["signal"] < 100 for row in found["below"])
+    assert all(row["signal"] >= 100 for row in found["above"])
+
+
+def test_documents_are_found_by_url_id_and_text(explorer: Explorer) -> None:
+    by_url = explorer.documents({"q": "EVIL.example", "most": "10"})
+    assert by_url["all"] >= 2
+    one = explorer.document({"row": str(by_url["rows"][0]["row"])})
+    assert explorer.documents({"q": one["id"]})["rows"][0]["row"] == one["row"]
+    by_text = explorer.text({"q": "lighthouse KEEPER counted", "most": "50"})
+    assert "lighthouse keeper counted" in by_text["rows"][0]["passage"]
+    nothing = explorer.text({"q": "lighthouse keeper counted", "language": "ja"})
+    assert nothing["rows"] == []
+
+
+@pytest.mark.parametrize("sort", ["characters", "tokens", "date", "value", "host", "fate"])
+def test_pages_of_a_table_are_its_order_cut(explorer: Explorer, sort: str) -> None:
+    for down in ("", "1"):
+        query = {"sort": sort, "down": down}
+        whole = [r["row"] for r in explorer.documents(query | {"most": "500"})["rows"]]
+        pages = [
+            r["row"]
+            for first in range(0, len(whole), 70)
+            for r in explorer.documents(query | {"first": str(first), "most": "70"})["rows"]
+        ]
+        assert pages[: len(whole)] == whole
+        assert len({*whole}) == len(whole)
+
+
+def test_a_document_has_the_decisions_of_why(
+    explorer: Explorer, viewed_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [r["row"] for r in explorer.documents({"most": "500"})["rows"]]
+    for row in rows[:: len(rows) // 12]:
+        found = explorer.document({"row": str(row)})
+        assert main(["why", found["id"], "--run", str(viewed_run), "--json"]) == 0
+        stories = json.loads(capsys.readouterr().out)
+        told = next(s for s in stories if s["source"] == found["source"])["decisions"]
+        told = [d for d in told if d["stage"] != "tokenize"]
+        for ours, theirs in zip(found["decisions"], told, strict=True):
+            wanted = ("stage", "decision", "reason", "value", "threshold", "cut", "mended")
+            assert {k: ours[k] for k in wanted if k in ours} == {
+                k: theirs[k] for k in wanted if k in theirs
+            }
+        whole = "".join(t for t, kind, *_ in found["segments"] if kind != "cut")
+        read = explorer.ledger.read(explorer.folder, [row], ["text"])[0]
+        if found["reason"] is None:
+            assert whole == read["text"]
+
+
+def test_clusters_have_their_members(explorer: Explorer) -> None:
+    found = explorer.clusters({})
+    largest = found["clusters"][0]
+    cluster = explorer.document({"row": str(largest["kept_row"])})["cluster"]
+    assert cluster["all"] == largest["removed"] == len(cluster["removed"])
+    assert cluster["kept"][0]["row"] == largest["kept_row"]
+    other = cluster["removed"][0]["row"]
+    lines = explorer.difference({"row": str(other), "with": str(largest["kept_row"])})["lines"]
+    assert {sign for sign, _ in lines} <= {" ", "-", "+"}
+
+
+def test_two_runs_flip_as_their_files_say(
+    explorer: Explorer, viewed_run: Path, changed_run: Path
+) -> None:
+    found = explorer.compare({})
+    lost = sum(f["documents"] for f in found["flips"] if f["now"].startswith("filter: gopher.word"))
+    assert lost == len(ids(viewed_run, "filter") - ids(changed_run, "filter"))
+    assert found["only"] == [0, 0]
+    flip = found["flips"][0]
+    rows = explorer.flipped({"was": flip["was"], "now": flip["now"]})["rows"]
+    assert len(rows) == min(flip["documents"], 100)
+
+
+def test_the_command_draws_what_the_page_draws(
+    explorer: Explorer, viewed_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = explorer.funnel({})[1]["removed"][0]["reason"]
+    arguments = ["sample", "--run", str(viewed_run), "--rule", rule, "-n", "7", "--seed", "3"]
+    assert main([*arguments, "--json"]) == 0
+    told = [row["id"] for row in json.loads(capsys.readouterr().out)]
+    drawn = explorer.sample({"of": rule, "n": "7", "seed": "3"})
+    assert [row["id"] for row in drawn] == told
+    other = explorer.sample({"of": rule, "n": "7", "seed": "4"})
+    assert [row["id"] for row in other] != told
+    assert main(["sample", "--run", str(viewed_run), "--rule", "no.rule"]) == 2
+    assert "no document was removed by 'no.rule'" in capsys.readouterr().err
+
+
+def test_labels_give_precision_and_recall(viewed_run: Path, tmp_path: Path) -> None:
+    explorer = Explorer(str(viewed_run), labels=tmp_path / "labels.jsonl")
+    rule = explorer.funnel({})[1]["removed"][0]["reason"]
+    drawn = explorer.sample({"of": rule, "n": "4"})
+    for row, label in zip(drawn, ["drop", "drop", "keep", "unsure"], strict=True):
+        explorer.label({"row": str(row["row"]), "of": rule, "label": label})
+    kept = explorer.sample({"of": "kept", "n": "2"})
+    explorer.label({"row": str(kept[0]["row"]), "of": "kept", "label": "keep"})
+    found = explorer.label({"row": str(kept[1]["row"]), "of": "kept", "label": "drop"})
+    scores = {s["rule"]: s for s in found}
+    assert scores[rule]["precision"] == pytest.approx((2 / 3, 0.2077, 0.9385), abs=1e-4)
+    caught = 2 / 3 * scores[rule]["documents"]
+    missed = 1 / 2 * scores["kept"]["documents"]
+    assert scores[rule]["recall"][0] == pytest.approx(caught / (caught + missed))
+    assert (
+        Explorer(str(viewed_run), labels=tmp_path / "labels.jsonl").sample({"of": rule, "n": "4"})[
+            0
+        ]["label"]
+        == "drop"
+    )
+    lines = (tmp_path / "labels.jsonl").read_text().splitlines()
+    assert {"id", "url", "rule", "label", "text"} == json.loads(lines[0]).keys()
+
+
+def test_a_broken_label_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text('{"id": "a", "rule": "r", "label": "drop"}\n{"id": "b"}\n')
+    with pytest.raises(InputError, match=r"labels.jsonl, line 2: not a label"):
+        Labels(path)
+
+
+def test_what_was_prepared_gives_the_same_answers(
+    explorer: Explorer, viewed_run: Path, tmp_path: Path
+) -> None:
+    prepare(str(viewed_run), tmp_path / "view")
+    other = Explorer(str(viewed_run), prepared=tmp_path / "view")
+    assert other.ledger.prepared is not None
+    limit = limit_of(explorer, KEY)["limit"]
+    for name, query in [
+        ("funnel", {"language": "en"}),
+        ("values", {}),
+        ("limits", {}),
+        ("signal", {"limit": str(limit)}),
+        ("change", {"limit": str(limit), "threshold": "99"}),
+        ("documents", {"q": "example", "sort": "characters"}),
+        ("clusters", {}),
+    ]:
+        assert other.questions[name](query) == explorer.questions[name](query), name
+
+
+def test_what_was_prepared_of_another_run_is_not_used(
+    changed_run: Path, viewed_run: Path, tmp_path: Path
+) -> None:
+    prepare(str(viewed_run), tmp_path / "view")
+    other = Explorer(str(changed_run), prepared=tmp_path / "view")
+    assert other.ledger.prepared is None
+    assert other.funnel({}) == Explorer(str(changed_run)).funnel({})
+
+
+def test_nothing_in_the_run_changes(viewed_run: Path, changed_run: Path, tmp_path: Path) -> None:
+    before = digests(viewed_run)
+    explorer = Explorer(str(viewed_run), str(changed_run), labels=tmp_path / "l.jsonl")
+    needed = {"q": "example", "row": "3", "with": "4", "limit": "0", "threshold": "1"}
+    needed |= {"signal": "quality", "was": "kept", "now": "kept"}
+    for name, ask in explorer.questions.items():
+        if name != "blocks":
+            ask(needed)
+    assert digests(viewed_run) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "told"),
+    [
+        ("documents", {"sort": "text"}, "can't be sorted by 'text'"),
+        ("documents", {"first": "x"}, "first: expected a number"),
+        ("document", {"row": "99999999"}, "no document '99999999'"),
+        ("change", {"limit": "9999", "threshold": "1"}, "no limit '9999'"),
+        ("change", {"limit": "0", "threshold": "much"}, "threshold: expected a number"),
+        ("signal", {"signal": "nothing"}, "no signal 'nothing'"),
+        ("hosts", {"order": "text"}, "can't be ordered"),
+        ("sample", {"of": "nothing"}, "no document was removed by 'nothing'"),
+    ],
+)
+def test_wrong_questions_get_one_line(
+    explorer: Explorer, name: str, query: dict[str, str], told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        explorer.questions[name](query)
+
+
+def test_a_run_without_a_stage_that_measures(viewed_run: Path) -> None:
+    folder, stages = load_run(str(viewed_run))
+    assert "filter" in stages
+    explorer = Explorer(str(viewed_run))
+    explorer.ledger.stages = ["extract"]
+    assert explorer.run({})["has_signals"] is False
+    with pytest.raises(ConfigError, match="no stage that measures"):
+        explorer.limits({})
+    assert folder.exists()

@@ -1,0 +1,61 @@
+"""Histograms, intervals, and draws for judging."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curation.histograms import bins_for, histogram
+from curation.intervals import wilson
+
+_VALUES = st.lists(st.floats(-1e6, 1e9) | st.just(math.nan), max_size=60)
+
+
+@given(_VALUES, st.integers(1, 40))
+def test_every_measured_value_is_in_one_bin(values: list[float], count: int) -> None:
+    column = np.array(values, float)
+    groups = np.arange(len(values)) % 3
+    bins = bins_for(column, count, (0.5,))
+    counts = histogram(column, groups, 3, bins)
+    known = ~np.isnan(column)
+    assert counts.shape == (3, count)
+    assert counts.sum(axis=1).tolist() == np.bincount(groups[known], minlength=3).tolist()
+    assert (np.diff(bins.edges) > 0).all()
+
+
+def test_bins_follow_the_edges() -> None:
+    values = np.linspace(0, 9.999, 1000)
+    bins = bins_for(values, 10)
+    counts = histogram(values, np.zeros(1000, int), 1, bins)[0]
+    plain = [((values >= a) & (values < b)).sum() for a, b in zip(bins.edges, bins.edges[1:])]  # noqa: B905
+    assert np.abs(counts - plain).max() <= 2  # the first and the last take the tails
+
+
+def test_long_tails_get_a_logarithm() -> None:
+    assert bins_for(np.geomspace(1, 1e6, 500), 20).scale == "log"
+    assert bins_for(np.linspace(0, 1, 500), 20).scale == "linear"
+
+
+@pytest.mark.parametrize(
+    ("hits", "of", "low", "high"),
+    [
+        (0, 10, 0.0, 0.2775),
+        (10, 10, 0.7225, 1.0),
+        (5, 10, 0.2366, 0.7634),
+        (81, 263, 0.2553, 0.3662),
+    ],
+)
+def test_wilsons_interval(hits: int, of: int, low: float, high: float) -> None:
+    """The last is the example of Newcombe (Statistics in Medicine 17, 1998)."""
+    found = wilson(hits, of)
+    assert found == pytest.approx((hits / of, low, high), abs=5e-5)
+
+
+def test_nothing_counted_says_nothing() -> None:
+    found = wilson(0, 0)
+    assert math.isnan(found.value)
+    assert (found.low, found.high) == (0, 1)

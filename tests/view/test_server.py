@@ -1,0 +1,104 @@
+"""The server answers who has its secret, and lets pages do nothing."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from pipelines.view.pages import harmless
+from pipelines.view.server import Server
+
+
+def ask(
+    server: Server, path: str, method: str = "GET", body: str | None = None, kind: str = ""
+) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=60)
+    connection.request(method, path, body, {"Content-Type": kind} if kind else {})
+    return connection.getresponse()
+
+
+def path_of(server: Server, name: str) -> str:
+    return urlsplit(server.url).path + name
+
+
+@pytest.mark.parametrize("path", ["/", "/api/run", "/x/api/run", "/x/", "//", "/%2e%2e/etc/passwd"])
+def test_without_the_secret_nothing_is_found(server: Server, path: str) -> None:
+    assert ask(server, path).status == 404
+
+
+@pytest.mark.parametrize(
+    "name", ["../cli.py", "..%2f..%2fcli.py", "api/nothing", "api/__init__", "static/app.js"]
+)
+def test_only_known_names_are_served(server: Server, name: str) -> None:
+    assert ask(server, path_of(server, name)).status == 404
+
+
+def test_it_listens_on_this_machine_only(server: Server) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+    assert len(server.token) >= 32
+
+
+@pytest.mark.parametrize("name", ["", "app.js", "app.css", "icon.svg", "api/run", "page?row=0"])
+def test_every_answer_has_a_policy(server: Server, name: str) -> None:
+    answer = ask(server, path_of(server, name))
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe-eval" not in policy
+    assert "http:" not in policy
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    if name.startswith("page"):
+        assert policy.startswith("sandbox;")
+    else:
+        assert "unsafe-inline" not in policy
+
+
+def test_the_page_names_nothing_outside(server: Server) -> None:
+    for name in ("", "app.css"):
+        assert b"http" not in ask(server, path_of(server, name)).read()
+    script = ask(server, path_of(server, "app.js")).read().decode()
+    found = {
+        url.split('"')[0] for url in script.split("http")[1:] if url.startswith(("://", "s://"))
+    }
+    assert found <= {
+        "://www.w3.org/2000/svg",
+        "://www.w3.org/1998/Math/MathML",
+        "://www.w3.org/1999/xhtml",
+    }
+
+
+def test_wrong_questions_are_answered(server: Server) -> None:
+    answer = ask(server, path_of(server, "api/document?row=-1"))
+    assert answer.status == 400
+    assert "no document" in json.loads(answer.read())["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "kind", "status"),
+    [
+        ("api/label", '{"row": "0", "of": "kept", "label": "maybe"}', "application/json", 400),
+        ("api/label", "nonsense", "application/json", 400),
+        ("api/label", '{"row": "0", "of": "kept", "label": "keep"}', "text/plain", 404),
+        ("api/run", "{}", "application/json", 404),
+        ("api/label", "x" * 100_000, "application/json", 404),
+    ],
+)
+def test_what_is_written_is_checked(
+    server: Server, viewed_run: Path, name: str, body: str, kind: str, status: int
+) -> None:
+    assert ask(server, path_of(server, name), "POST", body, kind).status == status
+    labels = viewed_run.parent / "run.labels.jsonl"
+    assert not labels.exists() or "maybe" not in labels.read_text()
+
+
+def test_pages_are_harmless() -> None:
+    page = b"<SCRIPT src=a></script><Link rel=preconnect href=b><meta http-equiv=refresh>"
+    page += b"<img SRC = x onerror=y><a HREF='z'>text</a><formula>src of</formula>"
+    found = harmless(page)
+    for name in (b"<SCRIPT", b"</script", b"<Link", b"<meta", b" SRC ", b" HREF=", b" onerror="):
+        assert name not in found
+    assert b"text</a><formula>src of</formula>" in found
