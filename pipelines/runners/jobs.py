@@ -22,7 +22,7 @@ from apache_beam.runners.portability.flink_runner import FlinkRunner
 from apache_beam.runners.portability.spark_runner import SparkRunner
 from apache_beam.utils.subprocess_server import pick_port
 
-from curation.errors import ConfigError, WorkerError
+from curation.errors import ConfigError, CurationError, WorkerError
 from pipelines.runners.chain import Chain
 from pipelines.runners.dataflow import check_options, is_dataflow, job_name, with_defaults
 from pipelines.runners.shuffle import build_chain
@@ -104,7 +104,8 @@ class Jobs:
             state = result.wait_until_finish()
         except Exception as error:
             text = str(error)
-            return _Failure(cause(text), not submitted or _OURS in text, error)
+            ours = isinstance(error, CurationError) or _OURS in text
+            return _Failure(cause(text), not submitted or ours, error)
         return None if state in (None, "DONE") else _Failure(f"ended as {state}")
 
     def pipeline(self, work: Chain, name: str, guarded: bool = False) -> beam.Pipeline:
