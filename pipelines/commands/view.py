@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import threading
 from pathlib import Path
 
 from curation.errors import ConfigError
@@ -13,6 +14,8 @@ from pipelines.terminal import say
 
 #: Where things about a run lie that are not its own: beside its folder.
 PREPARED, LABELS = ".view", ".labels.jsonl"
+#: Documents from which on a run should be prepared.
+_MANY = 1_000_000
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -57,6 +60,10 @@ def view(options: argparse.Namespace) -> int:
         return 0
     labels = beside(options.run, options.labels, LABELS)
     explorer = Explorer(options.run, options.compare, options.input, prepared, labels)
+    documents = len(explorer.ledger)
+    if documents > _MANY and explorer.ledger.prepared is None:
+        say(f"{documents:,} documents: with --prepare first, answers come at once")
+    threading.Thread(target=explorer.warm, daemon=True).start()
     with Server(explorer, options.port) as server:
         say(f"{server.url}")
         say("Open this address in a browser on this machine (or through a tunnel). Ctrl-C ends it.")

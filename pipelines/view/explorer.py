@@ -58,6 +58,11 @@ class Explorer:
             raise ConfigError("this run has no stage that measures documents by signals")
         return Signals(self.folder, self.ledger, stage)
 
+    def warm(self) -> None:
+        """Find out what the first look at a threshold needs, before anybody asks."""
+        if measuring_stage(self.ledger.stages) is not None:
+            _ = self.signals.decided
+
     @functools.cached_property
     def comparison(self) -> tuple[Folder, Comparison]:
         if self._other is None:
