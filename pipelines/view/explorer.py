@@ -225,7 +225,7 @@ class Explorer:
         return row
 
     def limits(self, query: Query) -> Answer:
-        """Every threshold with the documents that it removes first, and signals without any."""
+        """Every threshold with the documents that it removes, and signals without any."""
         removed = summaries.removed_by_language(self.ledger, self.mask(query), self.signals.stage)
         present = {name for _, name in removed} | {*self.ledger.values["language"]}
         heard = self.signals.judges.languages(present)
@@ -368,7 +368,7 @@ class Explorer:
     @property
     def _labels(self) -> Labels:
         if self.labels is None:
-            raise ConfigError("labels go beside a local run; name a file with --labels")
+            raise ConfigError("labels are written next to a local run; name a file with --labels")
         return self.labels
 
     def sample(self, query: Query) -> Answer:
