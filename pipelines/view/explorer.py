@@ -264,15 +264,15 @@ class Explorer:
             values, groups = values[mask[signals.rows]], groups[mask[signals.rows]]
         bins = bins_for(values, _BINS, () if limit is None else (limit.threshold,))
         counts = histogram(values, groups, len(_GROUPS), bins)
-        finite = values[~np.isnan(values)]
+        measured = len(values) - int(np.isnan(values).sum())
         return {
             "signal": name,
             "edges": bins.edges.tolist(),
             "scale": bins.scale,
             "counts": {group: counts[i].tolist() for i, group in enumerate(_GROUPS)},
             "documents": len(values),
-            "unmeasured": len(values) - len(finite),
-            "range": [float(finite.min()), float(finite.max())] if len(finite) else None,
+            "unmeasured": len(values) - measured,
+            "range": [float(np.nanmin(values)), float(np.nanmax(values))] if measured else None,
         }
 
     def _groups(self, reason: str | None) -> Any:
@@ -283,7 +283,7 @@ class Explorer:
             0 if self.ledger.stage_of_fate[i] > at else 1 if reason in (fate.reason, None) else 2
             for i, fate in enumerate(self.ledger.fates)
         ]
-        return np.array(codes, np.int64)[self.ledger.numbers["fate"][self.signals.rows]]
+        return np.array(codes, np.uint8)[self.ledger.numbers["fate"][self.signals.rows]]
 
     def change(self, query: Query) -> Answer:
         """What a threshold would change, as `curate filter --what-if` says."""
