@@ -55,16 +55,16 @@ def histogram(
     known = ~np.isnan(values)
     if not known.all():
         values, groups = values[known], groups[known]
-    places = np.clip(_place(values, bins, count), 0, count - 1)
-    found = np.bincount(groups.astype(np.int64) * count + places, minlength=kinds * count)
+    places = _place(values, bins, count)
+    found = np.bincount(groups.astype(np.int32) * np.int32(count) + places, minlength=kinds * count)
     return found.reshape(kinds, count)
 
 
-def _place(values: npt.NDArray[np.float64], bins: Bins, count: int) -> npt.NDArray[np.int64]:
+def _place(values: npt.NDArray[np.float64], bins: Bins, count: int) -> npt.NDArray[np.int32]:
     edges = bins.edges
     if bins.scale == "log":
         values = np.log1p(np.maximum(values, 0))
         edges = np.log1p(edges)
     with np.errstate(invalid="ignore", over="ignore"):
         found = (values - edges[0]) * (count / (edges[-1] - edges[0]))
-    return np.clip(found, 0, count - 1).astype(np.int64)
+    return np.clip(found, 0, count - 1).astype(np.int32)

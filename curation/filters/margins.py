@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from curation.filters.filter_settings import FilterSettings, Rule, Rules
 from curation.filters.lists import closest
-from curation.filters.redecide import stands_whatever_rules_say
+from curation.filters.redecide import removed_under_any_rules
 from curation.filters.rules import RuleBook
 
 Side = Literal["min", "max"]
@@ -153,7 +153,7 @@ class Judges:
 
 def fixed(recorded: pa.Array) -> Bits:
     """Documents that were removed by what no threshold changes -> [documents]."""
-    return stands_whatever_rules_say(recorded).to_numpy(zero_copy_only=False)
+    return removed_under_any_rules(recorded).to_numpy(zero_copy_only=False)
 
 
 class Change(NamedTuple):

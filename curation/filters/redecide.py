@@ -36,7 +36,7 @@ def redecide(
     return pc.if_else(stands, recorded, fresh)
 
 
-def stands_whatever_rules_say(recorded: pa.Array) -> pa.Array:
+def removed_under_any_rules(recorded: pa.Array) -> pa.Array:
     """Whether documents stay removed under any rules -> boolean [documents]."""
     private = pc.fill_null(pc.starts_with(recorded, _PRIVATE), False)
     return pc.or_(_blocked(recorded), private)

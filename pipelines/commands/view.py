@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import threading
 from pathlib import Path
 
 from curation.errors import ConfigError
@@ -11,8 +12,10 @@ from pipelines.commands.options import add_run, port
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
-#: Where things about a run lie that are not its own: beside its folder.
+#: Where things about a run lie that are not its own: next to its folder.
 PREPARED, LABELS = ".view", ".labels.jsonl"
+#: Documents from which on a run should be prepared.
+_MANY = 1_000_000
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -48,15 +51,19 @@ def view(options: argparse.Namespace) -> int:
     from pipelines.view.explorer import Explorer, prepare
     from pipelines.view.server import Server
 
-    prepared = beside(options.run, options.prepared, PREPARED)
+    prepared = next_to(options.run, options.prepared, PREPARED)
     if options.prepare:
         if prepared is None:
             raise ConfigError(f"{options.run}: in an object store; name a folder with --prepared")
         size = prepare(options.run, prepared)
         say(f"{prepared}: {size:,} bytes")
         return 0
-    labels = beside(options.run, options.labels, LABELS)
+    labels = next_to(options.run, options.labels, LABELS)
     explorer = Explorer(options.run, options.compare, options.input, prepared, labels)
+    documents = len(explorer.ledger)
+    if documents > _MANY and explorer.ledger.prepared is None:
+        say(f"{documents:,} documents: with --prepare first, answers come at once")
+    threading.Thread(target=explorer.warm, daemon=True).start()
     with Server(explorer, options.port) as server:
         say(f"{server.url}")
         say("Open this address in a browser on this machine (or through a tunnel). Ctrl-C ends it.")
@@ -68,8 +75,8 @@ def view(options: argparse.Namespace) -> int:
     return 0
 
 
-def beside(run: str, named: str | None, suffix: str) -> Path | None:
-    """The path that was named, or one beside a local run's folder; None beside a remote one."""
+def next_to(run: str, named: str | None, suffix: str) -> Path | None:
+    """The path that was named, or one next to a local run's folder; None for a remote run."""
     if named is not None:
         return Path(named)
     folder = Folder(run)

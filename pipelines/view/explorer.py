@@ -58,6 +58,11 @@ class Explorer:
             raise ConfigError("this run has no stage that measures documents by signals")
         return Signals(self.folder, self.ledger, stage)
 
+    def warm(self) -> None:
+        """Find out what the first look at a threshold needs, before anybody asks."""
+        if measuring_stage(self.ledger.stages) is not None:
+            _ = self.signals.decided
+
     @functools.cached_property
     def comparison(self) -> tuple[Folder, Comparison]:
         if self._other is None:
@@ -220,7 +225,7 @@ class Explorer:
         return row
 
     def limits(self, query: Query) -> Answer:
-        """Every threshold with the documents that it removes first, and signals without any."""
+        """Every threshold with the documents that it removes, and signals without any."""
         removed = summaries.removed_by_language(self.ledger, self.mask(query), self.signals.stage)
         present = {name for _, name in removed} | {*self.ledger.values["language"]}
         heard = self.signals.judges.languages(present)
@@ -259,15 +264,15 @@ class Explorer:
             values, groups = values[mask[signals.rows]], groups[mask[signals.rows]]
         bins = bins_for(values, _BINS, () if limit is None else (limit.threshold,))
         counts = histogram(values, groups, len(_GROUPS), bins)
-        finite = values[~np.isnan(values)]
+        measured = len(values) - int(np.isnan(values).sum())
         return {
             "signal": name,
             "edges": bins.edges.tolist(),
             "scale": bins.scale,
             "counts": {group: counts[i].tolist() for i, group in enumerate(_GROUPS)},
             "documents": len(values),
-            "unmeasured": len(values) - len(finite),
-            "range": [float(finite.min()), float(finite.max())] if len(finite) else None,
+            "unmeasured": len(values) - measured,
+            "range": [float(np.nanmin(values)), float(np.nanmax(values))] if measured else None,
         }
 
     def _groups(self, reason: str | None) -> Any:
@@ -278,7 +283,7 @@ class Explorer:
             0 if self.ledger.stage_of_fate[i] > at else 1 if reason in (fate.reason, None) else 2
             for i, fate in enumerate(self.ledger.fates)
         ]
-        return np.array(codes, np.int64)[self.ledger.numbers["fate"][self.signals.rows]]
+        return np.array(codes, np.uint8)[self.ledger.numbers["fate"][self.signals.rows]]
 
     def change(self, query: Query) -> Answer:
         """What a threshold would change, as `curate filter --what-if` says."""
@@ -363,7 +368,7 @@ class Explorer:
     @property
     def _labels(self) -> Labels:
         if self.labels is None:
-            raise ConfigError("labels go beside a local run; name a file with --labels")
+            raise ConfigError("labels are written next to a local run; name a file with --labels")
         return self.labels
 
     def sample(self, query: Query) -> Answer:

@@ -349,7 +349,9 @@ def write_column(place: Path, name: str, column: pa.Array | pa.ChunkedArray) -> 
 
 def read_column(place: Path, name: str) -> pa.ChunkedArray:
     """Read a column that `write_column` wrote."""
-    return pq.read_table(place / f"{name}.parquet", memory_map=True).column(0)
+    column = pq.read_table(place / f"{name}.parquet", memory_map=True).column(0)
+    pa.default_memory_pool().release_unused()
+    return column
 
 
 def _load_prepared(place: Path, root: str) -> Ledger | None:

@@ -24,7 +24,7 @@ from pipelines.view.ledger import Ledger, read_column, write_column
 
 _BATCH = 1 << 16
 #: Columns of signals and margins that stay in memory.
-_COLUMNS, _MARGINS = 6, 4
+_COLUMNS, _MARGINS = 3, 2
 _WEIGHT = SIZES[0]
 
 
@@ -169,7 +169,7 @@ class Signals:
                 self.column(of.signal)[places],
                 self.rows[places],
                 self.kept[places],
-                np.nan_to_num(self.column(_WEIGHT)[places]).astype(np.int64),
+                np.nan_to_num(self.column(_WEIGHT)[places]).astype(np.int32),
             )
             self._margins[limit, key] = held
             while len(self._margins) > _MARGINS:
@@ -215,11 +215,24 @@ class Decided:
 
     @classmethod
     def read(cls, place: Path, limits: int, size: int) -> Decided:
-        def packed(kind: str) -> list[npt.NDArray[np.uint8]]:
-            return [read_column(place, f"{kind}.{i:03d}").to_numpy() for i in range(limits)]
+        def packed(kind: str) -> _Packed:
+            return _Packed(place, kind, limits)
 
         failing = read_column(place, "failing").to_numpy()
         return cls(failing, packed("fails"), packed("could"), size)
+
+
+class _Packed(Sequence[npt.NDArray[np.uint8]]):
+    """Packed bits of each limit, read when they are asked for."""
+
+    def __init__(self, place: Path, kind: str, limits: int) -> None:
+        self._place, self._kind, self._limits = place, kind, limits
+
+    def __len__(self) -> int:
+        return self._limits
+
+    def __getitem__(self, limit: Any) -> Any:
+        return read_column(self._place, f"{self._kind}.{limit:03d}").to_numpy()
 
 
 def measuring_stage(stages: Sequence[str]) -> str | None:
@@ -228,5 +241,5 @@ def measuring_stage(stages: Sequence[str]) -> str | None:
 
 
 def _numbers(spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
-    parts = [np.arange(first, first + rows) for first, rows in spans]
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+    parts = [np.arange(first, first + rows, dtype=np.int32) for first, rows in spans]
+    return np.concatenate(parts) if parts else np.empty(0, np.int32)

@@ -220,7 +220,7 @@ function Extraction({ d, run }: { d: Page; run: Run }) {
     <Card title="Page" note="what the extractor saw, block by block">
       {run.has_inputs
         ? open ? <Blocks row={d.row} /> : <button type="button" onClick={() => setOpen(true)}>Show the page and its blocks</button>
-        : <p class="note">Start with <code>--input PATH</code>, the run’s input, to see the page beside its blocks.</p>}
+        : <p class="note">Start with <code>--input PATH</code>, the run’s input, to see the page next to its blocks.</p>}
     </Card>
   );
 }

@@ -13,7 +13,7 @@ export function Judge({ run, params }: { run: Run; params: Params }) {
   const of = params.of ?? "kept";
   const seed = params.seed ?? "0", n = params.n ?? "50";
   const set = (change: Params) => go("judge", { ...filtersOf(params), of, seed, n, ...change });
-  if (run.labels === null) return <p class="empty">Labels go beside a local run; name a file with --labels.</p>;
+  if (run.labels === null) return <p class="empty">Labels are written next to a local run; name a file with --labels.</p>;
   return (
     <>
       <Card title="Judge a sample" note={<>Labels go to <code>{run.labels}</code>; they say how right a rule is, and train models.</>}>
