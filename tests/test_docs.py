@@ -106,8 +106,9 @@ def test_exports(beside_run: Path, tmp_path: Path) -> None:
 
 def test_the_library() -> None:
     sections = _sections("python.md")
-    judged, ran, parts = (_execute(text)[0] for text in sections.values())
+    judged, ran, parts, rights = (_execute(text)[0] for text in sections.values())
     assert judged["clusters"].to_pylist() == [0, 1, 0, 1]
     assert judged["verdicts"].num_rows == judged["scores"].num_rows == 2
     assert ran["found"].documents.num_rows + ran["found"].removed.num_rows == 2
     assert parts["signatures"].shape[0] == 1 and parts["page"].title == "Bees"
+    assert rights["page"].licence.name == "CC-BY-SA-4.0"

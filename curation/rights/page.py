@@ -238,8 +238,12 @@ def _of_thing(thing: Any, whole: bool, place: str) -> Iterator[Statement]:
         ]
 
 
-def _in_body(source: bytes, begin: int) -> Iterator[Statement]:
-    """Yield the licences to which anchors, badges and RDF lead, each address once."""
+def _in_body(source: bytes, head_end: int) -> Iterator[Statement]:
+    """Yield the licences to which anchors, badges and RDF lead, each address once.
+
+    Where nothing says that the head ends, all of the page may be its body, too.
+    """
+    begin = head_end if _BODY.match(source, head_end) else 0
     if source.find(b"ommons.org/", begin) < 0 and not _may_license(source, begin):
         return
     addresses = itertools.islice(_ADDRESS.finditer(source, begin), _MOST_STATEMENTS)
@@ -248,6 +252,8 @@ def _in_body(source: bytes, begin: int) -> Iterator[Statement]:
     seen = set()
     for (start, end), tag in zip(found, tags, strict=True):
         value = source[start:end].decode("utf-8", "replace")
+        if start < head_end and tag[:5].lower() in (b"<link", b"<meta"):
+            continue  # read as the head's
         one = _statement(source, start, tag, value)
         if one is not None and one not in seen:
             seen.add(one)

@@ -306,3 +306,11 @@ def test_reading_costs_linear_time(unit: bytes) -> None:
 
     small, large = seconds(100_000), seconds(800_000)
     assert large < max(20 * small, 0.1)
+
+
+def test_a_page_without_head_or_body() -> None:
+    rights = read_page(
+        f'<link rel=license href="{BY}"><p>All texts: <a href="{BY}">CC</a>'.encode()
+    )
+    assert [(s.kind, s.scope) for s in rights.statements] == [("link", "page"), ("anchor", "page")]
+    assert read_page(f'<a rel="license" href="{BY}">CC</a>'.encode()).licence is not None
