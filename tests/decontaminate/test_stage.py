@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import apache_beam as beam
 import pyarrow.parquet as pq
 import pytest
 
+from curation.recipe import load
+from pipelines.transforms import Decontaminate, ReadDocuments
 from tests.conftest import curate, curate_well
 from tests.decontaminate.test_judge import BEES, FILLER, PASSAGE, TRAIN
+from tests.transforms.test_stages import check_same, write_all
 
 TEXTS = [
     FILLER,
@@ -89,6 +93,16 @@ def test_why_shows_item_and_span(done: Path) -> None:
     told = curate_well(["why", "0-1", "--run", done])
     assert "removed by contamination.sums, value 1, threshold 0.78" in told
     assert f"item     {TRAIN}" in told and f"document {TRAIN.rstrip('?')}" in told
+
+
+def test_the_transform_writes_what_the_stage_writes(
+    place: Path, done: Path, tmp_path: Path
+) -> None:
+    settings = load(str(place / "recipe.yaml")).settings("decontaminate")
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        documents = pipeline | ReadDocuments(str(done / "read-tables"))
+        write_all(documents | Decontaminate(settings), tmp_path / "made")
+    check_same(tmp_path / "made", done / "decontaminate")
 
 
 def test_another_evaluation_set_does_the_stage_again(place: Path) -> None:
