@@ -7,7 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A first example may compile or load kernels.
+hypothesis.settings.register_profile("kernels", deadline=None)
+hypothesis.settings.load_profile("kernels")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -171,7 +171,7 @@ def _write(path: Path, texts: list[str]) -> None:
 @pytest.mark.parametrize(
     "name", ["t.parquet", "t.arrow", "t.jsonl", "t.jsonl.gz", "t.jsonl.zst", "t.csv", "t.tsv.gz"]
 )
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(texts=st.lists(_TEXTS, min_size=1, max_size=5))
 def test_texts_stay_byte_for_byte(name: str, texts: list[str]) -> None:
     """As both stages that read tables write them."""

@@ -92,7 +92,7 @@ _VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(_VALUES)
 def test_values_come_back(value: object) -> None:
     text = yaml.safe_dump(value, allow_unicode=True)

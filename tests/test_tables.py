@@ -151,7 +151,7 @@ def test_near_duplicates_are_those_of_the_stage(sample_run: Path) -> None:
 _WORDS = st.lists(st.sampled_from("ash elm fir oak yew bay".split()), min_size=6, max_size=14)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(_WORDS.map(" ".join), max_size=9))
 def test_clusters_are_made_of_similar_texts(texts: list[str]) -> None:
     rules = defaults(DocumentDedupSettings)

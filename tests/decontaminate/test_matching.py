@@ -77,7 +77,7 @@ def test_too_far_apart_is_no_whole() -> None:
         assert hit[HIT.score] < 0.6 * index._index.totals[0]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.data())
 def test_alignment_against_a_plain_one(data: st.DataObject) -> None:
     """Within the band the score is the best there is."""
@@ -96,7 +96,7 @@ def test_alignment_against_a_plain_one(data: st.DataObject) -> None:
         assert score == aligned(pattern, weights, text[start:end], INSERTION)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(0, 1 << 30), st.integers(0, 3))
 def test_edits_cost_their_words(seed: int, edits: int) -> None:
     """The hit's score is that of an alignment without a band."""

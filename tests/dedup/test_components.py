@@ -31,7 +31,7 @@ def array(edges: list[tuple[int, int]]) -> npt.NDArray[np.uint64]:
 
 
 @given(EDGES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_labels_are_the_smallest_nodes(edges: list[tuple[int, int]]) -> None:
     nodes, labels = connected_components(array(edges))
     expected = reference.components(edges)
@@ -40,7 +40,7 @@ def test_labels_are_the_smallest_nodes(edges: list[tuple[int, int]]) -> None:
 
 
 @given(EDGES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_forest_keeps_components_with_fewest_edges(edges: list[tuple[int, int]]) -> None:
     forest = spanning_forest(array(edges))
     labels = reference.components(edges)
@@ -71,7 +71,7 @@ def rounds(edges: npt.NDArray[np.uint64], partitions: int) -> npt.NDArray[np.uin
 
 
 @given(EDGES, st.integers(1, 4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_star_rounds_end_in_the_same_labels(edges: list[tuple[int, int]], partitions: int) -> None:
     assert rounds(array(edges), partitions).tolist() == spanning_forest(array(edges)).tolist()
 
@@ -87,7 +87,7 @@ RECORDS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 30)), max_size=60
 
 
 @given(RECORDS, st.integers(1, 4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_contraction_within_shards_keeps_components(
     records: list[tuple[int, int]], shards: int
 ) -> None:
@@ -117,7 +117,7 @@ def test_star_edges_do_not_depend_on_order() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 300)), max_size=50))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_pairs_are_sorted(pairs: list[tuple[int, int]]) -> None:
     first, second = sort_pairs(*array(pairs).T)
     assert list(zip(first.tolist(), second.tolist(), strict=True)) == sorted(pairs)

@@ -56,7 +56,7 @@ def run(texts: list[str], rules: LineDedupSettings, parts: int = 1) -> LineRemov
 
 
 @given(TEXTS, OPTIONS, st.integers(1, 3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_removal_equals_the_reference(texts: list[str], options: dict, parts: int) -> None:
     rules = DEFAULT.model_copy(update=options)
     removal = run(texts, rules, parts)
@@ -64,7 +64,7 @@ def test_removal_equals_the_reference(texts: list[str], options: dict, parts: in
 
 
 @given(TEXTS, OPTIONS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_text_and_cuts_give_back_the_original(texts: list[str], options: dict) -> None:
     removal = run(texts, DEFAULT.model_copy(update=options))
     restored = [text.encode() for text in removal.texts.to_pylist()]
@@ -192,7 +192,7 @@ VARIANT_LINES = [
 
 
 @given(st.lists(st.lists(st.sampled_from(VARIANT_LINES), max_size=6).map("\n".join), max_size=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_variants_of_ccnet_and_c4(texts: list[str]) -> None:
     """The settings that docs/dedup.md gives for them."""
     common = {**dict(DEFAULT), "max_occurrences": 1, "min_line_characters": 0}

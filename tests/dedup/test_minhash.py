@@ -32,7 +32,7 @@ NEARDUP = Path(__file__).resolve().parents[3] / "shared/data/neardup"
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(words=WORDS, seed=st.integers(0, 50), num_perm=st.integers(1, 40))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_signatures_are_datasketch_hash_values(
     scheme: Scheme, words: list[str], seed: int, num_perm: int
 ) -> None:

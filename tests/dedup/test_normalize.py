@@ -21,13 +21,13 @@ TEXTS = st.lists(
 
 
 @given(TEXTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_fineweb_rules_equal_the_whole_string_reference(texts: list[str]) -> None:
     assert normalized(texts, normalizations()["fineweb"]) == [reference.fineweb(t) for t in texts]
 
 
 @given(TEXTS, st.integers(1, 4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_shingles_are_hashes_of_joined_tokens(texts: list[str], n: int) -> None:
     found = shingles(texts, MINHASH.model_copy(update={"ngram": n}))
     for i, text in enumerate(texts):
@@ -37,7 +37,7 @@ def test_shingles_are_hashes_of_joined_tokens(texts: list[str], n: int) -> None:
 
 
 @given(TEXTS, st.integers(1, 5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_character_shingles(texts: list[str], n: int) -> None:
     found = shingles(texts, MINHASH.model_copy(update={"ngram": n, "unit": "characters"}))
     for i, text in enumerate(texts):
@@ -49,7 +49,7 @@ def test_character_shingles(texts: list[str], n: int) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_exact_keys_are_hashes_of_the_normalised_text(texts: list[str]) -> None:
     rules = normalizations()["same_text"]
     keys, lengths = exact_keys(texts, rules)

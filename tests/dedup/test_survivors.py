@@ -10,7 +10,7 @@ RECORD = st.tuples(st.integers(0, 4), st.integers(-2, 2), st.integers(0, 2), st.
 
 
 @given(st.lists(RECORD, max_size=30), st.randoms())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_best_document_of_each_key_stays(records, random) -> None:  # type: ignore[no-untyped-def]
     order = list(range(len(records)))
     random.shuffle(order)

@@ -99,7 +99,7 @@ PARTS = st.tuples(
 
 
 @given(st.lists(PARTS | st.none() | st.text(max_size=8), max_size=8), st.booleans(), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_both_routes_agree(urls: list[str | None], scheme: bool, slash: bool) -> None:
     rules = DEFAULT.model_copy(update={"drop_scheme": scheme, "strip_trailing_slash": slash})
     for chosen in (rules, OFF):
@@ -108,7 +108,7 @@ def test_both_routes_agree(urls: list[str | None], scheme: bool, slash: bool) ->
 
 
 @given(PARTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_canonical_urls_stay_as_they_are(url: str) -> None:
     rules = DEFAULT.model_copy(update={"drop_scheme": False})
     once = canonical_url(url, rules)

@@ -28,14 +28,14 @@ def columns(records: list[tuple[int, int]]) -> list[np.ndarray]:
 
 
 @given(RECORDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_three_columns_are_sorted_stably(records: list[tuple[int, int]]) -> None:
     found = zip(*(c.tolist() for c in sort_with(*columns(records))), strict=True)
     assert list(found) == sorted((a, b, i) for i, (a, b) in enumerate(records))
 
 
 @given(RECORDS, st.integers(1, 8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_pairs_of_a_bucket(records: list[tuple[int, int]], window: int) -> None:
     """Each document with the `window` after it; equal texts stand once, by their first document."""
     expected = set()
@@ -83,7 +83,7 @@ TEXTS = st.lists(
 
 
 @given(TEXTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_similarity_of_sets(texts: list[str]) -> None:
     def reference(text: str) -> set[tuple[str, ...]]:
         tokens = re.findall(r"[\u3040-\u30ff\u3400-\u9fff]|\w+", text.lower())
@@ -111,7 +111,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=10)
 
 
 @given(st.lists(st.integers(0, 3), min_size=10, max_size=10), PAIRS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_clusters_are_made_of_confirmed_pairs_and_equal_texts(
     texts: list[int], pairs: list[tuple[int, int]]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from curation import kernels
 from curation.warm_up import known_kernels, needed_kernels
-from pipelines.engine import compilation
+from pipelines.runners import compilation
 from pipelines.runners.progress import Events, Lines
 
 

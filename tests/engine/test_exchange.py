@@ -35,7 +35,7 @@ Shards = st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=30), min_size=1, 
 
 
 @pytest.mark.parametrize("url", ["", "memory://runs"])
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(shards=Shards | st.lists(st.lists(st.integers(0, 5), max_size=30)), count=st.integers(1, 9))
 def test_ranges_hold_every_record_once(url: str, shards: list[list[int]], count: int) -> None:
     """Runs of batches of four rows, whose heads are read in two requests."""

@@ -71,7 +71,7 @@ KEYS = st.lists(st.integers(0, 2**64 - 1) | st.sampled_from([0, 5, 2**63, 2**64 
 
 
 @given(st.lists(KEYS, min_size=1, max_size=4), st.integers(1, 9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pieces_are_what_files_hold(
     tmp_path_factory: pytest.TempPathFactory, keys: list[list[int]], count: int
 ) -> None:

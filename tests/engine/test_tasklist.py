@@ -179,7 +179,7 @@ def test_the_steps_are_found() -> None:
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda k: k.__name__)
 def test_every_step_comes_back_equal(kind: type) -> None:
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=15, suppress_health_check=list(HealthCheck))
     @given(instances(kind))
     def check(step: Any) -> None:
         again = through_a_file(step)
@@ -188,7 +188,7 @@ def test_every_step_comes_back_equal(kind: type) -> None:
     check()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(tasks)
 def test_every_task_comes_back_equal(task: Task) -> None:
     again = through_a_file(task)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 import regex
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.extract.clean import clean
@@ -21,7 +21,6 @@ def _stated(text: str) -> str:
 
 
 @given(st.text(alphabet=" \t\n\r\x00\x1f\x85\xa0\xad\u2003\u2028\u200b\u3000ab", max_size=40))
-@settings(deadline=None)
 def test_blanks_go_from_the_ends_of_lines_only(text: str) -> None:
     assert clean(text) == _stated(text)
 

@@ -7,7 +7,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from curation.extract.clean import normal
@@ -28,7 +28,6 @@ _LIKELY = st.sampled_from(
 @given(st.lists(_SIGNS | _LIKELY, max_size=30).map("".join))
 @example("Ã©")
 @example("e\u0301")
-@settings(deadline=None)
 def test_settled_text_comes_back_as_it_is(text: str) -> None:
     if normalized(text):
         assert normal(repaired(text)) == text

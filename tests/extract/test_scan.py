@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.extract import Extractor, default_settings, extract
@@ -115,7 +115,6 @@ def test_small_things_inside_of_text(html: str, text: str) -> None:
      "<code class=a>", "</code>", "¶", "#", "2", "x", "Ab", " ", "（", "(", "<br>",
      '<img class=emoji alt="✓">']
 ), max_size=40))  # fmt: skip
-@settings(deadline=None)  # the first example loads the kernels
 def test_they_leave_every_block_in_order(pieces: list[str]) -> None:
     page = scan("".join(pieces).encode(), 512, 1000, 2000)
     edges = np.stack([page.b_start, page.b_end], 1).ravel()
@@ -161,7 +160,6 @@ def names_of(html: str) -> list[list[int]]:
         max_size=12,
     )
 )
-@settings(deadline=None)
 def test_a_class_says_the_same_wherever_it_stands(classes: list[str]) -> None:
     alone = [names_of(f'<div class="{one}">x</div>')[0] for one in classes]
     page = "".join(f'<div class="{one}"><p class="{one}">x</div>' for one in classes)
@@ -176,7 +174,6 @@ def test_more_classes_than_are_kept() -> None:
 
 
 @given(st.binary(min_size=1, max_size=40), st.integers(0, 9), st.integers(0, 9))
-@settings(deadline=None)
 def test_the_hash_of_a_span_is_that_of_its_bytes(span: bytes, one: int, other: int) -> None:
     def hashed(before: int, span: bytes, after: int) -> int:
         page = np.frombuffer(b"x" * before + span + b"y" * after, np.uint8)

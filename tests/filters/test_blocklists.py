@@ -205,7 +205,7 @@ HOST = st.lists(LABEL, min_size=2, max_size=4).map(".".join)
 
 
 @given(st.lists(HOST, max_size=8), st.lists(HOST, min_size=1, max_size=8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_hosts_block_themselves_and_what_is_below(
     tmp_path_factory: pytest.TempPathFactory, listed: list[str], hosts: list[str]
 ) -> None:

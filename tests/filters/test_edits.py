@@ -190,7 +190,7 @@ lines = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(lines, min_size=1, max_size=4))
 def test_text_and_cuts_give_back_the_original(documents: list[list[str]]) -> None:
     texts = [*map("".join, documents)]

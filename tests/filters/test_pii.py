@@ -127,7 +127,7 @@ def test_left_alone(text: str) -> None:
         max_size=12,
     ).map(" ".join)
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_second_run_finds_no_more_addresses(text: str) -> None:
     once, _ = pii.redact([text], SETTINGS)
     twice, counts = pii.redact(once, SETTINGS)

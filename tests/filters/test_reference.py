@@ -338,7 +338,7 @@ def test_training_from_files_adds_to_the_card(tmp_path: Path) -> None:
 
 
 def test_built_in_references_are_those_on_the_card() -> None:
-    card = next(card for card in list_models() if card.name == "reference")
+    card = next(card for card in list_models().values() if card.name == "reference")
     folder = Path(resolve("builtin:models/reference"))
     assert isinstance(card.sha256, dict)
     assert sorted(card.sha256) == sorted(path.name for path in folder.glob("*.npz"))

@@ -133,7 +133,7 @@ def plain(text: str, limits: CopySettings) -> list[int]:
     return [places[j] for j in copied]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.lists(st.sampled_from(["", "ab cd", "ef", " ef", "数学", "ghij klm", "nop q"]), max_size=24),
     st.integers(1, 12),

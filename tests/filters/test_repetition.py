@@ -161,7 +161,7 @@ TEXT = st.lists(
 
 @pytest.mark.parametrize("dialect", list(PLAIN))
 @given(text=TEXT)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_kernels_are_the_plain_definitions(dialect: Dialect, text: str) -> None:
     found = measured(text, dialect)
     expected = PLAIN[dialect](text)

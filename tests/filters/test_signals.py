@@ -264,7 +264,7 @@ def test_empty_texts_measure_nothing() -> None:
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_document_is_measured_alone(texts: list[str]) -> None:
     """Neighbours in the batch change nothing, nor do slices."""
     languages = pa.array(["en"] * len(texts))

@@ -90,7 +90,7 @@ def test_auto_is_the_largest_budget_without_shortage() -> None:
     assert more.short[0].domain in {r["domain"] for r in mix.rows() if r["epochs"] > 3.999}
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 500), max_size=5), st.integers(0, 2**32))
 def test_partition_and_order_change_nothing(cuts: list[int], seed: int) -> None:
     table = narrow(500, 3)
@@ -313,7 +313,6 @@ def test_a_plan_survives_json() -> None:
     assert MixPlan.from_dict(mix.as_dict()) == mix
 
 
-@settings(deadline=None)
 @given(st.floats(2**-53, 1 - 2**-53))
 def test_logarithm_agrees_with_the_library(u: float) -> None:
     assert negative_log(np.array([u]))[0] == pytest.approx(-math.log(u), rel=1e-14)

@@ -62,7 +62,7 @@ def reference_loss(train: list[tuple[np.ndarray, int]], test: np.ndarray, discou
     return sum(losses) / max(len(losses), 1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(STREAM, st.integers(1, 3), STREAM, st.integers(1, 3), STREAM)
 def test_the_proxy_equals_a_plain_model(
     a: np.ndarray, times_a: int, b: np.ndarray, times_b: int, test: np.ndarray

@@ -97,7 +97,7 @@ def test_every_score_is_a_probability() -> None:
 
 
 @given(st.lists(st.integers(0, len(TEXTS)), min_size=0, max_size=4))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_results_do_not_depend_on_the_batch(cuts: list[int]) -> None:
     classifier = Classifier(defaults())
     array = pa.array(TEXTS, pa.large_string())
@@ -177,7 +177,6 @@ def test_a_file_that_is_no_model(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(alphabet="aAbZ09 .\n!中é\0", max_size=80), max_size=5), st.integers(1, 60))
-@settings(deadline=None)
 def test_words_against_a_plain_count(texts: list[str], max_bytes: int) -> None:
     """Values are 1 + ln(count) in unit length, of as many buckets as tokens and pairs differ."""
     features = measure(texts, max_bytes)

@@ -14,7 +14,6 @@ import pytest
 import regex
 import yaml
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from curation import resources
@@ -102,7 +101,6 @@ def test_saving_and_loading(corrector: Corrector, tmp_path: Path) -> None:
     st.lists(st.lists(st.text(alphabet="ab ß中", max_size=9), max_size=3), max_size=5),
     st.randoms(use_true_random=False),
 )
-@hypothesis_settings(deadline=None)
 def test_strangeness_against_plain_runs(texts: list[list[str]], random: Random) -> None:
     lines = [line for text in texts for line in text]
     firsts = np.cumsum([0, *map(len, texts)])
@@ -151,7 +149,6 @@ def test_a_corrector_of_another_model(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(alphabet="aÄİẞß中😀𐐀'’_1 .\n\u0301", max_size=30), max_size=5))
-@hypothesis_settings(deadline=None)
 def test_letters_against_a_pattern(lines: list[str]) -> None:
     plain = [regex.sub(r"[^\p{L}\p{M}\u200c\u200d\u00ad']+", " ", line).strip() for line in lines]
     found = letters_only(lines).to_pylist()
@@ -161,7 +158,6 @@ def test_letters_against_a_pattern(lines: list[str]) -> None:
 
 
 @given(st.lists(st.text(alphabet="ab\n", max_size=12), max_size=6))
-@hypothesis_settings(deadline=None)
 def test_lines_against_split(texts: list[str]) -> None:
     lines, firsts = split_lines(texts)
     found = lines.to_pylist()

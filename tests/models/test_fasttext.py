@@ -81,7 +81,7 @@ def builtin() -> tuple[FastText, Any]:
 
 
 @given(texts=st.lists(st.text(alphabet="abzßéж中😀 <>_'\0\t", max_size=40), max_size=4))
-@hypothesis_settings(deadline=None, max_examples=50)
+@hypothesis_settings(max_examples=50)
 def test_any_text(builtin: tuple[FastText, Any], texts: list[str]) -> None:
     ours, native = builtin
     found = ours.probabilities(texts)

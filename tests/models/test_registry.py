@@ -13,7 +13,7 @@ from curation.models import ModelFile, list_models, locate, model_checksums
 
 
 def test_every_card_matches_its_files() -> None:
-    cards = {c.name: c for c in list_models()}
+    cards = {c.name: c for c in list_models().values()}
     assert {"language", "quality", "domain", "topic", "format"} <= set(cards)
     for name in ("language", "quality", "domain", "topic", "format"):
         card = cards[name]
@@ -26,7 +26,7 @@ def test_default_models_are_the_cards() -> None:
     sums = model_checksums(language.default_settings()) | model_checksums(
         classify.default_settings()
     )
-    cards = {c.name: c.sha256 for c in list_models()}
+    cards = {c.name: c.sha256 for c in list_models().values()}
     assert sums.pop("language_corrector") == cards["corrector"]
     assert sums == {
         name: cards[name] for name in ("language", "quality", "domain", "topic", "format")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.readers import charset as charset_module
@@ -130,7 +130,6 @@ def test_declarations(head: bytes, expected: str | None) -> None:
     assert declared_encoding(head) == expected
 
 
-@settings(deadline=None)  # detection loads its tables once
 @given(content=st.binary(max_size=200), charset=st.none() | st.text(max_size=12))
 def test_nothing_raises(content: bytes, charset: str | None) -> None:
     text, encoding = decode_html(content, charset)
@@ -138,7 +137,6 @@ def test_nothing_raises(content: bytes, charset: str | None) -> None:
     assert "".encode(encoding) is not None
 
 
-@settings(deadline=None)
 @given(text=st.text(max_size=300), charset=st.sampled_from([None, "utf-8", "latin1", "gb2312"]))
 def test_utf8_stays(text: str, charset: str | None) -> None:
     text = text.replace("\0", "").replace("\x1b", "").replace("~{", "").removeprefix("\ufeff")
@@ -190,7 +188,6 @@ _ALMOST_UTF8 = st.lists(
 ).map(b"".join)  # fmt: skip
 
 
-@settings(deadline=None)
 @given(content=_ALMOST_UTF8 | st.binary(max_size=40))
 def test_survey_agrees_with_python(content: bytes) -> None:
     try:

@@ -40,7 +40,7 @@ def damaged(data: bytes, way: str, at: int, count: int, seed: int) -> tuple[byte
     return data[:at] + middle + data[at + count :], at, at + count
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @pytest.mark.parametrize("kind", KINDS)
 @given(
     way=st.sampled_from(["flip", "truncate", "insert", "delete", "zero"]),
@@ -62,7 +62,7 @@ def test_untouched_records_are_read(
             assert body in found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.binary(max_size=400), head=st.sampled_from([b"", b"WARC/1.0\r\n", b"\x1f\x8b\x08"]))
 @pytest.mark.parametrize("name", ["x.warc", "x.warc.gz", "x.arc", "x.jsonl.zst", "x.bin"])
 def test_any_bytes(name: str, data: bytes, head: bytes) -> None:

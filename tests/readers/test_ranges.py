@@ -205,7 +205,7 @@ def test_hostile_archives_at_every_cut(tmp_path: Path, kind: str) -> None:
         check(path, range(0, len(data), step), **small)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from([*KINDS, "warc.dict", *HOSTILE]),
     st.integers(0, 1 << 32),

@@ -45,7 +45,7 @@ def sentences(text: str) -> list[str]:
 
 
 @given(TEXT)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_lines_are_those_of_python(text: str) -> None:
     assert pieces(feed_lines, text) == text.split("\n")
     assert pieces(all_lines, text, properties()) == text.splitlines()

@@ -90,7 +90,7 @@ def test_python_s_library_is_code() -> None:
 
 
 @given(st.lists(st.text(alphabet="ab {}();=\t\n$\\^日é", max_size=40), max_size=5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_lines_are_those_between_line_feeds(texts: list[str]) -> None:
     found = structure(texts)
     data = "".join(texts).encode()

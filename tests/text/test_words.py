@@ -107,13 +107,13 @@ CHARS = st.one_of(
 
 
 @given(st.lists(CHARS, max_size=60).map("".join), st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_kernel_is_the_plain_definition(text: str, symbols: bool) -> None:
     assert word_list(text, symbols) == plain_words(text, symbols)
 
 
 @given(st.lists(st.text(CHARS, max_size=12), max_size=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_batches_slices_and_single_texts_agree(texts: list[str]) -> None:
     array = pa.array(["other", *texts], pa.large_string()).slice(1)
     spans = words(array)

@@ -95,7 +95,7 @@ def test_same_ids_as_hugging_face_on_all_scripts(
         assert hugging_face.token_to_id(name) == token
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.text(
         alphabet=" \t\n\r'sSdlLvVeE.!a1٣aéक\u0901ि文\u3000\u0085ก็❤\ufe0f👍\u200dſ<|>", max_size=40
@@ -118,7 +118,7 @@ def _bytes_pair(name: str) -> tuple[Tokenizer, tiktoken.Encoding]:
     return _PAIRS[name]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.binary(max_size=60))
 def test_pieces_cover_any_bytes(data: bytes) -> None:
     ends = piece_ends(data, "marks")
@@ -187,7 +187,7 @@ def test_special_token_names_in_text_stay_text(
     assert split(ids, offsets) == [e.ids for e in hugging_face.encode_batch(names)]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.binary(max_size=40) | st.text(max_size=12).map(lambda t: t.encode()[1:-1]))
 def test_bytes_that_are_no_text(
     builtin: Tokenizer,

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
@@ -51,7 +51,6 @@ def check_spans(spans: Spans, lengths: np.ndarray, context: int) -> None:
     assert sorted(rows) == list(range(spans.sequence_count))
 
 
-@settings(deadline=None)
 @given(LENGTHS, st.integers(2, 17))
 def test_concatenation_fills_every_sequence_but_the_last(lengths: np.ndarray, context: int) -> None:
     spans = concatenate(lengths, context)
@@ -78,7 +77,6 @@ def reference_best_fit(lengths: list[int], context: int) -> int:
     return len(room)
 
 
-@settings(deadline=None)
 @given(LENGTHS, st.integers(2, 17))
 def test_best_fit_cuts_only_long_documents(lengths: np.ndarray, context: int) -> None:
     spans = best_fit(lengths, context)
@@ -88,7 +86,6 @@ def test_best_fit_cuts_only_long_documents(lengths: np.ndarray, context: int) ->
     assert spans.sequence_count == reference_best_fit(lengths.tolist(), context)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 3000), st.integers(0, 2**63))
 def test_permutation_is_a_bijection(n: int, seed: int) -> None:
     assert np.sort(permute(np.arange(n), n, seed)).tolist() == list(range(n))

@@ -95,7 +95,7 @@ def test_continuing_keeps_the_base_and_equals_the_reference() -> None:
     assert trained.tokens[:290] == base
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.text(alphabet="abc ", min_size=1, max_size=60))
 def test_small_alphabets_equal_the_reference(text: str) -> None:
     expected = reference(text, BYTES, 266)
@@ -139,7 +139,7 @@ def test_weights_balance_languages_then_sources() -> None:
     assert asis["yo", "web"] == pytest.approx(asis["en", "web"])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.text(alphabet="ab ñ文\n1", max_size=30), max_size=20))
 def test_word_counts_equal_a_dictionary(texts: list[str]) -> None:
     expected: collections.Counter[bytes] = collections.Counter()

@@ -84,7 +84,7 @@ def changed(limit: Limit, threshold: float) -> FilterSettings:
     return FilterSettings.model_validate(whole["filter"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(0, 4), st.integers(-5, 105))
 def test_any_threshold_changes_what_the_rules_say(seed: int, number: int, threshold: int) -> None:
     signals, languages, recorded = documents(seed, 200)

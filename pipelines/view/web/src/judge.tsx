@@ -41,6 +41,7 @@ function Sample({ of, n, seed }: { of: string; n: string; seed: string }) {
   const [scores, setScores] = useState<Score[]>();
   const [problem, setProblem] = useState<string>();
   const card = useRef<HTMLDivElement>(null);
+  const sent = useRef(0);
   const docs = asked.data ?? [];
   const labelOf = (d: Doc) => (d.row in labels ? labels[d.row] : d.label) ?? null;
   const first = docs.findIndex((d) => labelOf(d) === null);
@@ -49,8 +50,9 @@ function Sample({ of, n, seed }: { of: string; n: string; seed: string }) {
   const label = (name: string) => {
     if (!doc) return;
     setLabels((old) => ({ ...old, [doc.row]: name }));
+    const mine = ++sent.current; // answers may come in another order than labels were sent
     tell<Score[]>("label", { row: String(doc.row), of, label: name }).then(
-      (s) => { setScores(s); setProblem(undefined); }, (e: Error) => setProblem(e.message));
+      (s) => { if (mine === sent.current) { setScores(s); setProblem(undefined); } }, (e: Error) => setProblem(e.message));
     setAt(Math.min(here + 1, docs.length - 1));
     card.current?.querySelector(".prose")?.scrollTo(0, 0);
   };
