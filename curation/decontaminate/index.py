@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import inlined, kernel
 from curation.decontaminate.background import Background
 from curation.decontaminate.ngrams import ngrams
 from curation.decontaminate.normalize import WORD, Tokens, tokenize
@@ -117,7 +117,7 @@ def _weights(
     return np.clip(weights, 1, NUMBER - 1).astype(np.uint8)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _spread(ends, rarity, factors):  # type: ignore[no-untyped-def]
     """Give each token the greatest rarity of the n-grams that it is in."""
     for i in range(len(ends)):
@@ -137,7 +137,7 @@ def _table(
     return keys, values, bits
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill(grams, keys, values, bits):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(keys) - 1)
     for n in range(len(grams)):
@@ -151,14 +151,14 @@ def _fill(grams, keys, values, bits):  # type: ignore[no-untyped-def]
         values[at] = n
 
 
-@numba.njit(inline="always")
+@inlined
 def may_have(index, g):  # type: ignore[no-untyped-def]
     """1 where the index has the n-gram, and seldom for another; else 0."""
     bit = (g >> np.uint64(20)) & np.uint64(len(index.filter) * 64 - 1)
     return (index.filter[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1)
 
 
-@numba.njit(inline="always")
+@inlined
 def find_ngram(index, g):  # type: ignore[no-untyped-def]
     """Number of the n-gram in the index, -1 where it is not there."""
     mask = np.uint64(len(index.keys) - 1)
@@ -196,7 +196,7 @@ def sequence_keys(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
     return keys
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sequences(hashes, offsets, keys):  # type: ignore[no-untyped-def]
     for d in range(len(keys)):
         h = SEED

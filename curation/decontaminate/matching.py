@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
 from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, find_ngram, may_have
 from curation.decontaminate.ngrams import SIZE, ngram_at
 from curation.decontaminate.normalize import Folding, Scratch, tokenize_into
@@ -66,7 +66,7 @@ class Hit(NamedTuple):
 HIT = Hit()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find_runs(tokens, n, index, out):  # type: ignore[no-untyped-def]
     """Write the runs of a document's tokens to `out`; return how many, -1 where it is too small."""
     count = 0
@@ -123,7 +123,7 @@ def find_runs(tokens, n, index, out):  # type: ignore[no-untyped-def]
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _chain(runs, a, b, weights_before, base, best, link):  # type: ignore[no-untyped-def]
     """Chain runs a:b in order of both texts; return (last run, weight that the chain covers)."""
     top, top_weight = a, -1
@@ -149,7 +149,7 @@ def _chain(runs, a, b, weights_before, base, best, link):  # type: ignore[no-unt
     return top, top_weight
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _rows(runs, chain, links, m, n, low, high):  # type: ignore[no-untyped-def]
     """Document tokens [low, high) with which each token of the pattern may align."""
     last = chain[links - 1]
@@ -176,7 +176,7 @@ def _rows(runs, chain, links, m, n, low, high):  # type: ignore[no-untyped-def]
     return last
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _align(hashes, index, base, m, low, high):  # type: ignore[no-untyped-def]
     """(score, first, token after the last, equal tokens) of the best alignment of a pattern."""
     width = 1
@@ -249,7 +249,7 @@ def _align(hashes, index, base, m, low, high):  # type: ignore[no-untyped-def]
     return score, start, end
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _is_exact(hashes, index, base, m, start, end):  # type: ignore[no-untyped-def]
     if end - start != m:
         return 0
@@ -259,7 +259,7 @@ def _is_exact(hashes, index, base, m, start, end):  # type: ignore[no-untyped-de
     return 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _numbers(hashes, index, base, m, start, end):  # type: ignore[no-untyped-def]
     """(numbers of the pattern, those that the span has), at most _MOST_NUMBERS."""
     wanted = found = 0
@@ -275,7 +275,7 @@ def _numbers(hashes, index, base, m, start, end):  # type: ignore[no-untyped-def
     return wanted, found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def verify(hashes, n, runs, index, least, out):  # type: ignore[no-untyped-def]
     """Write a hit for every candidate whose score is at least that share of its pattern's weight.
 

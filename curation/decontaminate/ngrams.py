@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from curation.compiled import kernel
 from curation.decontaminate.normalize import WORD, Tokens
 from curation.text.words import finish
 
@@ -14,7 +14,7 @@ SIZE = 4 * WORD
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def ngram_at(hashes, sizes, i, n, size):  # type: ignore[no-untyped-def]
     """(hash, token after the n-gram) of the shortest n-gram of `size` at token i; end -1: none."""
     g = np.uint64(0)
@@ -27,7 +27,7 @@ def ngram_at(hashes, sizes, i, n, size):  # type: ignore[no-untyped-def]
     return (finish(g), j) if got >= size else (g, -1)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _all_ngrams(hashes, sizes, offsets, size, grams, ends):  # type: ignore[no-untyped-def]
     for d in range(len(offsets) - 1):
         first, n = offsets[d], offsets[d + 1]

@@ -22,12 +22,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import regex
 
 from curation.arrow import Texts
+from curation.compiled import inlined, kernel
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import PRIME, SEED, code_point, finish
@@ -172,18 +172,18 @@ def _command_hash(word: str) -> int:
     return h
 
 
-@numba.njit(inline="always")
+@inlined
 def _is_ascii_letter(b):  # type: ignore[no-untyped-def]
     return 65 <= b <= 90 or 97 <= b <= 122
 
 
-@numba.njit(inline="always")
+@inlined
 def _among(sorted_hashes, h):  # type: ignore[no-untyped-def]
     k = np.searchsorted(sorted_hashes, h)
     return k < len(sorted_hashes) and sorted_hashes[k] == h
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _after_backslash(data, i, end, folding):  # type: ignore[no-untyped-def]
     """Byte behind what of a LaTeX command or an escape, whose backslash is before i, is no word."""
     stop = i
@@ -209,7 +209,7 @@ def _after_backslash(data, i, end, folding):  # type: ignore[no-untyped-def]
     return i
 
 
-@numba.njit(inline="always")
+@inlined
 def _groups_thousands(data, i, end):  # type: ignore[no-untyped-def]
     """Whether exactly three ASCII digits follow the comma at i."""
     if i + 3 >= end:
@@ -220,7 +220,16 @@ def _groups_thousands(data, i, end):  # type: ignore[no-untyped-def]
     return i + 4 >= end or not 48 <= data[i + 4] <= 57
 
 
-@numba.njit(cache=True, nogil=True)
+@inlined
+def _ended(n, h, size, digits, out):  # type: ignore[no-untyped-def]
+    """Write what is known at the end of token n; return the number of the next."""
+    out.hashes[n] = finish(h)
+    out.sizes[n] = size
+    out.numbers[n] = digits
+    return n + 1
+
+
+@kernel
 def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-def]
     """Write the tokens of data[begin:end] to `out`; return how many. Offsets count from `begin`."""
     n = 0
@@ -233,10 +242,7 @@ def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-de
     while i < end:
         if _SMALL_LETTER[data[i]]:  # most text: a run of ASCII letters
             if is_open and (digits or single):
-                out.hashes[n] = finish(h)
-                out.sizes[n] = size
-                out.numbers[n] = digits
-                n += 1
+                n = _ended(n, h, size, digits, out)
                 is_open = False
             if not is_open:
                 is_open = True
@@ -265,10 +271,7 @@ def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-de
                     joins = digits and _groups_thousands(data, i, end)
             if not joins:
                 if is_open:
-                    out.hashes[n] = finish(h)
-                    out.sizes[n] = size
-                    out.numbers[n] = digits
-                    n += 1
+                    n = _ended(n, h, size, digits, out)
                     is_open = False
                 if c == _BACKSLASH:
                     i = _after_backslash(data, i + 1, end, folding)
@@ -278,10 +281,7 @@ def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-de
         is_digit = entry & _DIGIT != 0
         is_mark = entry & _MARK != 0
         if is_open and not is_mark and (single or entry & _SINGLE or is_digit != digits):
-            out.hashes[n] = finish(h)
-            out.sizes[n] = size
-            out.numbers[n] = digits
-            n += 1
+            n = _ended(n, h, size, digits, out)
             is_open = False
         if not is_open:
             is_open = True
@@ -299,10 +299,7 @@ def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-de
         i += width
         out.ends[n] = i - begin
     if is_open:
-        out.hashes[n] = finish(h)
-        out.sizes[n] = size
-        out.numbers[n] = digits
-        n += 1
+        n = _ended(n, h, size, digits, out)
     return n
 
 
