@@ -94,7 +94,7 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode):
                 if (key.tag, key.value) in seen:
                     raise yaml.composer.ComposerError(
-                        None, None, f"the key {key.value!r} stands twice", key.start_mark
+                        None, None, f"duplicate key {key.value!r}", key.start_mark
                     )
                 seen.add((key.tag, key.value))
         return node
@@ -268,7 +268,7 @@ def _named_by_user(model: type[BaseModel], where: Sequence[str], tree: Any) -> s
     for part in where[:-2]:
         tree = tree.get(part, {}) if isinstance(tree, dict) else {}
     others = [str(key) for key in tree if str(key) != where[-2]]
-    return f" ({where[-2]!r} stands beside {', '.join(others)})" if others else ""
+    return f" ({where[-2]!r} is next to {', '.join(others)})" if others else ""
 
 
 def _keys_at(model: type[BaseModel], path: Sequence[str]) -> list[str]:

@@ -46,7 +46,7 @@ class ModelCard(BaseModel):
     name: str
     version: str | int | float = ""
     task: str = ""
-    file: str = Field("", description="file beside the card")
+    file: str = Field("", description="file next to the card")
     sha256: str | dict[str, str] = Field("", description="of the file, or of each file by name")
     licence: str
     source: str = ""

@@ -167,7 +167,7 @@ def check_order(
         if name not in known:
             raise ConfigError(f"stages[{i}]: unknown stage {name!r}{nearest(name, known)}")
         if name in chosen[:i]:
-            raise ConfigError(f"stages[{i}]: {name} stands twice")
+            raise ConfigError(f"stages[{i}]: {name} appears twice")
     described = [find(name) for name in chosen]
     for before, after in combinations(described, 2):
         if why := _must_follow(before, after, recipe):

@@ -71,7 +71,7 @@ COMMANDS = {
     ),
     "contamination": Command(
         "contamination",
-        "how much of evaluation sets a finished run or any corpus holds",
+        "how much of evaluation sets is in a finished run or any corpus",
         "curate contamination --run out --recipe my-evals.yaml --output tables\n"
         "         curate contamination --input 'corpus/*.jsonl.zst' --recipe my-evals.yaml "
         "--output tables",

@@ -36,7 +36,7 @@ def _check(named: NamedFile) -> None:
     if not _exists(path, named.kind):
         raise ConfigError(f"{named.key}: {named.path}: no such {named.kind}")
     if named.suffix and not any(Path(path).glob(f"*{named.suffix}")):
-        raise ConfigError(f"{named.key}: {named.path}: holds no <language>{named.suffix}")
+        raise ConfigError(f"{named.key}: {named.path}: no <language>{named.suffix}")
 
 
 def _exists(path: str, kind: str) -> bool:

@@ -205,5 +205,5 @@ def _complete_before(stage: str, recipe: Recipe, folder: Folder) -> str:
             return (folder / earlier).url
     raise ConfigError(
         f"{stage} needs documents: name a stage folder with --input; "
-        f"{folder.shown} holds no complete earlier stage"
+        f"{folder.shown}: no complete earlier stage"
     )

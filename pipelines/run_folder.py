@@ -119,7 +119,7 @@ def load_run(directory: str) -> tuple[Folder, list[str]]:
     known: dict[str, dict[str, Any]] = {}
     stages = [s for s in all_stages(folder) if complete_manifest(folder / s, known)]
     if not stages:
-        raise ConfigError(f"{directory}: holds no complete stage")
+        raise ConfigError(f"{directory}: no complete stage")
     return folder, stages
 
 

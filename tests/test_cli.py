@@ -118,7 +118,7 @@ def test_examples_of_documents_are_of_the_sample(
         (
             ["run", "sample", "--set", "filter.signals.perplexity=."],
             2,
-            ".: holds no <language>.npz",
+            ".: no <language>.npz",
         ),
         (["worker-pool", "--port", "99999"], 2, "expected the number of a port"),
         (["frobnicate"], 2, "frobnicate"),

@@ -104,8 +104,8 @@ def test_set_merges_mappings_as_recipes_do() -> None:
         ("extract.http_status=[400,200]", "extract.http_status: should go from the lower to the"),
         ("mix={min_tokens: 9, max_tokens: 8}", "mix: min_tokens is above max_tokens (9 > 8)"),
         ("mix.budget=-1", "mix.budget: input should be 'auto' or greater than 0 (got -1)"),
-        ("mix.domains.nosuch.share=.1", "max_epochs: missing ('nosuch' stands beside general, "),
-        ("extract={engine: justext, engine: curation}", "the key 'engine' stands twice"),
+        ("mix.domains.nosuch.share=.1", "max_epochs: missing ('nosuch' is next to general, "),
+        ("extract={engine: justext, engine: curation}", "duplicate key 'engine'"),
         ("identify-language.languages=[no]", "write 'no' in quotes"),
         ("inputs=a.gz", "inputs: input should be a list or a mapping (got 'a.gz')"),
         (
@@ -142,7 +142,7 @@ def test_two_settings_switch_off_the_divergence_in_all_languages() -> None:
     [
         (["filter", "extract"], "extract must come before filter"),
         (["extract", "filtr"], r"stages\[1\]: unknown stage 'filtr'; did you mean 'filter'\?"),
-        (["extract", "extract"], "stands twice"),
+        (["extract", "extract"], "appears twice"),
         (["filter", "identify-language"], "identify-language must come before filter"),
         (["mix", "classify"], "classify must come before mix"),
         (["tokenize", "filter"], "filter must come before tokenize"),
@@ -182,7 +182,7 @@ def test_unknown_recipes_and_broken_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"broken.yaml:2:1: not valid YAML"):
         load(str(broken))
     broken.write_text("name: x\nfilter:\n  edits: {c4: true}\nfilter: {}\n")
-    with pytest.raises(ConfigError, match=r"broken.yaml:4:1: .*the key 'filter' stands twice"):
+    with pytest.raises(ConfigError, match=r"broken.yaml:4:1: .*duplicate key 'filter'"):
         load(str(broken))
     circle = write(tmp_path, {"name": "a", "extends": "mine.yaml"})
     with pytest.raises(ConfigError, match="circle"):

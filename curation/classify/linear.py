@@ -100,7 +100,7 @@ def load(path: Path, name: str) -> LinearModel:
     if head.get("features") != FEATURES_VERSION or head.get("bits") != BITS:
         raise ConfigError(
             f"{name}: trained on features of version {head.get('features')}, not "
-            f"{FEATURES_VERSION}; train it anew with `curate train`"
+            f"{FEATURES_VERSION}; retrain it with `curate train`"
         )
     for key in ("weights", "scales"):
         if key in arrays:

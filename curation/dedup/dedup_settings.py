@@ -222,7 +222,7 @@ class VerifySettings(Settings):
     )
     window: int = Field(
         ge=1,
-        description="A document is compared with so many others after it in the order of its "
+        description="A document is compared with this many others after it in the order of its "
         "bucket; buckets of up to window + 1 documents are compared in full",
     )
 
@@ -243,7 +243,7 @@ class AlarmSettings(Settings):
 class GraphSettings(Settings):
     edges_in_memory: int = Field(
         ge=0,
-        description="A graph of up to so many edges is solved by one worker; a larger one in "
+        description="A graph of up to this many edges is solved by one worker; a larger one in "
         "rounds over partitions, with the same result",
     )
 

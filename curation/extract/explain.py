@@ -122,7 +122,7 @@ def _notes(judged: Judged, settings: ExtractSettings) -> Iterator[str]:
     else:
         yield "judged as a page without one sure body of text: a block needs the page's own threshold"
     if len(judged.decisions.kept) > settings.max_judged_blocks:
-        yield "so many blocks that those of one kind share a judgement"
+        yield "too many blocks to judge each: blocks of one kind share a judgement"
     if judged.shows_hidden:
         yield "hidden elements were read too, because without them no text was left"
     if result(judged, settings).stated:

@@ -146,7 +146,7 @@ class ExtractSettings(Settings):
     )
     noscript_bytes: int = Field(
         ge=0,
-        description="a <noscript> of so many bytes holds the page as those without scripts see it, "
+        description="a <noscript> of at least this many bytes has the page as browsers without scripts show it, "
         "a shorter one counting pixels and requests (engine `curation` only; its model was trained "
         "on pages read with the default)",
     )

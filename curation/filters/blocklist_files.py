@@ -248,7 +248,7 @@ def read_entries(path: str, category: str = "") -> Entries:
         folder /= _chosen(path, listed, category)
     files = sorted(p for p in folder.iterdir() if p.is_file())
     if not files:
-        raise ConfigError(f"{path}: the folder holds no block list")
+        raise ConfigError(f"{path}: no block list in this folder")
     if any(_kind(p.name) in _UT1 for p in files):
         return _category({_kind(p.name): _bytes(str(p)) for p in files})
     return _joined([parse(_bytes(str(p))) for p in files])
@@ -269,7 +269,7 @@ def _chosen(path: str, listed: Collection[str], category: str) -> str:
     """The category to read: the only one, or the one of this name."""
     if len(listed) > 1 and category not in listed:
         names = ", ".join(sorted(listed))
-        raise ConfigError(f"{path}: holds no category {category!r}; there are: {names}")
+        raise ConfigError(f"{path}: no category {category!r}; it has: {names}")
     return category if category in listed else next(iter(listed))
 
 
@@ -287,7 +287,7 @@ def _archived(path: str, raw: bytes, category: str) -> dict[str, bytes]:
                     found.setdefault(place.parent.name, {})[_kind(place.name)] = member
             listed = {name: files for name, files in found.items() if files.keys() & set(_UT1)}
             if not listed:
-                raise ConfigError(f"{path}: the archive holds no UT1 category")
+                raise ConfigError(f"{path}: no UT1 category in this archive")
             files = listed[_chosen(path, listed, links.get(category, category))]
             opened = {kind: archive.extractfile(member) for kind, member in files.items()}
             return {kind: file.read() for kind, file in opened.items() if file is not None}

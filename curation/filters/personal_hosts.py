@@ -60,7 +60,7 @@ def manifest_url(run: str) -> str:
         system, path = stores.file_system(url)
         if stores.info(system, path, url) is not None and _manifest(url)["stage"] == _STAGE:
             return url
-    raise ConfigError(f"{run}: holds no finished filter stage")
+    raise ConfigError(f"{run}: no finished filter stage")
 
 
 def _manifest(url: str) -> dict[str, Any]:

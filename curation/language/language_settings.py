@@ -31,7 +31,7 @@ class LanguageSettings(Settings):
     line_letters: int = Field(ge=1, description="a line with fewer counts for the line before it")
     languages: tuple[str, ...] | None = Field(description="languages to keep; null keeps all")
     thresholds: dict[str, Score] = Field(
-        description="score below which a document is removed, by language; `default` holds for "
+        description="score below which a document is removed, by language; `default` applies to "
         "languages that have none, and without it those are kept"
     )
 

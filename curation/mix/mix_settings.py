@@ -48,7 +48,7 @@ class SourceMix(Settings):
     max_epochs: float | None = Field(
         default=None,
         gt=0,
-        description="How often its documents may repeat; the domain's limit holds too",
+        description="How often its documents may repeat; the domain's limit applies too",
     )
 
 

@@ -88,7 +88,7 @@ def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes)
 
 def blank_file(head: bytes, settings: ReaderSettings) -> Damage:
     """The damage that a file without any record or line is."""
-    detail = "the file holds nothing but blank lines"
+    detail = "the file has only blank lines"
     return Damage(0, "file.empty", detail, None, head[: settings.keep_raw_bytes])
 
 

@@ -69,7 +69,7 @@ class ReaderSettings(Settings):
     )
     split_bytes: int = Field(
         ge=1024,
-        description="larger files are read by several tasks, in ranges of at most so many bytes",
+        description="larger files are read by several tasks, in ranges of at most this many bytes",
     )
     date_columns: tuple[str, ...] = Field(
         description="tables: the first of these that a row has is its date"

@@ -86,7 +86,7 @@ def _strings(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:
     column = batch.column(name)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise InputError(f"{file}: the column `{name}` holds {kind}, not strings")
+        raise InputError(f"{file}: the column `{name}` has {kind}, not strings")
     return column.cast(pa.large_string())
 
 

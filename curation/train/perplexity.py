@@ -25,7 +25,9 @@ class PerplexityTraining(TextSettings):
     """How a model of characters is trained; defaults in configs/train/perplexity.yaml."""
 
     order: int = Field(ge=2, le=MAX_ORDER, description="characters of the longest n-gram")
-    symbols: int = Field(ge=10, le=MAX_SYMBOLS, description="most frequent characters told apart")
+    symbols: int = Field(
+        ge=10, le=MAX_SYMBOLS, description="most frequent characters that are distinguished"
+    )
     entries: int = Field(ge=1000, description="n-grams that are kept")
     training_characters: int = Field(ge=1000, description="text that is counted; the rest is not")
     held_out: float = Field(gt=0, lt=1, description="share of the texts kept for the percentiles")

@@ -75,7 +75,7 @@ def _index_assignments(runs: Sequence[str]) -> list[str]:
     for run in runs:
         stages = [s for s in indexed if complete_manifest(Folder(run) / s)]
         if not stages:
-            raise ConfigError(f"--index {run}: holds no complete {' or '.join(indexed)}")
+            raise ConfigError(f"--index {run}: no complete {' or '.join(indexed)}")
         for stage in stages:
             found[stage].append((Folder(run) / stage).url)
     return [f"{stage}.index.against={json.dumps(v)}" for stage, v in found.items() if v]

@@ -109,7 +109,7 @@ def what_if(options: argparse.Namespace) -> int:
         raise ConfigError("--what-if needs --run DIR, the folder of a finished run")
     folder, stages = load_run(options.run)
     if _STAGE not in stages:
-        raise ConfigError(f"{options.run}: holds no complete stage {_STAGE!r}")
+        raise ConfigError(f"{options.run}: no complete stage {_STAGE!r}")
     place = folder / _STAGE
     tree = run_settings(folder, _STAGE)
     tried = list(variants(tree, options.assignments, options.sweep))

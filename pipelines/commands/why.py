@@ -303,7 +303,7 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
     if "cluster_size" in decision:
         size = f"    cluster of {decision['cluster_size']} documents"
         if decision["reason"] == "document.near" and decision["value"] < decision["threshold"]:
-            size += ": similar to the one kept by way of others in between"
+            size += ": similar to the kept one through others in between"
         yield size
     yield from (f"    | {line}" for line in decision.get("difference", []))
     for rule in decision.get("rules", []):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 _DATED = "url."
 #: Counters of records set aside, and of those mended, for a reason; how many reasons are shown.
 _ASIDE, _MENDED, _SHOWN = "set_aside.", "mended.", 3
-_NO_TEXT_HINT = "; name the column that holds the text: --set readers.text_columns=[NAME]"
+_NO_TEXT_HINT = "; name the column with the text: --set readers.text_columns=[NAME]"
 
 
 def value_text(reason: str, value: float | None) -> str:

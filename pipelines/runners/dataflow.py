@@ -49,7 +49,7 @@ def check_options(arguments: Sequence[str]) -> None:
         raise ConfigError(f"options for Dataflow: {errors[0]}")
     if not options.view_as(WorkerOptions).sdk_container_image:
         raise ConfigError(
-            "options for Dataflow: no --sdk_container_image: workers need an image that holds this "
+            "options for Dataflow: no --sdk_container_image: workers need an image with this "
             "package (deploy/dataflow/README.md)"
         )
 

@@ -298,7 +298,7 @@ class Folder:
         content = unsealed(data)
         if content is None:
             _LOG.warning(
-                "%s: damaged, not used: what it said is found out anew", redact(self.url_of(name))
+                "%s: damaged, not used: its content is computed again", redact(self.url_of(name))
             )
             return {}
         return content

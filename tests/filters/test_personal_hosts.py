@@ -83,7 +83,7 @@ def test_only_the_host_itself_is_removed(tmp_path: Path) -> None:
 
 
 def test_runs_that_cannot_serve_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nowhere: holds no finished filter stage"):
+    with pytest.raises(ConfigError, match="nowhere: no finished filter stage"):
         PersonalHosts(settings(tmp_path / "nowhere"))
     old = finished(tmp_path / "old", {"a.example": [9]})
     file = old / "filter" / FOLDER / "part-0.parquet"
@@ -140,4 +140,4 @@ def test_two_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is the folder of this run" in own.stderr
     absent = curate(*run, second, "--set", "filter.personal_hosts={runs: [no/run]}")
     assert absent.returncode == 2
-    assert "filter.personal_hosts.runs[0]: no/run: holds no finished" in absent.stderr
+    assert "filter.personal_hosts.runs[0]: no/run: no finished" in absent.stderr
