@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.batches import batched
 from curation.decontaminate.background import Background, load_background
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings, EvalSettings
 from curation.decontaminate.index import Index, build_index, map_index, save_index, sequence_keys
@@ -74,7 +75,7 @@ def build_catalog(items: Iterable[Item], background: Background) -> Catalog:
     owners: list[tuple[int, int, int]] = []
     batches: list[pa.RecordBatch] = []
     first = 0
-    for some in _batched(items):
+    for some in batched(items, _READ_AT_ONCE):
         parts = [(k, part, text) for k, item in enumerate(some) for part, text in _parts_of(item)]
         keys = sequence_keys([text for *_, text in parts])
         sizes = _sizes([text for *_, text in parts])
@@ -90,17 +91,6 @@ def build_catalog(items: Iterable[Item], background: Background) -> Catalog:
     table = pa.Table.from_batches(batches, ITEMS).unify_dictionaries()
     ranked = np.array(sorted(set(owners)), np.int32).reshape(-1, 3)
     return Catalog(build_index(patterns, background), table, ranked)
-
-
-def _batched(items: Iterable[Item]) -> Iterator[list[Item]]:
-    some: list[Item] = []
-    for item in items:
-        some.append(item)
-        if len(some) == _READ_AT_ONCE:
-            yield some
-            some = []
-    if some:
-        yield some
 
 
 def _sizes(texts: list[str]) -> npt.NDArray[np.int64]:

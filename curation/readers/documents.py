@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
+from curation.batches import batched
 from curation.credentials import without_userinfo
 from curation.readers.formats import HEAD, PARQUET_MAGIC, is_arrow, is_table
 from curation.readers.raw import RawFile
@@ -102,7 +103,7 @@ def _is_string(kind: pa.DataType) -> bool:
 
 def _inferred(rows: Iterator[Row]) -> dict[str, pa.DataType]:
     kinds: dict[str, pa.DataType] = {}
-    for batch in _batched(rows):
+    for batch in batched(rows, ROWS):
         for name in dict.fromkeys(key for row in batch for key in row):
             kind = _kind([row.get(name) for row in batch])
             kinds[name] = _common(kinds.get(name, pa.null()), kind)
@@ -128,17 +129,6 @@ def joined(kinds: Sequence[dict[str, pa.DataType]], only: Sequence[str] | None =
 
 def _own_name(name: str, kind: pa.DataType) -> str:
     return f"own_{name}" if name in RESERVED or not fits(name, kind) else name
-
-
-def _batched(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    batch: list[Row] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == ROWS:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _kind(values: Sequence[Any]) -> pa.DataType:

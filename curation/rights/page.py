@@ -126,7 +126,7 @@ def read_page(source: bytes) -> PageRights:
     links = [tag for kind, tag in tags if kind == b"l"]
     root = _ROOT.search(source[:4_096])
     language = _attributes(root.group()).get("lang") if root else None
-    statements = [*_in_head(links, named), *_in_json(source), *_in_body(source, head_end)]
+    statements = [*_in_head(links, named), *_in_json(source, head_end), *_in_body(source, head_end)]
     return PageRights(
         tuple(dict.fromkeys(statements)),
         tuple(_directives(named)),
@@ -193,7 +193,7 @@ def _in_head(links: list[dict[str, str]], named: list[tuple[str, str]]) -> Itera
             yield Statement(known, "page", "head", "meta", content[:_LINE_CHARACTERS])
 
 
-def _in_json(source: bytes) -> Iterator[Statement]:
+def _in_json(source: bytes, head_end: int) -> Iterator[Statement]:
     at = source.find(b"ld+json")
     for _ in range(_MOST_STATEMENTS):
         begin = source.find(b">", at) + 1
@@ -205,8 +205,7 @@ def _in_json(source: bytes) -> Iterator[Statement]:
                 content = json.loads(source[begin:end])
             except (ValueError, RecursionError):
                 content = None
-            place = "head" if at < _end_of_head(source) else "body"
-            yield from _of_thing(content, True, place)
+            yield from _of_thing(content, True, "head" if at < head_end else "body")
         at = source.find(b"ld+json", end)
 
 

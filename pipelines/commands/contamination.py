@@ -16,14 +16,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curation.batches import batched
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.judge import FOUND
 from curation.decontaminate.overlap import OVERLAP, latex, markdown, overlap, summary
 from curation.errors import ConfigError
 from curation.extract.texts import text_of
 from curation.readers import Page, ReaderSettings, discover, read
-from curation.readers.documents import document_row
+from curation.readers.documents import ROWS, document_row
 from curation.recipe import load as load_recipe
+from curation.schema import DOCUMENTS
 from curation.stages import find
 from pipelines.commands.options import add_json, add_set, workers
 from pipelines.decontaminate import evals_key, load
@@ -34,7 +36,7 @@ from pipelines.storage.manifest import read_manifest
 from pipelines.terminal import say, say_json
 
 _STAGE = "decontaminate"
-_ROWS = 512
+_COLUMNS = pa.schema([DOCUMENTS.field(name) for name in ("id", "text", "source")])
 _FILES = "contamination"
 
 
@@ -71,25 +73,15 @@ class _Check:
 
     def _batches(self, part: Shard | tuple[str, str]) -> Iterator[pa.RecordBatch]:
         if isinstance(part, Shard):
-            yield from part.batches(["id", "text", "source"])
+            yield from part.batches(_COLUMNS.names)
             return
         path, name = part
         pages = (
             p for p in read(path, self.readers, name) if isinstance(p, Page) and p.kind == "text"
         )
         rows = (document_row(name, page, text_of(page))[0] for page in pages)
-        while some := [row for row, _ in zip(rows, range(_ROWS), strict=False)]:
-            kept = [{name: row[name] for name in ("id", "text", "source")} for row in some]
-            yield pa.RecordBatch.from_pylist(kept, _COLUMNS)
-
-
-_COLUMNS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("text", pa.large_string()),
-        ("source", pa.struct([("file", pa.string()), ("offset", pa.int64())])),
-    ]
-)
+        for some in batched(rows, ROWS):
+            yield pa.RecordBatch.from_pylist(some, _COLUMNS)
 
 
 def contamination(options: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ import apache_beam as beam
 import pyarrow.parquet as pq
 import pytest
 
+from curation.readers.documents import ROWS
 from curation.recipe import load
 from pipelines.transforms import Decontaminate, ReadDocuments
 from tests.conftest import curate, curate_well
@@ -184,3 +185,15 @@ def test_one_line_for_what_is_wrong(place: Path, setting: str, says: str) -> Non
     assert done.returncode != 0
     (line,) = done.stderr.strip().splitlines()[-1:]
     assert says in line
+
+
+def test_every_document_of_a_long_table_is_compared(place: Path, tmp_path: Path) -> None:
+    """The last of the items is in the first document behind a full batch."""
+    rows = [{"id": str(i), "text": "Bees dance."} for i in range(ROWS)]
+    rows.append({"id": "behind", "text": FILLER + TRAIN})
+    table = tmp_path / "long.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recipe = ["--recipe", place / "recipe.yaml", "--workers", "1"]
+    curate_well(["contamination", "--input", table, *recipe, "--output", tmp_path / "t"])
+    found = pq.read_table(tmp_path / "t/contamination.parquet").to_pylist()
+    assert {row["state"] for row in found if row["set"] == "sums"} == {"dirty"}
