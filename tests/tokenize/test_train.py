@@ -246,7 +246,7 @@ def test_parquet_corpora(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"x\.parquet: row 1: no `text`"):
         list(read_corpus([str(path)]))
     pq.write_table(pa.table({"text": [1]}), path)
-    with pytest.raises(InputError, match=r"x\.parquet: the column `text` holds int64"):
+    with pytest.raises(InputError, match=r"x\.parquet: the column `text` has int64, not strings"):
         list(read_corpus([str(path)]))
 
 
