@@ -16,12 +16,17 @@ from pipelines.terminal import say
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_run(parser)
+    parser.add_argument(
+        "--all-documents",
+        action="store_true",
+        help="read every document of a large run, not those of some files",
+    )
     parser.set_defaults(command=report)
 
 
 def report(options: argparse.Namespace) -> int:
     """Collect, write, show."""
-    facts = collect(options.run)
+    facts = collect(options.run, all_documents=options.all_documents)
     path = write_report(Folder(options.run), facts)
     print_funnel(facts, PlainConsole())
     say(f"report: {path}")

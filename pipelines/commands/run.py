@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import shlex
+import sys
 from collections.abc import Sequence
 
 from curation.errors import AlarmError, ConfigError, CurationError, InputError, WorkerError
@@ -82,7 +84,7 @@ def _index_assignments(runs: Sequence[str]) -> list[str]:
 
 
 def _report(work: Plan, quiet: bool, as_json: bool) -> None:
-    facts = collect(work.output.url)
+    facts = collect(work.output.url, shlex.join(["curate", *sys.argv[1:]]))
     path = write_report(work.output, facts)
     if not quiet and not as_json:
         print_funnel(facts, PlainConsole())

@@ -27,7 +27,7 @@ from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 from pipelines.commands.options import add_input, add_json, add_run
 from pipelines.plan import input_files
-from pipelines.report.collect import collect
+from pipelines.report.collect import counts
 from pipelines.run_folder import RECIPE_FILE, SUMS, all_stages, load_run, root_hash, sums
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import (
@@ -121,7 +121,7 @@ def _digest(place: Folder, name: str) -> str | None:
 
 def _counts(run: str, manifests: dict[str, Manifest]) -> Iterator[str]:
     """Stages in which documents are neither kept nor removed, or are both."""
-    yield from collect(run)["problems"]
+    yield from counts(run)["problems"]
     for stage, manifest in manifests.items():
         for kind, count in (("documents", "documents"), ("removed", "documents_removed")):
             rows = [f["rows"] for n, f in manifest["files"].items() if n.startswith(f"{kind}/")]

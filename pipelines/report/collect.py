@@ -1,30 +1,69 @@
-"""Collect what manifests, timings and removed documents say of a run."""
+"""Collect what a run's manifests, timings and documents say of it."""
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow.compute as pc
-
+from curation.config import parse_yaml
+from curation.credentials import redact
+from curation.resources import root
 from curation.stages import counted_columns
+from pipelines.report.alarms import Alarms, alarms
 from pipelines.report.values import skipped
-from pipelines.run_folder import load_run, root_hash, stage_before, stale_stages
+from pipelines.run_folder import REPORT_DATA, load_run, root_hash, stage_before, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import TIMINGS, read_manifest
-from pipelines.storage.shards import read_batches
-
-#: Removed documents shown per reason, and how much of their text.
-_EXAMPLES = 3
-_SNIPPET = 240
-#: Shards that are read for examples; more of them add nothing.
-_EXAMPLE_SHARDS = 8
 
 
-def collect(directory: str) -> dict[str, Any]:
-    """Facts of a run: `run`, `recipe`, `funnel` (stages in order), `problems` of its counts, and
-    `root`: one hash for all that the run wrote, and
-    `stale`: stages that the folder holds of an earlier run with another recipe or other documents.
+def collect(
+    directory: str, command: str | None = None, all_documents: bool = False
+) -> dict[str, Any]:
+    """Facts of a run: those of `counts`, and of its documents (`pipelines.report.documents`).
+
+    Further `command` (of the run, as given here or known to the report that there is), `software`,
+    `inputs`, `written` (a time) and `alarms`. Of large runs, documents of some files are read
+    unless `all_documents`. Raises ConfigError when the folder is no run.
+    """
+    from pipelines.report.documents import documents
+
+    facts = counts(directory)
+    folder, stages = load_run(directory)
+    first, last = (read_manifest(folder / stage) for stage in (stages[0], stages[-1]))
+    limits = _limits()
+    return {
+        **facts,
+        "command": redact(command) if command else _command_before(folder, facts["root"]),
+        "software": last["software"],
+        "inputs": [file["name"] for file in first.get("inputs", [])],
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "alarms": alarms(facts, Alarms(**limits["alarms"])),
+        "documents": documents(directory, None if all_documents else limits["documents"]),
+    }
+
+
+def _command_before(folder: Folder, root_before: str) -> str | None:
+    """The command that an earlier report of the same run names."""
+    try:
+        before = json.loads(folder.read_bytes(REPORT_DATA))
+        return before["command"] if before["root"] == root_before else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@functools.cache
+def _limits() -> dict[str, Any]:
+    path = root() / "configs" / "report.yaml"
+    return parse_yaml(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def counts(directory: str) -> dict[str, Any]:
+    """What the manifests say: `run`, `recipe`, `funnel` (stages in order), `problems` of its
+    counts, `root`: one hash for all that the run wrote, and `stale`: stages that the folder holds
+    of an earlier run with another recipe or other documents.
 
     Raises ConfigError when the folder is no run.
     """
@@ -63,7 +102,6 @@ def _stage(folder: Folder, stage: str) -> dict[str, Any]:
         "notes": manifest.get("notes", {}),
         "cpu_seconds": round(sum(s["cpu"] for s in seconds.values()), 3),
         "steps": seconds,
-        "examples": _examples(place, manifest["files"]),
     }
 
 
@@ -73,22 +111,6 @@ def plural(column: str) -> str:
 
 
 _KNOWN = {"documents_in", "documents", "documents_removed", "characters_in", "characters", "tokens"}
-
-
-def _examples(place: Folder, files: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    names = [n for n, f in sorted(files.items()) if n.startswith("removed/") and f["rows"]]
-    columns = ["id", "url", "reason", "value", "threshold", "kept_id", "text"]
-    for name in names[:_EXAMPLE_SHARDS]:
-        for batch in read_batches(place, name, columns):
-            short = pc.utf8_slice_codeunits(batch.column("text"), 0, _SNIPPET)
-            rows = batch.set_column(batch.schema.get_field_index("text"), "text", short)
-            for row in rows.to_pylist():
-                examples = found.setdefault(row["reason"], [])
-                if len(examples) < _EXAMPLES:
-                    examples.append(row)
-            break  # the first batch of a shard is sample enough
-    return dict(sorted(found.items()))
 
 
 def _problems(funnel: Sequence[dict[str, Any]]) -> list[str]:

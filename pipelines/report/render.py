@@ -1,33 +1,44 @@
-"""Write report.json and report.html: one file, no network, no script."""
+"""Write report.json and report.html: one file in the explorer's look, no network, no script."""
 
 from __future__ import annotations
 
+import functools
 import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from curation.html_page import head
 from curation.stages import counted_columns, find
 from pipelines.report.collect import plural
+from pipelines.report.pictures import chart, compact, river, track
 from pipelines.report.values import records_text, value_text
 from pipelines.run_folder import REPORT_DATA, REPORT_PAGE
 from pipelines.storage.files import SCRATCH, Folder
 
+_EXPLORER = Path(__file__).parent.parent / "view" / "static" / "app.css"
+#: What the report has beyond the explorer's styles.
 _STYLE = """
-:root { color-scheme: light dark; --line: #8884; --bar: #2a7f62; --lost: #b5533c; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; width: 100%; } caption { text-align: left; opacity: .7; }
-th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line);
-  vertical-align: top; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.bar { display: block; height: .7rem; background: var(--bar); min-width: 1px; }
-.bar.lost { background: var(--lost); }
-details { margin: .4rem 0; } summary { cursor: pointer; }
-code, .id { font-family: ui-monospace, monospace; font-size: .85em; overflow-wrap: anywhere; }
-.snippet { opacity: .8; overflow-wrap: anywhere; } .problem { color: var(--lost); }
+main { margin-inline: auto; } nav.parts { display: flex; flex-wrap: wrap; gap: .2rem 1rem;
+  margin-block-end: 1.2rem; }
+svg.meter { display: block; inline-size: 100%; } svg.meter .kept { fill: var(--kept); }
+svg.meter .removed { fill: var(--removed); } td.bar { inline-size: 8rem; }
+.chart.report { block-size: auto; } .chart .limit { stroke: var(--ink); stroke-width: 1.5;
+  stroke-dasharray: 5 3; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(22rem, 1fr));
+  gap: 1.4rem 1.8rem; }
+.samples p.prose { font-size: .95rem; line-height: 1.5; margin-block: .4rem; }
+details { margin-block: .3rem; } details > summary { padding-block: .25rem; }
+.about th { white-space: nowrap; } thead th { white-space: normal; }
+.card h3 { margin-block-start: .7rem; } table caption { text-align: start; color: var(--soft); }
+.alarms li { margin-block: .25rem; }
+@media (max-width: 45rem) { .charts { grid-template-columns: minmax(0, 1fr); } }
+@media print { details > *, details[open] > * { display: block; } .card { break-inside: avoid; } }
 """
+#: Rows of a table of values or of notes; the JSON has all of them.
+_ROWS = 60
+_INPUTS = 12
 
 
 def write_report(folder: Folder, facts: dict[str, Any]) -> str:
@@ -40,75 +51,145 @@ def write_report(folder: Folder, facts: dict[str, Any]) -> str:
 
 def render(facts: dict[str, Any]) -> str:
     """The report as one HTML page."""
-    recipe = facts["recipe"]
-    parts = [
-        head(f"Curation report: {_e(facts['run'])}", _STYLE),
-        f"<h1>Curation report: {_e(facts['run'])}</h1>",
-        f"<p>Recipe <b>{_e(recipe['name'])}</b> <span class=id>{_e(recipe['sha256'])}</span></p>",
-        *(f"<p class=problem>Counts do not add up: {_e(p)}</p>" for p in facts["problems"]),
-        *(
-            f"<p>Of an earlier run with another recipe or other documents, and not shown: "
-            f"<code>{_e(s)}</code></p>"
-            for s in facts["stale"]
-        ),
-        "<h2>Funnel</h2>",
-        *_records(facts["funnel"][0]["counters"]),
-        _funnel(facts["funnel"]),
+    funnel = facts["funnel"]
+    sections = {
+        "Alarms": _alarms(facts["alarms"]),
+        "Funnel": [*_totals(funnel), river(funnel), *_records(funnel), _steps(funnel)],
+        **_columns(funnel),
+        "Signals": _signals(facts["documents"]["signals"]),
+        "Removed, by rule": _samples(facts, removed=True),
+        "Kept": _samples(facts, removed=False),
+        "Hosts": _hosts(facts["documents"]["hosts"]),
+        "Duplicates": _clusters(facts["documents"]["clusters"]),
+        "Notes": [*_overruled(funnel), *(_notes(e) for e in funnel if e["notes"])],
+        "Other counts": [_counters(e) for e in funnel if e["counters"]],
+        "Seconds": [_seconds(funnel)],
+    }
+    shown = {title: parts for title, parts in sections.items() if parts}
+    return "\n".join(
+        [
+            head(f"Curation report: {_e(facts['run'])}", _style()),
+            f"<main><h1>Curation report: {_e(facts['run'])}</h1>",
+            _about(facts),
+            _links(shown),
+            *(_card(title, parts) for title, parts in shown.items()),
+            "</main>\n",
+        ]
+    )
+
+
+@functools.cache
+def _style() -> str:
+    return _EXPLORER.read_text(encoding="utf-8") + _STYLE
+
+
+def _card(title: str, parts: Iterable[str]) -> str:
+    body = "\n".join(parts)
+    return f"<section class=card id={_anchor(title)}><h2>{_e(title)}</h2>{body}</section>"
+
+
+def _links(titles: Iterable[str]) -> str:
+    links = (f"<a href=#{_anchor(title)}>{_e(title)}</a>" for title in titles)
+    return f"<nav class=parts aria-label=Sections>{''.join(links)}</nav>"
+
+
+def _anchor(title: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in title.lower())
+
+
+def _about(facts: Mapping[str, Any]) -> str:
+    recipe, inputs = facts["recipe"], facts["inputs"]
+    of, read = facts["funnel"][0]["documents_in"], facts["documents"]["read"]
+    more = f" and {len(inputs) - _INPUTS:,} more" if len(inputs) > _INPUTS else ""
+    rows = {
+        "Recipe": f"{recipe['name']}, SHA-256 {recipe['sha256']}",
+        "Command": facts["command"],
+        "Inputs": f"{len(inputs):,}: {', '.join(inputs[:_INPUTS])}{more}" if inputs else None,
+        "Software": ", ".join(f"{k} {v}" for k, v in sorted(facts["software"].items())),
+        "Written": facts["written"],
+        "Root hash": facts["root"],
+        "Documents read": None
+        if read >= of
+        else f"{read:,} of {of:,}: signals, samples, hosts and duplicates are of some files",
+    }
+    told = "".join(
+        f"<tr><th>{k}</th><td><code>{_e(v)}</code></td></tr>" for k, v in rows.items() if v
+    )
+    return f"<table class='rules about'>{told}</table>"
+
+
+def _alarms(lines: Sequence[str]) -> list[str]:
+    if not lines:
+        return ["<p class=note>None.</p>"]
+    return [f"<ul class='alarms problem'>{''.join(f'<li>{_e(line)}</li>' for line in lines)}</ul>"]
+
+
+def _totals(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
+    first, last = funnel[0], funnel[-1]
+    into, kept = first["documents_in"], last["documents"]
+    characters = (
+        f"{compact(last['characters'])} <small>of {compact(first['characters_in'])}</small>"
+    )
+    figures = [
+        ("", "Documents", f"{into:,}"),
+        (" kept", "Kept", f"{kept:,} <small>{_share(kept, into)}</small>"),
+        (" removed", "Removed", f"{into - kept:,}"),
+        ("", "Characters kept", characters if last["characters"] else ""),
+        ("", "Tokens", "" if last["tokens"] is None else f"{last['tokens']:,}"),
     ]
-    for column, title in counted_columns().items():
-        found = [e for e in facts["funnel"] if e[plural(column)]]
-        if found:
-            parts += [f"<h2>{_e(title)}</h2>", *_values(found, column)]
-    parts += ["<h2>Removed, by rule</h2>", *(_removed(e) for e in facts["funnel"] if e["removed"])]
-    parts += _overruled(facts["funnel"])
-    parts += ["<h2>Other counts</h2>", *(_counters(e) for e in facts["funnel"] if e["counters"])]
-    notes = [e for e in facts["funnel"] if e["notes"]]
-    if notes:
-        parts += ["<h2>Notes</h2>", *(_notes(e) for e in notes)]
-    parts += ["<h2>Seconds</h2>", _seconds(facts["funnel"])]
-    return "\n".join(parts) + "\n"
+    shown = (
+        f"<div class='figure{kind}'><dt>{name}</dt><dd>{value}</dd></div>"
+        for kind, name, value in figures
+        if value
+    )
+    return [f"<dl class=figures>{''.join(shown)}</dl>"]
 
 
-def _records(counters: dict[str, int]) -> list[str]:
+def _records(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
+    counters = funnel[0]["counters"]
     return [f"<p>{_e(records_text(counters))}</p>"] if counters.get("records") else []
 
 
-def _funnel(funnel: Sequence[dict[str, Any]]) -> str:
+def _steps(funnel: Sequence[dict[str, Any]]) -> str:
     widest = max([e["documents_in"] for e in funnel] or [1]) or 1
-    rows = []
-    for e in funnel:
-        kept, lost = e["documents"], e["documents_removed"]
-        bar = _bar(kept / widest) + _bar(lost / widest, " lost")
-        tokens = "" if e["tokens"] is None else f"{e['tokens']:,}"
-        rows.append(
-            [
-                e["stage"],
-                e["documents_in"],
-                kept,
-                lost,
-                _share(kept, e["documents_in"]),
-                e["characters"],
-                tokens,
-                bar,
-            ]
-        )
-    heads = ["stage", "in", "kept", "removed", "share", "characters", "tokens", ""]
-    return _table(heads, rows, raw_last=True)
+    rows = [
+        [
+            e["stage"],
+            e["documents_in"],
+            e["documents"],
+            e["documents_removed"],
+            _Raw(_share(e["documents"], e["documents_in"])),
+            e["characters"],
+            "" if e["tokens"] is None else e["tokens"],
+            _Raw(track(e["documents"], e["documents_removed"], widest)),
+        ]
+        for e in funnel
+    ]
+    return _table(["stage", "in", "kept", "removed", "share", "characters", "tokens", ""], rows)
+
+
+def _columns(funnel: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Values of every counted column, where stages know it."""
+    found = {}
+    for column, title in counted_columns().items():
+        entries = [e for e in funnel if e[plural(column)]]
+        if entries:
+            found[title] = _values(entries, column)
+    return found
 
 
 def _values(funnel: Sequence[dict[str, Any]], column: str) -> list[str]:
     """Values of a column where it comes from and, where the mix changes them, after it.
 
-    Then what rules removed of each value, and which rules quality overruled.
+    Then what rules removed of each value.
     """
     ends = [funnel[0], *(e for e in funnel[-1:] if e is not funnel[0])]
     drawn = [i for i, e in enumerate(funnel) if find(e["stage"]).per_mix]
     if drawn and drawn[0] > 1:
         ends.insert(1, funnel[drawn[0] - 1])
     blocks = [_table_of_values(ends, plural(column))]
-    counters = funnel[0]["counters"].items()
     removed = []
-    for name, documents in sorted(counters):
+    for name, documents in sorted(funnel[0]["counters"].items()):
         kind, _, rest = name.partition(".")
         value, told, rule = rest.partition(".removed.")
         if kind == column and told:
@@ -121,22 +202,130 @@ def _values(funnel: Sequence[dict[str, Any]], column: str) -> list[str]:
 def _table_of_values(entries: Sequence[dict[str, Any]], key: str) -> str:
     """Documents and share of the characters of every value that is kept after these stages."""
     totals = [sum(g["characters"] for g in e[key].values()) for e in entries]
-    rows = []
+    rows: list[list[Any]] = []
     for name in sorted({n for e in entries for n in e[key]}, key=lambda n: _rank(n, entries, key)):
-        row: list[Any] = [name]
+        row: list[Any] = [name or "not known"]
         for entry, total in zip(entries, totals, strict=True):
             group = entry[key].get(name, {"documents": 0, "characters": 0})
-            row += [group["documents"], group["characters"], _share(group["characters"], total)]
+            row += [group["documents"], _Raw(_share(group["characters"], total) or "0")]
         last = entries[-1][key].get(name, {"characters": 0})["characters"]
-        rows.append([*row, _bar(last / (totals[-1] or 1))])
+        rows.append([*row, _Raw(track(last, 0, totals[-1]))])
     heads = [""]
     for entry in entries:
-        heads += [f"documents after {entry['stage']}", "characters", "share"]
-    return _table([*heads, ""], rows, raw_last=True)
+        heads += [f"documents after {entry['stage']}", "share of characters"]
+    return _table([*heads, ""], rows)
 
 
 def _rank(name: str, entries: Sequence[dict[str, Any]], key: str) -> tuple[int, str]:
     return -max(e[key].get(name, {"characters": 0})["characters"] for e in entries), name
+
+
+def _signals(rules: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The histograms of all rules; those that removed nothing are folded."""
+    if not rules:
+        return []
+    active = [rule for rule in rules if rule["removed"]]
+    idle = [rule for rule in rules if not rule["removed"]]
+    note = (
+        "<p class=legend><span><i class=kept></i> kept</span>"
+        "<span><i class=removed></i> removed by the rule</span>"
+        "<span><i class=other></i> by others</span><span class=note>Dashed lines are thresholds. "
+        "Kept and removed have scales of their own.</span></p>"
+    )
+    blocks = [note, f"<div class=charts>{''.join(map(_rule, active))}</div>"]
+    if idle:
+        blocks.append(
+            f"<details><summary>{len(idle)} rules that removed nothing</summary>"
+            f"<div class=charts>{''.join(map(_rule, idle))}</div></details>"
+        )
+    return blocks
+
+
+def _rule(rule: Mapping[str, Any]) -> str:
+    general = [limit for limit in rule["limits"] if limit["language"] is None]
+    shown = general or rule["limits"]
+    found = rule["histogram"]
+    picture = (
+        chart(found, [limit["threshold"] for limit in shown])
+        if found["range"]
+        else "<p class=note>No document has this signal.</p>"
+    )
+    ends = ", ".join(f"{limit['side']} {limit['threshold']:.6g}" for limit in shown)
+    others = sorted({limit["language"] for limit in rule["limits"]} - {None})
+    own = f"; thresholds of their own: {', '.join(others)}" if others and general else ""
+    scale = ". Logarithmic" if found["scale"] == "log" else ""
+    return (
+        f"<div><h3>{_e(rule['reason'])} <small>{rule['removed']:,} removed</small></h3>{picture}"
+        f"<p class=note><code>{_e(rule['signal'])}</code> {_e(ends + own + scale)}</p></div>"
+    )
+
+
+def _samples(facts: Mapping[str, Any], removed: bool) -> list[str]:
+    """Drawn documents of every rule, with how much it removed; or of the kept ones."""
+    samples = facts["documents"]["samples"]
+    if not removed:
+        return [_listed(rows, reason) for reason, rows in samples.get("kept", {}).items()]
+    blocks = []
+    for entry in facts["funnel"]:
+        ranked = sorted(entry["removed"].items(), key=lambda kv: (-kv[1]["documents"], kv[0]))
+        if ranked:
+            blocks.append(f"<h3>{_e(entry['stage'])}</h3>")
+        for reason, counts in ranked:
+            share = _share(counts["documents"], entry["documents_in"])
+            size = (
+                f"{counts['documents']:,} documents ({share}), {counts['characters']:,} characters"
+            )
+            rows = samples.get(entry["stage"], {}).get(reason, [])
+            blocks.append(
+                f"<details><summary><b>{_e(reason)}</b>: {size}</summary>"
+                f"{_listed(rows, reason)}</details>"
+            )
+    return blocks
+
+
+def _listed(rows: Sequence[Mapping[str, Any]], reason: str) -> str:
+    return f"<ol class=samples>{''.join(_sample(row, reason) for row in rows)}</ol>"
+
+
+def _sample(row: Mapping[str, Any], reason: str) -> str:
+    value, threshold = (value_text(reason, row[name]) for name in ("value", "threshold"))
+    told = f"value {value}, threshold {threshold}" if value and threshold else value
+    instead = f"kept instead: {row['kept_id']}" if row["kept_id"] else ""
+    facts = " · ".join(_e(part) for part in (row["language"], told, instead, row["id"]) if part)
+    more = f" <small>… {row['more_characters']:,} more</small>" if row["more_characters"] else ""
+    return (
+        f"<li><p class=doclink><span class=title>{_e(row['title'])}</span></p>"
+        f"<p class=url>{_e(row['url'])}</p><p class=note>{facts}</p>"
+        f"<p class=prose dir=auto>{_e(row['text'])}{more}</p></li>"
+    )
+
+
+def _hosts(hosts: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [
+        [
+            host["value"] or "not known",
+            host["documents"],
+            host["kept"],
+            host["tokens"],
+            ", ".join(f"{reason} {number:,}" for reason, number in host["reasons"]),
+            _Raw(track(host["kept"], host["removed"], host["documents"])),
+        ]
+        for host in hosts
+    ]
+    return [_table(["host", "documents", "kept", "tokens", "removed by", ""], rows)] if rows else []
+
+
+def _clusters(clusters: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [
+        [
+            cluster["removed"],
+            cluster["url"] or "not in this run",
+            ", ".join(f"{reason} {number:,}" for reason, number in cluster["reasons"]),
+        ]
+        for cluster in clusters
+    ]
+    heads = ["copies removed", "kept document", "removed by"]
+    return [_table(heads, rows)] if rows else []
 
 
 def _overruled(funnel: Sequence[dict[str, Any]]) -> list[str]:
@@ -150,28 +339,6 @@ def _overruled(funnel: Sequence[dict[str, Any]]) -> list[str]:
     return [_table(["stage", "rule overruled by quality", "documents kept"], rows)] if rows else []
 
 
-def _removed(entry: dict[str, Any]) -> str:
-    ranked = sorted(entry["removed"].items(), key=lambda kv: (-kv[1]["documents"], kv[0]))
-    blocks = [f"<h3>{_e(entry['stage'])}</h3>"]
-    for reason, counts in ranked:
-        share = _share(counts["documents"], entry["documents_in"])
-        size = f"{counts['documents']:,} documents ({share}), {counts['characters']:,} characters"
-        head = f"<b>{_e(reason)}</b>: {size}"
-        rows = [
-            [
-                r["url"],
-                value_text(reason, r["value"]),
-                value_text(reason, r["threshold"]),
-                r["kept_id"] or "",
-                r["text"],
-            ]
-            for r in entry["examples"].get(reason, [])
-        ]
-        table = _table(["url", "value", "threshold", "kept instead", "text"], rows) if rows else ""
-        blocks.append(f"<details><summary>{head}</summary>{table}</details>")
-    return "\n".join(blocks)
-
-
 def _counters(entry: dict[str, Any]) -> str:
     rows = [[name, value] for name, value in sorted(entry["counters"].items())]
     return f"<h3>{_e(entry['stage'])}</h3>" + _table(["count", "number"], rows)
@@ -182,10 +349,15 @@ def _notes(entry: dict[str, Any]) -> str:
     for name, value in entry["notes"].items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             heads = list(value[0])
-            blocks.append(_table(heads, [[row.get(h, "") for h in heads] for row in value], name))
+            rows = [[_number(row.get(h, "")) for h in heads] for row in value]
+            blocks.append(_table(heads, rows, name))
         else:
-            blocks.append(f"<p>{_e(name)}: <code>{_e(dumps(value))}</code></p>")
+            blocks.append(f"<p>{_e(name)}: <code>{_e(dumps(value))[:2000]}</code></p>")
     return "\n".join(blocks)
+
+
+def _number(value: Any) -> Any:
+    return _Raw(f"{value:,.4g}") if isinstance(value, float) else value
 
 
 def _seconds(funnel: Sequence[dict[str, Any]]) -> str:
@@ -193,41 +365,48 @@ def _seconds(funnel: Sequence[dict[str, Any]]) -> str:
     for e in funnel:
         for step, s in sorted(e["steps"].items()):
             rate = f"{e['documents_in'] / s['cpu']:,.0f}" if s["cpu"] else ""
-            seconds = [f"{s['wall']:,.2f}", f"{s['cpu']:,.2f}"]
-            written = f"{s.get('bytes', 0):,}"
-            rows.append([e["stage"], step, int(s["tasks"]), *seconds, rate, written])
+            seconds = [_Raw(f"{s['wall']:,.2f}"), _Raw(f"{s['cpu']:,.2f}"), _Raw(rate)]
+            rows.append([e["stage"], step, int(s["tasks"]), *seconds, int(s.get("bytes", 0))])
     heads = [
-        "stage",
-        "step",
-        "tasks",
-        "wall seconds, summed",
-        "CPU seconds",
-        "documents per CPU second",
-        "bytes written",
+        *("stage", "step", "tasks", "wall seconds, summed", "CPU seconds"),
+        *("documents per CPU second", "bytes written"),
     ]
     return _table(heads, rows)
 
 
-def _table(
-    heads: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", raw_last: bool = False
-) -> str:
-    body = []
-    for row in rows:
-        cells = []
-        for i, value in enumerate(row):
-            number = isinstance(value, int | float)
-            text = f"{value:,}" if number else str(value)
-            shown = text if raw_last and i == len(row) - 1 else _e(text)
-            cells.append(f"<td{' class=n' if number else ''}>{shown}</td>")
-        body.append(f"<tr>{''.join(cells)}</tr>")
-    head = "".join(f"<th>{_e(h)}</th>" for h in heads)
+class _Raw(str):
+    """HTML made here: a picture, or a number as it should be shown."""
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "") -> str:
+    """A table whose columns of numbers are set to the right, heads and all."""
+    numeric = [
+        any(isinstance(row[i], int | float) or _is_number(row[i]) for row in rows)
+        for i in range(len(heads))
+    ]
+    kinds = [" class=n" if is_number else "" for is_number in numeric]
+    body = "".join(
+        f"<tr>{''.join(f'<td{k}>{_cell(v)}</td>' for k, v in zip(kinds, row, strict=True))}</tr>"
+        for row in rows[:_ROWS]
+    )
+    top = "".join(f"<th{k}>{_e(h)}</th>" for k, h in zip(kinds, heads, strict=True))
     label = f"<caption>{_e(caption)}</caption>" if caption else ""
-    return f"<table>{label}<tr>{head}</tr>{''.join(body)}</table>"
+    more = f"<p class=note>and {len(rows) - _ROWS:,} more</p>" if len(rows) > _ROWS else ""
+    return (
+        f"<div class=scroll tabindex=0 role=region aria-label='{_e(caption or ', '.join(heads))}'>"
+        f"<table>{label}<thead><tr>{top}</tr></thead><tbody>{body}</tbody>"
+        f"</table></div>{more}"
+    )
 
 
-def _bar(share: float, kind: str = "") -> str:
-    """Drawn by an attribute that is no style: the page's policy allows none but the one above."""
-    return f"<svg class='bar{kind}' width='{100 * share:.2f}%'></svg>"
+def _is_number(value: Any) -> bool:
+    return isinstance(value, _Raw) and not value.startswith("<") and bool(value)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, _Raw):
+        return value
+    return f"{value:,}" if isinstance(value, int | float) else _e(value)
 
 
 def _share(part: int, whole: int) -> str:

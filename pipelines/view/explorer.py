@@ -42,9 +42,10 @@ class Explorer:
         inputs: list[str] | None = None,
         prepared: Path | None = None,
         labels: Path | None = None,
+        most: int | None = None,
     ) -> None:
         self.folder, self.all_stages = load_run(directory)
-        self.ledger = load(self.folder, self.all_stages, prepared)
+        self.ledger = load(self.folder, self.all_stages, prepared, most)
         self.masks = Masks(self.ledger)
         self.inputs = Inputs(self.folder, self.ledger.stages[0], inputs or [])
         self._has_inputs = bool(inputs)

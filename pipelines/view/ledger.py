@@ -151,16 +151,21 @@ def main_stages(stages: Sequence[str]) -> list[str]:
     return [s for s in stages if "/" not in s and not find(s).is_sink]
 
 
-def load(folder: Folder, stages: Sequence[str], prepared: Path | None = None) -> Ledger:
-    """The ledger of a run: as it was prepared, where that is of this run, else from its files."""
+def load(
+    folder: Folder, stages: Sequence[str], prepared: Path | None = None, most: int | None = None
+) -> Ledger:
+    """The ledger of a run: as it was prepared, where that is of this run, else from its files.
+
+    Of a run with more than `most` documents, only files with about so many are read.
+    """
     if prepared is not None and (held := _load_prepared(prepared, root_hash(folder, stages))):
         return held
-    return build(folder, main_stages(stages))
+    return build(folder, main_stages(stages), most)
 
 
-def build(folder: Folder, stages: Sequence[str]) -> Ledger:
-    """Read the columns of every document of a run."""
-    sources, fates = _sources(folder, stages), _Codes[Fate]()
+def build(folder: Folder, stages: Sequence[str], most: int | None = None) -> Ledger:
+    """Read the columns of the documents of a run."""
+    sources, fates = _drawn(_sources(folder, stages), most), _Codes[Fate]()
     labels = {name: _Codes[str]([""]) for name in DIMENSIONS}
     parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in (*_NUMBERS, *DIMENSIONS)}
     urls: list[pa.Array] = []
@@ -223,6 +228,25 @@ def _sources(folder: Folder, stages: Sequence[str]) -> list[Source]:
                 found.append(Source(stage, name, first, file["rows"]))
                 first += file["rows"]
     return found
+
+
+def _drawn(sources: Sequence[Source], most: int | None) -> list[Source]:
+    """Files at even distances of each stage and kind, with about `most` rows in all."""
+    rows = sum(source.rows for source in sources)
+    if most is None or rows <= most:
+        return list(sources)
+    kinds: dict[tuple[str, str], list[Source]] = {}
+    for source in sources:
+        kinds.setdefault((source.stage, source.name.split("/", 1)[0]), []).append(source)
+    drawn: list[Source] = []
+    first = 0
+    for held in kinds.values():
+        count = max(1, len(held) * most // rows)
+        for i in range(count):
+            source = held[i * len(held) // count]
+            drawn.append(source._replace(first=first))
+            first += source.rows
+    return drawn
 
 
 _WANTED = (

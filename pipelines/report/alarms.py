@@ -1,0 +1,96 @@
+"""What a reader of a report should see first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from curation.stages import find
+from pipelines.report.values import skipped
+
+#: Reasons for which records are set aside that say a document brought a stage down.
+_POISON = ("crash.", "memory.")
+_ENTRY = Mapping[str, Any]
+
+
+class Alarms(NamedTuple):
+    """Shares of documents or records, from 0 to 1, above which there is an alarm."""
+
+    set_aside_share: float
+    removed_share: float
+    rule_share: float
+    language_share: float
+    language_documents: int
+
+
+def alarms(facts: Mapping[str, Any], limits: Alarms) -> list[str]:
+    """One sentence for each thing that a person should look at, the gravest first."""
+    funnel = facts["funnel"]
+    return [
+        *(f"Counts do not add up: {problem}." for problem in facts["problems"]),
+        *_stale(facts["stale"]),
+        *_poison(funnel),
+        *_unread(funnel[0], limits),
+        *(line for entry in funnel for line in _removed(entry, limits)),
+        *_languages(funnel, limits),
+        *_advice(funnel),
+    ]
+
+
+def _stale(stages: Sequence[str]) -> Iterator[str]:
+    if stages:
+        names = ", ".join(stages)
+        yield f"Of an earlier run with another recipe or other documents, and not shown: {names}."
+
+
+def _poison(funnel: Sequence[_ENTRY]) -> Iterator[str]:
+    for entry in funnel:
+        for name, records in sorted(entry["counters"].items()):
+            reason = name.removeprefix("set_aside.")
+            if reason.startswith(_POISON):
+                yield f"{entry['stage']}: {records:,} documents were set aside for {reason}."
+
+
+def _unread(first: _ENTRY, limits: Alarms) -> Iterator[str]:
+    counters = first["counters"]
+    aside = counters.get("set_aside", 0)
+    of = counters.get("records", 0) - skipped(counters)
+    if of and aside / of > limits.set_aside_share:
+        yield f"{aside:,} of {of:,} records ({aside / of:.1%}) could not be read."
+
+
+def _removed(entry: _ENTRY, limits: Alarms) -> Iterator[str]:
+    into, stage = entry["documents_in"], find(entry["stage"])
+    if not into or stage.per_mix:  # a mix leaves out what its shares leave no room for
+        return
+    if entry["documents_removed"] / into > limits.removed_share:
+        yield (
+            f"{entry['stage']} removed {entry['documents_removed']:,} of {into:,} documents "
+            f"({entry['documents_removed'] / into:.1%})."
+        )
+    for reason, counts in sorted(entry["removed"].items()):
+        if counts["documents"] / into > limits.rule_share:
+            yield (
+                f"{entry['stage']}: the rule {reason} alone removed {counts['documents']:,} of "
+                f"{into:,} documents ({counts['documents'] / into:.1%})."
+            )
+
+
+def _languages(funnel: Sequence[_ENTRY], limits: Alarms) -> Iterator[str]:
+    known = [e for e in funnel if e["languages"] and not find(e["stage"]).per_mix]
+    if len(known) < 2:
+        return
+    first, last = known[0]["languages"], known[-1]["languages"]
+    for name, counts in sorted(first.items()):
+        had, left = counts["documents"], last.get(name, {"documents": 0})["documents"]
+        if had >= limits.language_documents and 1 - left / had > limits.language_share:
+            yield (
+                f"Language {name or 'not known'}: of {had:,} documents after "
+                f"{known[0]['stage']}, {left:,} are left after {known[-1]['stage']}."
+            )
+
+
+def _advice(funnel: Sequence[_ENTRY]) -> Iterator[str]:
+    for entry in funnel:
+        for line in entry["notes"].get("advice", []):
+            yield f"{entry['stage']}: {line}."

@@ -1,0 +1,78 @@
+"""What a report shows of a run's documents: signals, hosts, duplicates, drawn samples.
+
+The answers are the explorer's. Of a large run whole files are read, at even distances, so that a
+report costs the same for any run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.view.explorer import Explorer
+from pipelines.view.judging import draw
+from pipelines.view.masks import KEPT
+from pipelines.view.signals import measuring_stage
+
+#: Documents drawn of each rule and of the kept ones, and how much of their text is shown.
+_SAMPLES, _KEPT_SAMPLES, _CHARACTERS = 3, 8, 700
+_HOSTS, _CLUSTERS = 30, 20
+#: Characters of a title or URL.
+_LINE = 300
+_COLUMNS = ("id", "url", "title", "text", "language", "value", "threshold", "kept_id")
+
+
+def documents(directory: str, most: int | None) -> dict[str, Any]:
+    """Facts of the documents of a run, of at most about `most` of them where that is not None.
+
+    Returns `read` (documents), `signals`, `hosts`, `clusters`, and `samples` by stage and reason.
+    """
+    explorer = Explorer(directory, most=most)
+    return {
+        "read": len(explorer.ledger),
+        "signals": _signals(explorer),
+        "hosts": _cut(explorer.hosts({})["values"][:_HOSTS], "value"),
+        "clusters": _cut(explorer.clusters({})["clusters"][:_CLUSTERS], "url"),
+        "samples": _samples(explorer),
+    }
+
+
+def _signals(explorer: Explorer) -> list[dict[str, Any]]:
+    """Every rule with its thresholds and the histogram of its signal, those that remove most first.
+
+    A histogram counts documents with the signal by how they ended: kept, removed by the rule, or by
+    another one.
+    """
+    if measuring_stage(explorer.ledger.stages) is None:
+        return []
+    rules: dict[str, dict[str, Any]] = {}
+    for limit in explorer.limits({})["limits"]:
+        held = rules.setdefault(
+            limit["reason"], {"reason": limit["reason"], "signal": limit["signal"], "limits": []}
+        )
+        held["limits"].append(limit)
+    for rule in rules.values():
+        rule["histogram"] = explorer.signal({"limit": str(rule["limits"][0]["limit"])})
+        rule["removed"] = sum(rule["histogram"]["counts"]["removed"])
+    return sorted(rules.values(), key=lambda rule: (-rule["removed"], rule["reason"]))
+
+
+def _samples(explorer: Explorer) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for fate in sorted(explorer.ledger.fates, key=lambda fate: fate.reason or ""):
+        reason = fate.reason or KEPT
+        rows = draw(explorer.ledger, reason, _KEPT_SAMPLES if reason == KEPT else _SAMPLES, seed=0)
+        read = explorer.ledger.read(explorer.folder, rows.tolist(), _COLUMNS)
+        stage = KEPT if reason == KEPT else fate.stage
+        found.setdefault(stage, {})[reason] = [_shown(row) for row in read]
+    return found
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    text = row["text"] or ""
+    more = len(text) - _CHARACTERS
+    lines = {name: (row[name] or "")[:_LINE] for name in ("url", "title")}
+    return row | lines | {"text": text[:_CHARACTERS], "more_characters": max(more, 0)}
+
+
+def _cut(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [row | {name: (row[name] or "")[:_LINE]} for row in rows]

@@ -1,0 +1,146 @@
+"""The report: alarms, pictures, and what it reads of large runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curation.stages import counted_columns
+from pipelines.cli import main
+from pipelines.report.alarms import Alarms, alarms
+from pipelines.report.collect import plural
+from pipelines.report.pictures import chart, compact, river
+from pipelines.view import ledger
+from pipelines.view.ledger import Source
+
+_LIMITS = Alarms(0.01, 0.9, 0.25, 0.9, 100)
+
+
+def entry(stage: str, into: int, removed: dict[str, int], **more: Any) -> dict[str, Any]:
+    gone = sum(removed.values())
+    columns = {plural(column): {} for column in counted_columns()}
+    return {
+        "stage": stage,
+        "documents_in": into,
+        "documents": into - gone,
+        "documents_removed": gone,
+        "removed": {name: {"documents": n, "characters": n} for name, n in removed.items()},
+        "counters": {},
+        "notes": {},
+        **columns,
+        **more,
+    }
+
+
+def told(*funnel: dict[str, Any], **more: Any) -> list[str]:
+    return alarms({"funnel": funnel, "problems": [], "stale": [], **more}, _LIMITS)
+
+
+def test_no_alarm() -> None:
+    aside = {"records": 1000, "set_aside": 9, "skipped.dns": 1}
+    first = entry("extract", 990, {"http.status": 200}, counters=aside)
+    assert told(first, entry("filter", 790, {"a.b": 190})) == []
+    assert told(first, entry("mix", 790, {"mix.over_budget": 780})) == []
+
+
+def test_alarms_name_stage_rule_and_numbers() -> None:
+    aside = {"records": 110, "set_aside": 2, "skipped.dns": 10, "set_aside.crash.extract": 2}
+    found = told(
+        entry("extract", 98, {}, counters=aside),
+        entry("filter", 98, {"a.b": 90, "c.d": 3}),
+        entry("mix", 5, {}, notes={"advice": ["code sets the budget"]}),
+        problems=["filter: no"],
+        stale=["classify"],
+    )
+    assert found == [
+        "Counts do not add up: filter: no.",
+        "Of an earlier run with another recipe or other documents, and not shown: classify.",
+        "extract: 2 documents were set aside for crash.extract.",
+        "2 of 100 records (2.0%) could not be read.",
+        "filter removed 93 of 98 documents (94.9%).",
+        "filter: the rule a.b alone removed 90 of 98 documents (91.8%).",
+        "mix: code sets the budget.",
+    ]
+
+
+def test_a_language_that_is_lost() -> None:
+    def languages(**counts: int) -> dict[str, Any]:
+        return {name: {"documents": n, "characters": n} for name, n in counts.items()}
+
+    first = entry("identify-language", 500, {}, languages=languages(th=200, en=200, km=99))
+    last = entry("filter", 500, {}, languages=languages(th=19, en=21))
+    assert told(first, last) == [
+        "Language th: of 200 documents after identify-language, 19 are left after filter."
+    ]
+
+
+def test_large_runs_are_read_in_part() -> None:
+    sources = [Source("filter", f"removed/{i}", 10 * i, 10) for i in range(50)]
+    sources += [Source("classify", f"documents/{i}", 500 + 10 * i, 10) for i in range(50)]
+    assert ledger._drawn(sources, None) == sources == ledger._drawn(sources, 1000)
+    drawn = ledger._drawn(sources, 200)
+    assert [s.first for s in drawn] == list(range(0, 200, 10))
+    assert [s.name for s in drawn[:3]] == ["removed/0", "removed/5", "removed/10"]
+    assert {s.stage for s in drawn[10:]} == {"classify"}
+    few = ledger._drawn(sources, 1)  # of every stage and kind at least one file
+    assert [(s.stage, s.first) for s in few] == [("filter", 0), ("classify", 10)]
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(0, "0"), (9999, "9,999"), (12345, "12.3K"), (4_560_000, "4.56M"), (2e9, "2B")],
+)
+def test_compact(number: float, shown: str) -> None:
+    assert compact(number) == shown
+
+
+def test_pictures_show_every_document() -> None:
+    funnel = [entry("extract", 100, {"x.y": 40}), entry("identify-language", 60, {})]
+    drawn = river(funnel)
+    assert "−40" in drawn and "60 kept" in drawn and "identify-" in drawn
+    # 60 of 100 documents: three fifths of the river's height go on.
+    assert "V133.0" in drawn
+    counts = {"kept": [3, 0], "removed": [0, 2], "other": [0, 0]}
+    found = {"signal": "a", "edges": [0.0, 0.5, 1.0], "scale": "linear", "counts": counts}
+    drawn = chart(found, [0.5])
+    (line,) = re.findall(r"<line class=limit x1=([\d.]+)", drawn)
+    assert float(line) == (46 + 470) / 2
+    assert drawn.count("M") == 2 and "class=other" not in drawn
+
+
+def test_the_report_of_a_run(sample_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = json.loads((sample_run / "report.json").read_text())
+    first = facts["funnel"][0]
+    assert facts["documents"]["read"] == first["documents_in"]
+    assert facts["command"].startswith("curate run sample") and len(facts["inputs"]) == 9
+    samples = facts["documents"]["samples"]
+    for stage in facts["funnel"]:
+        if stage["removed"] and stage["stage"] != "tokenize":
+            assert set(samples[stage["stage"]]) == set(stage["removed"])
+            for reason, rows in samples[stage["stage"]].items():
+                assert len(rows) == min(3, stage["removed"][reason]["documents"])
+    assert len(samples["kept"]["kept"]) == 8
+    for rule in facts["documents"]["signals"]:
+        reason = stage_of(facts, "filter")["removed"].get(rule["reason"], {"documents": 0})
+        unmeasured = rule["histogram"]["unmeasured"]
+        assert rule["removed"] <= reason["documents"] <= rule["removed"] + unmeasured
+        assert sum(map(sum, rule["histogram"]["counts"].values())) == (
+            rule["histogram"]["documents"] - unmeasured
+        )
+    page = (sample_run / "report.html").read_text()
+    assert len(page) < 1_000_000
+    for title in ("Alarms", "Funnel", "Signals", "Kept", "Hosts", "Duplicates", "Seconds"):
+        assert f"<h2>{title}</h2>" in page
+    # Written again, it still knows the command.
+    assert main(["report", "--run", str(sample_run), "--all-documents"]) == 0
+    capsys.readouterr()
+    again = json.loads((sample_run / "report.json").read_text())
+    assert {**again, "written": ""} == {**facts, "written": ""}
+
+
+def stage_of(facts: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(entry for entry in facts["funnel"] if entry["stage"] == name)
