@@ -41,3 +41,7 @@ class WorkerError(CurationError):
 
 class AlarmError(CurationError):
     """A stage's outcome looks like a fault, and the user asked to stop at that."""
+
+
+class DriftError(CurationError):
+    """A policy's rules remove other shares of a corpus than those that were approved."""

@@ -46,6 +46,9 @@ class Recipe(Settings):
         "--input replaces them"
     )
     stages: tuple[str, ...] = Field(min_length=1, description="the stages to run, in order")
+    measure: bool = Field(
+        default=False, description="record what thresholds would remove, and keep it"
+    )
     readers: ReaderSettings
     search: SearchSettings
 
@@ -86,9 +89,8 @@ class Recipe(Settings):
     @property
     def sha256(self) -> str:
         """Hash of everything that decides outputs; where the input lies does not."""
-        content = self.model_dump(
-            mode="json", by_alias=True, exclude={"inputs", "description", "search"}
-        )
+        left_out = {"inputs", "description", "search"} | (set() if self.measure else {"measure"})
+        content = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -7,7 +7,7 @@ document of a stage ends in exactly one of `documents` and `removed`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -50,11 +50,23 @@ REMOVED_FIELDS = [
 #: that are added to removed documents, or that decide what a later stage does.
 RESERVED = frozenset(
     {*DOCUMENTS.names, *(field.name for field in REMOVED_FIELDS)}
-    | {"cluster_size", "path", "repeats", "signals", "tokens"}
+    | {"cluster_size", "path", "repeats", "signals", "tokens", "verdicts"}
 )
 
 #: Columns of documents that the toolkit makes; all others came with a table, or from own code.
 MADE = frozenset({*RESERVED, *COLUMN_TYPES, "language_score", "quality"})
+
+#: What stages would have removed a document for, where a run only measures; the first comes first.
+VERDICTS = pa.list_(
+    pa.struct(
+        [
+            pa.field("stage", pa.string()),
+            pa.field("reason", pa.string()),
+            pa.field("value", pa.float64()),
+            pa.field("threshold", pa.float64()),
+        ]
+    )
+)
 
 #: What a stage cut out of documents that it kept: one row per cut.
 EDITS = pa.schema(
@@ -255,3 +267,28 @@ def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.Record
     if index >= 0:
         return batch.set_column(index, name, values)
     return batch.append_column(name, values)
+
+
+#: Reasons of documents that could not be measured, because code of the user's own failed on them.
+_NOT_MEASURED = "error."
+
+
+def recorded(
+    batch: pa.RecordBatch, verdicts: Verdicts, stage: str
+) -> tuple[pa.RecordBatch, Verdicts]:
+    """Add what a stage would remove documents for to their column `verdicts`, and keep them.
+
+    Documents that could not be measured are removed all the same.
+    """
+    failed = pc.fill_null(pc.starts_with(verdicts.reason, _NOT_MEASURED), False)
+    judged = pc.if_else(failed, None, verdicts.reason)
+    rows = batch.num_rows
+    known = batch.column("verdicts").to_pylist() if "verdicts" in batch.schema.names else None
+    found = [list(v or ()) for v in known] if known else [[] for _ in range(rows)]
+    places = np.flatnonzero(judged.is_valid().to_numpy(zero_copy_only=False))
+    values, thresholds = verdicts.value.to_pylist(), verdicts.threshold.to_pylist()
+    for place in places.tolist():
+        entry = {"stage": stage, "reason": judged[place].as_py()}
+        found[place].append(entry | {"value": values[place], "threshold": thresholds[place]})
+    left = replace(Verdicts.keep_all(rows), reason=pc.if_else(failed, verdicts.reason, None))
+    return with_column(batch, "verdicts", pa.array(found, VERDICTS)), left

@@ -34,6 +34,21 @@ COMMANDS = {
         "         curate run fineweb --input s3://bucket/*.warc.gz --output s3://bucket/out -- "
         "--runner=FlinkRunner --flink_master=host:8081",
     ),
+    "measure": Command(
+        "measure",
+        "run a recipe up to its mix; record what thresholds would remove, and keep it",
+        "curate measure llama3 --input 'crawl/*.warc.gz' --output measured",
+    ),
+    "policy": Command(
+        "policy",
+        "write down thresholds and what each removes of a measured run, for approval",
+        "curate policy --run measured --output policy.yaml --by 'A. Name'",
+    ),
+    "apply": Command(
+        "apply",
+        "run a recipe with a policy's thresholds, unless they remove other shares now",
+        "curate apply llama3 --policy policy.yaml --input 'crawl/*.warc.gz' --output out",
+    ),
     "extract-file": Command(
         "extract_file",
         "show the main content of one page, and why it is what it is",

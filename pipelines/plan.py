@@ -39,6 +39,7 @@ class Plan:
     facts: dict[str, dict[str, Any]]  # by stage: versions and checksums
     files: tuple[InputFile, ...]  # that `extract` reads
     passed_over: PassedOver  # what lies beside them and is not read
+    policy: dict[str, Any] | None = None  # the policy that the run applies, for the manifests
 
 
 def plan(

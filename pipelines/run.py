@@ -239,12 +239,15 @@ def stage_run(
     facts = work.facts[stage]
     key = [s.model_dump(mode="json") for s in (settings, *also.values())]
     recipe = {"name": work.recipe.name, "sha256": work.recipe.sha256, "stages": list(work.stages)}
+    recipe |= {"policy": work.policy} if work.policy else {}
+    measures = work.recipe.measure and bool(described.decides_by)
+    decides = [redact_all(key), facts, *(["measure"] if measures else [])]
     shards: list[Shard] = [] if described.is_source else stage_inputs(inputs)
     return StageRun(
         f"{stage}/{mix}" if mix else stage,
         work.output / (f"{stage}/{mix}" if mix else stage),
         settings,
-        fingerprint([redact_all(key), facts]),
+        fingerprint(decides),
         executor,
         recipe,
         facts,
@@ -253,6 +256,7 @@ def stage_run(
         work.files if described.is_source else (),
         str(work.passed_over.of_others) if described.is_source else "",
         _stage_of(inputs, work.output) if shards else "",
+        measures,
     )
 
 

@@ -63,6 +63,9 @@ class Stage(Generic[S]):
     keeps_one: ClassVar[bool] = False
     #: It measures documents by signals, so that `why` shows all its limits of a removed one, too.
     has_signals: ClassVar[bool] = False
+    #: Keys of its settings that decide what it removes by what it measures: a run that only
+    #: measures keeps these documents, and a policy sets these keys.
+    decides_by: ClassVar[tuple[str, ...]] = ()
     #: Module of `pipelines.commands` with further options of its command; empty: it has none.
     command: ClassVar[str] = ""
     #: CPU milliseconds that a document of the sample takes, for how long a run will take.

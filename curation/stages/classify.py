@@ -17,6 +17,7 @@ class _Classify(Stage[ClassifySettings]):
     after = "dedup-documents"
     adds = ("quality", "domain", "topic", "format")
     cost = 0.4
+    decides_by = ("min_quality", "min_rank", "drop_topics", "drop_formats")
     packages = ("numpy", "regex")
     counted = (("domain", "Domains"), ("topic", "Topics"), ("format", "Formats"))
     shown = ("quality", "domain", "topic", "format")

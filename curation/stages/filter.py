@@ -30,6 +30,7 @@ class _Filter(Stage[FilterSettings]):
     cost = 3.0
     packages = ("idna", "numpy", "regex")
     has_signals = True
+    decides_by = ("rules", "by_language")
     command = "what_if"
     counted = (("path", "Paths: prose, code, mathematics"),)
     shown = ("path", "overruled")

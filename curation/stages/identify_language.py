@@ -16,6 +16,7 @@ class _IdentifyLanguage(Stage[LanguageSettings]):
     after = "dedup-urls"
     adds = ("language", "language_score")
     cost = 1.1
+    decides_by = ("thresholds", "languages")
     packages = ("numpy", "regex")
     counted = (("language", "Languages"),)
     shown = ("language", "language_score")

@@ -28,28 +28,43 @@ from pipelines.terminal import say, tell
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
+    add_options(parser)
+    parser.add_argument("--stages", default="", metavar="A,B", help="only these stages")
+    parser.set_defaults(command=run)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what every command that runs a recipe takes."""
     parser.add_argument("recipe", metavar="RECIPE", help="a recipe file or a built-in name")
     add_input(parser, "files, folders, globs or URLs; NAME=GLOB for an input that the recipe names")
     parser.add_argument("--output", default="out", metavar="DIR", help="run folder (default: out)")
-    parser.add_argument("--stages", default="", metavar="A,B", help="only these stages")
     add_index(parser)
     add_recipe_options(parser)
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Plan, run, report."""
-    indexes = getattr(options, "index", [])
     stages = [s.strip() for s in options.stages.split(",") if s.strip()]
     if options.stages and not stages:
         raise ConfigError(f"--stages {options.stages}: names no stage")
-    work = plan(
-        load(options.recipe, [*_index_assignments(indexes), *options.assignments]),
-        options.output,
-        options.input,
-        stages,
-        options.sync,
-    )
+    execute(planned(options, stages), options)
+    return 0
+
+
+def planned(
+    options: argparse.Namespace, stages: Sequence[str] = (), assignments: Sequence[str] = ()
+) -> Plan:
+    """The plan of the recipe in the options, with `assignments` before those of the user.
+
+    Raises ConfigError as `plan` does.
+    """
+    indexes = _index_assignments(getattr(options, "index", []))
+    recipe = load(options.recipe, [*indexes, *assignments, *options.assignments])
+    return plan(recipe, options.output, options.input, stages, options.sync)
+
+
+def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> None:
+    """Run a plan with its progress shown; then write its report, and show its funnel."""
     runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
     mode: Mode = "quiet" if options.quiet else options.log_format
     if work.passed_over.counts and not options.quiet:
@@ -63,8 +78,8 @@ def run(options: argparse.Namespace) -> int:
             with contextlib.suppress(CurationError):
                 _report(work, quiet=True, as_json=False)
             raise
-    _report(work, quiet=options.quiet, as_json=options.log_format == "json")
-    return 0
+    if report:
+        _report(work, quiet=options.quiet, as_json=options.log_format == "json")
 
 
 def _index_assignments(runs: Sequence[str]) -> list[str]:

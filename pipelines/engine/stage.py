@@ -82,6 +82,7 @@ class StageRun:
     files: tuple[InputFile, ...] = ()  # raw input of the first stage
     passed_over: str = ""  # what lies beside the raw input and is not read
     follows: str = ""  # stage of the same run whose documents it reads
+    measures: bool = False  # it removes nothing by what it measures
 
     @property
     def documents(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from curation.judging import Failure
-from curation.schema import EDITS, Verdicts, split
+from curation.schema import EDITS, Verdicts, recorded, split
 from pipelines.engine.documents import Part, nothing, over_documents, set_aside_by
 from pipelines.engine.errors import ERRORS, errors_of, errors_table
 from pipelines.engine.stage import Shard, StageRun
@@ -63,6 +63,7 @@ class TransformShards:
     beside: dict[str, pa.Schema] = field(default_factory=dict)  # tables in folders of these names
     #: An earlier step that reads the same documents, with its folder: what it set aside is removed.
     counted: tuple[Folder, str] | None = None
+    measures: bool = False  # verdicts are recorded, and no document is removed
 
     @property
     def name(self) -> str:
@@ -85,9 +86,12 @@ class TransformShards:
         outcome, whole = part.answer, part.ends_batch
         for name, amount in sorted(outcome.extra.items()):
             tally.add(name, amount)
-        kept = writer.write(outcome.batch, outcome.verdicts, whole)
+        batch, verdicts = outcome.batch, outcome.verdicts
+        if self.measures:
+            batch, verdicts = recorded(batch, verdicts, self.stage)
+        kept = writer.write(batch, verdicts, whole)
         if part.reason is not None:
-            writer.write_lost(part.batch, outcome.batch.schema, part.reason)
+            writer.write_lost(part.batch, batch.schema, part.reason)
         if self.writes_edits:
             writer.write_to("edits", outcome.edits or _NO_EDITS, whole)
         for name, schema in self.beside.items():
@@ -202,7 +206,9 @@ def run_transform(
     if manifest := run.complete(inputs):
         return manifest
     run.begin()
-    step = TransformShards(run.stage, run.settings_key, transform, writes_edits, beside or {})
+    step = TransformShards(
+        run.stage, run.settings_key, transform, writes_edits, beside or {}, measures=run.measures
+    )
     tasks = shard_tasks(run.inputs)
     run.run(step, tasks)
     told = errors_of(run) | (notes() if notes else {})

@@ -45,7 +45,10 @@ def _signals(explorer: Explorer) -> list[dict[str, Any]]:
     if measuring_stage(explorer.ledger.stages) is None:
         return []
     rules: dict[str, dict[str, Any]] = {}
+    measured = set(explorer.signals.names)  # none where no document reached the stage
     for limit in explorer.limits({})["limits"]:
+        if limit["signal"] not in measured:
+            continue
         held = rules.setdefault(
             limit["reason"], {"reason": limit["reason"], "signal": limit["signal"], "limits": []}
         )

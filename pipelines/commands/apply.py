@@ -1,0 +1,96 @@
+"""`curate apply`: run a recipe under an approved policy, unless the corpus has drifted from it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.table import Table
+
+from curation.config import read_yaml, validate
+from curation.errors import ConfigError, DriftError
+from curation.models import sha256_of
+from curation.policy import Drift, Policy, drift
+from pipelines.commands.measure import measured_stages
+from pipelines.commands.run import add_options, execute, planned
+from pipelines.console import PlainConsole
+from pipelines.plan import Plan
+from pipelines.policy import counts, judging
+from pipelines.terminal import say
+
+#: Shares that are shown; the furthest first.
+_SHOWN = 20
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    add_options(parser)
+    parser.add_argument("--policy", required=True, metavar="FILE", help="of `curate policy`")
+    parser.add_argument(
+        "--force",
+        metavar="NOTE",
+        help="go on where shares left their margins; the note goes into the manifests",
+    )
+    parser.set_defaults(command=apply)
+
+
+def apply(options: argparse.Namespace) -> int:
+    """Run up to the mix, compare, and go on with the mix where nothing drifted."""
+    if options.force is not None and not options.force.strip():
+        raise ConfigError("--force: say why, in a few words")
+    policy = load_policy(options.policy)
+    noted = {"sha256": sha256_of(Path(options.policy)), "approved": policy.approved.model_dump()}
+    noted |= {"force": options.force} if options.force else {}
+    changes = [f"{key}={json.dumps(value)}" for key, value in policy.assignments().items()]
+    whole = replace(planned(options, assignments=changes), policy=noted)
+    judged = measured_stages(whole.recipe.stages)
+    if missing := sorted(set(policy.settings) - set(judged)):
+        raise ConfigError(f"{options.policy}: {missing[0]} is no stage of {options.recipe}")
+    execute(_only(whole, judged), options, report=judged == list(whole.stages))
+    drifted = drift(policy, counts(whole.output, judging(judged), measured=False))
+    if drifted:
+        _print(drifted)
+        if not options.force:
+            raise DriftError(
+                f"{options.policy}: {len(drifted)} shares left the policy's margins; approve a new "
+                "policy, or go on with --force NOTE"
+            )
+    else:
+        say("policy: every share is within its margin")
+    if judged != list(whole.stages):
+        execute(whole, options)
+    return 0
+
+
+def load_policy(path: str) -> Policy:
+    """Read a policy. Raises ConfigError with the key at fault."""
+    if not Path(path).is_file():
+        raise ConfigError(f"--policy {path}: no such file")
+    return validate(Policy, read_yaml(Path(path)), path)
+
+
+def _only(work: Plan, stages: Sequence[str]) -> Plan:
+    return replace(work, stages=tuple(stage for stage in work.stages if stage in stages))
+
+
+def _print(drifted: Sequence[Drift]) -> None:
+    table = Table(title="shares of documents that left the policy's margins")
+    table.add_column("rule", overflow="fold")
+    table.add_column("language")
+    for name in ("approved", "now", "margin"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for found in drifted[:_SHOWN]:
+        table.add_row(
+            f"{found.stage} {found.reason}",
+            found.language,
+            f"{found.approved:.2%}",
+            f"{found.found:.2%}",
+            f"{found.margin:.2%}",
+        )
+    console = PlainConsole()
+    console.print(table)
+    if len(drifted) > _SHOWN:
+        console.print(f"and {len(drifted) - _SHOWN:,} more")

@@ -1,0 +1,37 @@
+"""`curate measure`: signals and scores of every document, and no threshold removes one."""
+
+from __future__ import annotations
+
+import argparse
+
+from curation.errors import ConfigError
+from curation.recipe import load
+from curation.stages import find
+from pipelines.commands.run import add_options, execute, planned
+from pipelines.policy import judging
+from pipelines.terminal import say
+
+#: Makes a recipe measure only.
+MEASURE = "measure=true"
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    add_options(parser)
+    parser.set_defaults(command=measure)
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Run the recipe's stages before its mix. Comparisons still remove duplicates."""
+    stages = measured_stages(load(options.recipe, options.assignments).stages)
+    if not judging(stages):
+        raise ConfigError(f"{options.recipe}: no stage that judges documents by what it measures")
+    execute(planned(options, stages, [MEASURE]), options)
+    if not options.quiet:
+        say(f"next: curate policy --run {options.output} --output policy.yaml")
+    return 0
+
+
+def measured_stages(stages: tuple[str, ...]) -> list[str]:
+    """The stages before the mix."""
+    return [stage for stage in stages if not find(stage).per_mix and not find(stage).is_sink]

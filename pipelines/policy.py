@@ -1,0 +1,79 @@
+"""What a run's stages removed, or would have removed, by rule and language."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.policy import ALL, Counts
+from curation.stages import find
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
+from pipelines.storage.shards import read_batches
+
+#: Stage, reason, language; null where a document passed.
+_Row = tuple[str | None, str | None, str | None]
+
+
+def judging(stages: Sequence[str]) -> list[str]:
+    """Those of the stages that remove documents by what they measure."""
+    return [stage for stage in stages if "/" not in stage and find(stage).decides_by]
+
+
+def counts(folder: Folder, stages: Sequence[str], measured: bool) -> Counts:
+    """Documents that reached the first judging stage, and what each of them removed.
+
+    Of a run that only measured, what it recorded counts: the first reason of each document.
+    """
+    judges = judging(stages)
+    documents: Counter[str] = Counter()
+    for kind in ("documents", "removed"):
+        for batch in _batches(folder / judges[0], kind, ["language"]):
+            documents.update(_languages(batch))
+    removed: dict[str, dict[str, Counter[str]]] = {stage: {} for stage in judges}
+    rows = _recorded(folder / judges[-1]) if measured else _removed(folder, judges)
+    for stage, reason, language in rows:
+        if stage in removed and reason is not None:
+            held = removed[stage].setdefault(reason, Counter())
+            held.update((ALL, language) if language else (ALL,))
+    return Counts(
+        {**documents, ALL: documents.total()},
+        {stage: {r: dict(c) for r, c in reasons.items()} for stage, reasons in removed.items()},
+    )
+
+
+def _languages(batch: pa.RecordBatch) -> list[str]:
+    if "language" not in batch.schema.names:
+        return [""] * batch.num_rows
+    return [language or "" for language in batch.column("language").to_pylist()]
+
+
+def _recorded(place: Folder) -> Iterator[_Row]:
+    for batch in _batches(place, "documents", ["language", "verdicts"]):
+        first = pc.list_element(_padded(batch.column("verdicts")), 0)
+        stages, reasons = (pc.struct_field(first, name) for name in ("stage", "reason"))
+        yield from zip(stages.to_pylist(), reasons.to_pylist(), _languages(batch), strict=True)
+
+
+def _padded(lists: pa.ListArray) -> pa.Array:
+    """Lists with null where one is empty, since an empty one has no first element."""
+    one = pa.scalar([None], lists.type)
+    return pc.if_else(pc.greater(pc.list_value_length(lists), 0), lists, one)
+
+
+def _removed(folder: Folder, judges: Sequence[str]) -> Iterator[_Row]:
+    for stage in judges:
+        for batch in _batches(folder / stage, "removed", ["language", "reason"]):
+            reasons = batch.column("reason").to_pylist()
+            for reason, language in zip(reasons, _languages(batch), strict=True):
+                yield stage, reason, language
+
+
+def _batches(place: Folder, kind: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Columns of the documents of one kind, those that there are."""
+    for name, file in sorted(read_manifest(place)["files"].items()):
+        if name.startswith(f"{kind}/") and file["rows"]:
+            yield from read_batches(place, name, columns)
