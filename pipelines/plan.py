@@ -62,6 +62,10 @@ def plan(
     if given and not find(chosen[0]).is_source and _are_tables(given, recipe):
         chosen = (_READ_TABLES, *chosen)
     described = [find(stage) for stage in chosen]
+    if recipe.measure and (mixed := [stage.name for stage in described if stage.per_mix]):
+        raise ConfigError(
+            f"measure: true keeps what rules would remove, so {mixed[0]} can't follow"
+        )
     folder = Folder(output, sync)
     if not given and described[0].is_source:
         if not recipe.inputs:

@@ -238,7 +238,8 @@ def stage_run(
     also = described.also(work.recipe)
     facts = work.facts[stage]
     key = [s.model_dump(mode="json") for s in (settings, *also.values())]
-    recipe = {"name": work.recipe.name, "sha256": work.recipe.sha256, "stages": list(work.stages)}
+    recipe: dict[str, Any] = {"name": work.recipe.name, "sha256": work.recipe.sha256}
+    recipe["stages"] = list(work.stages)
     recipe |= {"policy": work.policy} if work.policy else {}
     measures = work.recipe.measure and bool(described.decides_by)
     decides = [redact_all(key), facts, *(["measure"] if measures else [])]

@@ -47,7 +47,7 @@ def apply(options: argparse.Namespace) -> int:
     changes = [f"{key}={json.dumps(value)}" for key, value in policy.assignments().items()]
     whole = replace(planned(options, assignments=changes), policy=noted)
     judged = measured_stages(whole.recipe.stages)
-    if missing := sorted(set(policy.settings) - set(judged)):  # settings of it, which do not run
+    if missing := sorted(set(policy.settings) - set(judged)):
         raise ConfigError(f"{options.policy}: {missing[0]} is no stage of {options.recipe}")
     execute(_only(whole, judged), options, report=judged == list(whole.stages))
     drifted = drift(policy, counts(whole.output, judging(judged), measured=False))
