@@ -7,11 +7,14 @@ corpus, are read once and compared with the evaluation sets of a recipe.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import multiprocessing
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,9 +23,9 @@ from curation.batches import batched
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.judge import FOUND
 from curation.decontaminate.overlap import OVERLAP, latex, markdown, overlap, summary
-from curation.errors import ConfigError
+from curation.errors import ConfigError, InputError
 from curation.extract.texts import text_of
-from curation.readers import Page, ReaderSettings, discover, read
+from curation.readers import Event, Page, ReaderSettings, discover, read
 from curation.readers.documents import ROWS, document_row
 from curation.recipe import load as load_recipe
 from curation.schema import DOCUMENTS
@@ -33,11 +36,13 @@ from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.run_folder import load_run
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
-from pipelines.terminal import say, say_json
+from pipelines.terminal import say, say_json, tell
 
 _STAGE = "decontaminate"
 _COLUMNS = pa.schema([DOCUMENTS.field(name) for name in ("id", "text", "source")])
 _FILES = "contamination"
+#: Count of documents that were compared, and so many reasons for others are shown.
+_READ, _SHOWN = "documents", 5
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -66,22 +71,36 @@ class _Check:
     key: str
     readers: ReaderSettings
 
-    def __call__(self, part: Shard | tuple[str, str]) -> pa.Table:
+    def __call__(self, part: Shard | tuple[str, str]) -> tuple[pa.Table, Counter[str]]:
+        """What was found, and what was read: `documents`, and records by why they were not."""
         judge = load(self.key, self.settings)
-        found = [judge.apply(batch).found for batch in self._batches(part)]
-        return pa.Table.from_batches(found, FOUND)
+        counts: Counter[str] = Counter()
+        found = [judge.apply(batch).found for batch in self._batches(part, counts)]
+        return pa.Table.from_batches(found, FOUND), counts
 
-    def _batches(self, part: Shard | tuple[str, str]) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, part: Shard | tuple[str, str], counts: Counter[str]
+    ) -> Iterator[pa.RecordBatch]:
         if isinstance(part, Shard):
-            yield from part.batches(_COLUMNS.names)
+            for batch in part.batches(_COLUMNS.names):
+                counts[_READ] += batch.num_rows
+                yield batch
             return
         path, name = part
-        pages = (
-            p for p in read(path, self.readers, name) if isinstance(p, Page) and p.kind == "text"
-        )
+        pages = _texts(read(path, self.readers, name), counts)
         rows = (document_row(name, page, text_of(page))[0] for page in pages)
         for some in batched(rows, ROWS):
             yield pa.RecordBatch.from_pylist(some, _COLUMNS)
+
+
+def _texts(events: Iterator[Event], counts: Counter[str]) -> Iterator[Page]:
+    """The texts of a file; everything else is counted by why it is none."""
+    for event in events:
+        if isinstance(event, Page) and event.kind == "text":
+            counts[_READ] += 1
+            yield event
+        else:
+            counts["html" if isinstance(event, Page) else event.reason] += 1
 
 
 def contamination(options: argparse.Namespace) -> int:
@@ -92,10 +111,15 @@ def contamination(options: argparse.Namespace) -> int:
     key = evals_key(settings)
     judge = load(key, settings)
     check = _Check(settings, key, recipe.readers)
+    counts: Counter[str] = Counter()
     tables = [
-        overlap(name, judge.items, _all(check, parts, options.workers), FOUND, settings.parts)
+        overlap(
+            name, judge.items, _all(check, parts, options.workers, counts), FOUND, settings.parts
+        )
         for name, parts in _parts(options, recipe.readers)
     ]
+    if not counts[_READ]:
+        raise InputError(f"{options.run or options.input[0]}: no text in it{_unread(counts)}")
     rows = pa.concat_tables(tables) if tables else OVERLAP.empty_table()
     shares = summary(rows)
     folder = Folder(options.output)
@@ -108,7 +132,18 @@ def contamination(options: argparse.Namespace) -> int:
         say_json(shares)
     else:
         say(markdown(shares), end="")
+    tell(f"{counts[_READ]:,} documents compared{_unread(counts)}")
     return 0
+
+
+def _unread(counts: Counter[str]) -> str:
+    """What was not compared, and what to do about pages."""
+    reasons = {reason: n for reason, n in counts.most_common() if reason != _READ}
+    if not reasons:
+        return ""
+    shown = ", ".join(f"{reason} {n:,}" for reason, n in list(reasons.items())[:_SHOWN])
+    hint = "; pages have no text before `curate extract`" if "html" in reasons else ""
+    return f"; {sum(reasons.values()):,} records were not ({shown}{hint})"
 
 
 def _parts(
@@ -134,14 +169,17 @@ def _of_corpus(paths: Sequence[str], readers: ReaderSettings) -> Sequence[Shard 
 
 
 def _all(
-    check: _Check, parts: Sequence[Shard | tuple[str, str]], processes: int
+    check: _Check,
+    parts: Sequence[Shard | tuple[str, str]],
+    processes: int,
+    counts: Counter[str],
 ) -> Iterator[pa.RecordBatch]:
-    """What all files hold, in their order whatever process read them."""
-    if processes < 2 or len(parts) < 2:
-        tables = map(check, parts)
-        yield from (batch for table in tables for batch in table.to_batches())
-        return
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
-        for table in pool.map(check, parts):
+    """What all files hold, in their order whatever process read them; adds to `counts`."""
+    with contextlib.ExitStack() as stack:
+        apply: Any = map
+        if processes >= 2 and len(parts) >= 2:
+            spawn = multiprocessing.get_context("spawn")
+            apply = stack.enter_context(ProcessPoolExecutor(processes, mp_context=spawn)).map
+        for table, read_here in apply(check, parts):
+            counts.update(read_here)
             yield from table.to_batches()

@@ -197,3 +197,19 @@ def test_every_document_of_a_long_table_is_compared(place: Path, tmp_path: Path)
     curate_well(["contamination", "--input", table, *recipe, "--output", tmp_path / "t"])
     found = pq.read_table(tmp_path / "t/contamination.parquet").to_pylist()
     assert {row["state"] for row in found if row["set"] == "sums"} == {"dirty"}
+
+
+def test_what_is_not_compared_is_counted(place: Path, tmp_path: Path) -> None:
+    table = tmp_path / "some.jsonl"
+    rows = [json.dumps({"id": "1", "text": "Bees dance."}), "broken", json.dumps({"other": 1})]
+    table.write_text("\n".join(rows) + "\n")
+    (tmp_path / "page.html").write_text("<p>A page.")
+    recipe = ["--recipe", place / "recipe.yaml", "--workers", "1", "--output", tmp_path / "t"]
+    done = curate("contamination", "--input", table, tmp_path / "page.html", *recipe)
+    assert done.returncode == 0
+    (told,) = done.stderr.strip().splitlines()[-1:]
+    assert told.startswith("1 documents compared; 3 records were not (")
+    assert "html 1" in told and "curate extract" in told
+    done = curate("contamination", "--input", tmp_path / "page.html", *recipe)
+    assert done.returncode == 1
+    assert "page.html: no text in it; 1 records were not (html 1" in done.stderr
