@@ -35,7 +35,6 @@ class PageRights(NamedTuple):
     directives: tuple[Directive, ...]
     reservation: Reservation | None
     copyright: str | None  # the line of the page's copyright, white space collapsed
-    language: str | None  # as the root element declares it
 
     @property
     def licence(self) -> Licence | None:
@@ -72,7 +71,6 @@ _STATING_WORDS = (
     b"licenc",
     b"copyright",
 )
-_ROOT = re.compile(rb"<html\s[^>]*>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _ADDRESS = re.compile(
     rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain)/[^\"'\s<>]{2,80}"
@@ -124,8 +122,6 @@ def read_page(source: bytes) -> PageRights:
         if kind == b"m"
     ]
     links = [tag for kind, tag in tags if kind == b"l"]
-    root = _ROOT.search(source[:4_096])
-    language = _attributes(root.group()).get("lang") if root else None
     statements = [*_in_head(links, named), *_in_json(source, head_end), *_in_body(source, head_end)]
     return PageRights(
         tuple(dict.fromkeys(statements)),
@@ -135,7 +131,6 @@ def read_page(source: bytes) -> PageRights:
             [c for n, c in named if n == "tdm-policy"],
         ),
         _copyright(source),
-        language or None,
     )
 
 

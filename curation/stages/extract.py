@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curation.columns import DOCUMENT_COLUMNS
+from curation.columns import DOCUMENT_COLUMNS, PAGE_COLUMNS
 from curation.config import Settings
 from curation.extract.engines import engine_packages
 from curation.extract.extract_settings import ExtractSettings
@@ -19,7 +19,7 @@ class _Extract(Stage[ExtractSettings]):
     cost = 2.6
     packages = ("brotli", "chardet", "lz4", "numpy", "regex", "webencodings", "zstandard")
     is_source = True
-    makes = DOCUMENT_COLUMNS
+    makes = (*DOCUMENT_COLUMNS, *PAGE_COLUMNS)
 
     def also(self, recipe: Any) -> dict[str, Settings]:
         return {"readers": recipe.readers}

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from curation.columns import PAGE_COLUMNS
 from curation.credentials import without_userinfo
 from curation.extract import Extraction
 from curation.extract.engines import check_installed
@@ -20,7 +21,8 @@ from curation.extract.safe import Failed, Refused, extract_page, wrong_length
 from curation.readers import Damage, Page, RangeReader, Skipped, read
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined, others_of
 from curation.readers.settings import ReaderSettings
-from curation.schema import MENDED, SET_ASIDE, Verdicts
+from curation.rights import document_rights, response_of
+from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import ShardWriter
 from pipelines.extract.ranges import noted, run_until_ranges_fit, split_files
@@ -173,7 +175,8 @@ class ExtractShards:
     def _others(self, shard: SourceShard) -> Others:
         """Columns that tables have besides those of documents; a range has those of its rows."""
         part = None if shard.part is None else self._range_reader(shard)
-        return joined([others_of(path, name, self.readers, part) for path, name in shard.files])
+        found = [others_of(path, name, self.readers, part) for path, name in shard.files]
+        return joined(found, taken=PAGE_COLUMNS)
 
     def _records(self, shard: SourceShard, planned: dict[str, str]) -> Iterator[tuple[str, Record]]:
         for path, name in shard.files:
@@ -204,7 +207,7 @@ class ExtractShards:
         tally: Tally,
         progress: Progress,
     ) -> None:
-        documents = documents_batch(batch.rows, batch.own, others)
+        documents = documents_batch(batch.rows, batch.own, others, EXTRACTED)
         tally.add_in(documents)
         progress(len(batch.rows), writer.write(documents, batch.verdicts()))
 
@@ -231,6 +234,9 @@ class JudgePages:
     ) -> None:
         """Add a page to the batch, with what is noted of it to the tables beside."""
         row, own = document_row(name, page)
+        found = answer if isinstance(answer, Extraction) else Extraction("")
+        row["rights"] = document_rights(page, found.rights, found.text)
+        row["response"] = response_of(page, found.language)
         if page.mended:
             beside.mended.append(_mended(row, page))
         if answer is None:
@@ -296,6 +302,8 @@ def _failed(row: dict[str, Any], page: Page, reason: str, detail: str) -> dict[s
         page.kind: page.content,
         "charset": page.charset,
         "mended": page.mended or None,
+        "status": page.status,
+        "headers": page.headers,
         "reason": reason,
         "detail": detail,
     }
