@@ -27,6 +27,7 @@ from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, HEADERS, SET_ASIDE, SOURCE
 from pipelines.engine.transform import Outcome
 from pipelines.extract import JudgePages, PageBatch, PagesBeside, damaged_row
+from pipelines.extract.sites import sites_key
 from pipelines.extract.sources import source_shards
 from pipelines.transforms.judge import default_settings, outputs
 from pipelines.transforms.keys import Keyed, ShardKey
@@ -183,8 +184,11 @@ class Extract(beam.PTransform):
         default_factory=functools.partial(default_settings, "extract")
     )
 
+    def _judge(self) -> JudgePages:
+        return JudgePages(self.settings, default_settings("readers"), sites_key(self.settings))
+
     def expand(self, pages: PCollection[Keyed]) -> Extracted:
-        judging = beam.ParDo(_Extract(JudgePages(self.settings)))
+        judging = beam.ParDo(_Extract(self._judge()))
         judging = judging.with_output_types(Keyed, removed=Keyed, set_aside=Keyed)
         found = pages | "Judge" >> judging.with_outputs("removed", "set_aside", main="documents")
         return Extracted(found.documents, found.removed, found.set_aside)
