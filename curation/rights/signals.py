@@ -5,6 +5,8 @@ The vocabulary, which docs/rights.md explains:
 - `robots`: how the site's robots.txt answers an agent. Place `robots.txt`; value the line that
   decides (`Disallow: /private`), empty where none applies, `HTTP 503` where the file wasn't given.
 - `ai_txt`: the same of the site's `ai.txt`.
+  What the last capture of a file says and that at the page's date doesn't is a signal of its own,
+  in the place `latest robots.txt`; so it is for the other files.
 - `tdm`: a reservation of text and data mining: `1` or `0`, with the policy behind a space. Places
   `header`, `head`, `tdmrep.json`.
 - `directive`: `noai`, `noindex`, ... Places `header`, `head`; agent the crawler that it names.
@@ -33,6 +35,8 @@ Kind = Literal[
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
+#: Begins the place of what a site's file said later than at the page's date.
+LATEST = "latest "
 _SPDX = "SPDX-License-Identifier:"
 #: `<address>; rel="license"` in a Link header.
 _LINK = re.compile(r"<([^<>]{1,2000})>([^<]*)")

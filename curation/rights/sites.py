@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from curation.rights.robots import Rule, best_rule, parse_robots, path_of, product
-from curation.rights.signals import Signal, of_reservation
+from curation.rights.signals import LATEST, Signal, of_reservation
 from curation.rights.site_files import ROBOTS, SiteFile, kind_of
 from curation.rights.tdm import TdmFile, parse_tdm_file
 
@@ -143,9 +143,12 @@ class SiteIndex:
         site, at = site_of(url), _moment(date, _FOREVER)
         found: list[Signal] = []
         for kind in self._kinds if site else ():
-            said = self._of_site(site, kind, at)
-            if said is not None:
-                found += _signals(kind, said, url)
+            then, last = (self._of_site(site, kind, when) for when in (at, _FOREVER))
+            signals = list(_signals(kind, then, url)) if then else []
+            found += signals
+            if last is not None and last is not then:
+                later = (s for s in _signals(kind, last, url) if s not in signals)
+                found += [s._replace(place=f"{LATEST}{s.place}") for s in later]
         return found
 
     def _of_site(self, site: str, kind: str, at: int) -> _Said | None:
