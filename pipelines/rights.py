@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from curation.errors import InputError
 from curation.rights.policy import FOUND, Policy, found_table
 from curation.rights.rights_settings import RightsSettings
 from curation.schema import Verdicts
@@ -27,6 +28,8 @@ class ApplyRights:
         return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
+        if batch.schema.get_field_index("rights") < 0:
+            raise InputError("rights: the documents have no column 'rights', which extract makes")
         rulings = self._policy.rulings(batch.column("rights"))
         rows = batch.num_rows
         verdicts = Verdicts(

@@ -186,7 +186,7 @@ def test_documents_without_the_column_are_refused(tmp_path: Path) -> None:
     row = {"id": "1", "url": "", "date": None, "text": "t", "title": "", "source": {"file": "f", "offset": 0}}
     (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
     answer = curate("rights", "--input", tmp_path / "t.jsonl", "--output", tmp_path / "o", "--set", "rights.honour=[tdm]")
-    assert answer.returncode == 2 and "'rights'" in answer.stderr
+    assert answer.returncode and "no column 'rights'" in answer.stderr
 
 
 def test_columns_are_null_where_nothing_is_known(tmp_path: Path) -> None:
