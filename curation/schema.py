@@ -21,6 +21,28 @@ from curation.errors import InputError
 
 SOURCE = pa.struct([("file", pa.string()), ("offset", pa.int64())])
 
+#: What a page's site, its HTTP head and the page itself say of its rights (docs/rights.md).
+SIGNAL = pa.struct(
+    [
+        ("kind", pa.string()),
+        ("place", pa.string()),
+        ("agent", pa.string()),
+        ("value", pa.string()),
+    ]
+)
+RIGHTS = pa.struct([("licence", pa.string()), ("signals", pa.list_(SIGNAL))])
+#: What the HTTP head says of a page, and the language that head or page declare.
+RESPONSE = pa.struct(
+    [
+        ("status", pa.int16()),
+        ("content_type", pa.string()),
+        ("last_modified", pa.string()),
+        ("language", pa.string()),
+    ]
+)
+#: Lines of an HTTP head: names in lower case, in order, one several times if need be.
+HEADERS = pa.map_(pa.string(), pa.string())
+
 DOCUMENTS = pa.schema(
     [
         ("id", pa.string()),
@@ -32,9 +54,12 @@ DOCUMENTS = pa.schema(
     ]
 )
 
+#: Documents as `extract` makes them; those of tables need not have the last two.
+EXTRACTED = pa.schema([*DOCUMENTS, ("rights", RIGHTS), ("response", RESPONSE)])
+
 #: Columns that stages read, by name, with the types in which they read them.
 COLUMN_TYPES: dict[str, pa.DataType] = {
-    **{field.name: field.type for field in DOCUMENTS},
+    **{field.name: field.type for field in EXTRACTED},
     **dict.fromkeys(LABEL_COLUMNS, pa.string()),
 }
 
@@ -89,6 +114,8 @@ SET_ASIDE = pa.schema(
         ("text", pa.binary()),  # the same where it is plain text
         ("charset", pa.string()),  # that came with the page
         ("mended", pa.string()),  # what was wrong with the page's record
+        ("status", pa.int16()),  # of HTTP, and the lines kept of its head
+        ("headers", HEADERS),
         ("raw", pa.binary()),  # first bytes of what could not be read
         ("reason", pa.string()),
         ("detail", pa.string()),
@@ -227,6 +254,9 @@ def _fits(kind: pa.DataType, target: pa.DataType, numbered: bool = False) -> boo
     if pa.types.is_struct(target):
         held = {field.name: field.type for field in kind} if pa.types.is_struct(kind) else {}
         return all(f.name in held and _fits(held[f.name], f.type) for f in target)
+    if pa.types.is_list(target):
+        lists = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        return lists and _fits(kind.value_type, target.value_type)
     if pa.types.is_timestamp(target):
         return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
     if pa.types.is_integer(kind):

@@ -53,7 +53,7 @@ from pipelines.storage.shards import (
 from pipelines.token_formats import write_formats
 
 _STAGE = "tokenize"
-_COLUMNS = ["id", "url", "source", "repeats"]
+_COLUMNS = ["id", "url", "source", "rights", "repeats"]
 _RUNS = "encoded"
 _LITTLE = np.dtype("<u4")
 #: Of saved token ids in memory.

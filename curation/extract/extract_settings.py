@@ -124,6 +124,17 @@ class CustomEngine(CodeSettings):
         return self.python.reference
 
 
+class SiteFileSettings(Settings):
+    """Which files of sites say what crawlers may read (docs/rights.md)."""
+
+    files: tuple[str, ...] = Field(
+        description="archives, tables and folders with captures of robots.txt, tdmrep.json, ai.txt"
+    )
+    agents: tuple[str, ...] = Field(
+        description="crawlers whose own group in robots.txt is read, besides that for all others"
+    )
+
+
 class ExtractSettings(Settings):
     """How pages become text."""
 
@@ -174,6 +185,7 @@ class ExtractSettings(Settings):
     http_status: Annotated[tuple[int, int], Ascending] = Field(
         description="range of HTTP status codes that hold documents"
     )
+    rights: SiteFileSettings = Field(description="files of sites that say what may be read")
 
     @model_validator(mode="after")
     def _engine_reads_options(self) -> Self:

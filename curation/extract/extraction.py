@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from curation.rights.page import PageRights
+
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
@@ -14,3 +16,4 @@ class Extraction:
     language: str = ""  # as the page declares it: `<html lang>`, lower case, "" when it doesn't
     encoding: str = ""  # WHATWG name of the encoding that was decoded; "" for a str
     code_languages: tuple[str, ...] = ()  # programming languages that code blocks state, in order
+    rights: PageRights | None = None  # what an HTML page says of them

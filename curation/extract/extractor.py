@@ -14,6 +14,7 @@ from curation.extract.head import declared_language, deepest, title_of
 from curation.extract.limits import PageTooLargeError
 from curation.extract.native import run
 from curation.readers.charset import decode_html, utf8_html
+from curation.rights.page import read_page
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,9 @@ class Extractor:
         if (depth := deepest(text, limits.max_depth)) > limits.max_depth:
             raise PageTooLargeError("extract.too_deep", depth, limits.max_depth)
         main = clean(text_engine(limits.engine)(text, url, limits)) if text.strip() else ""
-        return Extraction(main, clean(title_of(text)), declared_language(text), encoding)
+        rights = read_page(text.encode("utf-8", "replace"))
+        title, language = clean(title_of(text)), declared_language(text)
+        return Extraction(main, title, language, encoding, rights=rights)
 
     def _own(self, html: bytes | str, charset: str | None) -> Extraction:
         if isinstance(html, str):
@@ -47,7 +50,14 @@ class Extractor:
         else:
             source, encoding = utf8_html(html, charset)
         found = run(source, self.settings)
-        return Extraction(found.text, found.title, found.language, encoding, found.code_languages)
+        return Extraction(
+            found.text,
+            found.title,
+            found.language,
+            encoding,
+            found.code_languages,
+            read_page(source),
+        )
 
 
 @functools.cache

@@ -110,25 +110,29 @@ def _inferred(rows: Iterator[Row]) -> dict[str, pa.DataType]:
     return kinds
 
 
-def joined(kinds: Sequence[dict[str, pa.DataType]], only: Sequence[str] | None = None) -> Others:
+def joined(
+    kinds: Sequence[dict[str, pa.DataType]],
+    only: Sequence[str] | None = None,
+    taken: Sequence[str] = (),
+) -> Others:
     """Return the fields for tables whose documents are written together.
 
-    A column of a name that means something else in documents gets `own_` before its name. `only`
-    names the columns wanted; None: all.
+    A column of a name that means something else in documents, or that is `taken`, gets `own_`
+    before its name. `only` names the columns wanted; None: all.
     """
     found: dict[str, pa.DataType] = {}
     for one in kinds:
         for name, kind in one.items():
             found[name] = _common(found.get(name, pa.null()), kind)
     return {
-        name: pa.field(_own_name(name, kind), pa.string() if pa.types.is_null(kind) else kind)
+        name: pa.field(_own_name(name, kind, taken), pa.string() if pa.types.is_null(kind) else kind)
         for name, kind in found.items()
         if only is None or name in only
     }
 
 
-def _own_name(name: str, kind: pa.DataType) -> str:
-    return f"own_{name}" if name in RESERVED or not fits(name, kind) else name
+def _own_name(name: str, kind: pa.DataType, taken: Sequence[str]) -> str:
+    return f"own_{name}" if name in RESERVED or name in taken or not fits(name, kind) else name
 
 
 def _kind(values: Sequence[Any]) -> pa.DataType:
@@ -148,9 +152,11 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return _MIXED
 
 
-def documents_batch(rows: Sequence[Row], own: Sequence[Row], others: Others) -> pa.RecordBatch:
+def documents_batch(
+    rows: Sequence[Row], own: Sequence[Row], others: Others, schema: pa.Schema = DOCUMENTS
+) -> pa.RecordBatch:
     """Return documents with the other columns of their rows."""
-    documents = pa.RecordBatch.from_pylist(list(rows), DOCUMENTS)
+    documents = pa.RecordBatch.from_pylist(list(rows), schema)
     return with_own(documents, own_columns(own, others))
 
 

@@ -40,10 +40,11 @@ _SNIFFED = 1024  # bytes that tell what a body is, as in the MIME Sniffing stand
 
 
 class Head(NamedTuple):
-    """Status of a response, and the fields that say how to read its body."""
+    """Status of a response, the fields that say how to read its body, and those that are kept."""
 
     status: int | None
     fields: dict[str, str]
+    kept: tuple[tuple[str, str], ...]  # (name in lower case, value) of each line, in order
     body: int  # index of the body in the buffer
     ended: bool  # whether the head ends with an empty line
 
@@ -63,21 +64,41 @@ def field_pattern(*names: str) -> re.Pattern[bytes]:
     return re.compile(rb"^(" + either + rb")[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
 
 
-_FIELDS = field_pattern("Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding")
+_FRAMING = ("Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding")
+_KEPT = (
+    *("Content-Type", "Content-Language", "Last-Modified", "Link", "Location"),
+    *("X-Robots-Tag", "TDM-Reservation", "TDM-Policy"),
+)
+_FIELDS = field_pattern(*dict.fromkeys((*_FRAMING, *_KEPT)))
+_KEPT_NAMES = frozenset(name.lower() for name in _KEPT)
+_MOST_KEPT = 32  # lines; no server says more that matters
+_LONGEST_KEPT = 4096  # characters of a line
 
 
 def parse_fields(head: bytes, pattern: re.Pattern[bytes]) -> dict[str, str]:
     """Fields of a header block, names in lower case; repeated ones are joined by commas."""
+    return _joined(_lines(head, pattern))
+
+
+def _lines(head: bytes, pattern: re.Pattern[bytes]) -> list[tuple[str, str]]:
+    """Fields line by line, names in lower case."""
     if b"\n " in head or b"\n\t" in head:
         head = _FOLD.sub(b" ", head)
-    fields: dict[str, list[str]] = {}
+    lines: list[tuple[str, str]] = []
     for field, raw in pattern.findall(head):
         try:
             value = raw.decode().rstrip()
         except UnicodeDecodeError:
             value = raw.decode("latin-1").rstrip()
-        fields.setdefault(field.decode().lower(), []).append(value)
-    return {name: ", ".join(values) for name, values in fields.items()}
+        lines.append((field.decode().lower(), value))
+    return lines
+
+
+def _joined(lines: list[tuple[str, str]]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for name, value in lines:
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    return fields
 
 
 def parse_head(buffer: bytes | bytearray, begin: int, end: int) -> Head | None:
@@ -92,9 +113,12 @@ def parse_head(buffer: bytes | bytearray, begin: int, end: int) -> Head | None:
     head = bytes(buffer[begin : found.start() if found else last])
     line, _, rest = head.partition(b"\n")
     status = _STATUS.match(line)
+    lines = _lines(rest, _FIELDS)
+    kept = [(name, value[:_LONGEST_KEPT]) for name, value in lines if name in _KEPT_NAMES]
     return Head(
         int(status[1]) if status else None,
-        parse_fields(rest, _FIELDS),
+        _joined(lines),
+        tuple(kept[:_MOST_KEPT]),
         found.end() if found else end,
         found is not None,
     )

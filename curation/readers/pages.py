@@ -138,6 +138,7 @@ def to_event(
         mended=problem.reason if problem else "",
         detail=problem.detail if problem else "",
         normalize=settings.normalize_text or "repair",
+        headers=kind.head.kept if kind.head else (),
     )
 
 

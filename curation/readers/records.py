@@ -37,6 +37,7 @@ class Page:
     mended: str = ""
     detail: str = ""
     normalize: str = "repair"  # what extraction does to text: none, nfc, repair
+    headers: tuple[tuple[str, str], ...] = ()  # lines kept of the HTTP head, see http.Head.kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,9 +278,10 @@ def _set_aside_event(
         kind=kind,
         charset=row["charset"],
         mime=_MIME[kind],
-        status=None,
+        status=row.get("status"),
         fields={"id": row["id"]},
         mended=row["mended"] or mended,
+        headers=tuple(row.get("headers") or ()),
     )
 
 

@@ -8,9 +8,11 @@ from curation.rights.directives import Directive, for_agents, parse_directives
 from curation.rights.licences import Licence, licence_of, spdx_identifiers
 from curation.rights.page import PageRights, Statement, read_page
 from curation.rights.robots import Access, RobotsFile, Rule, parse_robots
+from curation.rights.signals import KINDS, Signal, document_rights, response_of
 from curation.rights.tdm import Reservation, TdmFile, parse_tdm_file, reservation
 
 __all__ = [
+    "KINDS",
     "Access",
     "Directive",
     "Licence",
@@ -18,8 +20,10 @@ __all__ = [
     "Reservation",
     "RobotsFile",
     "Rule",
+    "Signal",
     "Statement",
     "TdmFile",
+    "document_rights",
     "for_agents",
     "licence_of",
     "parse_directives",
@@ -27,5 +31,6 @@ __all__ = [
     "parse_tdm_file",
     "read_page",
     "reservation",
+    "response_of",
     "spdx_identifiers",
 ]

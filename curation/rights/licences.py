@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import NamedTuple
+
+from curation.config import read_yaml
+from curation.resources import root
 
 
 class Licence(NamedTuple):
@@ -90,3 +96,36 @@ def _creative_commons(
 def spdx_identifiers(text: str) -> list[str]:
     """Return the expressions of `SPDX-License-Identifier` lines, in order, without repeats."""
     return list(dict.fromkeys(found.strip() for found in _SPDX_LINE.findall(text)))
+
+
+@functools.cache
+def open_licences() -> tuple[str, ...]:
+    """Return the patterns of configs/lists/open_licences.yaml."""
+    return tuple(read_yaml(root() / "configs" / "lists" / "open_licences.yaml")["open"])
+
+
+def known_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return patterns of licences, with those of all open ones in place of `open`."""
+    return tuple(
+        one for name in patterns for one in (open_licences() if name == "open" else (name,))
+    )
+
+
+def matches_licence(licence: str, patterns: Sequence[str]) -> bool:
+    """Return whether a licence is one of these, of which `*` is anything.
+
+    Of an expression, such as `MIT OR Apache-2.0`, one that may be chosen is enough; of licences
+    joined by AND each must be one. Brackets join more than this reads: then all must be.
+    """
+    joined = re.split(r"\s+OR\s+", licence) if "(" not in licence else [licence]
+    return any(_all_match(choice, patterns) for choice in joined)
+
+
+def _all_match(expression: str, patterns: Sequence[str]) -> bool:
+    parts = re.split(r"\s+(?:AND|OR|WITH\s+\S+(?:\s+AND)?)\s*", expression.strip("() "))
+    names = [part.strip("() ") for part in parts]
+    return all(
+        any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
+        for name in names
+        if name
+    )

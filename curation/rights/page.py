@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from curation.rights.directives import Directive, parse_directives
 from curation.rights.licences import Licence, licence_of
+from curation.rights.scan import TAG_BYTES, Found, scan
 from curation.rights.tdm import Reservation, reservation
 
 
@@ -35,7 +36,6 @@ class PageRights(NamedTuple):
     directives: tuple[Directive, ...]
     reservation: Reservation | None
     copyright: str | None  # the line of the page's copyright, white space collapsed
-    language: str | None  # as the root element declares it
 
     @property
     def licence(self) -> Licence | None:
@@ -43,36 +43,18 @@ class PageRights(NamedTuple):
         return next((s.licence for s in self.statements if s.scope == "page" and s.licence), None)
 
 
-#: Bytes of a page's beginning that can be its head where nothing says where the body begins.
-_HEAD_BYTES = 65_536
-#: Bytes of a page's end in which its copyright line is.
-_FOOT_BYTES = 20_000
 #: Addresses of licences that are looked at; pages of pictures have thousands.
 _MOST_STATEMENTS = 32
-#: Bytes around an address in which its tag, and the words about it, are looked for.
-_TAG_BYTES, _NEAR_BYTES = 2_000, 400
+#: Bytes around an address in which the words about it are looked for.
+_NEAR_BYTES = 400
 #: Bytes before a tag in which a comment or script that holds it begins.
 _BACK_BYTES = 16_384
+#: The same of comments and scripts that name their own authors.
+_NOTE_BYTES = 2_048
 #: Characters of a copyright line that are kept.
 _LINE_CHARACTERS = 160
 
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
-#: Words of the tags of a head that can state something.
-_STATING_WORDS = (
-    b"robots",
-    b'bot"',
-    b"bot'",
-    b"slurp",
-    b"-extended",
-    b"anthropic",
-    b"claude",
-    b"tdm-",
-    b"rights",
-    b"licens",
-    b"licenc",
-    b"copyright",
-)
-_ROOT = re.compile(rb"<html\s[^>]*>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _ADDRESS = re.compile(
     rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain)/[^\"'\s<>]{2,80}"
@@ -113,8 +95,8 @@ _PART_TYPES = frozenset(
 
 def read_page(source: bytes) -> PageRights:
     """Return what a page (UTF-8) says of its rights. Broken HTML is never an error."""
-    head_end = _end_of_head(source)
-    tags = [(tag[1:2].lower(), _attributes(tag)) for tag in _stating_tags(source, head_end)]
+    found = scan(source)
+    tags = [(tag[1:2].lower(), _attributes(tag)) for tag in _stating_tags(source, found)]
     named = [
         (
             tag.get("name", tag.get("property", tag.get("http-equiv", ""))).lower(),
@@ -124,9 +106,11 @@ def read_page(source: bytes) -> PageRights:
         if kind == b"m"
     ]
     links = [tag for kind, tag in tags if kind == b"l"]
-    root = _ROOT.search(source[:4_096])
-    language = _attributes(root.group()).get("lang") if root else None
-    statements = [*_in_head(links, named), *_in_json(source, head_end), *_in_body(source, head_end)]
+    statements = [*_in_head(links, named)]
+    if found.has_json:
+        statements += _in_json(source, found.head_end)
+    if found.has_address or found.licences:
+        statements += _in_body(source, found)
     return PageRights(
         tuple(dict.fromkeys(statements)),
         tuple(_directives(named)),
@@ -134,38 +118,15 @@ def read_page(source: bytes) -> PageRights:
             [c for n, c in named if n == "tdm-reservation"],
             [c for n, c in named if n == "tdm-policy"],
         ),
-        _copyright(source),
-        language or None,
+        _copyright(source, found.copyright),
     )
 
 
-def _end_of_head(source: bytes) -> int:
-    """Return the byte at which the body begins, or may begin."""
-    ends = [
-        end for mark in (b"</head>", b"<body") if (end := source.find(mark, 0, _HEAD_BYTES)) >= 0
-    ]
-    if ends:
-        return min(ends)
-    found = _BODY.search(source, 0, _HEAD_BYTES)
-    return found.start() if found else min(len(source), _HEAD_BYTES)
-
-
-def _stating_tags(source: bytes, end: int) -> list[bytes]:
-    """Return the meta and link tags before `end` that have one of the words, in order."""
-    low = source[:end].lower()
-    tags: dict[int, bytes] = {}
-    for word in _STATING_WORDS:
-        at = low.find(word)
-        while at >= 0 and len(tags) < _MOST_STATEMENTS:
-            start = low.rfind(b"<", max(0, at - _TAG_BYTES), at)
-            close = source.find(b">", at, at + _TAG_BYTES)
-            if close < 0:
-                break
-            if low.startswith((b"<meta", b"<link"), max(start, 0)) and start >= 0:
-                tags[start] = source[start : close + 1]
-            at = low.find(word, close)
-    held = [at for at in sorted(tags) if not _commented(source, at) and not _scripted(source, at)]
-    return [tags[at] for at in held]
+def _stating_tags(source: bytes, found: Found) -> Iterator[bytes]:
+    """Yield the meta and link tags of the head that say something."""
+    for begin, end in found.tags:
+        if not _commented(source, begin) and not _scripted(source, begin):
+            yield source[begin:end]
 
 
 def _attributes(tag: bytes) -> dict[str, str]:
@@ -237,19 +198,18 @@ def _of_thing(thing: Any, whole: bool, place: str) -> Iterator[Statement]:
         ]
 
 
-def _in_body(source: bytes, head_end: int) -> Iterator[Statement]:
+def _in_body(source: bytes, found: Found) -> Iterator[Statement]:
     """Yield the licences to which anchors, badges and RDF lead, each address once.
 
     Where nothing says that the head ends, all of the page may be its body, too.
     """
+    head_end = found.head_end
     begin = head_end if _BODY.match(source, head_end) else 0
-    if source.find(b"ommons.org/", begin) < 0 and not _may_license(source, begin):
-        return
     addresses = itertools.islice(_ADDRESS.finditer(source, begin), _MOST_STATEMENTS)
-    found = [address.span() for address in addresses]
-    tags = [_tag_around(source, start) for start, _ in found]
+    places = [address.span() for address in addresses] if found.has_address else []
+    tags = [_tag_around(source, start) for start, _ in places]
     seen = set()
-    for (start, end), tag in zip(found, tags, strict=True):
+    for (start, end), tag in zip(places, tags, strict=True):
         value = source[start:end].decode("utf-8", "replace")
         if start < head_end and tag[:5].lower() in (b"<link", b"<meta"):
             continue  # read as the head's
@@ -257,22 +217,25 @@ def _in_body(source: bytes, head_end: int) -> Iterator[Statement]:
         if one is not None and one not in seen:
             seen.add(one)
             yield one
-    if not found:
-        yield from _own_terms(source, begin)
+    if not places:
+        yield from _own_terms(source, begin, found.licences)
 
 
-def _may_license(source: bytes, begin: int) -> bool:
-    return source.find(b"license", begin) >= 0 and _REL.search(source, begin) is not None
-
-
-def _own_terms(source: bytes, begin: int) -> Iterator[Statement]:
-    for found in itertools.islice(_REL.finditer(source, begin), _MOST_STATEMENTS):
-        tag = _tag_around(source, found.start())
-        if tag[:2].lower() in (b"<a", b"<l") and not _commented(source, found.start()):
-            href = _attributes(tag).get("href", "")
-            place = _place(source, found.start())
-            yield Statement(licence_of(href), "page", place, "anchor", href[:_LINE_CHARACTERS])
+def _own_terms(source: bytes, begin: int, parts: list[tuple[int, int]]) -> Iterator[Statement]:
+    """Yield the site's own terms, to which a `rel` of licence leads."""
+    for start, end in parts:
+        found = _REL.search(source, max(begin, start), end)
+        if found and (one := _own_term(source, found.start())):
+            yield one
             return
+
+
+def _own_term(source: bytes, at: int) -> Statement | None:
+    tag = _tag_around(source, at)
+    if tag[:2].lower() not in (b"<a", b"<l") or _commented(source, at):
+        return None
+    href = _attributes(tag).get("href", "")
+    return Statement(licence_of(href), "page", _place(source, at), "anchor", href[:_LINE_CHARACTERS])
 
 
 def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | None:
@@ -306,31 +269,31 @@ def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | No
 
 
 def _tag_around(source: bytes, at: int) -> bytes:
-    start = source.rfind(b"<", max(0, at - _TAG_BYTES), at)
-    end = source.find(b">", at, at + _TAG_BYTES)
+    start = source.rfind(b"<", max(0, at - TAG_BYTES), at)
+    end = source.find(b">", at, at + TAG_BYTES)
     return source[max(start, 0) : end + 1 if end >= 0 else at]
 
 
-def _commented(source: bytes, at: int) -> bool:
-    begin = max(0, at - _BACK_BYTES)
+def _commented(source: bytes, at: int, back: int = _BACK_BYTES) -> bool:
+    begin = max(0, at - back)
     opened = source.rfind(b"<!--", begin, at)
     return opened >= 0 and source.find(b"-->", opened, at) < 0
 
 
-def _scripted(source: bytes, at: int) -> bool:
-    begin = max(0, at - _BACK_BYTES)
+def _scripted(source: bytes, at: int, back: int = _BACK_BYTES) -> bool:
+    begin = max(0, at - back)
     opened = max(source.rfind(b"<script", begin, at), source.rfind(b"<SCRIPT", begin, at))
     return opened >= 0 and re.search(rb"</script", source[opened:at], re.I) is None
 
 
 def _place(source: bytes, at: int) -> str:
-    begin = max(0, at - 4 * _TAG_BYTES)
+    begin = max(0, at - 4 * TAG_BYTES)
     opened = [m.start() for m in _FOOTER.finditer(source, begin, at)]
     return "footer" if opened and b"</footer" not in source[opened[-1] : at] else "body"
 
 
 def _in_figure(source: bytes, at: int) -> bool:
-    begin = max(0, at - _TAG_BYTES)
+    begin = max(0, at - TAG_BYTES)
     opened = [m.end() for m in _FIGURE.finditer(source, begin, at)]
     return bool(opened) and _FIGURE_END.search(source, opened[-1], at) is None
 
@@ -351,13 +314,9 @@ def _plain(part: bytes) -> str:
     return " ".join(text.split())
 
 
-def _copyright(source: bytes) -> str | None:
-    """Return the last line with a copyright sign, which is the page's; pictures' come before."""
-    begin = max(0, len(source) - _FOOT_BYTES)
-    foot = source[begin:]
-    at = max(foot.rfind(sign) for sign in (b"\xc2\xa9", b"&copy;", b"&#169;"))
-    at = begin + (at if at >= 0 else foot.rfind(b"opyright"))
-    if at < begin or _scripted(source, at) or _commented(source, at):
+def _copyright(source: bytes, at: int) -> str | None:
+    """Return the line of the last sign of copyright, which is the page's; pictures' come before."""
+    if at < 0 or _scripted(source, at, _NOTE_BYTES) or _commented(source, at, _NOTE_BYTES):
         return None
     start = source.rfind(b">", max(0, at - _NEAR_BYTES), at) + 1
     line = _plain(source[max(start, at - _NEAR_BYTES) : at + _NEAR_BYTES])

@@ -8,6 +8,7 @@ may be missing, and `Dissallow` disallows. A byte order mark isn't part of the f
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -31,6 +32,11 @@ class Rule(NamedTuple):
     allows: bool
     path: str  # as it is written
     pattern: str  # normalised: escapes as in a normalised URL
+
+    @classmethod
+    def of(cls, allows: bool, path: str) -> Rule:
+        """Return the rule of a line."""
+        return cls(allows, path, pattern_of(path))
 
 
 class Access(NamedTuple):
@@ -58,18 +64,20 @@ class RobotsFile:
         path = path_of(url)
         if path == "/robots.txt":
             return Access(True, None)
-        name = _product(agent)
+        name = product(agent)
         rules = self.groups[name] if name in self.groups else self.groups.get("*", [])
-        best: Rule | None = None
-        for rule in rules:
-            if best is not None and (len(rule.pattern), rule.allows) <= (
-                len(best.pattern),
-                best.allows,
-            ):
-                continue
-            if matches(rule.pattern, path):
-                best = rule
+        best = best_rule(rules, path)
         return Access(best is None or best.allows, best)
+
+
+def best_rule(rules: Iterable[Rule], path: str) -> Rule | None:
+    """Return the rule that decides on a normalised path: the longest, `Allow` before `Disallow`."""
+    best: Rule | None = None
+    for rule in rules:
+        known = (len(best.pattern), best.allows) if best is not None else (-1, False)
+        if (len(rule.pattern), rule.allows) > known and matches(rule.pattern, path):
+            best = rule
+    return best
 
 
 def parse_robots(content: bytes) -> RobotsFile:
@@ -86,18 +94,18 @@ def parse_robots(content: bytes) -> RobotsFile:
         if key.startswith("user"):
             if rules_follow:
                 agents, rules_follow = [], False
-            agents.append(_product(value))
+            agents.append(product(value))
             groups.setdefault(agents[-1], [])
         else:
             rules_follow = True
             if value:
-                rule = Rule(key == "allow", value, pattern_of(value))
+                rule = Rule.of(key == "allow", value)
                 for agent in dict.fromkeys(agents):
                     groups[agent].append(rule)
     return RobotsFile(groups)
 
 
-def _product(agent: str) -> str:
+def product(agent: str) -> str:
     """Return the name at the beginning of a `User-agent`, in lower case; `*` is itself."""
     agent = agent.strip()
     if agent.startswith("*"):

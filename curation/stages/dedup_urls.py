@@ -12,7 +12,7 @@ class _DeduplicateUrls(Stage[UrlDedupSettings]):
     name = "dedup-urls"
     purpose = "keep one capture of each URL"
     settings = UrlDedupSettings
-    after = "extract"
+    after = "rights"
     cost = 0.1
     packages = ("idna", "numpy")
     keeps_one = True

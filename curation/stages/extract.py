@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curation.columns import DOCUMENT_COLUMNS
+from curation.columns import DOCUMENT_COLUMNS, PAGE_COLUMNS
 from curation.config import Settings
 from curation.extract.engines import engine_packages
 from curation.extract.extract_settings import ExtractSettings
-from curation.stages.base import Limit, Stage, limit
+from curation.stages.base import Limit, NamedFile, Stage, limit
 
 
 class _Extract(Stage[ExtractSettings]):
@@ -19,7 +19,7 @@ class _Extract(Stage[ExtractSettings]):
     cost = 2.6
     packages = ("brotli", "chardet", "lz4", "numpy", "regex", "webencodings", "zstandard")
     is_source = True
-    makes = DOCUMENT_COLUMNS
+    makes = (*DOCUMENT_COLUMNS, *PAGE_COLUMNS)
 
     def also(self, recipe: Any) -> dict[str, Settings]:
         return {"readers": recipe.readers}
@@ -32,6 +32,10 @@ class _Extract(Stage[ExtractSettings]):
 
         for model in settings.models().values():
             load_model(model)
+
+    def files(self, settings: ExtractSettings) -> Iterator[NamedFile]:
+        for i, path in enumerate(settings.rights.files):
+            yield NamedFile(f"extract.rights.files[{i}]", path, "file or folder")
 
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
         characters = len(row["text"])

@@ -15,7 +15,7 @@ from curation.arrow import Texts, text_buffers
 from curation.errors import InputError
 from curation.hashing import hash_spans, mix64
 from curation.readers.documents import as_json, plain
-from curation.schema import MADE, SOURCE
+from curation.schema import MADE, RIGHTS, SOURCE
 from curation.tokenize.megatron import IndexedWriter, token_dtype
 from curation.tokenize.pack import Spans, best_fit, concatenate, fill
 from curation.tokenize.tokenize_settings import EncodeSettings, TokenizeSettings
@@ -32,6 +32,7 @@ DOCUMENT_INDEX = pa.schema(
         ("id", pa.string()),
         ("source", SOURCE),
         ("url", pa.string()),
+        ("rights", RIGHTS),  # null where the documents have none
         ("own", pa.string()),  # columns that came with the document's table: JSON, or null
     ]
 )
@@ -45,6 +46,7 @@ ENCODED = pa.schema(
         ("id", pa.string()),
         ("source", SOURCE),
         ("url", pa.string()),
+        ("rights", RIGHTS),
         ("own", pa.string()),
     ]
 )
@@ -103,19 +105,27 @@ def encoded_rows(
         times = column.to_numpy(zero_copy_only=False).astype(np.int32)
     documents = np.repeat(np.arange(len(times)), times)
     copies = np.arange(len(documents)) - np.repeat(np.cumsum(times) - times, times)
-    about = batch.select(["id", "source", "url"]).take(pa.array(documents))
+    about = with_rights(batch).select(["id", "source", "url", "rights"])
+    about = about.take(pa.array(documents))
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(tokens))
     repeat = copies.astype(np.int32)
     columns = {
         "key": pa.array(document_keys(about.column("id"), repeat, settings.seed)),
         "tokens": lists if np.all(times == 1) else lists.take(pa.array(documents)),
         "repeat": pa.array(repeat),
-        **{name: about.column(name) for name in ("id", "source", "url")},
+        **{name: about.column(name) for name in about.schema.names},
         "own": _own(batch, settings).take(pa.array(documents)),
     }
     return pa.RecordBatch.from_arrays(
         [columns[f.name].cast(f.type) for f in ENCODED], schema=ENCODED
     )
+
+
+def with_rights(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with a column `rights`, of nulls where it has none."""
+    if batch.schema.get_field_index("rights") >= 0:
+        return batch
+    return batch.append_column("rights", pa.nulls(batch.num_rows, RIGHTS))
 
 
 def own_columns(names: Iterable[str], settings: TokenizeSettings) -> list[str]:
@@ -255,7 +265,7 @@ def _index(spans: Spans, encoded: pa.RecordBatch, rows: npt.NDArray[np.int64]) -
         "document_offset": pa.array(spans.offsets),
         **{
             name: encoded.column(name).take(take)
-            for name in ("repeat", "id", "source", "url", "own")
+            for name in ("repeat", "id", "source", "url", "rights", "own")
         },
     }
     return pa.RecordBatch.from_arrays(

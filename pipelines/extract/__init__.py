@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from curation.columns import PAGE_COLUMNS
 from curation.credentials import without_userinfo
 from curation.extract import Extraction
 from curation.extract.engines import check_installed
@@ -20,10 +21,12 @@ from curation.extract.safe import Failed, Refused, extract_page, wrong_length
 from curation.readers import Damage, Page, RangeReader, Skipped, read
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined, others_of
 from curation.readers.settings import ReaderSettings
-from curation.schema import MENDED, SET_ASIDE, Verdicts
+from curation.rights import Signal, document_rights, response_of
+from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import ShardWriter
 from pipelines.extract.ranges import noted, run_until_ranges_fit, split_files
+from pipelines.extract.sites import load_sites
 from pipelines.extract.sources import (
     KNOWN_INPUTS,
     SourceShard,
@@ -146,7 +149,8 @@ class ExtractShards:
         """Write the documents of a shard, and what else its input has."""
         tally, others = Tally(), self._others(shard)
         with ShardWriter(folder, shard.name, "extract", tally) as writer:
-            judge, batch, beside = JudgePages(self.extract), PageBatch(), PagesBeside()
+            judge = JudgePages(self.extract, self.readers, self.settings_key)
+            batch, beside = PageBatch(), PagesBeside()
             for records in _grouped(found):
                 answers = iter(judge.answers([r for _, r in records if isinstance(r, Page)]))
                 for name, record in records:
@@ -173,7 +177,8 @@ class ExtractShards:
     def _others(self, shard: SourceShard) -> Others:
         """Columns that tables have besides those of documents; a range has those of its rows."""
         part = None if shard.part is None else self._range_reader(shard)
-        return joined([others_of(path, name, self.readers, part) for path, name in shard.files])
+        found = [others_of(path, name, self.readers, part) for path, name in shard.files]
+        return joined(found, taken=PAGE_COLUMNS)
 
     def _records(self, shard: SourceShard, planned: dict[str, str]) -> Iterator[tuple[str, Record]]:
         for path, name in shard.files:
@@ -204,7 +209,7 @@ class ExtractShards:
         tally: Tally,
         progress: Progress,
     ) -> None:
-        documents = documents_batch(batch.rows, batch.own, others)
+        documents = documents_batch(batch.rows, batch.own, others, EXTRACTED)
         tally.add_in(documents)
         progress(len(batch.rows), writer.write(documents, batch.verdicts()))
 
@@ -214,6 +219,8 @@ class JudgePages:
     """What becomes of pages: documents, or why they are none."""
 
     extract: ExtractSettings
+    readers: ReaderSettings
+    key: str  # fingerprint of settings and sites' files
 
     def answers(self, pages: list[Page]) -> list[Answer]:
         """What extraction says of each page. Engines of others always work in a guarded process."""
@@ -231,6 +238,9 @@ class JudgePages:
     ) -> None:
         """Add a page to the batch, with what is noted of it to the tables beside."""
         row, own = document_row(name, page)
+        found = answer if isinstance(answer, Extraction) else Extraction("")
+        row["rights"] = document_rights(page, found.rights, found.text, self._of_site(page))
+        row["response"] = response_of(page, found.language)
         if page.mended:
             beside.mended.append(_mended(row, page))
         if answer is None:
@@ -245,6 +255,13 @@ class JudgePages:
             batch.add(row, own, reason)
         else:
             self._extracted(row, own, answer, batch)
+
+    def _of_site(self, page: Page) -> list[Signal]:
+        """What the files of the page's site say of it."""
+        settings = self.extract.rights
+        if not settings.files:
+            return []
+        return load_sites(self.key, settings, self.readers).signals(page.url, page.date)
 
     def _extracted(self, row: Row, own: Row, answer: Extraction, batch: PageBatch) -> None:
         row["text"], row["title"] = answer.text, row["title"] or answer.title
@@ -296,6 +313,8 @@ def _failed(row: dict[str, Any], page: Page, reason: str, detail: str) -> dict[s
         page.kind: page.content,
         "charset": page.charset,
         "mended": page.mended or None,
+        "status": page.status,
+        "headers": page.headers,
         "reason": reason,
         "detail": detail,
     }
@@ -317,6 +336,10 @@ def run(run: StageRun) -> dict[str, Any]:
     split = split_files(run, readers)
     known = run.folder.read_own_json(KNOWN_INPUTS)
     parts = part_hashes(run.folder, readers.split_bytes)
+    notes: dict[str, Any] = {"passed over": run.passed_over} if run.passed_over else {}
+    if run.settings.rights.files:
+        sites = load_sites(run.settings_key, run.settings.rights, readers)
+        notes["files of sites"] = sites.counts
     run.begin()
     step = ExtractShards(run.settings_key, run.settings, readers)
     shards = [with_hash(s, parts) for s in source_shards(run.files, split, readers.split_bytes)]
@@ -324,5 +347,4 @@ def run(run: StageRun) -> dict[str, Any]:
         Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s) for s in shards
     ]
     run_until_ranges_fit(run, step, tasks)
-    notes = {"notes": {"passed over": run.passed_over}} if run.passed_over else None
-    return run.finish(tasks, named, notes, timings=known)
+    return run.finish(tasks, named, {"notes": notes} if notes else None, timings=known)

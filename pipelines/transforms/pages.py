@@ -11,6 +11,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam import PCollection
 
+from curation.columns import PAGE_COLUMNS
 from curation.extract.extract_settings import ExtractSettings
 from curation.readers import Damage, Page, discover, read
 from curation.readers.documents import (
@@ -23,9 +24,10 @@ from curation.readers.documents import (
     with_own,
 )
 from curation.readers.settings import ReaderSettings
-from curation.schema import DOCUMENTS, SET_ASIDE, SOURCE
+from curation.schema import EXTRACTED, HEADERS, SET_ASIDE, SOURCE
 from pipelines.engine.transform import Outcome
 from pipelines.extract import JudgePages, PageBatch, PagesBeside, damaged_row
+from pipelines.extract.sites import sites_key
 from pipelines.extract.sources import source_shards
 from pipelines.transforms.judge import default_settings, outputs
 from pipelines.transforms.keys import Keyed, ShardKey
@@ -52,6 +54,7 @@ PAGES = pa.schema(
         ("mended", pa.string()),
         ("detail", pa.string()),
         ("normalize", pa.string()),  # what extraction does to text: none, nfc, repair (or null)
+        ("headers", HEADERS),  # of HTTP, those that extraction looks at
     ]
 )
 
@@ -112,7 +115,8 @@ class _Read(beam.DoFn):
 
     def process(self, element: tuple[str, tuple[tuple[str, str], ...]]) -> Iterator[Any]:
         shard, files = element
-        others = joined([others_of(path, name, self.settings) for path, name in files])
+        kinds = [others_of(path, name, self.settings) for path, name in files]
+        others = joined(kinds, taken=PAGE_COLUMNS)
         rows: list[tuple[Row, Row]] = []
         aside: list[dict[str, Any]] = []
         first = size = 0
@@ -153,12 +157,13 @@ def _page(row: dict[str, Any]) -> tuple[str, Page]:
     fields = {n: row.pop(n) for n in ("id", "title")}
     source = row.pop("source")
     known = {n: value for n, value in fields.items() if value is not None} or None
+    row["headers"] = tuple(row.get("headers") or ())
     return source["file"], Page(**row, offset=source["offset"], fields=known)
 
 
 @dataclass
 class Extract(beam.PTransform):
-    """Turn batches of `PAGES` into documents: columns `curation.schema.DOCUMENTS`, and tables' own.
+    """Turn batches of `PAGES` into documents: columns `curation.schema.EXTRACTED`, and tables' own.
 
     Other engines than the toolkit's own work in a guarded process of each worker.
 
@@ -179,8 +184,11 @@ class Extract(beam.PTransform):
         default_factory=functools.partial(default_settings, "extract")
     )
 
+    def _judge(self) -> JudgePages:
+        return JudgePages(self.settings, default_settings("readers"), sites_key(self.settings))
+
     def expand(self, pages: PCollection[Keyed]) -> Extracted:
-        judging = beam.ParDo(_Extract(JudgePages(self.settings)))
+        judging = beam.ParDo(_Extract(self._judge()))
         judging = judging.with_output_types(Keyed, removed=Keyed, set_aside=Keyed)
         found = pages | "Judge" >> judging.with_outputs("removed", "set_aside", main="documents")
         return Extracted(found.documents, found.removed, found.set_aside)
@@ -198,7 +206,7 @@ class _Extract(beam.DoFn):
         answers = self.judge.answers([page for _, page in pages])
         for (name, page), answer in zip(pages, answers, strict=True):
             self.judge.add(name, page, answer, documents, beside)
-        made = pa.RecordBatch.from_pylist(documents.rows, DOCUMENTS)
+        made = pa.RecordBatch.from_pylist(documents.rows, EXTRACTED)
         if len(known) < batch.num_columns:
             made = with_own(made, batch.column("own"))
         yield from outputs(key, Outcome(made, documents.verdicts()), "extract")

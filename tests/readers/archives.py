@@ -48,9 +48,11 @@ def warc_record(
     mime: str = "application/http; msgtype=response",
     extra: bytes = b"",
     length: int | None = None,
+    url: str = "",
 ) -> bytes:
     head = (
-        f"WARC/1.0\r\nWARC-Type: {type_}\r\nWARC-Target-URI: http://site.example/{number}\r\n"
+        f"WARC/1.0\r\nWARC-Type: {type_}\r\n"
+        f"WARC-Target-URI: {url or f'http://site.example/{number}'}\r\n"
         f"WARC-Date: 2024-05-06T07:08:{number % 60:02d}Z\r\n"
         f"WARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012d}>\r\n"
         f"Content-Type: {mime}\r\n"

@@ -86,6 +86,7 @@ def test_fields_of_a_page(tmp_path: Path) -> None:
         mime="text/html",
         status=200,
         fields=None,
+        headers=(("content-type", "Text/HTML; Charset='koi8-r'"),),
     )
 
 

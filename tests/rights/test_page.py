@@ -199,10 +199,9 @@ def test_the_file_of_reservations() -> None:
     assert parse_tdm_file(b"{}").reservation("https://x.org/") is None
 
 
-def test_copyright_and_language() -> None:
+def test_the_line_of_copyright() -> None:
     rights = read_page(_page("", "<p>Photo © Ann</p><footer>&copy; 2024  Example\nInc.</footer>"))
     assert rights.copyright == "© 2024 Example Inc."
-    assert rights.language == "en"
     assert read_page(b"<p>Text").copyright is None
 
 

@@ -1,0 +1,117 @@
+"""Which signal of its rights removes a document under a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from curation.rights.licences import matches_licence
+from curation.rights.rights_settings import RightsSettings
+from curation.rights.signals import LATEST
+
+#: The signals that removed documents: one row each.
+FOUND = pa.schema(
+    [
+        ("id", pa.string()),
+        ("reason", pa.string()),
+        ("kind", pa.string()),
+        ("place", pa.string()),
+        ("agent", pa.string()),
+        ("value", pa.string()),
+    ]
+)
+#: Kinds of signals that files of sites hold, as agents ask them.
+_ASKED = ("robots", "ai_txt")
+_NOTHING: dict[str, str | None] = dict.fromkeys(("kind", "place", "agent", "value"))
+Signals = Sequence[Mapping[str, str | None]]
+
+
+class Ruling(NamedTuple):
+    """Why a document goes."""
+
+    reason: str
+    signal: Mapping[str, str | None]  # that says so; of nulls where it is the lack of one
+
+
+class Policy:
+    """Settings, ready to judge documents."""
+
+    def __init__(self, settings: RightsSettings) -> None:
+        self._settings = settings
+        self._agents = [agent.lower() for agent in settings.agents]
+
+    def ruling(self, rights: Mapping[str, Any] | None) -> Ruling | None:
+        """Return why a document of these rights goes, None where it stays.
+
+        The first signal in the order of `honour` that forbids its use is the reason; then come
+        licences, then what is not known.
+        """
+        signals: Signals = [
+            s for s in (rights or {}).get("signals") or () if self._counts(s["place"])
+        ]
+        for honoured in self._settings.honour:
+            for signal in self._forbidding(honoured, signals):
+                return Ruling(f"rights.{honoured}", signal)
+        licence = (rights or {}).get("licence")
+        require = self._settings.licences.require
+        if require and not (licence and matches_licence(licence, require)):
+            stated = (s for s in signals if s["kind"] == "licence")
+            return Ruling("rights.licence", next(stated, _NOTHING))
+        if self._settings.unknown == "remove" and self._is_unknown(rights, signals):
+            return Ruling("rights.unknown", _NOTHING)
+        return None
+
+    def rulings(self, column: pa.Array) -> list[Ruling | None]:
+        """Return the rulings on the values of a column `rights`."""
+        return [self.ruling(rights) for rights in column.to_pylist()]
+
+    def _counts(self, place: str | None) -> bool:
+        return self._settings.retroactive or not (place or "").startswith(LATEST)
+
+    def _forbidding(
+        self, honoured: str, signals: Signals
+    ) -> Iterator[Mapping[str, str | None]]:
+        if honoured in _ASKED:
+            answers = [s for s in signals if s["kind"] == honoured]
+            for place in dict.fromkeys(s["place"] for s in answers):
+                yield from self._closed([s for s in answers if s["place"] == place])
+        elif honoured == "tdm":
+            yield from (s for s in signals if s["kind"] == "tdm" and _is_reserved(s["value"]))
+        else:
+            named = (s for s in signals if (s["kind"], s["value"]) == ("directive", honoured))
+            yield from (s for s in named if s["agent"] in ("*", *self._agents))
+
+    def _closed(self, answers: Signals) -> Iterator[Mapping[str, str | None]]:
+        """The answers of one file to the agents, where they forbid: each asks for its own group."""
+        own = {(s["agent"] or "").lower(): s for s in answers}
+        asked = (own.get(agent, own.get("*")) for agent in (*self._agents, "*"))
+        yield from (s for s in asked if s is not None and forbids(s["value"] or ""))
+
+    def _is_unknown(self, rights: Mapping[str, Any] | None, signals: Signals) -> bool:
+        robots = "robots" in self._settings.honour
+        return rights is None or (robots and not any(s["kind"] == "robots" for s in signals))
+
+
+def forbids(answer: str) -> bool:
+    """Whether a site's answer to an agent closes a page: a line, or the status of its file.
+
+    A file that the server could not give closes everything (RFC 9309, 2.3.1.4); one that is not
+    there nothing.
+    """
+    return answer.startswith(("Disallow:", "HTTP 5"))
+
+
+def _is_reserved(value: str | None) -> bool:
+    return (value or "").partition(" ")[0] == "1"
+
+
+def found_table(ids: pa.Array, rulings: Iterable[Ruling | None]) -> pa.RecordBatch:
+    """Return the signals that removed documents: FOUND."""
+    rows = [
+        {"id": one, "reason": ruling.reason, **{n: ruling.signal[n] for n in _NOTHING}}
+        for one, ruling in zip(ids.to_pylist(), rulings, strict=True)
+        if ruling is not None
+    ]
+    return pa.RecordBatch.from_pylist(rows, FOUND)

@@ -1,0 +1,57 @@
+"""Settings of the stage `rights`: whose word counts, and what becomes of a document."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from curation.config import Settings, built_in_settings
+from curation.rights.licences import known_patterns
+
+Honoured = Literal[
+    "robots",
+    "ai_txt",
+    "tdm",
+    "noai",
+    "noimageai",
+    "noindex",
+    "nofollow",
+    "noarchive",
+    "nosnippet",
+]
+#: Identifiers of licences with `*` for anything, or `open` for all that configs/lists calls open.
+Licences = Annotated[tuple[str, ...], AfterValidator(known_patterns)]
+
+
+class LicenceSettings(Settings):
+    """Which licences a document must have."""
+
+    require: Licences = Field(
+        description="documents whose page has none of these licences are removed (`CC-BY-*`, or "
+        "`open` for all open ones); empty: any document stays"
+    )
+
+
+class RightsSettings(Settings):
+    """Which signals of rights remove a document. Defaults: `configs/defaults/rights.yaml`."""
+
+    agents: tuple[str, ...] = Field(
+        description="crawlers for which signals count, besides those that are for all"
+    )
+    honour: tuple[Honoured, ...] = Field(
+        description="signals that remove a document, in the order in which they are looked at"
+    )
+    retroactive: bool = Field(
+        description="files of sites that were captured after the page count, too"
+    )
+    unknown: Literal["keep", "remove"] = Field(
+        description="what becomes of documents whose rights are not known: of those without the "
+        "column's value and, where robots is honoured, those of whose site no robots.txt was read"
+    )
+    licences: LicenceSettings
+
+
+def default_settings() -> RightsSettings:
+    """Return the settings of configs/defaults/rights.yaml."""
+    return built_in_settings(RightsSettings, "defaults/rights")

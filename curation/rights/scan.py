@@ -1,0 +1,216 @@
+"""What of a page can say something of its rights, found in one compiled pass over its bytes.
+
+Nearly all pages say little. So the page is looked at in blocks, without a branch for each byte, for
+four letters that each needle has; only blocks with these are looked at letter by letter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.compiled import borrowing, inlined
+
+#: Bytes of a page's beginning that can be its head where nothing says where the body begins.
+HEAD_BYTES = 65_536
+#: Bytes of a page's end in which its copyright line is.
+FOOT_BYTES = 20_000
+#: Bytes of a tag.
+TAG_BYTES = 2_000
+#: Tags of a head that are looked at.
+MOST_TAGS = 32
+
+_BLOCK = 512
+#: Bytes before the word licence in which its `rel` begins.
+_REL_BYTES = 56
+#: Words of the tags of a head that can state something.
+_WORDS = (
+    b"robots",
+    b'bot"',
+    b"bot'",
+    b"slurp",
+    b"-extended",
+    b"anthropic",
+    b"claude",
+    b"tdm-",
+    b"rights",
+    b"licens",
+    b"licenc",
+    b"copyright",
+)
+_WORD_BYTES = np.frombuffer(b"".join(_WORDS), np.uint8)
+_WORD_ENDS = np.cumsum([len(word) for word in _WORDS])
+#: By place in a word and letter, in any case: a bit for each word that has the letter there.
+_LETTERS = np.zeros((3, 256), np.uint16)
+for _number, _word in enumerate(_WORDS):
+    for _place in range(3):
+        for _letter in _word[_place : _place + 1].lower() + _word[_place : _place + 1].upper():
+            _LETTERS[_place, _letter] |= 1 << _number
+
+_BYTE = np.uint8
+_LOWER = _BYTE(32)
+_I, _C, _E, _N, _S, _DOT, _D, _PLUS, _J = (_BYTE(byte) for byte in b"icens.d+j")
+_AND, _O, _HASH, _ONE, _P, _Y, _R = (_BYTE(byte) for byte in b"&o#1pyr")
+_SIGN = _BYTE(0xC2), _BYTE(0xA9)
+#: Forms of the sign, and last the word without its first letter, which may be a capital.
+_SIGNS = (b"\xc2\xa9", b"&copy;", b"&#169;", b"pyright")
+_SIGN_BYTES = np.frombuffer(b"".join(_SIGNS), np.uint8)
+_SIGN_ENDS = np.cumsum([len(sign) for sign in _SIGNS])
+#: Blocks with the word licence that are looked at.
+_MOST_BLOCKS = 256
+
+
+class Found(NamedTuple):
+    """Where to look closer. Addresses are bytes from the page's beginning."""
+
+    head_end: int  # where the body begins or may begin
+    has_address: bool  # of Creative Commons
+    licences: list[tuple[int, int]]  # begin and end of parts in which the word may be
+    has_json: bool  # JSON-LD
+    copyright: int  # where the last sign or word is; -1: none
+    tags: list[tuple[int, int]]  # begin and end of meta and link tags in the head that say something
+
+
+@inlined
+def _is(data, at, letters, begin, end):  # type: ignore[no-untyped-def]
+    """Whether small letters [begin, end) are in the data, in any case."""
+    if at + end - begin > len(data):
+        return False
+    for k in range(begin, end):
+        byte = data[at + k - begin]
+        if 65 <= byte <= 90:
+            byte |= _LOWER
+        if byte != letters[k]:
+            return False
+    return True
+
+
+@borrowing
+def _has(first, second, third, fourth):  # type: ignore[no-untyped-def]
+    """A bit for `icen` in any case, `ns.o` and `d+j` in four views that are a byte apart each.
+
+    Without a branch, and in bytes throughout, so that it is compiled to vector instructions.
+    """
+    licence = address = linked = _BYTE(255)
+    for k in range(len(fourth)):
+        a, b, c, d = first[k], second[k], third[k], fourth[k]
+        i_, c_ = _BYTE(_BYTE(a | _LOWER) ^ _I), _BYTE(_BYTE(b | _LOWER) ^ _C)
+        e_, n_ = _BYTE(_BYTE(c | _LOWER) ^ _E), _BYTE(_BYTE(d | _LOWER) ^ _N)
+        licence = min(licence, _BYTE(i_ | c_ | e_ | n_))
+        org = _BYTE(_BYTE(c ^ _DOT) | _BYTE(d ^ _O))
+        address = min(address, _BYTE(_BYTE(a ^ _N) | _BYTE(b ^ _S) | org))
+        linked = min(linked, _BYTE(_BYTE(a ^ _D) | _BYTE(b ^ _PLUS) | _BYTE(c ^ _J)))
+    return (licence == 0) | ((address == 0) << 1) | ((linked == 0) << 2)
+
+
+@borrowing
+def _anywhere(data, blocks):  # type: ignore[no-untyped-def]
+    """Fill blocks [n] with the beginnings of those with `icen`; return the bits of all, and n."""
+    found = count = 0
+    last = len(data) - 3
+    for begin in range(0, last, _BLOCK):
+        end = min(begin + _BLOCK, last)
+        here = _has(
+            data[begin:end],
+            data[begin + 1 : end + 1],
+            data[begin + 2 : end + 2],
+            data[begin + 3 : end + 3],
+        )
+        if here & 1 and count < len(blocks):
+            blocks[count] = begin
+            count += 1
+        found |= here
+    return found, count
+
+
+@borrowing
+def _head(data, word_bytes, word_ends, letters, spans):  # type: ignore[no-untyped-def]
+    """Fill spans [n, 2] with the tags that say something; return where the head ends, and n."""
+    limit = min(len(data), HEAD_BYTES)
+    count = at = 0
+    while at < limit:
+        if data[at] != 60 or at + 6 > len(data):
+            at += 1
+            continue
+        a, b = data[at + 1] | _LOWER, data[at + 2] | _LOWER
+        c, d = data[at + 3] | _LOWER, data[at + 4] | _LOWER
+        if a == 98 and b == 111 and c == 100 and d == 121:  # body
+            if data[at + 5] == 62 or data[at + 5] <= 32:
+                return at, count
+        elif data[at + 1] == 47 and b == 104 and c == 101 and d == 97:  # /hea
+            if (data[at + 5] | _LOWER) == 100 and at + 6 < len(data) and data[at + 6] == 62:
+                return at, count
+        elif (a == 109 and b == 101 and c == 116 and d == 97) or (
+            a == 108 and b == 105 and c == 110 and d == 107
+        ):
+            close = at + 5
+            end = min(len(data), at + TAG_BYTES)
+            states = False
+            while close < end and data[close] != 62:
+                if not states and close + 2 < end:
+                    words = letters[0, data[close]] & letters[1, data[close + 1]]
+                    if words and words & letters[2, data[close + 2]]:
+                        begin = 0
+                        for k in range(len(word_ends)):
+                            if _is(data, close, word_bytes, begin, word_ends[k]):
+                                states = True
+                                break
+                            begin = word_ends[k]
+                close += 1
+            if states and close < end and count < len(spans):
+                spans[count, 0], spans[count, 1] = at, close + 1
+                count += 1
+            if close < end:
+                at = close
+        at += 1
+    return limit, count
+
+
+@borrowing
+def _has_sign(first, second, third):  # type: ignore[no-untyped-def]
+    """Whether the sign of copyright, `&co`, `&#1` or `pyr` may be in three views, as `_has`."""
+    found = _BYTE(255)
+    for k in range(len(third)):
+        a, b, c = first[k], second[k], third[k]
+        sign = _BYTE(_BYTE(a ^ _SIGN[0]) | _BYTE(b ^ _SIGN[1]))
+        named = _BYTE(_BYTE(a ^ _AND) | _BYTE(b ^ _C) | _BYTE(c ^ _O))
+        numbered = _BYTE(_BYTE(a ^ _AND) | _BYTE(b ^ _HASH) | _BYTE(c ^ _ONE))
+        word = _BYTE(_BYTE(a ^ _P) | _BYTE(b ^ _Y) | _BYTE(c ^ _R))
+        found = min(found, min(min(sign, named), min(numbered, word)))
+    return found == 0
+
+
+@borrowing
+def _sign(data, signs, ends):  # type: ignore[no-untyped-def]
+    """Where the last sign of copyright is, else the last such word; -1: neither."""
+    word = -1
+    stop = max(0, len(data) - FOOT_BYTES)
+    last = len(data) - 2
+    while last > stop:
+        begin = max(stop, last - _BLOCK)
+        if _has_sign(data[begin:last], data[begin + 1 : last + 1], data[begin + 2 : last + 2]):
+            for at in range(last - 1, begin - 1, -1):
+                start = 0
+                for k in range(len(ends)):
+                    if data[at] == signs[start] and _is(data, at, signs, start, ends[k]):
+                        if k < len(ends) - 1:
+                            return at
+                        word = max(word, at - 1)
+                    start = ends[k]
+        last = begin
+    return word
+
+
+def scan(source: bytes) -> Found:
+    """Look through a page (UTF-8)."""
+    data: npt.NDArray[np.uint8] = np.frombuffer(source, np.uint8)
+    spans = np.zeros((MOST_TAGS, 2), np.int64)
+    blocks = np.empty(_MOST_BLOCKS, np.int64)
+    found, parts = _anywhere(data, blocks)
+    head_end, count = _head(data, _WORD_BYTES, _WORD_ENDS, _LETTERS, spans)
+    tags = [(int(begin), int(end)) for begin, end in spans[:count]]
+    licences = [(max(0, int(at) - _REL_BYTES), int(at) + _BLOCK + 8) for at in blocks[:parts]]
+    sign = int(_sign(data, _SIGN_BYTES, _SIGN_ENDS))
+    return Found(int(head_end), bool(found & 2), licences, bool(found & 4), sign, tags)

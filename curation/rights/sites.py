@@ -1,0 +1,192 @@
+"""The files of sites (robots.txt, tdmrep.json, ai.txt) as an index on disk, asked page by page.
+
+An index is one SQLite file: a row for each capture of a file with what it says to the agents that
+are asked about. Memory is that of one row and of the rows used last, whatever the number of sites.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from curation.rights.robots import Rule, best_rule, parse_robots, path_of, product
+from curation.rights.signals import LATEST, Signal, of_reservation
+from curation.rights.site_files import ROBOTS, SiteFile, kind_of
+from curation.rights.tdm import TdmFile, parse_tdm_file
+
+_SCHEMA = "CREATE TABLE files (site TEXT, kind TEXT, date INTEGER, said BLOB)"
+_INDEX = "CREATE INDEX by_site ON files (site, kind, date)"
+#: The latest capture that is not after the page, else the first one after it.
+_BEFORE = "SELECT rowid, said FROM files WHERE site=? AND kind=? AND date<=? ORDER BY date DESC, rowid DESC LIMIT 1"
+_AFTER = "SELECT rowid, said FROM files WHERE site=? AND kind=? AND date>? ORDER BY date, rowid LIMIT 1"
+_PLACES = {"robots": "robots.txt", "ai_txt": "ai.txt", "tdm": "tdmrep.json"}
+#: RFC 9309, 2.3.1.2: crawlers should follow at least five redirects.
+_MOST_REDIRECTS = 5
+#: Parsed files that are kept in memory.
+_PARSED = 512
+_NEVER, _FOREVER = -(1 << 62), 1 << 62
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PORTS = {"http": "80", "https": "443"}
+
+
+class _Said(NamedTuple):
+    """What one capture of a file says."""
+
+    status: int  # of HTTP, where the file wasn't given; else 0
+    to: str  # where a redirect leads
+    rules: dict[str, list[Rule]]  # of robots.txt and ai.txt, by agent; `*` for all without a group
+    tdm: TdmFile | None
+
+
+def site_of(url: str) -> str:
+    """Return scheme and authority of a URL, as `https://example.org`; empty where it has none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    if not host or parts.scheme not in _PORTS:
+        return ""
+    usual = port is None or str(port) == _PORTS[parts.scheme]
+    return f"{parts.scheme}://{host}" + ("" if usual else f":{port}")
+
+
+def build_index(files: Iterable[SiteFile], agents: Sequence[str], path: Path) -> None:
+    """Write the index of sites' files, which appears whole or not at all.
+
+    Of two captures of one moment the later one in `files` counts.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{path.name}-", dir=path.parent) as part:
+        made = Path(part) / path.name
+        _write(_rows(files, agents), made)
+        os.replace(made, path)
+
+
+def _rows(
+    files: Iterable[SiteFile], agents: Sequence[str]
+) -> Iterator[tuple[str, str, int, bytes]]:
+    for file in files:
+        if site := site_of(file.url):
+            yield site, file.kind, _moment(file.date, _NEVER), _compact(file, agents)
+
+
+def _write(rows: Iterable[tuple[str, str, int, bytes]], path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as base:
+        base.execute("PRAGMA journal_mode=OFF")  # a file that is not whole is never seen
+        base.execute("PRAGMA synchronous=OFF")
+        base.execute(_SCHEMA)
+        base.execute("BEGIN")
+        base.executemany("INSERT INTO files VALUES (?, ?, ?, ?)", rows)
+        base.execute("COMMIT")
+        base.execute(_INDEX)
+
+
+def _moment(date: datetime | None, unknown: int) -> int:
+    """Microseconds since 1970."""
+    if date is None:
+        return unknown
+    aware = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return int((aware - _EPOCH).total_seconds() * 1_000_000)
+
+
+def _compact(file: SiteFile, agents: Sequence[str]) -> bytes:
+    """What a file says to these agents: a small part of what it says."""
+    said: dict[str, Any] = {}
+    if file.location:
+        said = {"to": urljoin(file.url, file.location)}
+    elif file.status is not None and not 200 <= file.status < 300:
+        said = {"status": file.status}
+    elif file.kind == "tdm":
+        said = {"tdm": file.content.decode("utf-8", "replace")}
+    else:
+        groups = parse_robots(file.content).groups
+        named = {a: groups[product(a)] for a in agents if product(a) in groups}
+        rules = {"*": groups.get("*", []), **named}
+        said = {"rules": {agent: [[r.allows, r.path] for r in of] for agent, of in rules.items()}}
+    return json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _said(stored: bytes) -> _Said:
+    said = json.loads(stored.decode("utf-8", "surrogatepass"))
+    rules = {
+        agent: [Rule.of(allows, path) for allows, path in of]
+        for agent, of in said.get("rules", {}).items()
+    }
+    tdm = parse_tdm_file(said["tdm"].encode()) if "tdm" in said else None
+    return _Said(said.get("status", 0), said.get("to", ""), rules, tdm)
+
+
+class SiteIndex:
+    """What sites' files say of pages."""
+
+    def __init__(self, path: Path) -> None:
+        place = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        self._base = sqlite3.connect(place, uri=True, check_same_thread=False)
+        self._parsed = lru_cache(_PARSED)(self._parse)
+        counted = self._base.execute("SELECT kind, COUNT(*) FROM files GROUP BY kind ORDER BY kind")
+        #: Captures by kind.
+        self.counts: dict[str, int] = dict(counted.fetchall())
+        self._kinds = [kind for kind in _PLACES if kind in self.counts]
+
+    def signals(self, url: str, date: datetime | None) -> list[Signal]:
+        """Return what the files of a page's site say of it at its date; without one, at the last."""
+        site, at = site_of(url), _moment(date, _FOREVER)
+        found: list[Signal] = []
+        for kind in self._kinds if site else ():
+            then, last = (self._of_site(site, kind, when) for when in (at, _FOREVER))
+            signals = list(_signals(kind, then, url)) if then else []
+            found += signals
+            if last is not None and last is not then:
+                later = (s for s in _signals(kind, last, url) if s not in signals)
+                found += [s._replace(place=f"{LATEST}{s.place}") for s in later]
+        return found
+
+    def _of_site(self, site: str, kind: str, at: int) -> _Said | None:
+        for _ in range(_MOST_REDIRECTS + 1):
+            said = self._capture(site, kind, at)
+            if said is None or not said.to:
+                return said
+            site = site_of(said.to) if kind_of(said.to) == kind else ""
+        return None
+
+    def _capture(self, site: str, kind: str, at: int) -> _Said | None:
+        """The capture at a date, of this site or of the one with the other scheme."""
+        scheme, _, authority = site.partition("://")
+        other = "http" if scheme == "https" else "https"
+        for one in (site, f"{other}://{authority}"):
+            for query in (_BEFORE, _AFTER):
+                if row := self._base.execute(query, (one, kind, at)).fetchone():
+                    return self._parsed(*row)
+        return None
+
+    def _parse(self, row: int, stored: bytes) -> _Said:
+        return _said(stored)
+
+
+def _signals(kind: str, said: _Said, url: str) -> Iterator[Signal]:
+    place = _PLACES[kind]
+    if kind == "tdm":
+        if said.tdm and (reserved := said.tdm.reservation(url)):
+            yield of_reservation(reserved, place)
+        return
+    if said.status:
+        if kind == ROBOTS:
+            yield Signal("robots", place, "*", f"HTTP {said.status}")
+        return
+    path = path_of(url)
+    for agent, rules in said.rules.items():
+        rule = best_rule(rules, path)
+        if rule is None and kind == "ai_txt" and "." not in path.rpartition("/")[2]:
+            rule = best_rule(rules, f"{path.partition('?')[0]}.html")  # which a page is by type
+        line = f"{'Allow' if rule.allows else 'Disallow'}: {rule.path}" if rule else ""
+        yield Signal("robots" if kind == ROBOTS else "ai_txt", place, agent, line)

@@ -1,0 +1,46 @@
+"""Stage `rights`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from curation.rights.rights_settings import RightsSettings
+from curation.stages.base import Columns, Stage
+
+
+class _Rights(Stage[RightsSettings]):
+    name = "rights"
+    purpose = "remove documents whose rights a policy honours"
+    settings = RightsSettings
+    after = "extract"
+    cost = 0.05
+    beside = "signals"
+    command = "rights_what_if"
+
+    def reads(self, settings: RightsSettings) -> Columns:
+        return Columns(("rights",))
+
+    def check_recipe(self, settings: RightsSettings, recipe: Any) -> None:
+        if not {self.name, "extract"} <= {*recipe.stages}:
+            return
+        asked = [kind for kind in ("robots", "ai_txt") if kind in settings.honour]
+        if "robots" in asked and not recipe.extract.rights.files:
+            raise ValueError(
+                "rights.honour: robots needs robots.txt: name captures in extract.rights.files, "
+                "or leave robots out"
+            )
+        known = {agent.lower() for agent in recipe.extract.rights.agents}
+        for agent in settings.agents if asked else ():
+            if agent.lower() not in known:
+                raise ValueError(f"rights.agents: {agent!r} is not among extract.rights.agents")
+
+    def tell(self, row: Mapping[str, Any]) -> Iterator[str]:
+        if row["kind"] is None:
+            yield "no signal says otherwise"
+            return
+        agent = f" for {row['agent']}" if row["agent"] else ""
+        yield f"{row['kind']} in {row['place']}{agent}: {row['value']}"
+
+
+STAGE = _Rights()

@@ -1,0 +1,47 @@
+"""The index of sites' files that `extract` asks, in the temporary folder of each machine."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from pathlib import Path
+
+from curation.extract.extract_settings import ExtractSettings, SiteFileSettings
+from curation.readers.settings import ReaderSettings
+from curation.rights.site_files import read_site_files
+from curation.rights.sites import SiteIndex, build_index
+from curation.stages import find
+from pipelines.facts import stage_facts
+from pipelines.named_files import check_named_files
+from pipelines.storage.files import fingerprint
+
+
+def sites_key(settings: ExtractSettings) -> str:
+    """Return the fingerprint of sites' files outside a run; empty where there are none.
+
+    Raises ConfigError where a file is absent.
+    """
+    if not settings.rights.files:
+        return ""
+    stage = find("extract")
+    check_named_files(stage, settings)
+    return fingerprint([settings.rights.model_dump(), stage_facts(stage, settings, {})["lists"]])
+
+
+def load_sites(key: str, settings: SiteFileSettings, readers: ReaderSettings) -> SiteIndex:
+    """Return the index, opened once per process; the first process of a machine builds it.
+
+    Raises InputError where a file can't be read or has nothing of the kind.
+    """
+    return _load(key, settings.model_dump_json(), readers.model_dump_json())
+
+
+@functools.lru_cache(maxsize=2)
+def _load(key: str, settings: str, readers: str) -> SiteIndex:
+    named = SiteFileSettings.model_validate_json(settings)
+    path = Path(tempfile.gettempdir()) / f"curation-sites-{os.getuid()}-{key}.sqlite"
+    if not path.exists():
+        files = read_site_files(named.files, ReaderSettings.model_validate_json(readers))
+        build_index(files, named.agents, path)
+    return SiteIndex(path)

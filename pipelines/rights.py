@@ -1,0 +1,52 @@
+"""Stage `rights`: removes documents by what is said of their rights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from curation.errors import InputError
+from curation.rights.policy import FOUND, Policy, found_table
+from curation.rights.rights_settings import RightsSettings
+from curation.schema import Verdicts
+from curation.stages import find
+from pipelines.engine.stage import StageRun
+from pipelines.engine.transform import Outcome, run_transform
+from pipelines.storage.files import Folder
+
+
+@dataclass(frozen=True)
+class ApplyRights:
+    """The policy as a transform; what it found of removed documents lies in a table beside them."""
+
+    settings: RightsSettings
+
+    def open(self, shard: str, folder: Folder) -> ApplyRights:
+        return self
+
+    def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
+        if batch.schema.get_field_index("rights") < 0:
+            raise InputError("rights: the documents have no column 'rights', which extract makes")
+        rulings = self._policy.rulings(batch.column("rights"))
+        rows = batch.num_rows
+        verdicts = Verdicts(
+            pa.array([ruling and ruling.reason for ruling in rulings], pa.string()),
+            pa.nulls(rows, pa.float64()),
+            pa.nulls(rows, pa.float64()),
+            pa.nulls(rows, pa.string()),
+        )
+        found = found_table(batch.column("id"), rulings)
+        return Outcome(batch, verdicts, beside={find("rights").beside: found})
+
+    @cached_property
+    def _policy(self) -> Policy:
+        return Policy(self.settings)
+
+
+def run(run: StageRun) -> dict[str, Any]:
+    """Judge every document."""
+    beside = {find("rights").beside: FOUND}
+    return run_transform(run, ApplyRights(run.settings), beside=beside)

@@ -1,0 +1,153 @@
+"""Files of sites: read from archives, tables and folders, and asked about pages."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from curation.config import built_in_settings
+from curation.errors import InputError
+from curation.readers.settings import ReaderSettings
+from curation.rights.site_files import SiteFile, read_site_files
+from curation.rights.sites import SiteIndex, build_index, site_of
+from tests.readers.archives import http_response, warc_record
+
+READERS = built_in_settings(ReaderSettings, "defaults/readers")
+ROBOTS = b"User-agent: *\nDisallow: /private\n\nUser-agent: GPTBot\nDisallow: /\n"
+
+
+def index_of(tmp_path: Path, files: list[SiteFile], agents: tuple[str, ...] = ()) -> SiteIndex:
+    build_index(files, agents, tmp_path / "sites.sqlite")
+    return SiteIndex(tmp_path / "sites.sqlite")
+
+
+def robots(
+    content: bytes,
+    url: str = "https://a.example/robots.txt",
+    day: int | None = None,
+    status: int | None = None,
+    location: str = "",
+) -> SiteFile:
+    date = datetime(2024, 5, day, tzinfo=UTC) if day else None
+    return SiteFile("robots", url, date, status, location, content)
+
+
+def said(index: SiteIndex, url: str, day: int | None = None) -> list[tuple[str | None, str]]:
+    date = datetime(2024, 5, day, tzinfo=UTC) if day else None
+    return [(signal.agent, signal.value) for signal in index.signals(url, date)]
+
+
+def test_agents_with_a_group_of_their_own(tmp_path: Path) -> None:
+    index = index_of(tmp_path, [robots(ROBOTS)], ("CCBot", "GPTBot"))
+    assert said(index, "https://a.example/private/x") == [
+        ("*", "Disallow: /private"),
+        ("GPTBot", "Disallow: /"),
+    ]
+    assert said(index, "https://a.example/x") == [("*", ""), ("GPTBot", "Disallow: /")]
+    assert said(index, "https://b.example/x") == []
+    assert index.counts == {"robots": 1}
+
+
+def test_the_capture_at_the_date_of_the_page(tmp_path: Path) -> None:
+    files = [
+        robots(b"User-agent: *\nDisallow: /%d" % day + b"\nDisallow: /p\n", day=day)
+        for day in (10, 20)
+    ]
+    files += [robots(b"User-agent: *\nDisallow: /20b\nDisallow: /20c", day=20)]
+    index = index_of(tmp_path, files)
+    for day, path in ((5, "/10"), (10, "/10"), (19, "/10"), (20, "/20b"), (None, "/20b")):
+        assert said(index, f"https://a.example{path}", day) == [("*", f"Disallow: {path}")]
+        assert said(index, "https://a.example/else", day) == [("*", "")]
+
+
+def test_redirects_and_answers_in_place_of_the_file(tmp_path: Path) -> None:
+    index = index_of(
+        tmp_path,
+        [
+            robots(b"", status=301, location="https://www.a.example/robots.txt"),
+            robots(ROBOTS, "https://www.a.example/robots.txt"),
+            robots(b"", "https://round.example/robots.txt", location="/robots.txt"),
+            robots(b"", "https://lost.example/robots.txt", location="/start.html"),
+            robots(ROBOTS, "https://no.example/robots.txt", status=404),
+            robots(ROBOTS, "https://down.example/robots.txt", status=503),
+            robots(ROBOTS, "http://plain.example/robots.txt"),
+            robots(ROBOTS, "https://port.example:8443/robots.txt"),
+        ],
+    )
+    assert said(index, "https://a.example/private") == [("*", "Disallow: /private")]
+    assert said(index, "https://round.example/private") == []
+    assert said(index, "https://lost.example/private") == []
+    assert said(index, "https://no.example/private") == [("*", "HTTP 404")]
+    assert said(index, "https://down.example/private") == [("*", "HTTP 503")]
+    assert said(index, "https://PLAIN.example:443/private") == [("*", "Disallow: /private")]
+    assert said(index, "https://port.example/private") == []
+    assert said(index, "https://port.example:8443/private") == [("*", "Disallow: /private")]
+
+
+@pytest.mark.parametrize(
+    ("url", "site"),
+    [
+        ("HTTPS://A.example:443/x", "https://a.example"),
+        ("http://a.example:8080", "http://a.example:8080"),
+        ("ftp://a.example/", ""),
+        ("file:a/b", ""),
+        ("http://[bad/", ""),
+        ("http://a.example:port/", ""),
+        ("", ""),
+    ],
+)
+def test_names_of_sites(url: str, site: str) -> None:
+    assert site_of(url) == site
+
+
+def test_ai_txt_and_reservations(tmp_path: Path) -> None:
+    tdm = [{"location": "/open", "tdm-reservation": 0}, {"location": "/", "tdm-reservation": 1}]
+    index = index_of(
+        tmp_path,
+        [
+            SiteFile("ai_txt", "https://a.example/ai.txt", None, 200, "", b"User-Agent: *\nDisallow: *.html\n"),
+            SiteFile("tdm", "https://a.example/.well-known/tdmrep.json", None, 200, "", json.dumps(tdm).encode()),
+        ],
+    )
+    found = index.signals("https://a.example/about", None)
+    assert [(s.kind, s.place, s.agent, s.value) for s in found] == [
+        ("ai_txt", "ai.txt", "*", "Disallow: *.html"),
+        ("tdm", "tdmrep.json", None, "1"),
+    ]
+    assert said(index, "https://a.example/open/x.pdf") == [("*", ""), (None, "0")]
+
+
+def test_archives_tables_and_folders(tmp_path: Path) -> None:
+    page = http_response(b"<p>no", b"Content-Type: text/html")
+    moved = b"HTTP/1.1 301 Moved\r\nLocation: https://www.a.example/robots.txt\r\n\r\n"
+    records = [
+        warc_record(0, page, url="https://a.example/"),
+        warc_record(1, moved, url="https://a.example/robots.txt"),
+        warc_record(2, http_response(ROBOTS, b"Content-Type: text/plain"), url="https://www.a.example/robots.txt"),
+    ]
+    (tmp_path / "robots.warc").write_bytes(b"".join(records))
+    row = {"url": "https://b.example/robots.txt", "text": ROBOTS.decode(), "status": 200}
+    (tmp_path / "robots.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "sites/c.example/.well-known").mkdir(parents=True)
+    (tmp_path / "sites/c.example/robots.txt").write_bytes(ROBOTS)
+    (tmp_path / "sites/c.example/.well-known/tdmrep.json").write_text("[]")
+    names = [str(tmp_path / name) for name in ("robots.warc", "robots.jsonl", "sites")]
+    found = list(read_site_files(names, READERS))
+    assert [(f.kind, f.url, f.status) for f in found] == [
+        ("robots", "https://a.example/robots.txt", 301),
+        ("robots", "https://www.a.example/robots.txt", 200),
+        ("robots", "https://b.example/robots.txt", 200),
+        ("tdm", "https://c.example/.well-known/tdmrep.json", None),
+        ("robots", "https://c.example/robots.txt", None),
+    ]
+    assert found[0].location == "https://www.a.example/robots.txt"
+    assert found[1].content == found[2].content == found[4].content == ROBOTS
+
+
+def test_a_path_without_any_such_file(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "no robots", "url": "https://a.example/"}\n')
+    with pytest.raises(InputError, match="a.jsonl: has no robots.txt"):
+        list(read_site_files([str(tmp_path / "a.jsonl")], READERS))

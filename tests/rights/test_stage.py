@@ -1,0 +1,206 @@
+"""Rights from the archive to the token index, the policy, and what it would cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from curation.schema import RIGHTS
+from tests.conftest import curate, curate_well
+from tests.readers.archives import http_response, warc_record
+
+WORDS = (
+    "The bridge over the river was built by the people of the town in the year of the flood. "
+    "It has four arches of stone, and the oldest of them carries the marks of every mason. "
+)
+ROBOTS = b"User-agent: *\nDisallow: /closed\n\nUser-agent: GPTBot\nDisallow: /\n"
+LATER = b"User-agent: *\nDisallow: /\n"
+BY = "https://creativecommons.org/licenses/by/4.0/"
+
+
+def page(number: int, head: str = "", foot: str = "") -> bytes:
+    text = f"<h1>Bridge {number}</h1>" + f"<p>{WORDS} Number {number}.</p>" * 4
+    return f"<!doctype html><html lang=en><head><title>B</title>{head}</head><body><main>{text}</main>{foot}</body></html>".encode()
+
+
+PAGES: dict[str, tuple[bytes, bytes]] = {
+    "https://a.example/plain": (page(0), b"Content-Type: text/html; charset=utf-8\r\nLast-Modified: Mon, 06 May 2024 07:00:00 GMT"),
+    "https://a.example/closed/1": (page(1), b"Content-Type: text/html"),
+    "https://b.example/noai": (page(2), b"Content-Type: text/html\r\nX-Robots-Tag: noindex\r\nX-Robots-Tag: CCBot: noai"),
+    "https://b.example/tdm": (page(3), b"Content-Type: text/html\r\nTDM-Reservation: 1\r\nTDM-Policy: https://b.example/p.json"),
+    "https://b.example/meta": (page(4, '<meta name="robots" content="noai">'), b"Content-Type: text/html"),
+    "https://b.example/licence": (page(5, f'<link rel="license" href="{BY}">', "<footer>© 2024 Bridge</footer>"), b"Content-Type: text/html"),
+    "https://b.example/link": (page(6), f'Content-Type: text/html\r\nLink: <{BY}>; rel="license"'.encode()),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rights")
+    records = [
+        warc_record(i, http_response(body, head), url=url)
+        for i, (url, (body, head)) in enumerate(PAGES.items())
+    ]
+    (folder / "pages.warc").write_bytes(b"".join(records))
+    plain = b"Content-Type: text/plain"
+    url = "https://a.example/robots.txt"
+    captures = [
+        warc_record(0, http_response(ROBOTS, plain), url=url),
+        warc_record(50, http_response(LATER, plain), url=url),
+    ]
+    (folder / "robots.warc").write_bytes(b"".join(captures))
+    (folder / "recipe.yaml").write_text(
+        f"""
+extends: llama3
+name: defended
+stages: [extract, rights, tokenize]
+extract: {{rights: {{files: ["{folder}/robots.warc"]}}}}
+rights: {{retroactive: false}}
+tokenize: {{context_length: 64}}
+"""
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(place: Path) -> Path:
+    return run(place, "out")
+
+
+def run(place: Path, output: str, *arguments: str) -> Path:
+    command = ["run", place / "recipe.yaml", "--input", place / "pages.warc"]
+    curate_well([*command, "--output", place / output, "--workers", "0", *arguments])
+    return place / output
+
+
+def rows(folder: Path, kind: str) -> dict[str, dict[str, Any]]:
+    return {row["url"]: row for row in pq.read_table(folder / kind).to_pylist()}
+
+
+def said(row: dict[str, Any], *kinds: str) -> list[tuple[str, str, str | None, str]]:
+    return [
+        (s["kind"], s["place"], s["agent"], s["value"])
+        for s in row["rights"]["signals"]
+        if s["kind"] in kinds
+    ]
+
+
+def test_the_columns_of_documents(done: Path) -> None:
+    found = rows(done, "extract/documents")
+    assert found["https://a.example/plain"]["response"] == {
+        "status": 200,
+        "content_type": "text/html; charset=utf-8",
+        "last_modified": "Mon, 06 May 2024 07:00:00 GMT",
+        "language": "en",
+    }
+    assert said(found["https://b.example/noai"], "directive") == [
+        ("directive", "header", "*", "noindex"),
+        ("directive", "header", "ccbot", "noai"),
+    ]
+    assert said(found["https://b.example/tdm"], "tdm") == [
+        ("tdm", "header", None, "1 https://b.example/p.json")
+    ]
+    licensed = found["https://b.example/licence"]
+    assert licensed["rights"]["licence"] == "CC-BY-4.0"
+    assert said(licensed, "licence", "copyright") == [
+        ("licence", "head", None, BY),
+        ("copyright", "footer", None, "© 2024 Bridge"),
+    ]
+    linked = found["https://b.example/link"]
+    assert (linked["rights"]["licence"], said(linked, "licence")) == (
+        "CC-BY-4.0",
+        [("licence", "header", None, BY)],
+    )
+
+
+def test_robots_at_the_date_and_later(done: Path) -> None:
+    closed = rows(done, "extract/documents")["https://a.example/closed/1"]
+    assert said(closed, "robots") == [
+        ("robots", "robots.txt", "*", "Disallow: /closed"),
+        ("robots", "robots.txt", "GPTBot", "Disallow: /"),
+        ("robots", "latest robots.txt", "*", "Disallow: /"),
+    ]
+    assert not said(rows(done, "extract/documents")["https://b.example/tdm"], "robots")
+
+
+def test_the_policy_and_the_signals_that_it_found(done: Path) -> None:
+    removed = rows(done, "rights/removed")
+    assert {url: row["reason"] for url, row in removed.items()} == {
+        "https://a.example/plain": "rights.robots",
+        "https://a.example/closed/1": "rights.robots",
+        "https://b.example/tdm": "rights.tdm",
+        "https://b.example/noai": "rights.noai",
+        "https://b.example/meta": "rights.noai",
+    }
+    ids = {row["id"]: url for url, row in removed.items()}
+    beside = pq.read_table(done / "rights/signals").to_pylist()
+    assert {(ids[r["id"]], r["place"], r["agent"], r["value"]) for r in beside} == {
+        ("https://a.example/plain", "robots.txt", "GPTBot", "Disallow: /"),
+        ("https://a.example/closed/1", "robots.txt", "*", "Disallow: /closed"),
+        ("https://b.example/tdm", "header", None, "1 https://b.example/p.json"),
+        ("https://b.example/noai", "header", "ccbot", "noai"),
+        ("https://b.example/meta", "head", "*", "noai"),
+    }
+
+
+def test_rights_are_in_the_token_index(done: Path) -> None:
+    index = pq.read_table(done / "tokenize/index")
+    assert index.schema.field("rights").type == RIGHTS
+    licences = {row["url"]: row["rights"]["licence"] for row in index.to_pylist()}
+    assert licences == {
+        "https://b.example/licence": "CC-BY-4.0",
+        "https://b.example/link": "CC-BY-4.0",
+    }
+
+
+def test_why_and_the_cost_of_other_policies(done: Path) -> None:
+    told = curate_well(["why", "https://b.example/tdm", "--run", done])
+    assert "tdm in header: 1 https://b.example/p.json" in told
+    costs = json.loads(curate_well(["rights", "--what-if", "--run", done, "--json"]))
+    by_name = {cost["policy"]: cost["documents"] for cost in costs["policies"]}
+    assert costs["documents"] == len(PAGES)
+    assert (by_name["robots"], by_name["tdm"], by_name["noindex"]) == (2, 1, 1)
+    assert by_name["licences: open"] == len(PAGES) - 2
+    assert by_name["no robots.txt read"] == len(PAGES)
+    change = "rights.retroactive=true"
+    costs = json.loads(curate_well(["rights", "--what-if", "--run", done, "--set", change, "--json"]))
+    assert costs["policies"][0]["removed"] == {"rights.robots": 2, "rights.tdm": 1, "rights.noai": 2}
+
+
+def test_a_policy_that_nothing_can_answer(place: Path) -> None:
+    command = ["run", place / "recipe.yaml", "--input", place / "pages.warc", "--output", place / "x"]
+    for change, message in (
+        ("extract.rights.files=[]", "name captures in extract.rights.files"),
+        ("rights.agents=[NewBot]", "'NewBot' is not among extract.rights.agents"),
+        ("rights.honour=[noia]", "noai"),
+    ):
+        answer = curate(*command, "--set", change)
+        assert answer.returncode == 2 and message in answer.stderr
+
+
+def test_documents_without_the_column_are_refused(tmp_path: Path) -> None:
+    row = {"id": "1", "url": "", "date": None, "text": "t", "title": "", "source": {"file": "f", "offset": 0}}
+    (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
+    answer = curate("rights", "--input", tmp_path / "t.jsonl", "--output", tmp_path / "o", "--set", "rights.honour=[tdm]")
+    assert answer.returncode and "no column 'rights'" in answer.stderr
+
+
+def test_columns_are_null_where_nothing_is_known(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(json.dumps({"text": WORDS, "rights": "mine"}) + "\n")
+    curate_well(["extract", "--input", tmp_path / "t.jsonl", "--output", tmp_path / "o", "--workers", "0"])
+    table = pq.read_table(tmp_path / "o/extract/documents")
+    assert table.schema.field("rights").type == RIGHTS
+    (found,) = table.to_pylist()
+    assert (found["rights"], found["response"], found["own_rights"]) == (None, None, "mine")
+
+
+def test_code_states_its_licence(tmp_path: Path) -> None:
+    text = "// SPDX-License-Identifier: MIT\nint main() { return 0; }\n"
+    (tmp_path / "t.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    curate_well(["extract", "--input", tmp_path / "t.jsonl", "--output", tmp_path / "o", "--workers", "0"])
+    (found,) = pq.read_table(tmp_path / "o/extract/documents").to_pylist()
+    assert found["rights"]["licence"] == "MIT"
