@@ -262,13 +262,14 @@ class TraceIndex:
         passage = Passage(text)
         shared = self._candidates(text)
         found: list[Found] = []
-        read = 0
+        read, before = 0, self._text_rows.read_bytes
         for first in range(0, len(shared), _AT_ONCE):
-            if len(found) >= limit or self._text_rows.read_bytes > _MOST_READ:
+            if len(found) >= limit:
                 break
-            some = sorted(shared[first : first + _AT_ONCE])
-            read += len(some)
-            for number in some:
+            for number in sorted(shared[first : first + _AT_ONCE]):
+                if self._text_rows.read_bytes - before > _MOST_READ:
+                    break
+                read += 1
                 part, row = self._text_rows.read(number, _COLUMNS)
                 spans = passage.spans(row["text"])
                 if spans:
