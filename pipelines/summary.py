@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import curation
+import pipelines
 from curation.errors import ConfigError
 from curation.stages import find
+from curation.summary.bom import bill
 from curation.summary.figures import (
     Figure,
     files,
@@ -24,6 +29,7 @@ from curation.summary.figures import (
     top_sql,
     total_sql,
 )
+from curation.summary.source import source_sha256
 from curation.summary.tally import COLUMNS, LABELS, Tally
 from pipelines.run_folder import RECIPE_FILE, load_run, root_hash, run_recipe
 from pipelines.storage.files import Folder
@@ -90,7 +96,9 @@ class RunFacts:
     @cached_property
     def schema(self) -> pa.Schema:
         """Columns of the documents that are tokenised."""
-        with open_parquet(self.folder / self.texts, self._files(self.texts, "documents")[0]) as file:
+        with open_parquet(
+            self.folder / self.texts, self._files(self.texts, "documents")[0]
+        ) as file:
             return file.schema_arrow
 
     def _files(self, stage: str, kind: str) -> list[str]:
@@ -108,7 +116,9 @@ class RunFacts:
         yield from self._of_documents(self._tally())
         if self.sink is not None:
             tokens = self.manifests[self.sink]["counts"]["tokens"]
-            sql = f"SELECT CAST(sum(length) AS BIGINT) AS tokens FROM {files([f'{self.sink}/index'])}"
+            sql = (
+                f"SELECT CAST(sum(length) AS BIGINT) AS tokens FROM {files([f'{self.sink}/index'])}"
+            )
             yield Figure("tokens", sql, ("tokens",), ((tokens,),))
         yield self._of_stages()
         yield from self._of_removed()
@@ -222,10 +232,18 @@ class RunFacts:
         yield Figure("personal_data", sql, ("kind", "items"), tuple(sorted(rows)))
 
 
-def all_files(facts: RunFacts) -> Sequence[tuple[str, dict[str, Any]]]:
-    """Return path and facts of every file that the manifests name."""
-    return [
-        (f"{stage}/{name}", held)
-        for stage, manifest in facts.manifests.items()
-        for name, held in sorted(manifest["files"].items())
-    ]
+def bill_of_materials(run: str) -> dict[str, Any]:
+    """Return the bill of a run with all its mixes. Raises ConfigError where there is no run."""
+    folder, stages = load_run(run)
+    manifests = {stage: read_manifest(folder / stage) for stage in stages}
+    recipe = None
+    if folder.exists(RECIPE_FILE):
+        recipe = hashlib.sha256(folder.read_bytes(RECIPE_FILE)).hexdigest()
+    return bill(
+        manifests[stages[0]]["recipe"]["name"],
+        root_hash(folder, stages),
+        recipe,
+        manifests,
+        [stage for stage in stages if find(stage).is_source],
+        source_sha256([Path(package.__path__[0]) for package in (curation, pipelines)]),
+    )

@@ -363,9 +363,7 @@ class _Rows:
         known, first, table = self._open
         return known == part and first <= row < first + table.num_rows
 
-    def _group(
-        self, part: Part, row: int, columns: Sequence[str] | None
-    ) -> tuple[int, pa.Table]:
+    def _group(self, part: Part, row: int, columns: Sequence[str] | None) -> tuple[int, pa.Table]:
         """The row group with that row, and the number of its first row."""
         with open_parquet(self._folder / part.stage, part.file) as parquet:
             names = parquet.schema_arrow.names

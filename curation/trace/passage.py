@@ -92,9 +92,7 @@ class Passage:
                 spans.append(span)
         return sorted(spans)
 
-    def _chains(
-        self, sums: npt.NDArray[np.int64], runs: npt.NDArray[np.int32]
-    ) -> list[_Chain]:
+    def _chains(self, sums: npt.NDArray[np.int64], runs: npt.NDArray[np.int32]) -> list[_Chain]:
         chains: list[_Chain] = []
         for run in runs.tolist():
             position, place, length = run[RUN.position], run[RUN.place], run[RUN.length]
@@ -109,9 +107,7 @@ class Passage:
             known = max(0, chain.position_end - position, chain.place_end - place)
             if known < length:
                 chain.position_end, chain.place_end = position + length, place + length
-                chain.matched += int(
-                    self._sums[position + length] - self._sums[position + known]
-                )
+                chain.matched += int(self._sums[position + length] - self._sums[position + known])
         return chains
 
     def _follows(
