@@ -89,12 +89,11 @@ def write_run(folder: Folder, path: Path, wanted: int, joined: int) -> None:
     """Write a run with the stages `filter` and `tokenize`."""
     rows: list[dict[str, str]] = []
     files: dict[str, dict[str, dict]] = {"filter": {}, "tokenize": {}}
-    size = number = 0
-    for language, text in documents(path, wanted, joined):
+    size = 0
+    for number, (language, text) in enumerate(documents(path, wanted, joined)):
         name = f"{int(mix64(np.array([number], np.uint64))[0]):016x}"
         url = f"https://site{number % 997}.example/{number}"
         rows.append({"id": name, "url": url, "text": text, "lang": language})
-        number += 1
         size += len(text.encode())
         if size >= SHARD:
             _write(folder, rows, files)

@@ -80,12 +80,12 @@ def grouped_sql(key: str, table: str, days: bool = False, tail: str = "") -> str
 def top_sql(table: str, percent: int, most: int | None) -> str:
     """Return the statement for the hosts with the most bytes: a share of all, `most` at most."""
     step = 100 // percent
-    share = f"(count(DISTINCT {KEYS['host']}) + {step - 1}) // {step}"
+    share = f"(count(*) + {step - 1}) // {step}"
     limit = share if most is None else f"least({most}, {share})"
-    named = f"{KEYS['host']} <> ''"
     return (
-        f"SELECT {KEYS['host']} AS host, {_SIZES} FROM {table} WHERE {named} GROUP BY 1 "
-        f"ORDER BY bytes DESC, host LIMIT (SELECT {limit} FROM {table} WHERE {named})"
+        f"WITH hosts AS (SELECT {KEYS['host']} AS host, {_SIZES} FROM {table} GROUP BY 1 "
+        "HAVING host <> '') SELECT * FROM hosts ORDER BY bytes DESC, host "
+        f"LIMIT (SELECT {limit} FROM hosts)"
     )
 
 
