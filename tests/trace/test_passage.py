@@ -45,7 +45,9 @@ def _plain_fingerprints(text: str) -> set[int]:
     return found
 
 
-@given(st.lists(st.sampled_from(["a", "bee", "12", "水", "ก", "the", "水火", "x-ray"]), max_size=90))
+@given(
+    st.lists(st.sampled_from(["a", "bee", "12", "水", "ก", "the", "水火", "x-ray"]), max_size=90)
+)
 def test_fingerprints_are_the_least_hashes_of_all_stretches(words: list[str]) -> None:
     text = " ".join(words)
     hashes, rows = fingerprints(["before", text])
@@ -74,7 +76,10 @@ def test_a_shared_run_of_20_words_is_hit_and_found(
     assert any(shared.upper() in data[s.start : s.end].decode() for s in spans)
     for span in spans:
         assert span.words >= LEAST_WORDS
-        both = (passage.encode()[span.passage_start : span.passage_end], data[span.start : span.end])
+        both = (
+            passage.encode()[span.passage_start : span.passage_end],
+            data[span.start : span.end],
+        )
         own, other = (tokenize([part.decode()]).hashes for part in both)
         assert np.array_equal(own, other)
 
@@ -99,7 +104,9 @@ def test_markup_case_and_line_breaks_make_no_difference() -> None:
 
 def test_19_words_are_no_span_and_no_passage() -> None:
     shared = _text("latin", 19, 5)
-    passage, text = (f"{_text('latin', 40, s)} {shared} {_text('latin', 40, s + 1)}" for s in (6, 8))
+    passage, text = (
+        f"{_text('latin', 40, s)} {shared} {_text('latin', 40, s + 1)}" for s in (6, 8)
+    )
     assert Passage(passage).spans(text) == []
     with pytest.raises(ConfigError, match="19 words; 20 are needed"):
         Passage(shared)

@@ -66,11 +66,11 @@ def test_a_passage_of_every_document_is_found(run: Path, kind: str, decision: st
 
 
 def test_lines_that_were_cut_are_found(run: Path) -> None:
-    rows = _rows(run, "dedup-lines/edits", "id", "text")
+    rows = _rows(run, "filter/edits", "id", "text")
     cut = next(row for row in rows if len(row["text"].split()) >= 25)
     found = _index(run).ask(cut["text"], 1000).found
     own = [f for f in found if f.part.kind == "edits" and f.row["id"] == cut["id"]]
-    assert own and own[0].part.stage == "dedup-lines" and not own[0].sequences
+    assert own and own[0].part.stage == "filter" and not own[0].sequences
 
 
 def test_the_sequences_hold_the_tokens_of_the_passage(run: Path) -> None:
