@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -205,7 +206,7 @@ def test_rights_and_odd_rows_are_counted_as_their_sql_does(tmp_path: Path) -> No
         {
             "id": str(n),
             "url": url,
-            "date": None if n % 2 else "2024-02-29T23:59:59Z",
+            "date": None if n % 2 else datetime(2024, 2, 29, 23, 59, 59, tzinfo=UTC),
             "text": "水" * n + "e\u0301🙂",
             "source": {"file": ["CC-MAIN-2024-1.warc.gz", "books/CC-NEWS-1", "b's/x", "y"][n % 4]}
             | {"offset": n},
@@ -215,20 +216,12 @@ def test_rights_and_odd_rows_are_counted_as_their_sql_does(tmp_path: Path) -> No
         }
         for n, url in enumerate(urls)
     ]
-    rows = pa.Table.from_pylist(
-        [row | {"date": None} for row in given if row["date"] is None], schema
-    ).to_pylist()
-    from datetime import UTC, datetime
-
-    rows += [
-        r | {"date": datetime(2024, 2, 29, 23, 59, 59, tzinfo=UTC)} for r in given if r["date"]
-    ]
-    _write_run(tmp_path, rows, schema)
+    _write_run(tmp_path, given, schema)
     figures = RunFacts.of(str(tmp_path)).figures()
     for name, figure in figures.items():
         columns, found = _query(tmp_path, figure.sql)
         assert (tuple(columns), [*map(tuple, found)]) == (figure.columns, [*figure.rows]), name
-    by_host = dict((row[0], row[1]) for row in _query(tmp_path, _every_host())[1])
+    by_host = {row[0]: row[1] for row in _query(tmp_path, _every_host())[1]}
     assert by_host["a.example"] == 2 and "b" in by_host
     assert {row[0] for row in figures["collections"].rows} == {"Common Crawl", "b's", "unnamed"}
     signals = {row[:2]: row[2] for row in figures["rights_signals"].rows}

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -67,7 +68,7 @@ def test_a_passage_of_every_document_is_found(run: Path, kind: str, decision: st
 
 def test_lines_that_were_cut_are_found(run: Path) -> None:
     rows = _rows(run, "filter/edits", "id", "text")
-    cut = next(row for row in rows if len(row["text"].split()) >= 25)
+    cut = next(row for row in rows if len(row["text"]) >= 90)  # a line of a log, in some 20 tokens
     found = _index(run).ask(cut["text"], 1000).found
     own = [f for f in found if f.part.kind == "edits" and f.row["id"] == cut["id"]]
     assert own and own[0].part.stage == "filter" and not own[0].sequences
@@ -151,3 +152,54 @@ def test_mistakes(
 ) -> None:
     assert main(["trace", "--run", str(run), *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_run_in_a_store_has_the_same_index_and_answers(run: Path) -> None:
+    system = fsspec.filesystem("memory")
+    system.put(str(run), "/traced", recursive=True)
+    system.rm("/traced/trace", recursive=True)
+    folder, stages = load_run("memory://traced")
+    build(folder, stages, lambda _: None)
+    stored = {
+        str(path.relative_to(run / "trace")): path.read_bytes()
+        for path in (run / "trace").rglob("*")
+        if path.is_file()
+    }
+    assert {name: system.cat(f"/traced/trace/{name}") for name in stored} == stored
+    row = _rows(run, "filter/removed", "id", "text")[0]
+    passage = _middle(row["text"])
+    assert passage is not None
+    here, there = _index(run).ask(passage, 20), TraceIndex(folder, stages).ask(passage, 20)
+    assert here == there and here.found
+    system.rm("/traced", recursive=True)
+
+
+def test_of_a_document_in_two_sequences_the_one_with_the_passage_is_named(tmp_path: Path) -> None:
+    words = [f"word{i}" for i in range(3000)]
+    table = tmp_path / "texts.jsonl"
+    texts = [" ".join(words), " ".join(reversed(words))]
+    table.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    out = tmp_path / "out"
+    recipe = tmp_path / "recipe.yaml"
+    head = "extends: sample\nname: two\nstages: [extract, tokenize]\n"
+    recipe.write_text(f"{head}tokenize: {{context_length: 1024}}\n")
+    given = ["--input", str(table), "--output", str(out), "--workers", "0", "--quiet"]
+    assert main(["run", str(recipe), *given]) == 0
+    assert main(["trace", "--run", str(out), "--build"]) == 0
+    places = _rows(out, "tokenize/index", "id", "sequence", "document_offset", "length")
+    tokenizer = load_tokenizer("curation-128k")
+    for first in (0, 600, 1500, 2950):
+        passage = " ".join(words[first : first + 30])
+        (found,) = _index(out).ask(passage, 5).found
+        start = len(tokenizer.encode(" ".join(words[:first])))
+        end = start + len(tokenizer.encode(f" {passage}"))
+        own = {
+            (place["sequence"], place["document_offset"])
+            for place in places
+            if place["id"] == found.row["id"]
+            and place["document_offset"] < end + 1
+            and start + 1 < place["document_offset"] + place["length"]
+        }
+        named = {(s["sequence"], s["document_offset"]) for s in found.sequences}
+        assert named <= own and 1 <= len(named) <= 2
+    assert len({place["document_offset"] for place in places}) > 5
