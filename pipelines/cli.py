@@ -96,6 +96,16 @@ COMMANDS = {
         "give back what was removed only as a duplicate of withdrawn documents",
         "curate withdraw --run out --url-prefix https://openfolio.example/ --output back",
     ),
+    "summary": Command(
+        "summary",
+        "what must be published of training data, written from a run, with the SQL of every number",
+        "curate summary --run out --answers answers.yaml",
+    ),
+    "trace": Command(
+        "trace",
+        "find a passage in what a run tokenised and in what it removed",
+        "curate trace --run out 'twenty words or more of a text'",
+    ),
     "train": Command(
         "train",
         "train a model that the stages use",

@@ -35,6 +35,8 @@ SUMS = "SHA256SUMS"
 WITHDRAWN = "withdrawn"
 #: What `curate export` writes, by default.
 EXPORT = "export"
+#: What `curate trace` builds, and what `curate summary` writes by default.
+TRACE, SUMMARY = "trace", "summary"
 #: What stands in these files when a run wrote them.
 KNOWN_BY = {
     REPORT_PAGE: b"<title>Curation report",
@@ -42,7 +44,8 @@ KNOWN_BY = {
     SUMS: f"  {RECIPE_FILE}\n".encode(),
 }
 _LOCK = ".lock"
-_BESIDE = (WITHDRAWN, EXPORT, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, SCRATCH)
+_MADE_OF_RUNS = (WITHDRAWN, EXPORT, TRACE, SUMMARY)
+_BESIDE = (*_MADE_OF_RUNS, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, SCRATCH)
 
 
 def own_paths(folder: Folder, recipe: Recipe) -> list[str]:
@@ -217,7 +220,7 @@ def stale_stages(folder: Folder, complete: Sequence[str]) -> list[str]:
 
 def present_stages(folder: Folder) -> list[str]:
     """Every stage that a run has been at work on, known stages first, in their usual order."""
-    found = [name for name in inner_stages(folder) if name not in (WITHDRAWN, EXPORT)]
+    found = [name for name in inner_stages(folder) if name not in _MADE_OF_RUNS]
     return sorted(found, key=lambda n: (STAGES.index(n) if n in STAGES else len(STAGES), n))
 
 

@@ -370,14 +370,19 @@ class Matcher:
         n = tokenize_into(data, begin, end, self._folding, self._room)
         return Scratch._make(array[:n] for array in self._room)
 
-    def hits(self, tokens: Scratch) -> npt.NDArray[np.int64]:
-        """Hits of a document, ordered by pattern and place: int64 [hits, len(HIT)]."""
+    def runs(self, tokens: Scratch) -> npt.NDArray[np.int32]:
+        """Stretches of a document that equal one of a pattern, by place: [runs, len(RUN)]."""
         n = len(tokens.hashes)
         while (count := find_runs(tokens, n, self._index, self._runs)) < 0:
             self._runs = np.empty((2 * len(self._runs), len(RUN)), np.int32)
-        if not count:
+        return self._runs[:count]
+
+    def hits(self, tokens: Scratch) -> npt.NDArray[np.int64]:
+        """Hits of a document, ordered by pattern and place: int64 [hits, len(HIT)]."""
+        runs = self.runs(tokens)
+        if not len(runs):
             return np.zeros((0, len(HIT)), np.int64)
-        runs = self._runs[:count]
         runs = runs[np.argsort(runs[:, RUN.pattern], kind="stable")]
-        out = np.empty((count, len(HIT)), np.int64)
+        out = np.empty((len(runs), len(HIT)), np.int64)
+        n = len(tokens.hashes)
         return out[: verify(tokens.hashes, n, runs, self._index, self._least, out)].copy()

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,16 @@ from curation.readers import read_at
 from curation.readers.documents import document_id
 from curation.recipe import load
 from curation.stages import find
+from curation.summary.bom import differences
+from curation.summary.signing import is_signed
 from curation.tokenize.megatron import token_dtype
 from curation.tokenize.tokenize_settings import TokenizeSettings
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 from pipelines.commands.options import add_input, add_json, add_run
+from pipelines.commands.summary import BILL
 from pipelines.plan import input_files
 from pipelines.report.collect import counts
-from pipelines.run_folder import RECIPE_FILE, SUMS, all_stages, load_run, root_hash, sums
+from pipelines.run_folder import RECIPE_FILE, SUMMARY, SUMS, all_stages, load_run, root_hash, sums
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import (
     Manifest,
@@ -39,6 +44,7 @@ from pipelines.storage.manifest import (
 )
 from pipelines.storage.own import unnamed_files
 from pipelines.storage.shards import read_batches
+from pipelines.summary import bill_of_materials
 from pipelines.terminal import say, say_json
 
 #: Files that are hashed at a time.
@@ -55,6 +61,10 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="SHARE",
         help="share of the spans of tokens that are traced back (default: %(default)s)",
     )
+    parser.add_argument(
+        "--bom", metavar="FILE", help=f"a bill of materials (default: {SUMMARY}/{BILL} in the run)"
+    )
+    parser.add_argument("--key", metavar="PEM", help="public key of the bill's signature")
     add_input(parser, "the run's raw input: tokens are traced back to its records, too")
     add_json(parser)
     parser.set_defaults(command=verify)
@@ -66,7 +76,7 @@ def verify(options: argparse.Namespace) -> int:
         raise ConfigError(f"--sample {options.sample}: expected a share from 0 to 1")
     folder, stages = load_run(options.run)
     manifests = {stage: read_manifest(folder / stage) for stage in stages}
-    problems = [*_stages(folder, stages), *_files(folder, manifests)]
+    problems = [*_stages(folder, stages), *_files(folder, manifests), *_bill(folder, options)]
     traced = 0
     if not problems:  # of damaged files nothing more can be said
         problems += _counts(options.run, manifests)
@@ -117,6 +127,38 @@ def _digest(place: Folder, name: str) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     except FileNotFoundError:
         return None
+
+
+def _bill(folder: Folder, options: argparse.Namespace) -> Iterator[str]:
+    """What is not as the bill of materials says, and a signature that is not its own."""
+    name = options.bom or f"{SUMMARY}/{BILL}"
+    place, _, file = options.bom.rpartition("/") if options.bom else ("", "", name)
+    place = Folder(place or ".") if options.bom else folder
+    if not place.exists(file):
+        if options.bom or options.key:
+            raise ConfigError(f"{name}: no such bill of materials; `curate summary` writes it")
+        return
+    data = place.read_bytes(file)
+    try:
+        yield from (
+            f"{name}: {d}" for d in differences(json.loads(data), bill_of_materials(options.run))
+        )
+    except (ValueError, KeyError, TypeError):
+        yield f"{name}: damaged"
+    if options.key:
+        yield from _signature(place, file, data, options.key)
+
+
+def _signature(place: Folder, file: str, data: bytes, key: str) -> Iterator[str]:
+    signature = f"{file}.sig"
+    try:
+        pem = Path(key).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{key}: {error.strerror}") from None
+    if not place.exists(signature):
+        yield f"{signature}: absent: the bill is not signed"
+    elif not is_signed(data, place.read_bytes(signature), pem, key):
+        yield f"{signature}: not the signature of this bill by {key}"
 
 
 def _counts(run: str, manifests: dict[str, Manifest]) -> Iterator[str]:

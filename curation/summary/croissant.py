@@ -1,0 +1,123 @@
+"""Croissant 1.1 with the fields for responsible AI: a data set as machines read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from curation.summary.figures import Figure
+
+_CONFORMS = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
+#: Terms of Croissant's own vocabulary: the context that its specification asks for.
+_TERMS = (
+    "arrayShape citeAs column containedIn equivalentProperty extract field fileProperty fileObject "
+    "fileSet format includes isArray isLiveDataset jsonPath key md5 parentField path recordSet "
+    "references regex repeated replace samplingRate separator source subField transform"
+).split()
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "description": {"@container": "@language"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "name": {"@container": "@language"},
+    **{term: f"cr:{term}" for term in _TERMS},
+}
+_PARQUET = "application/x-parquet"
+_DOCUMENTS = "documents"
+
+
+def croissant(
+    name: str,
+    folder: str,
+    schema: pa.Schema,
+    figures: Mapping[str, Figure],
+    texts: Mapping[str, str],
+    answers: Mapping[str, str],
+    root: str,
+) -> dict[str, Any]:
+    """Return the JSON-LD of the documents in a folder of the run.
+
+    Columns that hold structures are left out. `to add` stands where an answer is missing.
+    """
+    days = sorted(day for row in figures["collections"].rows for day in row[-2:] if day)
+    fields = [field for field in schema if _kind(field.type)]
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": _CONFORMS,
+        "name": name,
+        "description": answers.get("purpose", f"Documents that the recipe {name} curated."),
+        "url": answers.get("channel", f"urn:sha256:{root}"),
+        "license": answers.get("licence", "to add"),
+        "creator": {"@type": "sc:Organization", "name": answers.get("creators", "to add")},
+        "citeAs": answers.get("citation", f"to add (run {root})"),
+        "version": f"1.0.0+{root[:12]}",
+        **({"datePublished": days[-1]} if days else {}),
+        "inLanguage": [row[0] for row in figures["by_language"].rows if row[0]]
+        if "by_language" in figures
+        else [],
+        "rai:dataCollection": texts["crawlers"] or texts["instances"],
+        "rai:dataCollectionType": ["Web Scraping"],
+        **({"rai:dataCollectionTimeFrame": [days[0], days[-1]]} if days else {}),
+        "rai:dataCollectionRawData": texts["raw_saved"],
+        "rai:dataPreprocessingProtocol": [texts["processing"], texts["missing"]],
+        "rai:dataUseCases": [answers.get("used_for", "to add")],
+        "rai:dataLimitations": [answers.get("risks", "to add")],
+        "rai:dataBiases": [answers.get("risks", "to add")],
+        "rai:dataSocialImpact": answers.get("impact", "to add"),
+        "rai:personalSensitiveInformation": [texts["personal_data"]],
+        "rai:dataReleaseMaintenancePlan": answers.get("updates", "to add"),
+        "distribution": [
+            {
+                "@type": "cr:FileSet",
+                "@id": _DOCUMENTS,
+                "name": _DOCUMENTS,
+                "encodingFormat": _PARQUET,
+                "includes": f"{folder}/*.parquet",
+            }
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": "texts",
+                "name": "texts",
+                "key": {"@id": "texts/id"},
+                "field": _fields(fields),
+            }
+        ],
+    }
+
+
+def _fields(fields: Sequence[pa.Field]) -> list[dict[str, Any]]:
+    return [
+        {
+            "@type": "cr:Field",
+            "@id": f"texts/{field.name}",
+            "name": field.name,
+            "dataType": _kind(field.type),
+            "source": {"fileSet": {"@id": _DOCUMENTS}, "extract": {"column": field.name}},
+        }
+        for field in fields
+    ]
+
+
+def _kind(kind: pa.DataType) -> str | None:
+    """Croissant's name of a column's type; None for structures and lists."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "sc:Text"
+    if pa.types.is_integer(kind):
+        return "sc:Integer"
+    if pa.types.is_floating(kind):
+        return "sc:Float"
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return "sc:DateTime"
+    return "sc:Boolean" if pa.types.is_boolean(kind) else None

@@ -1,0 +1,124 @@
+"""Documents with sections and fields, filled from figures, statements, and what a person adds."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from curation.config import read_yaml
+from curation.errors import ConfigError
+from curation.resources import root
+from curation.summary.figures import Figure
+
+#: What stands where a person must add something.
+TO_ADD = "TO ADD"
+#: Answers that are in no field: of Croissant, and of the Hub's card.
+_ELSEWHERE = ("citation", "hub_licence")
+#: Rows of a table in Markdown; more are in the JSON, or in a file of their own.
+_ROWS = 25
+
+
+def template(name: str) -> dict[str, Any]:
+    """Return the template of that name in `configs/summary`."""
+    found: dict[str, Any] = read_yaml(root() / "configs" / "summary" / f"{name}.yaml")
+    return found
+
+
+def check_answers(answers: Mapping[str, str], templates: list[dict[str, Any]]) -> None:
+    """Raise ConfigError for an answer to no field of the templates."""
+    fields = (field for t in templates for s in t["sections"] for field in s["fields"])
+    known = [*(field["id"] for field in fields), *_ELSEWHERE]
+    for name, text in answers.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise ConfigError(f"answers: {name}: no such field{f'; {near[0]}?' if near else ''}")
+        if not isinstance(text, str):
+            raise ConfigError(f"answers: {name}: expected a text, found {text!r}")
+
+
+def filled(
+    template: Mapping[str, Any],
+    texts: Mapping[str, str],
+    figures: Mapping[str, Figure],
+    answers: Mapping[str, str],
+    run: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return a document: sections with fields, each with `text`, `figures`, `added`, `to_add`.
+
+    Figures that the run does not have are left out.
+    """
+    sections = [
+        {
+            "title": section["title"],
+            "fields": [_field(field, texts, figures, answers) for field in section["fields"]],
+        }
+        for section in template["sections"]
+    ]
+    return {"title": template["title"], "run": dict(run), "sections": sections}
+
+
+def _field(
+    field: Mapping[str, Any],
+    texts: Mapping[str, str],
+    figures: Mapping[str, Figure],
+    answers: Mapping[str, str],
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": field["id"], "label": field["label"]}
+    if "text" in field:
+        found["text"] = texts[field["text"]]
+    own = {name: figures[name].as_dict() for name in field.get("figures", ()) if name in figures}
+    if own:
+        found["figures"] = own
+    if field["id"] in answers:
+        found["added"] = answers[field["id"]]
+    elif "person" in field:
+        found["to_add"] = field["person"]
+    return found
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """Return a document as Markdown: every table of numbers is followed by its SQL."""
+    lines = [f"# {document['title']}", ""]
+    lines += [f"- {key}: `{value}`" for key, value in document["run"].items()]
+    for section in document["sections"]:
+        lines += ["", f"## {section['title']}"]
+        for field in section["fields"]:
+            lines += ["", *_field_lines(field)]
+    return "\n".join(lines) + "\n"
+
+
+def _field_lines(field: Mapping[str, Any]) -> Iterator[str]:
+    yield f"**{field['label']}**"
+    for key in ("text", "added"):
+        if key in field:
+            yield from ("", field[key].rstrip())
+    if "to_add" in field:
+        yield from ("", f"> **{TO_ADD}** (`{field['id']}`): {field['to_add']}")
+    for name, figure in field.get("figures", {}).items():
+        yield from _table(figure)
+        if len(figure["rows"]) > _ROWS:
+            yield from ("", f"{len(figure['rows']):,} rows in all: `{name}.csv`")
+        yield from ("", "```sql", figure["sql"], "```")
+
+
+def _table(figure: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", _row(figure["columns"]), _row(["---"] * len(figure["columns"])))
+    yield from (_row(row) for row in figure["rows"][:_ROWS])
+
+
+def _row(cells: Any) -> str:
+    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:,}" if isinstance(value, int) else str(value)
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def to_add(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields that a person must fill, with what is asked."""
+    fields = (field for section in document["sections"] for field in section["fields"])
+    return {field["id"]: field["to_add"] for field in fields if "to_add" in field}

@@ -1,0 +1,121 @@
+"""Numbers, each with the statement of SQL that recomputes it from a run's files.
+
+Statements are in DuckDB's dialect; paths count from the run folder (`SET file_search_path='out'`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+#: `scheme://user@www.` of a URL, and its host. For RE2, which both Arrow and DuckDB use.
+HOST = r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#@]*@)?(?:www\.)?(?P<host>[^/?#:]*)"
+#: File names of Common Crawl.
+COMMON_CRAWL = r"(^|/)CC-(MAIN|NEWS)-"
+#: Collections of documents whose source names none.
+COMMON_CRAWL_NAME, UNNAMED = "Common Crawl", "unnamed"
+
+
+class Figure(NamedTuple):
+    """A table of numbers; a single one is a table of one row."""
+
+    name: str
+    sql: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def value(self, column: str) -> Any:
+        """Return what the only row has in a column."""
+        return self.rows[0][self.columns.index(column)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        rows = [list(row) for row in self.rows]
+        return {"sql": self.sql, "columns": list(self.columns), "rows": rows}
+
+
+def quoted(text: str) -> str:
+    """Return a string literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def files(folders: Sequence[str]) -> str:
+    """Return the expression for the rows of all Parquet files of some folders."""
+    globs = ", ".join(quoted(f"{folder}/*.parquet") for folder in folders)
+    return f"read_parquet([{globs}], union_by_name = true)"
+
+
+#: Expressions over documents, by the column that they make.
+KEYS = {
+    "language": "coalesce(language, '')",
+    "domain": "coalesce(domain, '')",
+    "topic": "coalesce(topic, '')",
+    "format": "coalesce(format, '')",
+    "licence": "coalesce(rights.licence, '')",
+    "host": f"lower(coalesce(regexp_extract(url, {quoted(HOST.replace('?P<host>', ''))}, 1), ''))",
+    "collection": (
+        f"CASE WHEN regexp_matches(source.file, {quoted(COMMON_CRAWL)}) "
+        f"THEN {quoted(COMMON_CRAWL_NAME)} "
+        "WHEN contains(source.file, '/') THEN split_part(source.file, '/', 1) "
+        f"ELSE {quoted(UNNAMED)} END"
+    ),
+}
+#: The first and the last day of documents.
+DAYS = (
+    "strftime(min(date) AT TIME ZONE 'UTC', '%Y-%m-%d') AS first_day, "
+    "strftime(max(date) AT TIME ZONE 'UTC', '%Y-%m-%d') AS last_day"
+)
+_SIZES = "count(*) AS documents, CAST(sum(strlen(text)) AS BIGINT) AS bytes"
+
+
+def grouped_sql(key: str, table: str, days: bool = False, tail: str = "") -> str:
+    """Return the statement for documents and bytes by a key, the most bytes first."""
+    more = f", {DAYS}" if days else ""
+    return (
+        f"SELECT {KEYS[key]} AS {key}, {_SIZES}{more} FROM {table} "
+        f"GROUP BY 1 ORDER BY bytes DESC, {key}{tail}"
+    )
+
+
+def top_sql(table: str, percent: int, most: int | None) -> str:
+    """Return the statement for the hosts with the most bytes: a share of all, `most` at most."""
+    step = 100 // percent
+    share = f"(count(*) + {step - 1}) // {step}"
+    limit = share if most is None else f"least({most}, {share})"
+    return (
+        f"WITH hosts AS (SELECT {KEYS['host']} AS host, {_SIZES} FROM {table} GROUP BY 1 "
+        "HAVING host <> '') SELECT * FROM hosts ORDER BY bytes DESC, host "
+        f"LIMIT (SELECT {limit} FROM hosts)"
+    )
+
+
+def top_count(hosts: int, percent: int, most: int | None) -> int:
+    """Return how many hosts `top_sql` lists."""
+    step = 100 // percent
+    share = (hosts + step - 1) // step
+    return share if most is None else min(most, share)
+
+
+def total_sql(table: str) -> str:
+    """Return the statement for the size of all documents."""
+    characters = "CAST(coalesce(sum(length(text)), 0) AS BIGINT) AS characters"
+    bytes_ = "CAST(coalesce(sum(strlen(text)), 0) AS BIGINT) AS bytes"
+    return f"SELECT count(*) AS documents, {characters}, {bytes_} FROM {table}"
+
+
+def removed_sql(table: str, prefixes: Sequence[str] = ()) -> str:
+    """Return the statement for removed documents by stage and reason, of some families or all."""
+    where = " OR ".join(f"starts_with(reason, {quoted(prefix)})" for prefix in prefixes)
+    return (
+        "SELECT stage, reason, count(*) AS documents, "
+        "CAST(sum(length(text)) AS BIGINT) AS characters "
+        f"FROM {table}{f' WHERE {where}' if where else ''} GROUP BY 1, 2 ORDER BY 1, 2"
+    )
+
+
+def signals_sql(table: str) -> str:
+    """Return the statement for rights signals by kind and place."""
+    return (
+        "SELECT signal.kind AS kind, coalesce(signal.place, '') AS place, count(*) AS signals FROM "
+        f"(SELECT unnest(rights.signals) AS signal FROM {table}) GROUP BY 1, 2 ORDER BY 1, 2"
+    )

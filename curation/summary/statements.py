@@ -1,0 +1,150 @@
+"""Statements about a run, made from its figures and settings: sentences without numbers in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from curation.summary.figures import COMMON_CRAWL_NAME, UNNAMED, Figure
+
+#: Ranges of the Commission's template for text: tokens below the number.
+_RANGES = (
+    (10**9, "less than 1 billion tokens"),
+    (10**13, "1 billion to 10 trillion tokens"),
+)
+_MOST = "more than 10 trillion tokens"
+
+
+def statements(
+    figures: Mapping[str, Figure],
+    recipe: Mapping[str, Any],
+    stages: Sequence[str],
+    software: Mapping[str, str],
+    columns: Sequence[str],
+    root: str,
+) -> dict[str, str]:
+    """Return every statement by name. `columns` are those of the documents."""
+    collections = [row[0] for row in figures["collections"].rows]
+    return {
+        "modalities": "Text.",
+        "size_range": _size_range(figures),
+        "content_types": _content_types(figures),
+        "latest_date": f"{_month(_last_day(figures)) or 'Unknown: no document has a date'}.",
+        "languages": _languages(figures),
+        "public_datasets": _public(collections),
+        "crawlers": _crawlers(collections),
+        "crawl_period": "First and last day of capture of the documents, by collection.",
+        "crawled_content": "Web pages and other documents, by format and topic.",
+        "top_domains": (
+            "The tenth of all domain names with the most bytes of text; a host name without `www.` "
+            "counts as a domain name. The whole list is `top_hosts.csv`."
+        ),
+        "top_domains_sme": (
+            "The twentieth of all domain names, or the first thousand if these are fewer: "
+            "`top_hosts_sme.csv`."
+        ),
+        "opt_outs": _opt_outs(recipe, stages, columns),
+        "illegal_content": _illegal_content(recipe, stages),
+        "processing": f"Stages in order: {', '.join(stages)}.",
+        "instances": "A document: the main text of a web page or of a record of a file.",
+        "columns": f"Columns: {', '.join(columns)}.",
+        "missing": "What the stages removed, by reason, and what they cut out of documents.",
+        "relations": _relations(stages),
+        "self_contained": "The texts are in the data set; each names the record it was read from.",
+        "personal_data": "Personal data found by kind. Names in running text are not looked for.",
+        "raw_saved": "The run leaves its input where it is; `source` has file and offset.",
+        "software": f"{', '.join(f'{name} {of}' for name, of in sorted(software.items()))}.",
+        "version_hash": f"This version is known by the hash of its run, `{root}`.",
+    }
+
+
+def _size_range(figures: Mapping[str, Figure]) -> str:
+    if "tokens" not in figures:
+        return "The run has not tokenised."
+    tokens = figures["tokens"].value("tokens")
+    found = next((name for limit, name in _RANGES if tokens < limit), _MOST)
+    return f"Text: {found}."
+
+
+def _names(figures: Mapping[str, Figure], name: str) -> list[str]:
+    return [row[0] for row in figures[name].rows if row[0]] if name in figures else []
+
+
+def _content_types(figures: Mapping[str, Figure]) -> str:
+    found = [f"{k}: {', '.join(_names(figures, f'by_{k}'))}" for k in ("domain", "format", "topic")]
+    labelled = [text for text in found if not text.endswith(": ")]
+    return f"{'; '.join(labelled)}." if labelled else "The run has not classified its documents."
+
+
+def _languages(figures: Mapping[str, Figure]) -> str:
+    codes = _names(figures, "by_language")
+    return f"Languages: {', '.join(codes)}." if codes else "Languages were not identified."
+
+
+def _last_day(figures: Mapping[str, Figure]) -> str | None:
+    days = [row[-1] for row in figures["collections"].rows if row[-1]]
+    return max(days, default=None)
+
+
+def _month(day: str | None) -> str | None:
+    """`MM/YYYY`, as the template asks for."""
+    return f"{day[5:7]}/{day[:4]}" if day else None
+
+
+def _public(collections: Sequence[str]) -> str:
+    if COMMON_CRAWL_NAME in collections:
+        return f"{COMMON_CRAWL_NAME} (https://commoncrawl.org), known by its file names."
+    return "No file is named like those of a public crawl."
+
+
+def _crawlers(collections: Sequence[str]) -> str:
+    known = (
+        f"{COMMON_CRAWL_NAME} was collected by CCBot. " if COMMON_CRAWL_NAME in collections else ""
+    )
+    others = [name for name in collections if name != COMMON_CRAWL_NAME]
+    named = ", ".join("inputs without a name" if n == UNNAMED else n for n in others)
+    return f"{known}{f'Of other origin: {named}.' if named else ''}".strip()
+
+
+def _opt_outs(recipe: Mapping[str, Any], stages: Sequence[str], columns: Sequence[str]) -> str:
+    settings = recipe.get("rights")
+    if "rights" not in stages or not isinstance(settings, Mapping):
+        read = "were read and kept with each document" if "rights" in columns else "were not read"
+        return (
+            f"Machine-readable reservations of rights {read}; this run removed nothing because "
+            "of them."
+        )
+    honoured = ", ".join(map(str, settings.get("honour") or ())) or "none"
+    agents = ", ".join(map(str, settings.get("agents") or ())) or "none"
+    return f"Reservations honoured: {honoured}; evaluated for the agents: {agents}."
+
+
+def _illegal_content(recipe: Mapping[str, Any], stages: Sequence[str]) -> str:
+    settings = recipe.get("filter") if "filter" in stages else None
+    if not isinstance(settings, Mapping):
+        return "The run has no stage that removes content for what it says."
+    measures = "; ".join(_measures(settings))
+    return f"{measures[:1].upper()}{measures[1:]}." if measures else "None is switched on."
+
+
+def _measures(settings: Mapping[str, Any]) -> Iterator[str]:
+    """What the filter does about unlawful content under these settings."""
+    lists = settings.get("blocklists") or {}
+    if lists.get("lists"):
+        yield f"hosts and addresses of block lists are removed ({', '.join(lists['lists'])})"
+    if lists.get("hard_words") or lists.get("soft_words"):
+        yield "pages are removed for words in their address"
+    rules = settings.get("rules") or {}
+    active = [name for own in rules.values() for name, rule in (own or {}).items() if rule]
+    if any("dirty" in name or "flagged" in name for name in active):
+        yield "documents are removed for their share of flagged words"
+    kinds = (settings.get("pii") or {}).get("kinds") or {}
+    if kinds:
+        yield f"personal data is looked for and acted on by kind ({', '.join(kinds)})"
+
+
+def _relations(stages: Sequence[str]) -> str:
+    compared = [stage for stage in stages if stage.startswith("dedup-")]
+    if not compared:
+        return "Duplicates were not looked for."
+    return "A removed duplicate names the document that was kept in its place (`kept_id`)."

@@ -1,0 +1,1 @@
+"""Where a passage occurs in a corpus: sampled fingerprints that find it, and its exact spans."""

@@ -1,0 +1,143 @@
+"""`curate trace`: where a passage is in what a run tokenised, and in what it removed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from curation.errors import ConfigError
+from pipelines.commands.options import add_json, add_run, count
+from pipelines.report.values import value_text
+from pipelines.run_folder import load_run
+from pipelines.terminal import say, say_json, tell
+from pipelines.trace import Answer, Found, TraceIndex, build
+
+#: Characters of a span that are shown.
+_SHOWN = 300
+_FACTS = ("id", "url", "date", "language", "source", "rights")
+_VERDICT = ("reason", "value", "threshold", "kept_id")
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    parser.add_argument("passage", nargs="?", metavar="TEXT", help="20 words or more; -: stdin")
+    add_run(parser)
+    parser.add_argument("--file", metavar="PATH", help="read the passage from a file")
+    parser.add_argument(
+        "--limit", type=count, default=20, metavar="N", help="documents (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--build", action="store_true", help="only make the index, which a first question does, too"
+    )
+    add_json(parser)
+    parser.set_defaults(command=trace)
+
+
+def trace(options: argparse.Namespace) -> int:
+    """Build the index where need be, ask, and print."""
+    if options.build == bool(options.passage or options.file):
+        raise ConfigError("name a passage, or --build alone")
+    folder, stages = load_run(options.run)
+    passage = "" if options.build else _passage(options)
+    facts = build(replace(folder, sync=False), stages, tell)
+    if options.build:
+        if options.json:
+            say_json(facts)
+        return 0
+    answer = TraceIndex(folder, stages).ask(passage, options.limit)
+    if options.json:
+        say_json(_json(answer))
+    else:
+        say("\n".join(_lines(answer)))
+    return 0
+
+
+def _passage(options: argparse.Namespace) -> str:
+    if options.passage and options.file:
+        raise ConfigError("name a passage or --file, not both")
+    if options.passage == "-":
+        return sys.stdin.read()
+    if options.passage:
+        return str(options.passage)
+    try:
+        return Path(options.file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{options.file}: can't be read as text: {error}") from None
+
+
+def _json(answer: Answer) -> dict[str, Any]:
+    numbers = {"candidates": answer.candidates, "compared": answer.read}
+    return {"found": [_facts(found) for found in answer.found]} | numbers
+
+
+def _facts(found: Found) -> dict[str, Any]:
+    row = found.row
+    facts = {name: row.get(name) for name in _FACTS if name in row}
+    facts["host"] = urlsplit(row.get("url") or "").hostname
+    facts |= {"decision": _decision(found), "stage": found.part.stage}
+    facts |= {name: row[name] for name in _VERDICT if row.get(name) is not None}
+    spans = [
+        {"verbatim": s.verbatim, **s._asdict(), "text": _cut(row["text"], s.start, s.end)}
+        for s in found.spans
+    ]
+    return facts | {"spans": spans, "sequences": found.sequences}
+
+
+def _decision(found: Found) -> str:
+    if found.part.kind == "edits":
+        return "cut"
+    if found.part.kind == "removed":
+        return "removed"
+    return "tokenised" if found.sequences else "kept"
+
+
+def _cut(text: str, start: int, end: int) -> str:
+    return text.encode()[start:end].decode()
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    for found in answer.found:
+        yield from _document(_facts(found))
+    if not answer.found:
+        yield "no span of 20 words or more in what was tokenised or removed"
+    left = answer.candidates - answer.read
+    if left:
+        yield f"{left:,} more documents share words with the passage and were not compared"
+
+
+def _document(facts: dict[str, Any]) -> Iterator[str]:
+    yield f"{facts['decision']} {facts['id']} {facts.get('url') or ''}".rstrip()
+    if facts.get("source"):
+        yield f"    host {facts['host']}, {facts['source']['file']}@{facts['source']['offset']}"
+    if facts.get("rights"):
+        yield f"    rights {_rights(facts['rights'])}"
+    if "reason" in facts:
+        yield f"    by {facts['stage']}: {_verdict(facts)}"
+    for span in facts["spans"]:
+        how = "verbatim" if span["verbatim"] else f"{span['similarity']:.0%} alike"
+        shown = " ".join(span["text"].split())
+        shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+        yield f"    {span['words']} words, {how}, bytes {span['start']}-{span['end']}: {shown}"
+    for place in facts["sequences"]:
+        yield (
+            f"    {place['stage']} {place['shard']}: sequence {place['sequence']}, tokens "
+            f"{place['start']}-{place['start'] + place['length']}, repeat {place['repeat']}"
+        )
+
+
+def _verdict(facts: dict[str, Any]) -> str:
+    words = [facts["reason"]]
+    for name in ("value", "threshold"):
+        if name in facts:
+            words.append(f"{name} {value_text(facts['reason'], facts[name])}")
+    return ", ".join([*words, *([f"kept {facts['kept_id']}"] if "kept_id" in facts else [])])
+
+
+def _rights(rights: dict[str, Any]) -> str:
+    signals = [f"{s['kind']} {s['value']} ({s['place']})" for s in rights.get("signals") or ()]
+    return "; ".join([rights.get("licence") or "no licence", *signals])
