@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.columns import LABEL_COLUMNS
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
 from curation.mix.columns import narrow
 from curation.schema import with_column
@@ -37,7 +38,7 @@ from pipelines.storage.damage import check_content
 from pipelines.storage.exchange import concatenated, read_columns, scratch, write_columns
 from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
 
-_COLUMNS = ["id", "text", "source", "domain", "topic", "format", "language", "quality"]
+_COLUMNS = ["id", "text", "source", "date", *LABEL_COLUMNS, "quality"]
 _PLAN = f"{SCRATCH}/data/plan.json"
 #: Where a mix leaves the token ids of its documents, in the order of `documents`.
 TOKENS = "tokens"
@@ -115,7 +116,7 @@ class SavedIds:
 
 @dataclass(frozen=True)
 class PlanMix:
-    """One task: the token budget of each domain and the keys at which draws end."""
+    """One task: the token budget of each domain and the levels to which documents are drawn."""
 
     settings_key: str
     settings: Mixture

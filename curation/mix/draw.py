@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.errors import ConfigError
-from curation.mix.columns import rows
-from curation.mix.keys import key_values
+from curation.mix.columns import Rows, rows
 from curation.mix.plan import MixPlan
+from curation.mix.repeats import first_place
 from curation.schema import Verdicts
 
 OVER_BUDGET = "mix.over_budget"
@@ -19,6 +19,7 @@ TOPIC_DOWNSAMPLED = "mix.topic_downsampled"
 FORMAT_DOWNSAMPLED = "mix.format_downsampled"
 TOO_SHORT = "mix.too_short"
 TOO_LONG = "mix.too_long"
+NO_REPEATS = "mix.no_repeats"
 
 
 @dataclass(frozen=True)
@@ -30,42 +31,43 @@ class Draw:
 
 
 def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
-    """Repeats and verdicts of rows of `NARROW`, from a plan whose cuts are known.
+    """Repeats and verdicts of rows of `NARROW`, from a plan whose levels are known.
 
     A document left out by its topic or format has its random value and the share of documents that
-    may be drawn as value and threshold; one of a length that isn't wanted its tokens and the
-    limit; one over the budget its key and the key of its cell's cut (0 if none is drawn).
-    Raises ConfigError on a plan without cuts.
+    may be drawn as value and threshold; one of a length that isn't wanted its tokens and the limit;
+    one to which its curve gives no copies its place on the curve and the place where copies begin;
+    one over the budget the level at which its first copy would come and the level of its cell.
+    Raises ConfigError on a plan without levels.
     """
-    if any(cell.kept is None for cell in mix.cells):
-        raise ConfigError("mix: the plan has no cuts yet; settle it first")
-    r = rows(batch, mix.cell_names, mix.settings, mix.ranks)
-    whole = np.array([cell.whole_epochs for cell in mix.cells], np.int64)
-    partial = np.array([cell.cut is not None for cell in mix.cells], bool)
-    cuts = np.array([cell.cut or 0 for cell in mix.cells], np.uint64)
-    allowed = r.eligible
-    drawn = whole[r.cells] + (partial[r.cells] & (r.keys <= cuts[r.cells]))
-    repeats = np.where(allowed, drawn, 0).astype(np.int32)
+    if any(cell.level is None for cell in mix.cells):
+        raise ConfigError("mix: the plan has no levels yet; settle it first")
+    r = rows(batch, mix.cell_names, mix.settings, mix.ranks, mix.scales)
+    levels = np.array([cell.level for cell in mix.cells], np.float64)
+    repeats = np.where(r.eligible, r.copies(levels), 0).astype(np.int32)
+    return Draw(repeats, _verdicts(r, mix, levels, repeats == 0))
 
-    weighted = np.array([mix.settings.weighted(cell.domain) for cell in mix.cells], bool)
-    thresholds = np.where(partial, key_values(cuts, weighted), 0.0)[r.cells]
-    gone = repeats == 0
-    cases = [r.topic_values >= r.topic_shares, ~r.outlived, r.too_short, r.too_long]
-    reasons = [TOPIC_DOWNSAMPLED, FORMAT_DOWNSAMPLED, TOO_SHORT, TOO_LONG]
-    reason = np.select(cases, reasons, OVER_BUDGET)
-    value = np.select(
-        cases,
-        [r.topic_values, r.topic_values, r.tokens, r.tokens],
-        key_values(r.keys, weighted[r.cells]),
-    )
-    limits = [float(mix.settings.min_tokens or 0), float(mix.settings.max_tokens or 0)]
-    threshold = np.select(cases, [r.topic_shares, r.shares, *limits], thresholds)
-    return Draw(
-        repeats,
-        Verdicts(
-            pa.array(reason.astype(object), pa.string(), mask=~gone),
-            pa.array(value, pa.float64(), mask=~gone),
-            pa.array(threshold, pa.float64(), mask=~gone),
-            pa.nulls(len(repeats), pa.string()),
-        ),
+
+def _verdicts(
+    r: Rows, mix: MixPlan, levels: npt.NDArray[np.float64], gone: npt.NDArray[np.bool_]
+) -> Verdicts:
+    """Why documents are not drawn, by the first of the reasons."""
+    curves = [mix.settings.repeats_of(cell.domain) for cell in mix.cells]
+    begins = np.array([np.nan if c is None else first_place(c) for c in curves], np.float64)
+    first = (1 - r.phases) / np.where(r.rates > 0, r.rates, np.nan)
+    # reason, where it applies, value, threshold
+    cases = [
+        (TOPIC_DOWNSAMPLED, r.topic_values >= r.topic_shares, r.topic_values, r.topic_shares),
+        (FORMAT_DOWNSAMPLED, ~r.outlived, r.topic_values, r.shares),
+        (TOO_SHORT, r.too_short, r.tokens, float(mix.settings.min_tokens or 0)),
+        (TOO_LONG, r.too_long, r.tokens, float(mix.settings.max_tokens or 0)),
+        (NO_REPEATS, r.rates == 0, r.places, begins[r.cells]),
+        (OVER_BUDGET, np.ones(len(gone), bool), first, levels[r.cells]),
+    ]
+    names, where, values, thresholds = zip(*cases, strict=True)
+    value = np.select(where, values)
+    return Verdicts(
+        pa.array(np.select(where, names, "").astype(object), pa.string(), mask=~gone),
+        pa.array(value, pa.float64(), mask=~gone | np.isnan(value)),
+        pa.array(np.select(where, thresholds), pa.float64(), mask=~gone),
+        pa.nulls(len(gone), pa.string()),
     )

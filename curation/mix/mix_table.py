@@ -70,9 +70,12 @@ def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
             f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
             f"there are none; add {more}"
         )
+    epochs = f"{short.epochs_needed:.2f} epochs"
+    if mix.settings.repeats_of(short.domain):
+        epochs = f"an average of {epochs} (`mean` of its repeats, max_epochs)"
     return (
         f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
-        f"{short.epochs_needed:.2f} epochs or {more} would fill it"
+        f"{epochs} or {more} would fill it"
     )
 
 

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 from curation.config import nearest
 from curation.errors import ConfigError
-from curation.mix.columns import cell_names, rows
 from curation.mix.mix_settings import Mixture
 from curation.mix.ranks import Ranks
+from curation.mix.repeats import Scales
 from curation.schema import DOMAINS
-
-STATS = pa.schema(
-    [
-        ("source", pa.string()),
-        ("domain", pa.string()),
-        ("documents", pa.int64()),
-        ("tokens", pa.int64()),
-        ("eligible_documents", pa.int64()),  # of a wanted length, after downsampling
-        ("eligible_tokens", pa.int64()),
-    ]
-)
-
 
 #: With `budget: auto`, a domain that would hold the budget below this part of what the domains with
 #: half of the shares can fill is short, and the others are drawn without regard to it.
 SCARCE = 0.25
+
+
+class Supply(NamedTuple):
+    """Documents of one domain in one input that may be drawn."""
+
+    source: str
+    domain: str
+    documents: int
+    available: int  # their tokens
+    expected: int  # tokens of the copies that a curve expects; without one: available
 
 
 @dataclass(frozen=True)
@@ -42,24 +37,15 @@ class Cell:
     domain: str
     documents: int  # that may be drawn: of a wanted length, after downsampling
     available: int  # their tokens
+    at_most: int  # tokens that it can give, every document as often as it may be drawn
     target: int  # tokens to draw
-    cut: int | None = None  # highest key of the partial epoch; None: no partial epoch
-    kept: int | None = None  # tokens drawn; None until the cut is known
-
-    @property
-    def whole_epochs(self) -> int:
-        """Times that every document is drawn."""
-        return self.target // self.available if self.available else 0
+    level: float | None = None  # at which copies are counted (`Rows`); None until it is known
+    kept: int | None = None  # tokens drawn at that level
 
     @property
     def drawn(self) -> int:
-        """Tokens that are drawn; those to draw until the cut is known."""
+        """Tokens that are drawn; those to draw until the level is known."""
         return self.target if self.kept is None else self.kept
-
-    @property
-    def remainder(self) -> int:
-        """Tokens to draw beyond the whole epochs."""
-        return self.target - self.whole_epochs * self.available
 
 
 @dataclass(frozen=True)
@@ -74,7 +60,7 @@ class Shortage:
 
 @dataclass(frozen=True)
 class MixPlan:
-    """What is drawn: token targets by (source, domain), and key cuts once they are known."""
+    """What is drawn: token targets by (source, domain), and levels once they are known."""
 
     settings: Mixture
     budget: int
@@ -82,7 +68,8 @@ class MixPlan:
     wanted: dict[str, int]  # tokens by domain, whether or not there are so many
     cells: tuple[Cell, ...]
     short: tuple[Shortage, ...]
-    ranks: Ranks = field(default_factory=dict)  # of domains that are weighted by rank
+    ranks: Ranks = field(default_factory=dict)  # of domains whose documents are ranked
+    scales: Scales = field(default_factory=dict)  # of groups that repeat by a curve
 
     @property
     def cell_names(self) -> list[tuple[str, str]]:
@@ -92,11 +79,7 @@ class MixPlan:
     def possible(self) -> dict[str, int]:
         """Tokens that each domain can give, every document as often as it may be drawn."""
         return {
-            domain: sum(
-                math.floor(cell.available * _epochs(domain, cell.source, self.settings))
-                for cell in self.cells
-                if cell.domain == domain
-            )
+            domain: sum(cell.at_most for cell in self.cells if cell.domain == domain)
             for domain in self.settings.domains
         }
 
@@ -116,7 +99,7 @@ class MixPlan:
         return sum(max(cell.available - cell.drawn, 0) for cell in self.cells)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One line per domain: available, wanted, drawn (kept once cuts are known), epochs."""
+        """One line per domain: available, wanted, drawn (kept once levels are known), epochs."""
         lines, total = [], self.drawn
         for domain, mix in self.settings.domains.items():
             cells = [cell for cell in self.cells if cell.domain == domain]
@@ -161,13 +144,14 @@ class MixPlan:
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain values; `from_dict` reads it."""
         return {
-            "settings": self.settings.model_dump(),
+            "settings": self.settings.model_dump(mode="json"),
             "budget": self.budget,
             "limits": dict(self.limits),
             "wanted": dict(self.wanted),
             "cells": [asdict(cell) for cell in self.cells],
             "short": [asdict(shortage) for shortage in self.short],
-            "ranks": {domain: dict(ranks) for domain, ranks in self.ranks.items()},
+            "ranks": self.ranks,
+            "scales": self.scales,
         }
 
     @classmethod
@@ -180,67 +164,25 @@ class MixPlan:
             tuple(Cell(**cell) for cell in values["cells"]),
             tuple(Shortage(**shortage) for shortage in values["short"]),
             values["ranks"],
+            values["scales"],
         )
 
-    def with_cells(self, cells: Iterable[Cell]) -> MixPlan:
-        return replace(self, cells=tuple(cells))
 
+def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
+    """Targets from what all shards have; levels are still open (see `settle`).
 
-def stats(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> pa.Table:
-    """Documents and tokens of every (source, domain) in rows of `NARROW`: columns `STATS`."""
-    cells = cell_names(batch)
-    r = rows(batch, cells, settings)
-    n = len(cells)
-    allowed = r.eligible
-    return pa.table(
-        {
-            "source": [source for source, _ in cells],
-            "domain": [domain for _, domain in cells],
-            "documents": np.bincount(r.cells, minlength=n),
-            "tokens": _sum(r.cells, r.tokens, n),
-            "eligible_documents": np.bincount(r.cells[allowed], minlength=n),
-            "eligible_tokens": _sum(r.cells[allowed], r.tokens[allowed], n),
-        },
-        schema=STATS,
-    )
-
-
-def _sum(cells: Any, tokens: Any, n: int) -> Any:
-    """Tokens by cell, exact in int64."""
-    out = np.zeros(n, np.int64)
-    np.add.at(out, cells, tokens)
-    return out
-
-
-def merge_stats(parts: Iterable[pa.Table]) -> pa.Table:
-    """Add up the stats of several shards."""
-    table = pa.concat_tables([STATS.empty_table(), *parts])
-    sums = table.group_by(["source", "domain"]).aggregate([(n, "sum") for n in STATS.names[2:]])
-    sums = sums.rename_columns(
-        [n if n in ("source", "domain") else n.removesuffix("_sum") for n in sums.column_names]
-    )
-    return sums.select(STATS.names).sort_by([("source", "ascending"), ("domain", "ascending")])
-
-
-def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
-    """Targets from the merged stats of all shards; cuts are still open (see `thresholds`).
-
-    A domain's share of the budget is divided among inputs in proportion to tokens times weight,
-    none beyond `max_epochs` of the domain and of the input. With `budget: auto` the budget is the
-    most that no domain falls short of, aside from those without tokens and, unless `on_shortage` is
-    `shrink`, scarce ones (`SCARCE`). Raises ConfigError on documents of a domain without a share,
-    on an unknown domain that no document is of, and with `on_shortage: stop` on a domain that falls
-    short. Where there is nothing to draw, nothing is drawn: with `budget: auto` the budget is 0.
+    A domain's share of the budget is divided among inputs in proportion to expected tokens times
+    weight, none beyond `max_epochs` of the domain and of the input, nor beyond what a curve
+    expects. With `budget: auto` the budget is the most that no domain falls short of, aside from
+    those without tokens and, unless `on_shortage` is `shrink`, scarce ones (`SCARCE`). Raises
+    ConfigError on documents of a domain without a share, on an unknown domain that no document is
+    of, and with `on_shortage: stop` on a domain that falls short. Where there is nothing to draw,
+    nothing is drawn: with `budget: auto` the budget is 0.
     """
-    table = totals.to_pylist()
-    unknown = sorted({r["domain"] for r in table} - set(settings.domains))
-    if unknown:
-        raise ConfigError(f"mix: no share for the domains {unknown} (0 leaves one out)")
-    if table:
-        check_domains(settings.domains, {*DOMAINS, *(r["domain"] for r in table)}, "mix.domains")
-    caps = [_cap(r, settings) for r in table]
+    check_shares({s.domain for s in supplies}, settings)
+    caps = {s: _cap(s, settings) for s in supplies}
     possible = {
-        domain: sum(cap for r, cap in zip(table, caps, strict=True) if r["domain"] == domain)
+        domain: sum(cap for s, cap in caps.items() if s.domain == domain)
         for domain in settings.domains
     }
     limits = {
@@ -252,16 +194,17 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
     wanted = _apportion(budget, {d: mix.share for d, mix in settings.domains.items()})
     cells = []
     for domain in settings.domains:
-        lines = sorted((r for r in table if r["domain"] == domain), key=lambda r: r["source"])
-        weights = [r["eligible_tokens"] * settings.source(r["source"]).weight for r in lines]
-        targets = _fill(wanted[domain], weights, [_cap(r, settings) for r in lines])
-        for r, target in zip(lines, targets, strict=True):
-            cells.append(
-                Cell(r["source"], domain, r["eligible_documents"], r["eligible_tokens"], target)
-            )
+        ours = sorted(s for s in supplies if s.domain == domain)
+        weights = [s.expected * settings.source(s.source).weight for s in ours]
+        targets = _fill(wanted[domain], weights, [caps[s] for s in ours])
+        for s, target in zip(ours, targets, strict=True):
+            cells.append(Cell(s.source, domain, s.documents, s.available, caps[s], target))
     short = [
-        _shortage(domain, wanted[domain], possible[domain], cells, mix.max_epochs)
-        for domain, mix in settings.domains.items()
+        _shortage(
+            *(domain, wanted[domain], possible[domain], cells),
+            _repeats_at_most(domain, cells, settings),
+        )
+        for domain in settings.domains
         if wanted[domain] > possible[domain]
     ]
     if short and settings.on_shortage == "stop":
@@ -273,6 +216,15 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
         )
     ordered = tuple(sorted(cells, key=lambda c: (c.source, c.domain)))
     return MixPlan(settings, budget, limits, wanted, ordered, tuple(short))
+
+
+def check_shares(domains: Collection[str], settings: Mixture) -> None:
+    """Raise ConfigError where documents are of a domain without a share, or a name is unknown."""
+    unknown = sorted(set(domains) - set(settings.domains))
+    if unknown:
+        raise ConfigError(f"mix: no share for the domains {unknown} (0 leaves one out)")
+    if domains:
+        check_domains(settings.domains, {*DOMAINS, *domains}, "mix.domains")
 
 
 def _budget(limits: dict[str, int], settings: Mixture) -> int:
@@ -308,21 +260,28 @@ def _epochs(domain: str, source: str, settings: Mixture) -> float:
     return of_domain if of_source is None else min(of_domain, of_source)
 
 
-def _cap(row: dict[str, Any], settings: Mixture) -> int:
+def _cap(supply: Supply, settings: Mixture) -> int:
     """Tokens that one input can give of a domain at most."""
-    return math.floor(row["eligible_tokens"] * _epochs(row["domain"], row["source"], settings))
+    epochs = math.floor(supply.available * _epochs(supply.domain, supply.source, settings))
+    curved = settings.repeats_of(supply.domain) is not None
+    return min(epochs, supply.expected) if curved else epochs
 
 
 def _shortage(
-    domain: str, wanted: int, possible: int, cells: list[Cell], max_epochs: float
+    domain: str, wanted: int, possible: int, cells: list[Cell], epochs: float
 ) -> Shortage:
+    """What a domain lacks; `epochs`: how often a further token could be drawn."""
     available = sum(cell.available for cell in cells if cell.domain == domain)
-    return Shortage(
-        domain,
-        wanted - possible,
-        wanted / available if available else None,
-        math.ceil((wanted - possible) / max_epochs),
-    )
+    needed = wanted / available if available else None
+    return Shortage(domain, wanted - possible, needed, math.ceil((wanted - possible) / epochs))
+
+
+def _repeats_at_most(domain: str, cells: list[Cell], settings: Mixture) -> float:
+    """How often tokens of a domain can be drawn on average."""
+    ours = [cell for cell in cells if cell.domain == domain and cell.at_most]
+    if settings.repeats_of(domain) is None or not ours:
+        return settings.domains[domain].max_epochs
+    return sum(cell.at_most for cell in ours) / sum(cell.available for cell in ours)
 
 
 def _apportion(total: int, shares: dict[str, float]) -> dict[str, int]:

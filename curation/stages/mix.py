@@ -72,6 +72,10 @@ class _Mix(Stage[MixSettings]):
             for kind, names in (("topic", mixture.topics), ("format", mixture.formats)):
                 if kind in known:
                     check_labels(kind, names, known[kind], f"{key}.{kind}s")
+            for where, repeats in mixture.all_repeats:
+                if repeats.within in known:
+                    labels = known[repeats.within]
+                    check_labels(repeats.within, repeats.means, labels, f"{key}.{where}.means")
 
     def models(self, settings: MixSettings, also: Mapping[str, Any]) -> dict[str, str]:
         return tokenizer_checksums(also["tokenize"].tokenizer)

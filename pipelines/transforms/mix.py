@@ -26,8 +26,8 @@ from pipelines.transforms.keys import Keyed
 class Mix(beam.PTransform):
     """Add `tokens` and `repeats` (how often a document is used), remove what is not drawn.
 
-    Needs `id`, `text`, `source`, and of `domain`, `topic`, `format`, `language` and `quality` what
-    the settings weigh by.
+    Needs `id`, `text`, `source`, and of `domain`, `topic`, `format`, `language`, `quality` and
+    `date` what the settings weigh by.
 
     One worker has a row of each document, of about 100 bytes, and plans. Nothing else is moved.
 
