@@ -18,7 +18,7 @@ import pyarrow as pa
 from curation.columns import LABEL_COLUMNS
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
 from curation.mix.columns import narrow
-from curation.schema import with_column
+from curation.schema import PLACES, with_column
 from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
@@ -170,6 +170,8 @@ def drawn(batch: pa.RecordBatch, narrow: pa.RecordBatch, plan: MixPlan) -> Outco
     found = draw(narrow, plan)
     batch = with_column(batch, "tokens", narrow.column("tokens"))
     batch = with_column(batch, "repeats", pa.array(found.repeats, pa.int32()))
+    if found.places is not None:
+        batch = with_column(batch, PLACES, found.places)
     used = narrow.column("tokens").to_numpy() * found.repeats.astype(np.int64)
     extra: dict[str, int] = {}
     for column, prefix in (("domain", "tokens_drawn"), ("source", "tokens_drawn_from")):
@@ -244,6 +246,7 @@ def run(run: StageRun) -> dict[str, Any]:
         "inputs": mix.cell_rows(),
         "budget": mix.budget,
         "short": mix.as_dict()["short"],
+        **({"phases": mix.phase_rows()} if mix.settings.phases else {}),
         "advice": advice(mix),
     }
     return run.finish(tasks, inputs, {"notes": notes})

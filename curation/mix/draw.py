@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from curation.errors import ConfigError
 from curation.mix.columns import Rows, rows
+from curation.mix.keys import copy_bits, open_unit
 from curation.mix.plan import MixPlan
 from curation.mix.repeats import first_place
+from curation.mix.schedule import places, spans, streams
 from curation.schema import Verdicts
 
 OVER_BUDGET = "mix.over_budget"
@@ -28,6 +30,8 @@ class Draw:
 
     repeats: npt.NDArray[np.int32]
     verdicts: Verdicts  # a reason exactly where repeats is 0
+    #: Of a mix with phases: where in training each copy is, list<uint64> (`schedule.places`).
+    places: pa.Array | None = None
 
 
 def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
@@ -39,12 +43,49 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     one over the budget the level at which its first copy would come and the level of its cell.
     Raises ConfigError on a plan without levels.
     """
-    if any(cell.level is None for cell in mix.cells):
+    if any(cell.levels is None for cell in mix.cells):
         raise ConfigError("mix: the plan has no levels yet; settle it first")
-    r = rows(batch, mix.cell_names, mix.settings, mix.ranks, mix.scales)
-    levels = np.array([cell.level for cell in mix.cells], np.float64)
-    repeats = np.where(r.eligible, r.copies(levels), 0).astype(np.int32)
-    return Draw(repeats, _verdicts(r, mix, levels, repeats == 0))
+    every = [
+        rows(batch, mix.cell_names, stream, *learned)
+        for stream, learned in zip(streams(mix.settings), mix.streams, strict=True)
+    ]
+    phases = spans(mix.settings)
+    every_level = [cell.levels for cell in mix.cells]
+    levels = np.array(every_level, np.float64).reshape(-1, len(phases), 2).swapaxes(0, 1)
+    copies = np.zeros((len(phases), batch.num_rows), np.int32)  # of each document in each phase
+    for k, span in enumerate(phases):
+        r = every[span.stream]
+        upto = r.copies(levels[k, :, 1]) - r.copies(levels[k, :, 0])
+        copies[k] = np.where(r.eligible, upto, 0)
+    repeats = copies.sum(axis=0, dtype=np.int32)
+    main = phases[0].stream
+    last = max(k for k, span in enumerate(phases) if span.stream == main)
+    verdicts = _verdicts(every[main], mix, levels[last, :, 1], repeats == 0)
+    return Draw(repeats, verdicts, _places(batch, mix, copies) if mix.settings.phases else None)
+
+
+def _places(
+    batch: pa.RecordBatch | pa.Table, mix: MixPlan, copies: npt.NDArray[np.int32]
+) -> pa.Array:
+    """Where in training each copy of a document is, those of earlier phases first."""
+    repeats = copies.sum(axis=0)
+    documents = np.repeat(np.arange(len(repeats)), repeats)
+    starts = np.cumsum(repeats) - repeats
+    nth = np.arange(len(documents)) - starts[documents]
+    hashes = batch.column("id_hash").to_numpy().astype(np.uint64)[documents]
+    bits = copy_bits(hashes, nth.astype(np.uint64), mix.settings.seed)
+    domains = batch.column("domain").to_numpy(zero_copy_only=False)[documents]
+    found = np.zeros(len(documents), np.uint64)
+    ends = np.cumsum(copies, axis=0)[:, documents]
+    for k, span in enumerate(spans(mix.settings)):
+        ours = (nth < ends[k]) & (nth >= ends[k] - copies[k][documents])
+        first, last = (
+            np.array([shares[domain] for domain in domains[ours]], np.float64)
+            for shares in (span.first, span.last)
+        )
+        found[ours] = places(open_unit(bits[ours]), bits[ours], first, last, span)
+    offsets = np.append(starts, len(documents))
+    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.array(found))
 
 
 def _verdicts(

@@ -11,7 +11,7 @@ U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
 
 # Independent streams of one seed.
-_DRAW, _TOPIC, _SAMPLE = 1, 2, 3
+_DRAW, _TOPIC, _SAMPLE, _COPY = 1, 2, 3, 4
 
 _LN2 = 0.6931471805599453
 _TERMS = 12  # of the series of the logarithm: its error is under 1e-17 for |s| <= 0.1716
@@ -25,7 +25,7 @@ def _uniform_bits(id_hashes: U64, seed: int, stream: int) -> U64:
     return mix64(id_hashes ^ salt)
 
 
-def _open_unit(bits: U64) -> F64:
+def open_unit(bits: U64) -> F64:
     """Uniform values in (0, 1), multiples of 2^-52 shifted by half a step."""
     return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
@@ -67,18 +67,23 @@ def draw_phases(id_hashes: U64, weights: F64, seed: int) -> F64:
     the key -ln(u) / weight, brought to (0, 1) by x / (1 + x). Phases of the two kinds are not to be
     compared.
     """
-    u = _open_unit(_uniform_bits(id_hashes, seed, _DRAW))
+    u = open_unit(_uniform_bits(id_hashes, seed, _DRAW))
     weighted = ~np.isnan(weights)
     keys = negative_log(u[weighted]) / weights[weighted]
     u[weighted] = keys / (1 + keys)
     return np.minimum(1 - u, _BELOW_ONE)
 
 
+def copy_bits(id_hashes: U64, copies: U64, seed: int) -> U64:
+    """64 uniform bits for a copy of a document, by its number."""
+    return mix64(_uniform_bits(id_hashes, seed, _COPY) + mix64(copies))
+
+
 def topic_values(id_hashes: U64, seed: int) -> F64:
     """Uniform value of each document in (0, 1), independent of `draw_phases`."""
-    return _open_unit(_uniform_bits(id_hashes, seed, _TOPIC))
+    return open_unit(_uniform_bits(id_hashes, seed, _TOPIC))
 
 
 def sample_values(id_hashes: U64, seed: int) -> F64:
     """Uniform value of each document in (0, 1), independent of both: for samples."""
-    return _open_unit(_uniform_bits(id_hashes, seed, _SAMPLE))
+    return open_unit(_uniform_bits(id_hashes, seed, _SAMPLE))

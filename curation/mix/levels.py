@@ -13,14 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.mix.columns import Rows, cell_names, rows
+from curation.mix.columns import NARROW, Rows, cell_names, rows
 from curation.mix.mix_settings import Mixture
-from curation.mix.plan import MixPlan, Supply, check_shares, plan
-from curation.mix.ranks import learn
+from curation.mix.plan import Learned, MixPlan, Supply, check_shares, plan
+from curation.mix.ranks import Batch, learn
 from curation.mix.repeats import UNIT, learn_scales
+from curation.mix.schedule import spans, streams
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) -> MixPlan:
@@ -28,49 +30,86 @@ def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) 
 
     Raises ConfigError as `plan`, InputError on documents without a domain.
     """
-    held = list(tables)
+    held = [NARROW.empty_table(), *tables]
     cells = sorted({cell for table in held for cell in cell_names(table)})
     check_shares({domain for _, domain in cells}, settings)
-    ranks = learn(held, settings.ranked, settings.missing_quality)
     eligible = [rows(table, cells, settings).eligible for table in held]
-    scales = learn_scales(held, eligible, settings, ranks)
-    parts = [rows(table, cells, settings, ranks, scales) for table in held]
-    parts = [r.only(allowed) for r, allowed in zip(parts, eligible, strict=True)]
-    mix = replace(plan(supplies(parts, cells), settings), ranks=ranks, scales=scales)
-    return settle(mix, parts)
+    drawn = streams(settings)
+    learned = tuple(_learn(held, eligible, stream) for stream in drawn)
+    own = _rows(held, eligible, cells, drawn[0], learned[0])
+    mix = replace(plan(supplies(own, cells), settings), streams=learned)
+    used = {span.stream for span in spans(settings)}
+    for k, (stream, taken) in enumerate(zip(drawn, learned, strict=True)):
+        if k in used:
+            parts = _rows(held, eligible, cells, stream, taken) if k else own
+            mix = settle(mix, parts, k)
+    return mix
 
 
-def supplies(parts: Sequence[Rows], cells: Sequence[tuple[str, str]]) -> list[Supply]:
+def _learn(held: Sequence[Batch], eligible: Sequence[Bools], stream: Mixture) -> Learned:
+    ranks = learn(held, stream.ranked, stream.missing_quality)
+    return Learned(ranks, learn_scales(held, eligible, stream, ranks))
+
+
+def _rows(
+    held: Sequence[Batch],
+    eligible: Sequence[Bools],
+    cells: list[tuple[str, str]],
+    stream: Mixture,
+    learned: Learned,
+) -> Rows:
+    """Return the documents that may be drawn, of all tables."""
+    parts = [
+        rows(table, cells, stream, *learned).only(allowed)
+        for table, allowed in zip(held, eligible, strict=True)
+    ]
+    return Rows._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def supplies(r: Rows, cells: Sequence[tuple[str, str]]) -> list[Supply]:
     """Sum what may be drawn of each cell."""
-    documents, available, expected = (np.zeros(len(cells), np.int64) for _ in range(3))
-    for r in parts:
-        documents += np.bincount(r.cells, minlength=len(cells))
-        np.add.at(available, r.cells, r.tokens)
-        np.add.at(expected, r.cells, r.tokens * np.rint(r.rates * UNIT).astype(np.int64))
+    documents = np.bincount(r.cells, minlength=len(cells))
+    available = _tokens(r, np.ones(len(r.cells), np.int64), len(cells))
+    expected = _tokens(r, np.rint(r.rates * UNIT).astype(np.int64), len(cells))
     return [
         Supply(*cell, int(documents[k]), int(available[k]), int(expected[k]) // UNIT)
         for k, cell in enumerate(cells)
     ]
 
 
-def settle(mix: MixPlan, parts: Sequence[Rows]) -> MixPlan:
-    """Return the plan with levels and kept tokens, from all documents that may be drawn.
+def settle(mix: MixPlan, r: Rows, stream: int) -> MixPlan:
+    """Return the plan with levels and kept tokens of a stream's phases.
 
-    Of the last level that falls short of a target and the first that reaches it, the nearer one is
-    taken, so a cell misses by half a document at most. Documents whose next copies come at the same
-    level are drawn together.
+    `r` are all documents that may be drawn. Of the last level that falls short of a target and the
+    first that reaches it, the nearer one is taken, so a cell misses by half a document at most, at
+    the end of each phase. Documents whose next copies come at the same level are drawn together.
     """
-    targets = np.array([cell.target for cell in mix.cells], np.int64)
-    every = Rows._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
-    wanted = every.only((targets[every.cells] > 0) & (every.rates > 0))
-    low, high, under, over = _bracket(wanted, targets)
-    upper = over - targets < targets - under
-    levels, kept = np.where(upper, high, low), np.where(upper, over, under)
+    every = spans(mix.settings)
+    levels = [list(c.levels or [(0.0, 0.0)] * len(every)) for c in mix.cells]
+    kept = [list(c.kept or [0] * len(every)) for c in mix.cells]
+    target, drawn = np.zeros((2, len(mix.cells)), np.int64)  # of the stream's phases so far
+    level = np.zeros(len(mix.cells))
+    for k, span in enumerate(every):
+        if span.stream == stream:
+            target = target + [cell.targets[k] for cell in mix.cells]
+            reached, tokens = _level(r, target)
+            for i in range(len(mix.cells)):
+                levels[i][k] = (float(level[i]), float(reached[i]))
+                kept[i][k] = int(tokens[i] - drawn[i])
+            level, drawn = reached, tokens
     cells = [
-        replace(cell, level=float(level), kept=int(tokens))
-        for cell, level, tokens in zip(mix.cells, levels, kept, strict=True)
+        replace(cell, levels=tuple(a), kept=tuple(b))
+        for cell, a, b in zip(mix.cells, levels, kept, strict=True)
     ]
     return replace(mix, cells=tuple(cells))
+
+
+def _level(r: Rows, targets: I64) -> tuple[F64, I64]:
+    """The level of each cell that comes nearest to its target, and the tokens there."""
+    wanted = r.only((targets[r.cells] > 0) & (r.rates > 0))
+    low, high, under, over = _bracket(wanted, targets)
+    upper = over - targets < targets - under
+    return np.where(upper, high, low), np.where(upper, over, under)
 
 
 def _bracket(r: Rows, targets: I64) -> tuple[F64, F64, I64, I64]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from curation.config import Ascending, Settings
+from curation.config import Ascending, Settings, nearest
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0)]
@@ -128,6 +128,44 @@ class DomainMix(Settings):
         return self
 
 
+class Phase(Settings):
+    """A part of training with shares of its own."""
+
+    name: str = Field(default="", description="For people, in tables")
+    start: float | None = Field(
+        default=None, ge=0, description="Where it begins: the end of the phase before it"
+    )
+    end: float = Field(
+        gt=0,
+        description="Where it ends, in steps, tokens or parts of training: what counts is its "
+        "proportion to the end of the last phase",
+    )
+    shares: dict[str, Share] = Field(
+        default={}, description="Shares by domain, which sum to 1; empty: those of `domains`"
+    )
+    change: Literal["step", "linear"] = Field(
+        default="step",
+        description="`step`: these shares all along; `linear`: from the shares at the end of the "
+        "phase before it (of the first one: those of `domains`) to these at its end",
+    )
+    seed: int | None = Field(
+        default=None,
+        ge=0,
+        lt=1 << 63,
+        description="Draw from all documents afresh, by this seed; null: go on with those that "
+        "phases of the mix's own seed left",
+    )
+    repeats: Repeats | None = Field(
+        default=None, description="In this phase, in place of all other `repeats` and weights"
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.shares and abs(sum(self.shares.values()) - 1) > 1e-9:
+            raise ValueError(f"shares sum to {sum(self.shares.values()):g}, not 1")
+        return self
+
+
 class SourceMix(Settings):
     """What an input gets of its domains' tokens."""
 
@@ -178,6 +216,26 @@ class Mixture(Settings):
     min_tokens: int | None = Field(ge=0, description="Shorter documents are left out")
     max_tokens: int | None = Field(ge=0, description="Longer documents are left out")
     seed: int = Field(ge=0, lt=1 << 63, description="Seed of every draw")
+    phases: list[Phase] = Field(
+        description="Shares that change while a model is trained; empty: those of `domains` all "
+        "along, in a random order"
+    )
+
+    @model_validator(mode="after")
+    def _phases_follow_each_other(self) -> Self:
+        last = 0.0
+        for k, phase in enumerate(self.phases):
+            if phase.start is not None and phase.start != last:
+                ends = f"phases[{k - 1}] ends at {last:g}" if k else "training begins at 0"
+                raise ValueError(f"phases[{k}] starts at {phase.start:g}, but {ends}")
+            if phase.end <= last:
+                raise ValueError(f"phases[{k}] ends at {phase.end:g}, where it begins or before")
+            for name in phase.shares:
+                if name not in self.domains:
+                    hint = nearest(name, self.domains)
+                    raise ValueError(f"phases[{k}].shares: no domain {name!r} in the mix{hint}")
+            last = phase.end
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -201,6 +259,7 @@ class Mixture(Settings):
         """Every curve with its key."""
         found = {"repeats": self.repeats}
         found |= {f"domains.{name}.repeats": mix.repeats for name, mix in self.domains.items()}
+        found |= {f"phases[{k}].repeats": phase.repeats for k, phase in enumerate(self.phases)}
         return [(key, repeats) for key, repeats in found.items() if repeats]
 
     def repeats_of(self, domain: str) -> Repeats | None:

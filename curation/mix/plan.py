@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from curation.config import nearest
@@ -12,6 +12,7 @@ from curation.errors import ConfigError
 from curation.mix.mix_settings import Mixture
 from curation.mix.ranks import Ranks
 from curation.mix.repeats import Scales
+from curation.mix.schedule import shares, spans
 from curation.schema import DOMAINS
 
 #: With `budget: auto`, a domain that would hold the budget below this part of what the domains with
@@ -38,14 +39,32 @@ class Cell:
     documents: int  # that may be drawn: of a wanted length, after downsampling
     available: int  # their tokens
     at_most: int  # tokens that it can give, every document as often as it may be drawn
-    target: int  # tokens to draw
-    level: float | None = None  # at which copies are counted (`Rows`); None until it is known
-    kept: int | None = None  # tokens drawn at that level
+    targets: tuple[int, ...]  # tokens to draw in each phase
+    #: Of each phase: copies are counted (`Rows`) beyond the first level and up to the second.
+    levels: tuple[tuple[float, float], ...] | None = None  # None until they are known
+    kept: tuple[int, ...] | None = None  # tokens drawn in each phase
+
+    @property
+    def target(self) -> int:
+        """Tokens to draw in all."""
+        return sum(self.targets)
 
     @property
     def drawn(self) -> int:
-        """Tokens that are drawn; those to draw until the level is known."""
-        return self.target if self.kept is None else self.kept
+        """Tokens that are drawn; those to draw until the levels are known."""
+        return sum(self.by_phase)
+
+    @property
+    def by_phase(self) -> tuple[int, ...]:
+        """The same for each phase."""
+        return self.targets if self.kept is None else self.kept
+
+
+class Learned(NamedTuple):
+    """What a stream of draws takes from the corpus."""
+
+    ranks: Ranks  # of domains whose documents are ranked
+    scales: Scales  # of groups that repeat by a curve
 
 
 @dataclass(frozen=True)
@@ -68,8 +87,7 @@ class MixPlan:
     wanted: dict[str, int]  # tokens by domain, whether or not there are so many
     cells: tuple[Cell, ...]
     short: tuple[Shortage, ...]
-    ranks: Ranks = field(default_factory=dict)  # of domains whose documents are ranked
-    scales: Scales = field(default_factory=dict)  # of groups that repeat by a curve
+    streams: tuple[Learned, ...] = ()  # one for each of `curation.mix.schedule.streams`
 
     @property
     def cell_names(self) -> list[tuple[str, str]]:
@@ -101,14 +119,14 @@ class MixPlan:
     def rows(self) -> list[dict[str, Any]]:
         """One line per domain: available, wanted, drawn (kept once levels are known), epochs."""
         lines, total = [], self.drawn
-        for domain, mix in self.settings.domains.items():
+        for domain, share in shares(self.settings).items():
             cells = [cell for cell in self.cells if cell.domain == domain]
             available = sum(cell.available for cell in cells)
             drawn = sum(cell.drawn for cell in cells)
             lines.append(
                 {
                     "domain": domain,
-                    "share": mix.share,
+                    "share": share,
                     "documents": sum(cell.documents for cell in cells),
                     "available": available,
                     "at_most": self.possible[domain],
@@ -141,6 +159,32 @@ class MixPlan:
                     )
         return lines
 
+    def phase_rows(self) -> list[dict[str, Any]]:
+        """One line per phase, of a mix that has any: its part of training, shares and tokens.
+
+        `domains` has, for each, the share at the start and at the end, the share wanted of the
+        whole phase, the tokens drawn and their share.
+        """
+        lines = []
+        for k, span in enumerate(spans(self.settings) if self.settings.phases else ()):
+            drawn = dict.fromkeys(self.settings.domains, 0)
+            for cell in self.cells:
+                drawn[cell.domain] += cell.by_phase[k]
+            total = sum(drawn.values())
+            domains = {
+                domain: {
+                    "first": span.first[domain],
+                    "last": span.last[domain],
+                    "share": span.share(domain),
+                    "kept": kept,
+                    "kept_share": kept / total if total else 0.0,
+                }
+                for domain, kept in drawn.items()
+            }
+            about = {"phase": span.name, "start": span.start, "end": span.end, "kept": total}
+            lines.append(about | {"domains": domains})
+        return lines
+
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain values; `from_dict` reads it."""
         return {
@@ -150,8 +194,7 @@ class MixPlan:
             "wanted": dict(self.wanted),
             "cells": [asdict(cell) for cell in self.cells],
             "short": [asdict(shortage) for shortage in self.short],
-            "ranks": self.ranks,
-            "scales": self.scales,
+            "streams": [learned._asdict() for learned in self.streams],
         }
 
     @classmethod
@@ -161,11 +204,21 @@ class MixPlan:
             values["budget"],
             dict(values["limits"]),
             dict(values["wanted"]),
-            tuple(Cell(**cell) for cell in values["cells"]),
+            tuple(_read_cell(cell) for cell in values["cells"]),
             tuple(Shortage(**shortage) for shortage in values["short"]),
-            values["ranks"],
-            values["scales"],
+            tuple(Learned(**learned) for learned in values["streams"]),
         )
+
+
+def _read_cell(values: dict[str, Any]) -> Cell:
+    """A cell from plain values, in which tuples are lists."""
+    levels, kept = values["levels"], values["kept"]
+    read = {
+        "targets": tuple(values["targets"]),
+        "levels": None if levels is None else tuple((low, high) for low, high in levels),
+        "kept": None if kept is None else tuple(kept),
+    }
+    return Cell(**values | read)
 
 
 def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
@@ -185,20 +238,22 @@ def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
         domain: sum(cap for s, cap in caps.items() if s.domain == domain)
         for domain in settings.domains
     }
+    wanted_shares = shares(settings)
     limits = {
-        domain: math.floor(possible[domain] / mix.share)
-        for domain, mix in settings.domains.items()
-        if mix.share > 0 and possible[domain] > 0
+        domain: math.floor(possible[domain] / share)
+        for domain, share in wanted_shares.items()
+        if share > 0 and possible[domain] > 0
     }
     budget = _budget(limits, settings)
-    wanted = _apportion(budget, {d: mix.share for d, mix in settings.domains.items()})
+    wanted = _apportion(budget, wanted_shares)
     cells = []
     for domain in settings.domains:
         ours = sorted(s for s in supplies if s.domain == domain)
         weights = [s.expected * settings.source(s.source).weight for s in ours]
         targets = _fill(wanted[domain], weights, [caps[s] for s in ours])
         for s, target in zip(ours, targets, strict=True):
-            cells.append(Cell(s.source, domain, s.documents, s.available, caps[s], target))
+            phases = _by_phase(target, domain, settings)
+            cells.append(Cell(s.source, domain, s.documents, s.available, caps[s], phases))
     short = [
         _shortage(
             *(domain, wanted[domain], possible[domain], cells),
@@ -218,6 +273,16 @@ def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
     return MixPlan(settings, budget, limits, wanted, ordered, tuple(short))
 
 
+def _by_phase(target: int, domain: str, settings: Mixture) -> tuple[int, ...]:
+    """A cell's tokens divided among the phases, as the domain's shares and their lengths ask."""
+    parts = [(s.end - s.start) * s.share(domain) for s in spans(settings)]
+    total = sum(parts)
+    if not total:
+        return (0,) * len(parts)
+    given = _apportion(target, {f"{k:09d}": part / total for k, part in enumerate(parts)})
+    return tuple(given.values())
+
+
 def check_shares(domains: Collection[str], settings: Mixture) -> None:
     """Raise ConfigError where documents are of a domain without a share, or a name is unknown."""
     unknown = sorted(set(domains) - set(settings.domains))
@@ -235,11 +300,11 @@ def _budget(limits: dict[str, int], settings: Mixture) -> int:
         return min(settings.budget, most) if shrink else settings.budget
     if shrink or not limits:
         return most
-    shares = {domain: settings.domains[domain].share for domain in limits}
+    wanted = {domain: share for domain, share in shares(settings).items() if domain in limits}
     filled = 0.0
     for domain in sorted(limits, key=lambda d: (-limits[d], d)):
-        filled += shares[domain]
-        if 2 * filled >= sum(shares.values()):
+        filled += wanted[domain]
+        if 2 * filled >= sum(wanted.values()):
             break
     return min(limit for limit in limits.values() if limit >= SCARCE * limits[domain])
 

@@ -31,6 +31,10 @@ class _Mix(Stage[MixSettings]):
     def reads(self, settings: MixSettings) -> Columns:
         return Columns(("domain",), ("domain", "topic", "format", "language", "quality"))
 
+    def adds_of(self, settings: MixSettings) -> tuple[str, ...]:
+        phased = any(settings.mixture(name).phases for name in ("", *self.mixes(settings)))
+        return (*self.adds, "places") if phased else self.adds
+
     def also(self, recipe: Any) -> dict[str, Settings]:
         return {"tokenize": recipe.tokenize.encoding}
 

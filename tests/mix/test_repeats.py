@@ -102,7 +102,7 @@ def test_draws_equal_copies_given_out_one_by_one(seed: int, rows: int, mean: flo
     table = general(rows, seed)
     s = one({"by": "length", "curve": [[0, 0.5], [2000, 3]], "mean": mean}, seed=seed)
     mix = plan_tables([table], s)
-    r = rows_of(table, cell_names(table), s, mix.ranks, mix.scales)
+    r = rows_of(table, cell_names(table), s, *mix.streams[0])
     (cell,) = mix.cells
     expected = plain(table, r.rates.tolist(), r.phases.tolist(), cell.target)
     assert draw(table, mix).repeats.tolist() == expected
