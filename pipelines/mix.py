@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from curation.columns import LABEL_COLUMNS
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
-from curation.mix.columns import narrow
+from curation.mix.columns import grouped, narrow
+from curation.mix.variety import varieties
 from curation.schema import PLACES, with_column
 from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
@@ -39,6 +40,7 @@ from pipelines.storage.exchange import concatenated, read_columns, scratch, writ
 from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
 
 _COLUMNS = ["id", "text", "source", "date", *LABEL_COLUMNS, "quality"]
+_COLUMNS += ["cluster_size", "minhash_cluster_size"]
 _PLAN = f"{SCRATCH}/data/plan.json"
 #: Where a mix leaves the token ids of its documents, in the order of `documents`.
 TOKENS = "tokens"
@@ -81,7 +83,7 @@ class CountTokens:
         tokenizer = load_tokenizer(self.tokenize.tokenizer)
         tokens, offsets = tokenizer.encode_batch(batch.column("text"))
         counts = np.diff(offsets) + self.tokenize.marks
-        return narrow(batch, counts, self.sources), tokens
+        return narrow(batch, counts, self.sources, varieties(tokens, offsets)), tokens
 
 
 def _ids_name(shard: str) -> str:
@@ -174,8 +176,9 @@ def drawn(batch: pa.RecordBatch, narrow: pa.RecordBatch, plan: MixPlan) -> Outco
         batch = with_column(batch, PLACES, found.places)
     used = narrow.column("tokens").to_numpy() * found.repeats.astype(np.int64)
     extra: dict[str, int] = {}
+    by = grouped(narrow, plan.settings)
     for column, prefix in (("domain", "tokens_drawn"), ("source", "tokens_drawn_from")):
-        table = pa.table({"key": narrow.column(column), "tokens": used})
+        table = pa.table({"key": by.column(column), "tokens": used})
         for row in table.group_by("key").aggregate([("tokens", "sum")]).to_pylist():
             extra[f"{prefix}.{row['key']}"] = row["tokens_sum"]
     return Outcome(batch, found.verdicts, extra=extra)
@@ -204,7 +207,7 @@ def counts_folder(run: StageRun) -> Folder:
 def _passes(run: StageRun) -> list[Pass]:
     """Count the tokens of every document, once for all mixes; then plan."""
     tokenize: EncodeSettings = run.also["tokenize"]
-    sources = tuple(sorted(run.settings.sources))
+    sources = run.settings.input_names
     decides = [tokenize.bos, tokenize.eos, sources, run.facts]
     count = CountTokens(fingerprint(["tokens", decides]), tokenize, sources)
     counts = counts_folder(run)

@@ -28,13 +28,18 @@ NARROW = pa.schema(
         ("language", pa.string()),  # may be null
         ("quality", pa.float64()),  # may be null
         ("date", pa.timestamp("us", tz="UTC")),  # may be null
+        ("cluster_size", pa.int64()),  # documents of which it is the one that was kept; may be null
+        ("variety", pa.float32()),  # distinct part of its runs of tokens; may be null
         ("tokens", pa.int64()),  # as they will be written
     ]
 )
 
 
 def narrow(
-    batch: pa.RecordBatch, tokens: npt.NDArray[np.int64], sources: Collection[str]
+    batch: pa.RecordBatch,
+    tokens: npt.NDArray[np.int64],
+    sources: Collection[str],
+    variety: pa.Array | None = None,
 ) -> pa.RecordBatch:
     """Return what draws look at of each document: NARROW.
 
@@ -42,6 +47,7 @@ def narrow(
         batch: documents with `id`, `source`, and what `classify` adds if known.
         tokens: [documents], as they will be written.
         sources: names of inputs that the recipe knows.
+        variety: float32 [documents], where it was measured.
     """
     columns = {
         "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
@@ -52,7 +58,21 @@ def narrow(
         kind = NARROW.field(name).type
         known = name in batch.schema.names
         columns[name] = batch.column(name).cast(kind) if known else pa.nulls(batch.num_rows, kind)
+    # FineWeb2's name for it, in the tables that it publishes.
+    sizes = [n for n in ("cluster_size", "minhash_cluster_size") if n in batch.schema.names]
+    columns["cluster_size"] = (
+        batch.column(sizes[0]).cast(pa.int64()) if sizes else pa.nulls(batch.num_rows, pa.int64())
+    )
+    columns["variety"] = pa.nulls(batch.num_rows, pa.float32()) if variety is None else variety
     return pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
+
+
+def grouped(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> pa.RecordBatch | pa.Table:
+    """Rows of `NARROW` whose domains are those of the settings: the inputs, where it has these."""
+    if not settings.inputs:
+        return batch
+    place = batch.schema.get_field_index("domain")
+    return batch.set_column(place, "domain", batch.column("source"))
 
 
 class Rows(NamedTuple):
@@ -72,6 +92,8 @@ class Rows(NamedTuple):
     shares: npt.NDArray[np.float64]  # of topic and format; 1 where neither is downsampled
     too_short: npt.NDArray[np.bool_]
     too_long: npt.NDArray[np.bool_]
+    varieties: npt.NDArray[np.float64]  # NaN where it was not measured
+    monotonous: npt.NDArray[np.bool_]
 
     @property
     def outlived(self) -> npt.NDArray[np.bool_]:
@@ -81,7 +103,7 @@ class Rows(NamedTuple):
     @property
     def eligible(self) -> npt.NDArray[np.bool_]:
         """Whether a document may be drawn at all, if its curve gives it any copies."""
-        return self.outlived & ~self.too_short & ~self.too_long
+        return self.outlived & ~self.too_short & ~self.too_long & ~self.monotonous
 
     def copies(self, levels: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """How often each document is drawn at the levels [cells], eligible or not."""
@@ -122,6 +144,7 @@ def rows(
     topic_shares = _shares(batch, "topic", settings.topics)
     tokens = _flat(batch, "tokens").to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     longest = np.iinfo(np.int64).max if settings.max_tokens is None else settings.max_tokens
+    varieties = _flat(batch, "variety").to_numpy(zero_copy_only=False).astype(np.float64)
     rates, on_curves = np.ones(batch.num_rows), np.full(batch.num_rows, np.nan)
     weights = np.full(batch.num_rows, np.nan)
     if ranks is not None:
@@ -142,6 +165,8 @@ def rows(
         topic_shares * _shares(batch, "format", settings.formats),
         tokens < (settings.min_tokens or 0),
         tokens > longest,
+        varieties,
+        varieties < (settings.min_variety or 0),
     )
 
 

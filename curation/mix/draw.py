@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.errors import ConfigError
-from curation.mix.columns import Rows, rows
+from curation.mix.columns import Rows, grouped, rows
 from curation.mix.keys import copy_bits, open_unit
 from curation.mix.plan import MixPlan
 from curation.mix.repeats import first_place
@@ -21,6 +21,7 @@ TOPIC_DOWNSAMPLED = "mix.topic_downsampled"
 FORMAT_DOWNSAMPLED = "mix.format_downsampled"
 TOO_SHORT = "mix.too_short"
 TOO_LONG = "mix.too_long"
+LOW_VARIETY = "mix.low_variety"
 NO_REPEATS = "mix.no_repeats"
 
 
@@ -38,13 +39,15 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     """Repeats and verdicts of rows of `NARROW`, from a plan whose levels are known.
 
     A document left out by its topic or format has its random value and the share of documents that
-    may be drawn as value and threshold; one of a length that isn't wanted its tokens and the limit;
+    may be drawn as value and threshold; one of a length or variety that isn't wanted what it has
+    and the limit;
     one to which its curve gives no copies its place on the curve and the place where copies begin;
     one over the budget the level at which its first copy would come and the level of its cell.
     Raises ConfigError on a plan without levels.
     """
     if any(cell.levels is None for cell in mix.cells):
         raise ConfigError("mix: the plan has no levels yet; settle it first")
+    batch = grouped(batch, mix.settings)
     every = [
         rows(batch, mix.cell_names, stream, *learned)
         for stream, learned in zip(streams(mix.settings), mix.streams, strict=True)
@@ -101,6 +104,7 @@ def _verdicts(
         (FORMAT_DOWNSAMPLED, ~r.outlived, r.topic_values, r.shares),
         (TOO_SHORT, r.too_short, r.tokens, float(mix.settings.min_tokens or 0)),
         (TOO_LONG, r.too_long, r.tokens, float(mix.settings.max_tokens or 0)),
+        (LOW_VARIETY, r.monotonous, r.varieties, float(mix.settings.min_variety or 0)),
         (NO_REPEATS, r.rates == 0, r.places, begins[r.cells]),
         (OVER_BUDGET, np.ones(len(gone), bool), first, levels[r.cells]),
     ]

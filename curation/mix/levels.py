@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.mix.columns import NARROW, Rows, cell_names, rows
+from curation.mix.columns import NARROW, Rows, cell_names, grouped, rows
 from curation.mix.mix_settings import Mixture
 from curation.mix.plan import Learned, MixPlan, Supply, check_shares, plan
 from curation.mix.ranks import Batch, learn
@@ -30,7 +30,7 @@ def plan_tables(tables: Iterable[pa.RecordBatch | pa.Table], settings: Mixture) 
 
     Raises ConfigError as `plan`, InputError on documents without a domain.
     """
-    held = [NARROW.empty_table(), *tables]
+    held = [grouped(table, settings) for table in (NARROW.empty_table(), *tables)]
     cells = sorted({cell for table in held for cell in cell_names(table)})
     check_shares({domain for _, domain in cells}, settings)
     eligible = [rows(table, cells, settings).eligible for table in held]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import date
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from curation.config import Ascending, Settings, nearest
+from curation.inputs import UNNAMED
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0)]
@@ -27,15 +28,15 @@ Points = list[tuple[Place, Copies]]
 
 
 class Repeats(Settings):
-    """How often documents repeat, by their quality, date or length.
+    """How often documents repeat, by their quality, date, length or duplicates.
 
     One of `curve`, `steps` and `half_life` gives the copies expected of a document; the copies
     themselves are whole numbers, drawn by the document's key.
     """
 
-    by: Literal["quality", "date", "length"] = Field(
+    by: Literal["quality", "date", "length", "duplicates"] = Field(
         description="`quality`: by rank, 0 to 1, among the group's documents of the same language; "
-        "`date`; or `length` in tokens"
+        "`date`; `length` in tokens; or `duplicates`: the documents of its cluster, itself included"
     )
     within: Literal["domain", "topic", "format"] = Field(
         default="domain",
@@ -193,6 +194,10 @@ class Mixture(Settings):
         "shares hold (shrink); the run ends with an error (stop)"
     )
     domains: dict[str, DomainMix] = Field(min_length=1, description="Share and epochs by domain")
+    inputs: dict[str, DomainMix] = Field(
+        description="Share and epochs by named input, in place of `domains`: then the inputs are "
+        "the mix's domains, whatever the documents' own; empty: by domain"
+    )
     sources: dict[str, SourceMix] = Field(
         description="Weight and epochs by named input; `weight` and `max_epochs` of the recipe's "
         "`inputs` come to stand here"
@@ -213,6 +218,10 @@ class Mixture(Settings):
     formats: dict[str, Share] = Field(
         description="The same by format; where topic and format are both named, the shares multiply"
     )
+    min_variety: Share | None = Field(
+        description="Documents in which a smaller part of all runs of 13 tokens is distinct are "
+        "left out: lists, tables and repetition; null: none"
+    )
     min_tokens: int | None = Field(ge=0, description="Shorter documents are left out")
     max_tokens: int | None = Field(ge=0, description="Longer documents are left out")
     seed: int = Field(ge=0, lt=1 << 63, description="Seed of every draw")
@@ -220,6 +229,13 @@ class Mixture(Settings):
         description="Shares that change while a model is trained; empty: those of `domains` all "
         "along, in a random order"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inputs_are_domains(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("inputs"):
+            return values | {"domains": values["inputs"]}
+        return values
 
     @model_validator(mode="after")
     def _phases_follow_each_other(self) -> Self:
@@ -266,6 +282,11 @@ class Mixture(Settings):
         """How often documents of a domain repeat; None: all alike, or by weight."""
         mix = self.domains[domain]
         return mix.repeats or (None if mix.rank_weights else self.repeats)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Named inputs that the settings know."""
+        return tuple(sorted({*self.sources, *self.inputs} - {UNNAMED}))
 
     def source(self, name: str) -> SourceMix:
         """Weight and epochs of an input, named or not."""

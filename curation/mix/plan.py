@@ -287,9 +287,11 @@ def check_shares(domains: Collection[str], settings: Mixture) -> None:
     """Raise ConfigError where documents are of a domain without a share, or a name is unknown."""
     unknown = sorted(set(domains) - set(settings.domains))
     if unknown:
-        raise ConfigError(f"mix: no share for the domains {unknown} (0 leaves one out)")
+        what = "inputs" if settings.inputs else "domains"
+        raise ConfigError(f"mix: no share for the {what} {unknown} (0 leaves one out)")
     if domains:
-        check_domains(settings.domains, {*DOMAINS, *domains}, "mix.domains")
+        known = {*DOMAINS, *domains, *settings.inputs}
+        check_domains(settings.domains, known, "mix.domains")
 
 
 def _budget(limits: dict[str, int], settings: Mixture) -> int:

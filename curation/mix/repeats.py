@@ -32,7 +32,7 @@ class Group(NamedTuple):
     domain: str
     label: str  # topic or format; empty: the whole domain
     rows: npt.NDArray[np.bool_]  # [documents of the batch]: those of the group
-    places: F64  # [documents of the group] rank, days since 1970 (NaN: none), or tokens
+    places: F64  # [documents of the group] rank, days since 1970 (NaN: none), tokens, documents
     units: I64  # copies expected before any scaling, in 1 / UNIT
 
 
@@ -48,7 +48,7 @@ def repeating(batch: Batch, settings: Mixture, ranks: Ranks) -> Iterator[Group]:
                 if repeats.by == "quality":
                     places = rank(ours, ranks[domain][label], settings.missing_quality)
                 else:
-                    places = _days(ours) if repeats.by == "date" else _tokens(ours)
+                    places = _PLACES[repeats.by](ours)
                 units = np.rint(copies(places, repeats) * UNIT).astype(np.int64)
                 yield Group(domain, label, rows, places, units)
 
@@ -115,3 +115,11 @@ def _days(batch: Batch) -> F64:
     micros = batch.column("date").cast(pa.int64())
     found = pc.fill_null(micros, 0).to_numpy() / _DAY
     return np.where(pc.is_null(micros).to_numpy(zero_copy_only=False), np.nan, found)
+
+
+def _duplicates(batch: Batch) -> F64:
+    """Documents of each one's cluster; 1 where it is not known."""
+    return pc.fill_null(batch.column("cluster_size"), 1).to_numpy().astype(np.float64)
+
+
+_PLACES = {"date": _days, "length": _tokens, "duplicates": _duplicates}

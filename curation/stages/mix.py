@@ -29,7 +29,9 @@ class _Mix(Stage[MixSettings]):
     shown = ("tokens", "repeats")
 
     def reads(self, settings: MixSettings) -> Columns:
-        return Columns(("domain",), ("domain", "topic", "format", "language", "quality"))
+        used = ("domain", "topic", "format", "language", "quality", "cluster_size")
+        every = [settings.mixture(name) for name in ("", *self.mixes(settings))]
+        return Columns(() if all(mixture.inputs for mixture in every) else ("domain",), used)
 
     def adds_of(self, settings: MixSettings) -> tuple[str, ...]:
         phased = any(settings.mixture(name).phases for name in ("", *self.mixes(settings)))
@@ -71,7 +73,7 @@ class _Mix(Stage[MixSettings]):
 
         for name in ("", *self.mixes(settings)):
             key, mixture = f"mix.mixes.{name}" if name else "mix", settings.mixture(name)
-            if "domain" in known:
+            if "domain" in known and not mixture.inputs:
                 check_domains(mixture.domains, known["domain"], f"{key}.domains")
             for kind, names in (("topic", mixture.topics), ("format", mixture.formats)):
                 if kind in known:
@@ -88,7 +90,8 @@ class _Mix(Stage[MixSettings]):
         return tuple(sorted(settings.mixes))
 
     def sources(self, settings: MixSettings) -> tuple[str, ...]:
-        return tuple(settings.sources)
+        every = (settings.mixture(name) for name in ("", *self.mixes(settings)))
+        return tuple(sorted({name for mixture in every for name in mixture.input_names}))
 
     def of_mix(self, settings: MixSettings, mix: str) -> Mixture:
         return settings.mixture(mix)

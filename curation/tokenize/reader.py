@@ -76,9 +76,7 @@ class TokenShards:
         self._firsts = np.cumsum([0, *(len(rows) for rows in self._shards)])
         self._phases = _phases(self._path)
         if self._phases and self.epochs not in (None, 1):
-            raise ConfigError(
-                f"epochs is {epochs}, but the mix has phases: it is gone through once"
-            )
+            raise ConfigError(f"epochs is {epochs}, but a mix with phases is read once")
         if self._phases:
             self.epochs = 1
 

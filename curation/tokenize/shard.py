@@ -91,7 +91,8 @@ def encoded_rows(
     """Rows of `ENCODED`, one per copy of a document that is drawn.
 
     `batch` has `id`, `url`, `source` and may have `repeats` (int32: how often a document is drawn;
-    0 leaves it out), `places` (list<uint64>: the keys of its copies), and columns of the table that it came from (`own_columns`). Tokens of
+    0 leaves it out), `places` (list<uint64>: the keys of its copies), and columns of the table that
+    it came from (`own_columns`). Tokens of
     document i are `tokens[offsets[i]:offsets[i + 1]]`.
     """
     column = batch.column("repeats") if batch.schema.get_field_index("repeats") >= 0 else None

@@ -262,3 +262,51 @@ def test_a_recipe_names_the_key_that_is_wrong() -> None:
         load("llama3", ["mix.repeats={by: quality, curve: [[0, 1], [1, 0.5]]}"])
     dated = load("llama3", ["mix.repeats={by: date, steps: [[2024-01-01, 2]]}"])
     assert dated.mix.repeats.steps == [(date(2024, 1, 1), 2.0)]
+
+
+def test_duplicates_bring_copies_back() -> None:
+    table = general(8000, 9)
+    sizes = np.random.default_rng(0).choice([1, 2, 4, 50, 2000], len(table))
+    place = table.schema.get_field_index("cluster_size")
+    table = table.set_column(place, "cluster_size", pa.array(sizes))
+    weights = [[1, 1], [2, 2], [3, 3], [5, 5], [100, 8], [1000, 1]]  # FineWeb2's
+    found = copies_of(table, one({"by": "duplicates", "steps": weights}))
+    for size, times in ((1, 1), (2, 2), (4, 3), (50, 5), (2000, 1)):
+        assert found[sizes == size].mean() == pytest.approx(times, rel=0.01)
+
+
+def test_shares_may_be_those_of_inputs() -> None:
+    table = narrow(20_000)
+    inputs = {"books": {"share": 0.9, "max_epochs": 2}, "web": {"share": 0.1, "max_epochs": 1}}
+    mix = plan_tables([table], mixing(inputs=inputs, budget=2_000_000))
+    got = drawn_by(table, draw(table, mix).repeats, "source")
+    assert got["books"] == pytest.approx(1_800_000, abs=1000)
+    assert got["web"] == pytest.approx(200_000, abs=1000)
+    assert [row["domain"] for row in mix.rows()] == ["books", "web"]
+    with pytest.raises(ConfigError, match=r"no share for the inputs \['books'\]"):
+        plan_tables([table], mixing(inputs={"web": {"share": 1, "max_epochs": 1}}))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(st.integers(0, 2), max_size=60), max_size=5))
+def test_variety_is_the_distinct_part_of_runs(documents: list[list[int]]) -> None:
+    from curation.mix.variety import RUN, varieties
+
+    offsets = np.cumsum([0, *map(len, documents)])
+    tokens = np.array([t for document in documents for t in document], np.uint32)
+    for document, found in zip(documents, varieties(tokens, offsets).to_pylist(), strict=True):
+        runs = [tuple(document[k : k + RUN]) for k in range(len(document) - RUN + 1)]
+        assert found == pytest.approx(len(set(runs)) / len(runs) if runs else 1, abs=1e-4)
+
+
+def test_documents_long_by_repetition_are_left_out() -> None:
+    table = general(1000, 10)
+    variety = np.linspace(0, 1, 1000, dtype=np.float32)
+    place = table.schema.get_field_index("variety")
+    table = table.set_column(place, "variety", pa.array(variety))
+    result = draw(
+        table, plan_tables([table], one({"by": "length", "steps": [[0, 1]]}, min_variety=0.5))
+    )
+    reasons = np.array(result.verdicts.reason.to_pylist(), object)
+    assert (reasons[variety < 0.5] == "mix.low_variety").all()
+    assert not (reasons[variety >= 0.5] == "mix.low_variety").any()
