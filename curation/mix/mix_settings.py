@@ -332,4 +332,7 @@ class SearchSettings(Settings):
     targets: dict[str, Annotated[float, Field(ge=0)]] = Field(
         description="Weight of a domain's loss in what is minimised; others: 1"
     )
+    settled: float = Field(
+        ge=0, le=1, description="A share whose interval is narrower than this is settled"
+    )
     seed: int = Field(ge=0, lt=1 << 63, description="Seed of sample, mixtures and candidates")
