@@ -71,11 +71,14 @@ REMOVED_FIELDS = [
     pa.field("kept_id", pa.string()),
 ]
 
+#: Where each copy of a document comes in training, list<uint64>, from a mix with phases.
+PLACES = "places"
+
 #: Names that a table's own columns can't have in documents: those of columns that are always there,
 #: that are added to removed documents, or that decide what a later stage does.
 RESERVED = frozenset(
     {*DOCUMENTS.names, *(field.name for field in REMOVED_FIELDS)}
-    | {"cluster_size", "path", "repeats", "signals", "tokens", "verdicts"}
+    | {"cluster_size", "path", PLACES, "repeats", "signals", "tokens", "verdicts"}
 )
 
 #: Columns of documents that the toolkit makes; all others came with a table, or from own code.

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.columns import LABEL_COLUMNS
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
-from curation.mix.columns import narrow
-from curation.schema import with_column
+from curation.mix.columns import grouped, narrow
+from curation.mix.variety import varieties
+from curation.schema import PLACES, with_column
 from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
@@ -37,7 +39,8 @@ from pipelines.storage.damage import check_content
 from pipelines.storage.exchange import concatenated, read_columns, scratch, write_columns
 from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
 
-_COLUMNS = ["id", "text", "source", "domain", "topic", "format", "language", "quality"]
+_COLUMNS = ["id", "text", "source", "date", *LABEL_COLUMNS, "quality"]
+_COLUMNS += ["cluster_size", "minhash_cluster_size"]
 _PLAN = f"{SCRATCH}/data/plan.json"
 #: Where a mix leaves the token ids of its documents, in the order of `documents`.
 TOKENS = "tokens"
@@ -80,7 +83,7 @@ class CountTokens:
         tokenizer = load_tokenizer(self.tokenize.tokenizer)
         tokens, offsets = tokenizer.encode_batch(batch.column("text"))
         counts = np.diff(offsets) + self.tokenize.marks
-        return narrow(batch, counts, self.sources), tokens
+        return narrow(batch, counts, self.sources, varieties(tokens, offsets)), tokens
 
 
 def _ids_name(shard: str) -> str:
@@ -115,7 +118,7 @@ class SavedIds:
 
 @dataclass(frozen=True)
 class PlanMix:
-    """One task: the token budget of each domain and the keys at which draws end."""
+    """One task: the token budget of each domain and the levels to which documents are drawn."""
 
     settings_key: str
     settings: Mixture
@@ -169,10 +172,13 @@ def drawn(batch: pa.RecordBatch, narrow: pa.RecordBatch, plan: MixPlan) -> Outco
     found = draw(narrow, plan)
     batch = with_column(batch, "tokens", narrow.column("tokens"))
     batch = with_column(batch, "repeats", pa.array(found.repeats, pa.int32()))
+    if found.places is not None:
+        batch = with_column(batch, PLACES, found.places)
     used = narrow.column("tokens").to_numpy() * found.repeats.astype(np.int64)
     extra: dict[str, int] = {}
+    by = grouped(narrow, plan.settings)
     for column, prefix in (("domain", "tokens_drawn"), ("source", "tokens_drawn_from")):
-        table = pa.table({"key": narrow.column(column), "tokens": used})
+        table = pa.table({"key": by.column(column), "tokens": used})
         for row in table.group_by("key").aggregate([("tokens", "sum")]).to_pylist():
             extra[f"{prefix}.{row['key']}"] = row["tokens_sum"]
     return Outcome(batch, found.verdicts, extra=extra)
@@ -201,7 +207,7 @@ def counts_folder(run: StageRun) -> Folder:
 def _passes(run: StageRun) -> list[Pass]:
     """Count the tokens of every document, once for all mixes; then plan."""
     tokenize: EncodeSettings = run.also["tokenize"]
-    sources = tuple(sorted(run.settings.sources))
+    sources = run.settings.input_names
     decides = [tokenize.bos, tokenize.eos, sources, run.facts]
     count = CountTokens(fingerprint(["tokens", decides]), tokenize, sources)
     counts = counts_folder(run)
@@ -243,6 +249,7 @@ def run(run: StageRun) -> dict[str, Any]:
         "inputs": mix.cell_rows(),
         "budget": mix.budget,
         "short": mix.as_dict()["short"],
+        **({"phases": mix.phase_rows()} if mix.settings.phases else {}),
         "advice": advice(mix),
     }
     return run.finish(tasks, inputs, {"notes": notes})

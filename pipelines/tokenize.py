@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import mmap
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -21,7 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.errors import InputError
+from curation.errors import ConfigError, InputError
+from curation.mix.schedule import place_key
+from curation.schema import PLACES
 from curation.stages.tokenize import VOCABULARY
 from curation.tokenize.delimited import Documents
 from curation.tokenize.shard import (
@@ -53,7 +56,7 @@ from pipelines.storage.shards import (
 from pipelines.token_formats import write_formats
 
 _STAGE = "tokenize"
-_COLUMNS = ["id", "url", "source", "rights", "repeats"]
+_COLUMNS = ["id", "url", "source", "rights", "repeats", PLACES]
 _RUNS = "encoded"
 _LITTLE = np.dtype("<u4")
 #: Of saved token ids in memory.
@@ -230,10 +233,43 @@ def write_tokens(
     return files, stats
 
 
-def token_ranges(tokens: int, settings: TokenizeSettings) -> list[tuple[str, tuple[int, int]]]:
-    """Name and range of keys of each shard that so many tokens fill."""
-    ranges = key_ranges(max(1, -(-tokens // settings.shard_tokens)))
+def token_ranges(
+    tokens: int, settings: TokenizeSettings, phases: Sequence[dict[str, Any]] = ()
+) -> list[tuple[str, tuple[int, int]]]:
+    """Name and range of keys of each shard that so many tokens fill.
+
+    No shard has documents of two phases (`MixPlan.phase_rows`).
+    """
+    ends = [(place_key(p["start"]), place_key(p["end"]), p["kept"]) for p in phases]
+    ranges = [
+        (low + a, low + b)
+        for low, high, kept in ends or [(0, 1 << 64, tokens)]
+        for a, b in key_ranges(max(1, -(-kept // settings.shard_tokens)), high - low)
+    ]
     return [(f"tokens-{i:05d}-of-{len(ranges):05d}", r) for i, r in enumerate(ranges)]
+
+
+def _phases(run: StageRun) -> list[dict[str, Any]]:
+    """Phases of the mix that the run reads. Raises ConfigError where it reads several mixes."""
+    folders = {shard.folder.url: shard.folder for shard in run.inputs}
+    found = [read_manifest(folder).get("notes", {}).get("phases") for folder in folders.values()]
+    phases = [phase for phase in found if phase]
+    if phases and len(folders) > 1:
+        raise ConfigError(
+            "tokenize: a mix with phases is the order of all documents: give it as the only input"
+        )
+    return phases[0] if phases else []
+
+
+def _schedule(
+    phases: Sequence[dict[str, Any]], names: Sequence[tuple[str, tuple[int, int]]]
+) -> list[dict[str, Any]]:
+    """Notes for readers: the phases, each with its shards."""
+    lows = [place_key(phase["start"]) for phase in phases]
+    found = [phase | {"shards": []} for phase in phases]
+    for name, (low, _) in names:
+        found[bisect_right(lows, low) - 1]["shards"].append(name)
+    return found
 
 
 class _Spooled(NamedTuple):
@@ -300,7 +336,8 @@ def run(run: StageRun) -> dict[str, Any]:
 
     wanted = scratch(_RUNS, "").removesuffix(".arrow")
     runs = tuple(n for r in records for n in sorted(r["files"]) if n.startswith(wanted))
-    ranges = token_ranges(counts["tokens"], run.settings)
+    phases = _phases(run)
+    ranges = token_ranges(counts["tokens"], run.settings, phases)
     source = output_fingerprint(records)
     tasks = [
         Task(
@@ -313,4 +350,6 @@ def run(run: StageRun) -> dict[str, Any]:
     ]
     run.run(PackShards(run.settings_key, run.settings), tasks)
     removed = [{n: f for n, f in r["files"].items() if n.startswith("removed/")} for r in records]
-    return run.finish(tasks, inputs, counts=counts, also=[{"files": files} for files in removed])
+    extra = {"notes": {"phases": _schedule(phases, ranges)}} if phases else None
+    also = [{"files": files} for files in removed]
+    return run.finish(tasks, inputs, extra, counts=counts, also=also)

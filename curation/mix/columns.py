@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from curation.dedup.keys import string_keys
 from curation.errors import InputError
 from curation.inputs import source_names
-from curation.mix.keys import draw_keys, topic_values
+from curation.mix.keys import draw_phases, topic_values
 from curation.mix.mix_settings import Mixture
-from curation.mix.ranks import Ranks, rank
+from curation.mix.ranks import Ranks, groups, rank
+from curation.mix.repeats import UNIT, Scales, repeating
 
 NARROW = pa.schema(
     [
@@ -26,13 +27,19 @@ NARROW = pa.schema(
         ("format", pa.string()),  # may be null
         ("language", pa.string()),  # may be null
         ("quality", pa.float64()),  # may be null
+        ("date", pa.timestamp("us", tz="UTC")),  # may be null
+        ("cluster_size", pa.int64()),  # documents of which it is the one that was kept; may be null
+        ("variety", pa.float32()),  # distinct part of its runs of tokens; may be null
         ("tokens", pa.int64()),  # as they will be written
     ]
 )
 
 
 def narrow(
-    batch: pa.RecordBatch, tokens: npt.NDArray[np.int64], sources: Collection[str]
+    batch: pa.RecordBatch,
+    tokens: npt.NDArray[np.int64],
+    sources: Collection[str],
+    variety: pa.Array | None = None,
 ) -> pa.RecordBatch:
     """Return what draws look at of each document: NARROW.
 
@@ -40,30 +47,53 @@ def narrow(
         batch: documents with `id`, `source`, and what `classify` adds if known.
         tokens: [documents], as they will be written.
         sources: names of inputs that the recipe knows.
+        variety: float32 [documents], where it was measured.
     """
     columns = {
         "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
         "source": source_names(batch.column("source"), sources),
         "tokens": pa.array(tokens, pa.int64()),
     }
-    for name in ("domain", "topic", "format", "language", "quality"):
+    for name in ("domain", "topic", "format", "language", "quality", "date"):
         kind = NARROW.field(name).type
         known = name in batch.schema.names
         columns[name] = batch.column(name).cast(kind) if known else pa.nulls(batch.num_rows, kind)
+    # FineWeb2's name for it, in the tables that it publishes.
+    sizes = [n for n in ("cluster_size", "minhash_cluster_size") if n in batch.schema.names]
+    columns["cluster_size"] = (
+        batch.column(sizes[0]).cast(pa.int64()) if sizes else pa.nulls(batch.num_rows, pa.int64())
+    )
+    columns["variety"] = pa.nulls(batch.num_rows, pa.float32()) if variety is None else variety
     return pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
 
 
+def grouped(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> pa.RecordBatch | pa.Table:
+    """Rows of `NARROW` whose domains are those of the settings: the inputs, where it has these."""
+    if not settings.inputs:
+        return batch
+    place = batch.schema.get_field_index("domain")
+    return batch.set_column(place, "domain", batch.column("source"))
+
+
 class Rows(NamedTuple):
-    """Documents as the kernels of mixing see them; arrays have one entry per document."""
+    """Documents as draws see them; arrays have one entry per document.
+
+    At a level, which is a number of its cell, a document has `floor(level * rate + phase)` copies:
+    as the level rises, its copies come one by one.
+    """
 
     cells: npt.NDArray[np.int64]  # place of (source, domain) in the list of cells
     tokens: npt.NDArray[np.int64]
-    keys: npt.NDArray[np.uint64]
+    rates: npt.NDArray[np.float64]  # copies expected at level 1
+    phases: npt.NDArray[np.float64]  # in [0, 1)
+    places: npt.NDArray[np.float64]  # on the curve by which it repeats; NaN: there is none
     topic_values: npt.NDArray[np.float64]
     topic_shares: npt.NDArray[np.float64]  # 1 where the topic isn't downsampled
     shares: npt.NDArray[np.float64]  # of topic and format; 1 where neither is downsampled
     too_short: npt.NDArray[np.bool_]
     too_long: npt.NDArray[np.bool_]
+    varieties: npt.NDArray[np.float64]  # NaN where it was not measured
+    monotonous: npt.NDArray[np.bool_]
 
     @property
     def outlived(self) -> npt.NDArray[np.bool_]:
@@ -72,8 +102,12 @@ class Rows(NamedTuple):
 
     @property
     def eligible(self) -> npt.NDArray[np.bool_]:
-        """Whether a document may be drawn at all."""
-        return self.outlived & ~self.too_short & ~self.too_long
+        """Whether a document may be drawn at all, if its curve gives it any copies."""
+        return self.outlived & ~self.too_short & ~self.too_long & ~self.monotonous
+
+    def copies(self, levels: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """How often each document is drawn at the levels [cells], eligible or not."""
+        return np.floor(levels[self.cells] * self.rates + self.phases).astype(np.int64)
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Rows:
         """The documents where `rows` holds."""
@@ -95,10 +129,12 @@ def rows(
     cells: list[tuple[str, str]],
     settings: Mixture,
     ranks: Ranks | None = None,
+    scales: Scales | None = None,
 ) -> Rows:
     """Columns of `NARROW` as flat arrays; InputError on a (source, domain) not in `cells`.
 
-    Without `ranks` the keys of domains that are weighted by rank mean nothing.
+    Without `ranks` the rates and phases of domains that are ranked mean nothing; without `scales`
+    rates are those of the curves as they are written.
     """
     places = {cell: k for k, cell in enumerate(cells)}
     for cell in cell_names(batch):
@@ -108,15 +144,29 @@ def rows(
     topic_shares = _shares(batch, "topic", settings.topics)
     tokens = _flat(batch, "tokens").to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     longest = np.iinfo(np.int64).max if settings.max_tokens is None else settings.max_tokens
+    varieties = _flat(batch, "variety").to_numpy(zero_copy_only=False).astype(np.float64)
+    rates, on_curves = np.ones(batch.num_rows), np.full(batch.num_rows, np.nan)
+    weights = np.full(batch.num_rows, np.nan)
+    if ranks is not None:
+        weights = _weights(batch, settings, ranks)
+        for group in repeating(batch, settings, ranks):
+            scale = scales[group.domain][group.label] if scales else 1.0
+            rates[group.rows] = group.units / UNIT * scale
+            on_curves[group.rows] = group.places
+            weights[group.rows] = np.nan
     return Rows(
         _cells(batch, places),
         tokens,
-        draw_keys(hashes, _weights(batch, settings, ranks or {}), settings.seed),
+        rates,
+        draw_phases(hashes, weights, settings.seed),
+        on_curves,
         topic_values(hashes, settings.seed),
         topic_shares,
         topic_shares * _shares(batch, "format", settings.formats),
         tokens < (settings.min_tokens or 0),
         tokens > longest,
+        varieties,
+        varieties < (settings.min_variety or 0),
     )
 
 
@@ -159,11 +209,14 @@ def _weights(
     if settings.quality_weights:
         quality = pc.fill_null(_flat(batch, "quality").cast(pa.float64()), settings.missing_quality)
         out = _interpolated(quality.to_numpy(zero_copy_only=False), settings.quality_weights)
-    for domain in ranks:
-        ours = pc.equal(_flat(batch, "domain"), domain)
-        found = rank(batch.filter(ours), ranks[domain], settings.missing_quality)
-        points = settings.domains[domain].rank_weights
-        out[ours.to_numpy(zero_copy_only=False)] = _interpolated(found, points)
+    for domain, mix in settings.domains.items():
+        if mix.rank_weights:
+            ((_, ours),) = groups(batch, domain, "domain")
+            if ours.any():
+                found = rank(
+                    batch.filter(pa.array(ours)), ranks[domain][""], settings.missing_quality
+                )
+                out[ours] = _interpolated(found, mix.rank_weights)
     return out
 
 

@@ -9,9 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.errors import ConfigError
-from curation.mix.columns import rows
-from curation.mix.keys import key_values
+from curation.mix.columns import Rows, grouped, rows
+from curation.mix.keys import copy_bits, open_unit
 from curation.mix.plan import MixPlan
+from curation.mix.repeats import first_place
+from curation.mix.schedule import places, spans, streams
 from curation.schema import Verdicts
 
 OVER_BUDGET = "mix.over_budget"
@@ -19,6 +21,8 @@ TOPIC_DOWNSAMPLED = "mix.topic_downsampled"
 FORMAT_DOWNSAMPLED = "mix.format_downsampled"
 TOO_SHORT = "mix.too_short"
 TOO_LONG = "mix.too_long"
+LOW_VARIETY = "mix.low_variety"
+NO_REPEATS = "mix.no_repeats"
 
 
 @dataclass(frozen=True)
@@ -27,45 +31,88 @@ class Draw:
 
     repeats: npt.NDArray[np.int32]
     verdicts: Verdicts  # a reason exactly where repeats is 0
+    #: Of a mix with phases: where in training each copy is, list<uint64> (`schedule.places`).
+    places: pa.Array | None = None
 
 
 def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
-    """Repeats and verdicts of rows of `NARROW`, from a plan whose cuts are known.
+    """Repeats and verdicts of rows of `NARROW`, from a plan whose levels are known.
 
     A document left out by its topic or format has its random value and the share of documents that
-    may be drawn as value and threshold; one of a length that isn't wanted its tokens and the
-    limit; one over the budget its key and the key of its cell's cut (0 if none is drawn).
-    Raises ConfigError on a plan without cuts.
+    may be drawn as value and threshold; one of a length or variety that isn't wanted what it has
+    and the limit;
+    one to which its curve gives no copies its place on the curve and the place where copies begin;
+    one over the budget the level at which its first copy would come and the level of its cell.
+    Raises ConfigError on a plan without levels.
     """
-    if any(cell.kept is None for cell in mix.cells):
-        raise ConfigError("mix: the plan has no cuts yet; settle it first")
-    r = rows(batch, mix.cell_names, mix.settings, mix.ranks)
-    whole = np.array([cell.whole_epochs for cell in mix.cells], np.int64)
-    partial = np.array([cell.cut is not None for cell in mix.cells], bool)
-    cuts = np.array([cell.cut or 0 for cell in mix.cells], np.uint64)
-    allowed = r.eligible
-    drawn = whole[r.cells] + (partial[r.cells] & (r.keys <= cuts[r.cells]))
-    repeats = np.where(allowed, drawn, 0).astype(np.int32)
+    if any(cell.levels is None for cell in mix.cells):
+        raise ConfigError("mix: the plan has no levels yet; settle it first")
+    batch = grouped(batch, mix.settings)
+    every = [
+        rows(batch, mix.cell_names, stream, *learned)
+        for stream, learned in zip(streams(mix.settings), mix.streams, strict=True)
+    ]
+    phases = spans(mix.settings)
+    every_level = [cell.levels for cell in mix.cells]
+    levels = np.array(every_level, np.float64).reshape(-1, len(phases), 2).swapaxes(0, 1)
+    copies = np.zeros((len(phases), batch.num_rows), np.int32)  # of each document in each phase
+    for k, span in enumerate(phases):
+        r = every[span.stream]
+        upto = r.copies(levels[k, :, 1]) - r.copies(levels[k, :, 0])
+        copies[k] = np.where(r.eligible, upto, 0)
+    repeats = copies.sum(axis=0, dtype=np.int32)
+    main = phases[0].stream
+    last = max(k for k, span in enumerate(phases) if span.stream == main)
+    verdicts = _verdicts(every[main], mix, levels[last, :, 1], repeats == 0)
+    return Draw(repeats, verdicts, _places(batch, mix, copies) if mix.settings.phases else None)
 
-    weighted = np.array([mix.settings.weighted(cell.domain) for cell in mix.cells], bool)
-    thresholds = np.where(partial, key_values(cuts, weighted), 0.0)[r.cells]
-    gone = repeats == 0
-    cases = [r.topic_values >= r.topic_shares, ~r.outlived, r.too_short, r.too_long]
-    reasons = [TOPIC_DOWNSAMPLED, FORMAT_DOWNSAMPLED, TOO_SHORT, TOO_LONG]
-    reason = np.select(cases, reasons, OVER_BUDGET)
-    value = np.select(
-        cases,
-        [r.topic_values, r.topic_values, r.tokens, r.tokens],
-        key_values(r.keys, weighted[r.cells]),
-    )
-    limits = [float(mix.settings.min_tokens or 0), float(mix.settings.max_tokens or 0)]
-    threshold = np.select(cases, [r.topic_shares, r.shares, *limits], thresholds)
-    return Draw(
-        repeats,
-        Verdicts(
-            pa.array(reason.astype(object), pa.string(), mask=~gone),
-            pa.array(value, pa.float64(), mask=~gone),
-            pa.array(threshold, pa.float64(), mask=~gone),
-            pa.nulls(len(repeats), pa.string()),
-        ),
+
+def _places(
+    batch: pa.RecordBatch | pa.Table, mix: MixPlan, copies: npt.NDArray[np.int32]
+) -> pa.Array:
+    """Where in training each copy of a document is, those of earlier phases first."""
+    repeats = copies.sum(axis=0)
+    documents = np.repeat(np.arange(len(repeats)), repeats)
+    starts = np.cumsum(repeats) - repeats
+    nth = np.arange(len(documents)) - starts[documents]
+    hashes = batch.column("id_hash").to_numpy().astype(np.uint64)[documents]
+    bits = copy_bits(hashes, nth.astype(np.uint64), mix.settings.seed)
+    domains = batch.column("domain").to_numpy(zero_copy_only=False)[documents]
+    found = np.zeros(len(documents), np.uint64)
+    ends = np.cumsum(copies, axis=0)[:, documents]
+    for k, span in enumerate(spans(mix.settings)):
+        ours = (nth < ends[k]) & (nth >= ends[k] - copies[k][documents])
+        first, last = (
+            np.array([shares[domain] for domain in domains[ours]], np.float64)
+            for shares in (span.first, span.last)
+        )
+        found[ours] = places(open_unit(bits[ours]), bits[ours], first, last, span)
+    offsets = np.append(starts, len(documents))
+    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), pa.array(found))
+
+
+def _verdicts(
+    r: Rows, mix: MixPlan, levels: npt.NDArray[np.float64], gone: npt.NDArray[np.bool_]
+) -> Verdicts:
+    """Why documents are not drawn, by the first of the reasons."""
+    curves = [mix.settings.repeats_of(cell.domain) for cell in mix.cells]
+    begins = np.array([np.nan if c is None else first_place(c) for c in curves], np.float64)
+    first = (1 - r.phases) / np.where(r.rates > 0, r.rates, np.nan)
+    # reason, where it applies, value, threshold
+    cases = [
+        (TOPIC_DOWNSAMPLED, r.topic_values >= r.topic_shares, r.topic_values, r.topic_shares),
+        (FORMAT_DOWNSAMPLED, ~r.outlived, r.topic_values, r.shares),
+        (TOO_SHORT, r.too_short, r.tokens, float(mix.settings.min_tokens or 0)),
+        (TOO_LONG, r.too_long, r.tokens, float(mix.settings.max_tokens or 0)),
+        (LOW_VARIETY, r.monotonous, r.varieties, float(mix.settings.min_variety or 0)),
+        (NO_REPEATS, r.rates == 0, r.places, begins[r.cells]),
+        (OVER_BUDGET, np.ones(len(gone), bool), first, levels[r.cells]),
+    ]
+    names, where, values, thresholds = zip(*cases, strict=True)
+    value = np.select(where, values)
+    return Verdicts(
+        pa.array(np.select(where, names, "").astype(object), pa.string(), mask=~gone),
+        pa.array(value, pa.float64(), mask=~gone | np.isnan(value)),
+        pa.array(np.select(where, thresholds), pa.float64(), mask=~gone),
+        pa.nulls(len(gone), pa.string()),
     )

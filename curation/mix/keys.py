@@ -11,10 +11,12 @@ U64 = npt.NDArray[np.uint64]
 F64 = npt.NDArray[np.float64]
 
 # Independent streams of one seed.
-_DRAW, _TOPIC, _SAMPLE = 1, 2, 3
+_DRAW, _TOPIC, _SAMPLE, _COPY = 1, 2, 3, 4
 
 _LN2 = 0.6931471805599453
-_TERMS = 12  # of the series below: its error is under 1e-17 for |s| <= 0.1716
+_TERMS = 12  # of the series of the logarithm: its error is under 1e-17 for |s| <= 0.1716
+_POWERS = 20  # of the series of the exponential: its error is under 1e-18 for 0 <= x <= ln 2
+_BELOW_ONE = 1 - 2.0**-53
 
 
 def _uniform_bits(id_hashes: U64, seed: int, stream: int) -> U64:
@@ -23,7 +25,7 @@ def _uniform_bits(id_hashes: U64, seed: int, stream: int) -> U64:
     return mix64(id_hashes ^ salt)
 
 
-def _open_unit(bits: U64) -> F64:
+def open_unit(bits: U64) -> F64:
     """Uniform values in (0, 1), multiples of 2^-52 shifted by half a step."""
     return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
@@ -47,34 +49,41 @@ def negative_log(u: F64) -> F64:
     return -(2 * s * total + e * _LN2)
 
 
-def draw_keys(id_hashes: U64, weights: F64, seed: int) -> U64:
-    """Key of each document: the lower, the earlier it is drawn. uint64 [n].
+def halved(times: F64) -> F64:
+    """2^-times for times >= 0, exact in the same sense as `negative_log`."""
+    whole = np.floor(times)
+    x = -(times - whole) * _LN2
+    total = np.ones_like(x)
+    for k in range(_POWERS, 0, -1):
+        total = 1 + total * x / k
+    return np.ldexp(total, -np.minimum(whole, 1100).astype(np.int32))
 
-    Where the weight is NaN the keys are uniform. With weights (> 0) they order documents as
-    sampling without replacement, proportional to weight, would draw them (Efraimidis and Spirakis
-    2006): -ln(u) / weight, as the bits of the float64, which sort alike. Keys of the two kinds are
-    not to be compared.
+
+def draw_phases(id_hashes: U64, weights: F64, seed: int) -> F64:
+    """Phase of each document in [0, 1): the higher, the earlier it is drawn.
+
+    Where the weight is NaN phases are uniform. With weights (> 0) they order documents as sampling
+    without replacement, proportional to weight, would draw them (Efraimidis and Spirakis 2006): by
+    the key -ln(u) / weight, brought to (0, 1) by x / (1 + x). Phases of the two kinds are not to be
+    compared.
     """
-    bits = _uniform_bits(id_hashes, seed, _DRAW)
+    u = open_unit(_uniform_bits(id_hashes, seed, _DRAW))
     weighted = ~np.isnan(weights)
-    bits[weighted] = (negative_log(_open_unit(bits[weighted])) / weights[weighted]).view(np.uint64)
-    return bits
+    keys = negative_log(u[weighted]) / weights[weighted]
+    u[weighted] = keys / (1 + keys)
+    return np.minimum(1 - u, _BELOW_ONE)
 
 
-def key_values(keys: U64, weighted: npt.NDArray[np.bool_]) -> F64:
-    """Keys as numbers for people: uniform in [0, 1), or -ln(u) / weight where weighted."""
-    return np.where(
-        weighted,
-        keys.view(np.float64),
-        (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53,
-    )
+def copy_bits(id_hashes: U64, copies: U64, seed: int) -> U64:
+    """64 uniform bits for a copy of a document, by its number."""
+    return mix64(_uniform_bits(id_hashes, seed, _COPY) + mix64(copies))
 
 
 def topic_values(id_hashes: U64, seed: int) -> F64:
-    """Uniform value of each document in (0, 1), independent of `draw_keys`."""
-    return _open_unit(_uniform_bits(id_hashes, seed, _TOPIC))
+    """Uniform value of each document in (0, 1), independent of `draw_phases`."""
+    return open_unit(_uniform_bits(id_hashes, seed, _TOPIC))
 
 
 def sample_values(id_hashes: U64, seed: int) -> F64:
     """Uniform value of each document in (0, 1), independent of both: for samples."""
-    return _open_unit(_uniform_bits(id_hashes, seed, _SAMPLE))
+    return open_unit(_uniform_bits(id_hashes, seed, _SAMPLE))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from curation.config import Ascending, Settings
+from curation.config import Ascending, Settings, nearest
+from curation.inputs import UNNAMED
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0)]
@@ -17,6 +19,91 @@ Concentration = Annotated[tuple[Weight, Weight], Ascending]
 def _check_points(name: str, points: list[tuple[float, float]]) -> None:
     if any(b <= a for (a, _), (b, _) in pairwise(points)):
         raise ValueError(f"{name} must go from lower to higher quality")
+
+
+Copies = Annotated[float, Field(ge=0)]
+#: A rank (0 to 1), a number of tokens, or a date.
+Place = float | date
+Points = list[tuple[Place, Copies]]
+
+
+class Repeats(Settings):
+    """How often documents repeat, by their quality, date, length or duplicates.
+
+    One of `curve`, `steps` and `half_life` gives the copies expected of a document; the copies
+    themselves are whole numbers, drawn by the document's key.
+    """
+
+    by: Literal["quality", "date", "length", "duplicates"] = Field(
+        description="`quality`: by rank, 0 to 1, among the group's documents of the same language; "
+        "`date`; `length` in tokens; or `duplicates`: the documents of its cluster, itself included"
+    )
+    within: Literal["domain", "topic", "format"] = Field(
+        default="domain",
+        description="The group in which ranks and `mean` are taken: all documents of a domain, or "
+        "those of them that have the same topic or format",
+    )
+    curve: Points = Field(default=[], description="Points (place, copies) joined by straight lines")
+    steps: Points = Field(
+        default=[], description="Buckets (from this place on, copies); before the first: none"
+    )
+    half_life: Weight | None = Field(
+        default=None, description="Days in which copies halve, from one at `as_of`; by date only"
+    )
+    as_of: date | None = Field(
+        default=None, description="The date from which `half_life` counts back"
+    )
+    undated: Copies = Field(
+        default=1.0, description="Copies of a document without a date, where `by` is date"
+    )
+    mean: Weight | None = Field(
+        default=None,
+        description="Scale the copies so that each group's tokens repeat this often on average; "
+        "null: the copies are meant as they are",
+    )
+    means: dict[str, Weight] = Field(
+        default={}, description="`mean` of single topics or formats, where `within` names these"
+    )
+
+    @model_validator(mode="after")
+    def _one_shape(self) -> Self:
+        given = [name for name in ("curve", "steps", "half_life") if getattr(self, name)]
+        if len(given) != 1:
+            named = " and ".join(given) or "none"
+            raise ValueError(f"repeats need one of curve, steps and half_life, not {named}")
+        if (self.half_life is None) != (self.as_of is None):
+            raise ValueError("half_life and as_of go together: from which date does it count back?")
+        if self.half_life is not None and self.by != "date":
+            raise ValueError(f"half_life is for repeats by date, not by {self.by}")
+        if self.means and self.within == "domain":
+            raise ValueError("means name topics or formats: set within to topic or format")
+        return self
+
+    @model_validator(mode="after")
+    def _points_fit(self) -> Self:
+        for place, _ in self.points:
+            if isinstance(place, date) != (self.by == "date"):
+                raise ValueError(f"{place} is not a place on a curve by {self.by}")
+            if not isinstance(place, date) and place < 0:
+                raise ValueError(f"{place:g} is below 0, where a curve by {self.by} begins")
+            if self.by == "quality" and float(place) > 1:  # type: ignore[arg-type]
+                raise ValueError(f"{place} is no rank: ranks go from 0 to 1")
+        if any(b <= a for (a, _), (b, _) in pairwise(self.points)):  # type: ignore[operator]
+            raise ValueError("the points of repeats must go from lower to higher places")
+        if self.by == "quality" and any(b < a for (_, a), (_, b) in pairwise(self.points)):
+            raise ValueError("better documents must not repeat less often than worse ones")
+        if self.points and not any(copies for _, copies in self.points):
+            raise ValueError("no document would be drawn: all copies are 0")
+        return self
+
+    @property
+    def points(self) -> Points:
+        """The points of `curve` or `steps`, whichever is given."""
+        return self.curve or self.steps
+
+    def mean_of(self, label: str) -> float | None:
+        """`mean` of a topic or format; the empty label is the whole domain."""
+        return self.means.get(label, self.mean)
 
 
 class DomainMix(Settings):
@@ -30,10 +117,53 @@ class DomainMix(Settings):
         "domain; a document's rank is the share of the domain's documents of its language that "
         "have lower quality; empty: none",
     )
+    repeats: Repeats | None = Field(
+        default=None, description="In place of `mix.repeats` for this domain"
+    )
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:
         _check_points("rank_weights", self.rank_weights)
+        if self.rank_weights and self.repeats:
+            raise ValueError("rank_weights and repeats exclude each other: give one of them")
+        return self
+
+
+class Phase(Settings):
+    """A part of training with shares of its own."""
+
+    name: str = Field(default="", description="For people, in tables")
+    start: float | None = Field(
+        default=None, ge=0, description="Where it begins: the end of the phase before it"
+    )
+    end: float = Field(
+        gt=0,
+        description="Where it ends, in steps, tokens or parts of training: what counts is its "
+        "proportion to the end of the last phase",
+    )
+    shares: dict[str, Share] = Field(
+        default={}, description="Shares by domain, which sum to 1; empty: those of `domains`"
+    )
+    change: Literal["step", "linear"] = Field(
+        default="step",
+        description="`step`: these shares all along; `linear`: from the shares at the end of the "
+        "phase before it (of the first one: those of `domains`) to these at its end",
+    )
+    seed: int | None = Field(
+        default=None,
+        ge=0,
+        lt=1 << 63,
+        description="Draw from all documents afresh, by this seed; null: go on with those that "
+        "phases of the mix's own seed left",
+    )
+    repeats: Repeats | None = Field(
+        default=None, description="In this phase, in place of all other `repeats` and weights"
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.shares and abs(sum(self.shares.values()) - 1) > 1e-9:
+            raise ValueError(f"shares sum to {sum(self.shares.values()):g}, not 1")
         return self
 
 
@@ -64,6 +194,10 @@ class Mixture(Settings):
         "shares hold (shrink); the run ends with an error (stop)"
     )
     domains: dict[str, DomainMix] = Field(min_length=1, description="Share and epochs by domain")
+    inputs: dict[str, DomainMix] = Field(
+        description="Share and epochs by named input, in place of `domains`: then the inputs are "
+        "the mix's domains, whatever the documents' own; empty: by domain"
+    )
     sources: dict[str, SourceMix] = Field(
         description="Weight and epochs by named input; `weight` and `max_epochs` of the recipe's "
         "`inputs` come to stand here"
@@ -73,6 +207,10 @@ class Mixture(Settings):
         description="Points (quality, weight) joined by straight lines: how likely a document is "
         "drawn before another; empty: all alike"
     )
+    repeats: Repeats | None = Field(
+        description="How often documents repeat by quality, date or length; null: every document "
+        "of a domain as often as the next"
+    )
     missing_quality: float = Field(description="Quality taken for a document that has none")
     topics: dict[str, Share] = Field(
         description="Share of a topic's documents that may be drawn at all; others: all"
@@ -80,9 +218,40 @@ class Mixture(Settings):
     formats: dict[str, Share] = Field(
         description="The same by format; where topic and format are both named, the shares multiply"
     )
+    min_variety: Share | None = Field(
+        description="Documents in which a smaller part of all runs of 13 tokens is distinct are "
+        "left out: lists, tables and repetition; null: none"
+    )
     min_tokens: int | None = Field(ge=0, description="Shorter documents are left out")
     max_tokens: int | None = Field(ge=0, description="Longer documents are left out")
     seed: int = Field(ge=0, lt=1 << 63, description="Seed of every draw")
+    phases: list[Phase] = Field(
+        description="Shares that change while a model is trained; empty: those of `domains` all "
+        "along, in a random order"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inputs_are_domains(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("inputs"):
+            return values | {"domains": values["inputs"]}
+        return values
+
+    @model_validator(mode="after")
+    def _phases_follow_each_other(self) -> Self:
+        last = 0.0
+        for k, phase in enumerate(self.phases):
+            if phase.start is not None and phase.start != last:
+                ends = f"phases[{k - 1}] ends at {last:g}" if k else "training begins at 0"
+                raise ValueError(f"phases[{k}] starts at {phase.start:g}, but {ends}")
+            if phase.end <= last:
+                raise ValueError(f"phases[{k}] ends at {phase.end:g}, where it begins or before")
+            for name in phase.shares:
+                if name not in self.domains:
+                    hint = nearest(name, self.domains)
+                    raise ValueError(f"phases[{k}].shares: no domain {name!r} in the mix{hint}")
+            last = phase.end
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -90,16 +259,34 @@ class Mixture(Settings):
         if abs(total - 1) > 1e-9:
             raise ValueError(f"shares of the domains sum to {total:g}, not 1")
         _check_points("quality_weights", self.quality_weights)
+        if self.repeats and self.quality_weights:
+            raise ValueError("repeats and quality_weights exclude each other: give one of them")
         return self
 
     @property
-    def ranked(self) -> list[str]:
-        """Domains whose documents are weighted by rank."""
-        return [name for name, domain in self.domains.items() if domain.rank_weights]
+    def ranked(self) -> dict[str, str]:
+        """Domains whose documents are ranked by quality, and the column within which they are."""
+        weighted = {name: "domain" for name, mix in self.domains.items() if mix.rank_weights}
+        curves = {name: self.repeats_of(name) for name in self.domains}
+        return weighted | {n: r.within for n, r in curves.items() if r and r.by == "quality"}
 
-    def weighted(self, domain: str) -> bool:
-        """Whether documents of a domain are drawn by weight, not all alike."""
-        return bool(self.quality_weights) or domain in self.ranked
+    @property
+    def all_repeats(self) -> list[tuple[str, Repeats]]:
+        """Every curve with its key."""
+        found = {"repeats": self.repeats}
+        found |= {f"domains.{name}.repeats": mix.repeats for name, mix in self.domains.items()}
+        found |= {f"phases[{k}].repeats": phase.repeats for k, phase in enumerate(self.phases)}
+        return [(key, repeats) for key, repeats in found.items() if repeats]
+
+    def repeats_of(self, domain: str) -> Repeats | None:
+        """How often documents of a domain repeat; None: all alike, or by weight."""
+        mix = self.domains[domain]
+        return mix.repeats or (None if mix.rank_weights else self.repeats)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Named inputs that the settings know."""
+        return tuple(sorted({*self.sources, *self.inputs} - {UNNAMED}))
 
     def source(self, name: str) -> SourceMix:
         """Weight and epochs of an input, named or not."""
@@ -144,5 +331,8 @@ class SearchSettings(Settings):
     min_share: float = Field(ge=0, lt=1, description="Share of every domain at least")
     targets: dict[str, Annotated[float, Field(ge=0)]] = Field(
         description="Weight of a domain's loss in what is minimised; others: 1"
+    )
+    settled: float = Field(
+        ge=0, le=1, description="A share whose interval is narrower than this is settled"
     )
     seed: int = Field(ge=0, lt=1 << 63, description="Seed of sample, mixtures and candidates")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curation.mix.plan import MixPlan, Shortage
+from curation.mix.schedule import shares
 
 
 def align(lines: Sequence[Sequence[str]]) -> str:
@@ -30,7 +31,19 @@ def plan_table(mix: MixPlan) -> str:
         for cell in cells if several else []:
             if cell["domain"] == row["domain"]:
                 lines.append(_line(f"  {cell['source']} x{cell['weight']:g}", "", "", cell))
-    return "\n".join([align(lines), f"budget {mix.budget:,} tokens", *advice(mix)])
+    phases = [align(_phases(mix))] if mix.settings.phases else []
+    return "\n".join([align(lines), *phases, f"budget {mix.budget:,} tokens", *advice(mix)])
+
+
+def _phases(mix: MixPlan) -> list[list[str]]:
+    """One line per phase: its part of training, and wanted and drawn share of each domain."""
+    lines = [["phase", "from", "to", "kept", *mix.settings.domains]]
+    for row in mix.phase_rows():
+        parts = row["domains"].values()
+        shares = [f"{part['share']:.2%} {part['kept_share']:.2%}" for part in parts]
+        ends = f"{row['start']:.1%}", f"{row['end']:.1%}"
+        lines.append([row["phase"], *ends, f"{row['kept']:,}", *shares])
+    return lines
 
 
 def _line(name: str, share: str, wanted: str, row: dict[str, Any]) -> list[str]:
@@ -63,16 +76,19 @@ def advice(mix: MixPlan) -> list[str]:
 def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
     more = f"{short.tokens_needed:,} more distinct tokens"
     is_and_wanted = (
-        f"{share:.2%} of what is drawn instead of {mix.settings.domains[short.domain].share:.2%}"
+        f"{share:.2%} of what is drawn instead of {shares(mix.settings)[short.domain]:.2%}"
     )
     if short.epochs_needed is None:
         return (
             f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
             f"there are none; add {more}"
         )
+    epochs = f"{short.epochs_needed:.2f} epochs"
+    if mix.settings.repeats_of(short.domain):
+        epochs = f"an average of {epochs} (`mean` of its repeats, max_epochs)"
     return (
         f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
-        f"{short.epochs_needed:.2f} epochs or {more} would fill it"
+        f"{epochs} or {more} would fill it"
     )
 
 
@@ -83,9 +99,9 @@ def _binding(mix: MixPlan) -> list[str]:
     domain = next((d for d, limit in mix.limits.items() if limit == mix.budget), None)
     if domain is None:
         return []
-    held = mix.settings.domains[domain]
+    epochs, share = mix.settings.domains[domain].max_epochs, shares(mix.settings)[domain]
     line = (
-        f"{domain} sets the budget: all it has, {held.max_epochs:g} times, is {held.share:.2%} of "
+        f"{domain} sets the budget: all it has, {epochs:g} times, is {share:.2%} of "
         f"{mix.budget:,} tokens; {mix.unused:,} tokens of other domains are not drawn. A smaller "
         f"mix.domains.{domain}.share or a larger max_epochs draws more"
     )

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from curation.config import nearest
 from curation.errors import ConfigError
-from curation.mix.columns import cell_names, rows
 from curation.mix.mix_settings import Mixture
 from curation.mix.ranks import Ranks
+from curation.mix.repeats import Scales
+from curation.mix.schedule import shares, spans
 from curation.schema import DOMAINS
-
-STATS = pa.schema(
-    [
-        ("source", pa.string()),
-        ("domain", pa.string()),
-        ("documents", pa.int64()),
-        ("tokens", pa.int64()),
-        ("eligible_documents", pa.int64()),  # of a wanted length, after downsampling
-        ("eligible_tokens", pa.int64()),
-    ]
-)
-
 
 #: With `budget: auto`, a domain that would hold the budget below this part of what the domains with
 #: half of the shares can fill is short, and the others are drawn without regard to it.
 SCARCE = 0.25
+
+
+class Supply(NamedTuple):
+    """Documents of one domain in one input that may be drawn."""
+
+    source: str
+    domain: str
+    documents: int
+    available: int  # their tokens
+    expected: int  # tokens of the copies that a curve expects; without one: available
 
 
 @dataclass(frozen=True)
@@ -42,24 +38,33 @@ class Cell:
     domain: str
     documents: int  # that may be drawn: of a wanted length, after downsampling
     available: int  # their tokens
-    target: int  # tokens to draw
-    cut: int | None = None  # highest key of the partial epoch; None: no partial epoch
-    kept: int | None = None  # tokens drawn; None until the cut is known
+    at_most: int  # tokens that it can give, every document as often as it may be drawn
+    targets: tuple[int, ...]  # tokens to draw in each phase
+    #: Of each phase: copies are counted (`Rows`) beyond the first level and up to the second.
+    levels: tuple[tuple[float, float], ...] | None = None  # None until they are known
+    kept: tuple[int, ...] | None = None  # tokens drawn in each phase
 
     @property
-    def whole_epochs(self) -> int:
-        """Times that every document is drawn."""
-        return self.target // self.available if self.available else 0
+    def target(self) -> int:
+        """Tokens to draw in all."""
+        return sum(self.targets)
 
     @property
     def drawn(self) -> int:
-        """Tokens that are drawn; those to draw until the cut is known."""
-        return self.target if self.kept is None else self.kept
+        """Tokens that are drawn; those to draw until the levels are known."""
+        return sum(self.by_phase)
 
     @property
-    def remainder(self) -> int:
-        """Tokens to draw beyond the whole epochs."""
-        return self.target - self.whole_epochs * self.available
+    def by_phase(self) -> tuple[int, ...]:
+        """The same for each phase."""
+        return self.targets if self.kept is None else self.kept
+
+
+class Learned(NamedTuple):
+    """What a stream of draws takes from the corpus."""
+
+    ranks: Ranks  # of domains whose documents are ranked
+    scales: Scales  # of groups that repeat by a curve
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Shortage:
 
 @dataclass(frozen=True)
 class MixPlan:
-    """What is drawn: token targets by (source, domain), and key cuts once they are known."""
+    """What is drawn: token targets by (source, domain), and levels once they are known."""
 
     settings: Mixture
     budget: int
@@ -82,7 +87,7 @@ class MixPlan:
     wanted: dict[str, int]  # tokens by domain, whether or not there are so many
     cells: tuple[Cell, ...]
     short: tuple[Shortage, ...]
-    ranks: Ranks = field(default_factory=dict)  # of domains that are weighted by rank
+    streams: tuple[Learned, ...] = ()  # one for each of `curation.mix.schedule.streams`
 
     @property
     def cell_names(self) -> list[tuple[str, str]]:
@@ -92,11 +97,7 @@ class MixPlan:
     def possible(self) -> dict[str, int]:
         """Tokens that each domain can give, every document as often as it may be drawn."""
         return {
-            domain: sum(
-                math.floor(cell.available * _epochs(domain, cell.source, self.settings))
-                for cell in self.cells
-                if cell.domain == domain
-            )
+            domain: sum(cell.at_most for cell in self.cells if cell.domain == domain)
             for domain in self.settings.domains
         }
 
@@ -116,16 +117,16 @@ class MixPlan:
         return sum(max(cell.available - cell.drawn, 0) for cell in self.cells)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One line per domain: available, wanted, drawn (kept once cuts are known), epochs."""
+        """One line per domain: available, wanted, drawn (kept once levels are known), epochs."""
         lines, total = [], self.drawn
-        for domain, mix in self.settings.domains.items():
+        for domain, share in shares(self.settings).items():
             cells = [cell for cell in self.cells if cell.domain == domain]
             available = sum(cell.available for cell in cells)
             drawn = sum(cell.drawn for cell in cells)
             lines.append(
                 {
                     "domain": domain,
-                    "share": mix.share,
+                    "share": share,
                     "documents": sum(cell.documents for cell in cells),
                     "available": available,
                     "at_most": self.possible[domain],
@@ -158,16 +159,42 @@ class MixPlan:
                     )
         return lines
 
+    def phase_rows(self) -> list[dict[str, Any]]:
+        """One line per phase, of a mix that has any: its part of training, shares and tokens.
+
+        `domains` has, for each, the share at the start and at the end, the share wanted of the
+        whole phase, the tokens drawn and their share.
+        """
+        lines = []
+        for k, span in enumerate(spans(self.settings) if self.settings.phases else ()):
+            drawn = dict.fromkeys(self.settings.domains, 0)
+            for cell in self.cells:
+                drawn[cell.domain] += cell.by_phase[k]
+            total = sum(drawn.values())
+            domains = {
+                domain: {
+                    "first": span.first[domain],
+                    "last": span.last[domain],
+                    "share": span.share(domain),
+                    "kept": kept,
+                    "kept_share": kept / total if total else 0.0,
+                }
+                for domain, kept in drawn.items()
+            }
+            about = {"phase": span.name, "start": span.start, "end": span.end, "kept": total}
+            lines.append(about | {"domains": domains})
+        return lines
+
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain values; `from_dict` reads it."""
         return {
-            "settings": self.settings.model_dump(),
+            "settings": self.settings.model_dump(mode="json"),
             "budget": self.budget,
             "limits": dict(self.limits),
             "wanted": dict(self.wanted),
             "cells": [asdict(cell) for cell in self.cells],
             "short": [asdict(shortage) for shortage in self.short],
-            "ranks": {domain: dict(ranks) for domain, ranks in self.ranks.items()},
+            "streams": [learned._asdict() for learned in self.streams],
         }
 
     @classmethod
@@ -177,91 +204,62 @@ class MixPlan:
             values["budget"],
             dict(values["limits"]),
             dict(values["wanted"]),
-            tuple(Cell(**cell) for cell in values["cells"]),
+            tuple(_read_cell(cell) for cell in values["cells"]),
             tuple(Shortage(**shortage) for shortage in values["short"]),
-            values["ranks"],
+            tuple(Learned(**learned) for learned in values["streams"]),
         )
 
-    def with_cells(self, cells: Iterable[Cell]) -> MixPlan:
-        return replace(self, cells=tuple(cells))
+
+def _read_cell(values: dict[str, Any]) -> Cell:
+    """A cell from plain values, in which tuples are lists."""
+    levels, kept = values["levels"], values["kept"]
+    read = {
+        "targets": tuple(values["targets"]),
+        "levels": None if levels is None else tuple((low, high) for low, high in levels),
+        "kept": None if kept is None else tuple(kept),
+    }
+    return Cell(**values | read)
 
 
-def stats(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> pa.Table:
-    """Documents and tokens of every (source, domain) in rows of `NARROW`: columns `STATS`."""
-    cells = cell_names(batch)
-    r = rows(batch, cells, settings)
-    n = len(cells)
-    allowed = r.eligible
-    return pa.table(
-        {
-            "source": [source for source, _ in cells],
-            "domain": [domain for _, domain in cells],
-            "documents": np.bincount(r.cells, minlength=n),
-            "tokens": _sum(r.cells, r.tokens, n),
-            "eligible_documents": np.bincount(r.cells[allowed], minlength=n),
-            "eligible_tokens": _sum(r.cells[allowed], r.tokens[allowed], n),
-        },
-        schema=STATS,
-    )
+def plan(supplies: Sequence[Supply], settings: Mixture) -> MixPlan:
+    """Targets from what all shards have; levels are still open (see `settle`).
 
-
-def _sum(cells: Any, tokens: Any, n: int) -> Any:
-    """Tokens by cell, exact in int64."""
-    out = np.zeros(n, np.int64)
-    np.add.at(out, cells, tokens)
-    return out
-
-
-def merge_stats(parts: Iterable[pa.Table]) -> pa.Table:
-    """Add up the stats of several shards."""
-    table = pa.concat_tables([STATS.empty_table(), *parts])
-    sums = table.group_by(["source", "domain"]).aggregate([(n, "sum") for n in STATS.names[2:]])
-    sums = sums.rename_columns(
-        [n if n in ("source", "domain") else n.removesuffix("_sum") for n in sums.column_names]
-    )
-    return sums.select(STATS.names).sort_by([("source", "ascending"), ("domain", "ascending")])
-
-
-def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
-    """Targets from the merged stats of all shards; cuts are still open (see `thresholds`).
-
-    A domain's share of the budget is divided among inputs in proportion to tokens times weight,
-    none beyond `max_epochs` of the domain and of the input. With `budget: auto` the budget is the
-    most that no domain falls short of, aside from those without tokens and, unless `on_shortage` is
-    `shrink`, scarce ones (`SCARCE`). Raises ConfigError on documents of a domain without a share,
-    on an unknown domain that no document is of, and with `on_shortage: stop` on a domain that falls
-    short. Where there is nothing to draw, nothing is drawn: with `budget: auto` the budget is 0.
+    A domain's share of the budget is divided among inputs in proportion to expected tokens times
+    weight, none beyond `max_epochs` of the domain and of the input, nor beyond what a curve
+    expects. With `budget: auto` the budget is the most that no domain falls short of, aside from
+    those without tokens and, unless `on_shortage` is `shrink`, scarce ones (`SCARCE`). Raises
+    ConfigError on documents of a domain without a share, on an unknown domain that no document is
+    of, and with `on_shortage: stop` on a domain that falls short. Where there is nothing to draw,
+    nothing is drawn: with `budget: auto` the budget is 0.
     """
-    table = totals.to_pylist()
-    unknown = sorted({r["domain"] for r in table} - set(settings.domains))
-    if unknown:
-        raise ConfigError(f"mix: no share for the domains {unknown} (0 leaves one out)")
-    if table:
-        check_domains(settings.domains, {*DOMAINS, *(r["domain"] for r in table)}, "mix.domains")
-    caps = [_cap(r, settings) for r in table]
+    check_shares({s.domain for s in supplies}, settings)
+    caps = {s: _cap(s, settings) for s in supplies}
     possible = {
-        domain: sum(cap for r, cap in zip(table, caps, strict=True) if r["domain"] == domain)
+        domain: sum(cap for s, cap in caps.items() if s.domain == domain)
         for domain in settings.domains
     }
+    wanted_shares = shares(settings)
     limits = {
-        domain: math.floor(possible[domain] / mix.share)
-        for domain, mix in settings.domains.items()
-        if mix.share > 0 and possible[domain] > 0
+        domain: math.floor(possible[domain] / share)
+        for domain, share in wanted_shares.items()
+        if share > 0 and possible[domain] > 0
     }
     budget = _budget(limits, settings)
-    wanted = _apportion(budget, {d: mix.share for d, mix in settings.domains.items()})
+    wanted = _apportion(budget, wanted_shares)
     cells = []
     for domain in settings.domains:
-        lines = sorted((r for r in table if r["domain"] == domain), key=lambda r: r["source"])
-        weights = [r["eligible_tokens"] * settings.source(r["source"]).weight for r in lines]
-        targets = _fill(wanted[domain], weights, [_cap(r, settings) for r in lines])
-        for r, target in zip(lines, targets, strict=True):
-            cells.append(
-                Cell(r["source"], domain, r["eligible_documents"], r["eligible_tokens"], target)
-            )
+        ours = sorted(s for s in supplies if s.domain == domain)
+        weights = [s.expected * settings.source(s.source).weight for s in ours]
+        targets = _fill(wanted[domain], weights, [caps[s] for s in ours])
+        for s, target in zip(ours, targets, strict=True):
+            phases = _by_phase(target, domain, settings)
+            cells.append(Cell(s.source, domain, s.documents, s.available, caps[s], phases))
     short = [
-        _shortage(domain, wanted[domain], possible[domain], cells, mix.max_epochs)
-        for domain, mix in settings.domains.items()
+        _shortage(
+            *(domain, wanted[domain], possible[domain], cells),
+            _repeats_at_most(domain, cells, settings),
+        )
+        for domain in settings.domains
         if wanted[domain] > possible[domain]
     ]
     if short and settings.on_shortage == "stop":
@@ -275,6 +273,27 @@ def plan(totals: pa.Table, settings: Mixture) -> MixPlan:
     return MixPlan(settings, budget, limits, wanted, ordered, tuple(short))
 
 
+def _by_phase(target: int, domain: str, settings: Mixture) -> tuple[int, ...]:
+    """A cell's tokens divided among the phases, as the domain's shares and their lengths ask."""
+    parts = [(s.end - s.start) * s.share(domain) for s in spans(settings)]
+    total = sum(parts)
+    if not total:
+        return (0,) * len(parts)
+    given = _apportion(target, {f"{k:09d}": part / total for k, part in enumerate(parts)})
+    return tuple(given.values())
+
+
+def check_shares(domains: Collection[str], settings: Mixture) -> None:
+    """Raise ConfigError where documents are of a domain without a share, or a name is unknown."""
+    unknown = sorted(set(domains) - set(settings.domains))
+    if unknown:
+        what = "inputs" if settings.inputs else "domains"
+        raise ConfigError(f"mix: no share for the {what} {unknown} (0 leaves one out)")
+    if domains:
+        known = {*DOMAINS, *domains, *settings.inputs}
+        check_domains(settings.domains, known, "mix.domains")
+
+
 def _budget(limits: dict[str, int], settings: Mixture) -> int:
     """Tokens in all, from the largest budget of which each domain fills its share."""
     most = min(limits.values(), default=0)
@@ -283,11 +302,11 @@ def _budget(limits: dict[str, int], settings: Mixture) -> int:
         return min(settings.budget, most) if shrink else settings.budget
     if shrink or not limits:
         return most
-    shares = {domain: settings.domains[domain].share for domain in limits}
+    wanted = {domain: share for domain, share in shares(settings).items() if domain in limits}
     filled = 0.0
     for domain in sorted(limits, key=lambda d: (-limits[d], d)):
-        filled += shares[domain]
-        if 2 * filled >= sum(shares.values()):
+        filled += wanted[domain]
+        if 2 * filled >= sum(wanted.values()):
             break
     return min(limit for limit in limits.values() if limit >= SCARCE * limits[domain])
 
@@ -308,21 +327,28 @@ def _epochs(domain: str, source: str, settings: Mixture) -> float:
     return of_domain if of_source is None else min(of_domain, of_source)
 
 
-def _cap(row: dict[str, Any], settings: Mixture) -> int:
+def _cap(supply: Supply, settings: Mixture) -> int:
     """Tokens that one input can give of a domain at most."""
-    return math.floor(row["eligible_tokens"] * _epochs(row["domain"], row["source"], settings))
+    epochs = math.floor(supply.available * _epochs(supply.domain, supply.source, settings))
+    curved = settings.repeats_of(supply.domain) is not None
+    return min(epochs, supply.expected) if curved else epochs
 
 
 def _shortage(
-    domain: str, wanted: int, possible: int, cells: list[Cell], max_epochs: float
+    domain: str, wanted: int, possible: int, cells: list[Cell], epochs: float
 ) -> Shortage:
+    """What a domain lacks; `epochs`: how often a further token could be drawn."""
     available = sum(cell.available for cell in cells if cell.domain == domain)
-    return Shortage(
-        domain,
-        wanted - possible,
-        wanted / available if available else None,
-        math.ceil((wanted - possible) / max_epochs),
-    )
+    needed = wanted / available if available else None
+    return Shortage(domain, wanted - possible, needed, math.ceil((wanted - possible) / epochs))
+
+
+def _repeats_at_most(domain: str, cells: list[Cell], settings: Mixture) -> float:
+    """How often tokens of a domain can be drawn on average."""
+    ours = [cell for cell in cells if cell.domain == domain and cell.at_most]
+    if settings.repeats_of(domain) is None or not ours:
+        return settings.domains[domain].max_epochs
+    return sum(cell.at_most for cell in ours) / sum(cell.available for cell in ours)
 
 
 def _apportion(total: int, shares: dict[str, float]) -> dict[str, int]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from curation.errors import InputError
-from curation.mix.laws import fit_law, resampled_laws
+from curation.mix.laws import fit_exponential, resampled_laws
 from curation.mix.mix_settings import SearchSettings
 
 F64 = npt.NDArray[np.float64]
@@ -125,12 +126,13 @@ def propose(
     rng = np.random.default_rng([settings.seed, 3])
     tests = len(shares) - 1 - rng.permutation(near)[: max(2, round(settings.test_runs * near))]
     fitted = np.setdiff1d(np.arange(len(shares)), tests)
-    trial = fit_law(shares[fitted], losses[fitted], settings.ridge).predict(shares[tests])
+    fit = partial(fit_exponential, ridge=settings.ridge)
+    trial = fit(shares[fitted], losses[fitted]).predict(shares[tests])
     error = np.sqrt(((trial - losses[tests]) ** 2).mean(axis=0))
     pairs = zip(trial.T, losses[tests].T, strict=True)
-    ranks = np.array([_rank_correlation(a, b) for a, b in pairs])
+    ranks = np.array([rank_correlation(a, b) for a, b in pairs])
 
-    laws = resampled_laws(shares, losses, settings.ridge, settings.resamples, settings.seed)
+    laws = resampled_laws(shares, losses, fit, settings.resamples, settings.seed)
     targets = np.array([settings.targets.get(d, 1.0) for d in space.domains])
     candidates = space.draw(settings.candidates, centre, concentration, settings.min_share, rng)
     predicted = sum((law.predict(candidates) for law in laws), np.zeros_like(candidates))
@@ -142,7 +144,7 @@ def propose(
     return Proposal(space, chosen, at.mean(axis=0), spread, losses[0], error, ranks, len(shares))
 
 
-def _rank_correlation(a: F64, b: F64) -> float:
+def rank_correlation(a: F64, b: F64) -> float:
     """Spearman's rank correlation; 0 where either is constant."""
     x, y = (np.argsort(np.argsort(v)).astype(float) for v in (a, b))
     if x.std() == 0 or y.std() == 0:

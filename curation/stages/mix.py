@@ -29,7 +29,13 @@ class _Mix(Stage[MixSettings]):
     shown = ("tokens", "repeats")
 
     def reads(self, settings: MixSettings) -> Columns:
-        return Columns(("domain",), ("domain", "topic", "format", "language", "quality"))
+        used = ("domain", "topic", "format", "language", "quality", "cluster_size")
+        every = [settings.mixture(name) for name in ("", *self.mixes(settings))]
+        return Columns(() if all(mixture.inputs for mixture in every) else ("domain",), used)
+
+    def adds_of(self, settings: MixSettings) -> tuple[str, ...]:
+        phased = any(settings.mixture(name).phases for name in ("", *self.mixes(settings)))
+        return (*self.adds, "places") if phased else self.adds
 
     def also(self, recipe: Any) -> dict[str, Settings]:
         return {"tokenize": recipe.tokenize.encoding}
@@ -67,11 +73,15 @@ class _Mix(Stage[MixSettings]):
 
         for name in ("", *self.mixes(settings)):
             key, mixture = f"mix.mixes.{name}" if name else "mix", settings.mixture(name)
-            if "domain" in known:
+            if "domain" in known and not mixture.inputs:
                 check_domains(mixture.domains, known["domain"], f"{key}.domains")
             for kind, names in (("topic", mixture.topics), ("format", mixture.formats)):
                 if kind in known:
                     check_labels(kind, names, known[kind], f"{key}.{kind}s")
+            for where, repeats in mixture.all_repeats:
+                if repeats.within in known:
+                    labels = known[repeats.within]
+                    check_labels(repeats.within, repeats.means, labels, f"{key}.{where}.means")
 
     def models(self, settings: MixSettings, also: Mapping[str, Any]) -> dict[str, str]:
         return tokenizer_checksums(also["tokenize"].tokenizer)
@@ -80,7 +90,8 @@ class _Mix(Stage[MixSettings]):
         return tuple(sorted(settings.mixes))
 
     def sources(self, settings: MixSettings) -> tuple[str, ...]:
-        return tuple(settings.sources)
+        every = (settings.mixture(name) for name in ("", *self.mixes(settings)))
+        return tuple(sorted({name for mixture in every for name in mixture.input_names}))
 
     def of_mix(self, settings: MixSettings, mix: str) -> Mixture:
         return settings.mixture(mix)

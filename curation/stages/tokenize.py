@@ -27,7 +27,7 @@ class _Tokenize(Stage[TokenizeSettings]):
     per_mix = True
 
     def reads(self, settings: TokenizeSettings) -> Columns:
-        return Columns(used=("repeats",))
+        return Columns(used=("repeats", "places"))
 
     def check_recipe(self, settings: TokenizeSettings, recipe: Any) -> None:
         for name in settings.mixes:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ class TokenShards:
     `batch_size`; a batch is always full and may span two epochs. With `epochs` given the stream
     ends there, and the samples left after the last full step are left out, so that all ranks take
     equally many steps; `__len__` counts them.
+
+    Shards of a mix with phases come in the order of the phases, once: `epochs` is 1, and shuffling
+    goes no further than a shard.
 
     `state_dict()` is the number of samples that all ranks together have taken, so a run may go on
     with another world size or batch size, with no sample lost or repeated.
@@ -70,6 +74,11 @@ class TokenShards:
         self._path = Path(path)
         self._shards = _open_shards(self._path)
         self._firsts = np.cumsum([0, *(len(rows) for rows in self._shards)])
+        self._phases = _phases(self._path)
+        if self._phases and self.epochs not in (None, 1):
+            raise ConfigError(f"epochs is {epochs}, but a mix with phases is read once")
+        if self._phases:
+            self.epochs = 1
 
     @property
     def samples(self) -> int:
@@ -85,6 +94,15 @@ class TokenShards:
     def epoch(self) -> int:
         """Epoch of the next sample, from 0."""
         return self._position // self.samples
+
+    @property
+    def phases(self) -> list[tuple[str, int, int]]:
+        """Name of each phase of the mix, its first sample and the one after its last."""
+        ends = list(accumulate(sequences for _, sequences in self._phases))
+        return [
+            (name, end - sequences, end)
+            for (name, sequences), end in zip(self._phases, ends, strict=True)
+        ]
 
     def __len__(self) -> int:
         """Steps from the first sample on. Raises TypeError for an endless stream."""
@@ -110,6 +128,8 @@ class TokenShards:
     def sequence_numbers(self, first: int, count: int) -> npt.NDArray[np.int64]:
         """Sequence numbers over all shards of `count` samples of the stream from `first` on."""
         stream = np.arange(first, first + count, dtype=np.int64)
+        if self._phases:
+            return self._within_shards(stream) if self.shuffle else stream
         epochs, places = np.divmod(stream, self.samples)
         if not self.shuffle:
             return places
@@ -117,6 +137,17 @@ class TokenShards:
         for epoch in range(int(epochs[0]), int(epochs[-1]) + 1):
             inside = epochs == epoch
             out[inside] = permute(places[inside], self.samples, _epoch_seed(self.seed, epoch))
+        return out
+
+    def _within_shards(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Sequence numbers at places of a stream that is shuffled shard by shard."""
+        shards = np.searchsorted(self._firsts, places, side="right") - 1
+        out = np.empty(len(places), np.int64)
+        for shard in np.unique(shards):
+            first, rows = self._firsts[shard], int(np.diff(self._firsts)[shard])
+            inside = shards == shard
+            seed = _epoch_seed(self.seed, int(shard))
+            out[inside] = first + permute(places[inside] - first, rows, seed)
         return out
 
     def take(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray:
@@ -225,6 +256,19 @@ def _shard_files(folder: Path) -> list[Path]:
             if name not in names:
                 raise InputError(f"{folder / name}: missing; other shards are there")
     return paths
+
+
+def _phases(folder: Path) -> list[tuple[str, int]]:
+    """Name and sequences of each phase, as the shards' manifest has them; empty: there is none."""
+    path = folder / "manifest.json"
+    if not path.exists():
+        return []
+    manifest = json.loads(path.read_bytes())
+    rows = {name: file["rows"] for name, file in manifest["files"].items() if "rows" in file}
+    return [
+        (str(phase["phase"]), sum(rows[f"{shard}.bin"] for shard in phase["shards"]))
+        for phase in manifest.get("notes", {}).get("phases", [])
+    ]
 
 
 def _open_shards(folder: Path) -> list[npt.NDArray]:

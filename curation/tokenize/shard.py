@@ -15,7 +15,7 @@ from curation.arrow import Texts, text_buffers
 from curation.errors import InputError
 from curation.hashing import hash_spans, mix64
 from curation.readers.documents import as_json, plain
-from curation.schema import MADE, RIGHTS, SOURCE
+from curation.schema import MADE, PLACES, RIGHTS, SOURCE
 from curation.tokenize.megatron import IndexedWriter, token_dtype
 from curation.tokenize.pack import Spans, best_fit, concatenate, fill
 from curation.tokenize.tokenize_settings import EncodeSettings, TokenizeSettings
@@ -93,7 +93,8 @@ def encoded_rows(
     """Rows of `ENCODED`, one per copy of a document that is drawn.
 
     `batch` has `id`, `url`, `source` and may have `repeats` (int32: how often a document is drawn;
-    0 leaves it out), and columns of the table that it came from (`own_columns`). Tokens of
+    0 leaves it out), `places` (list<uint64>: the keys of its copies), and columns of the table that
+    it came from (`own_columns`). Tokens of
     document i are `tokens[offsets[i]:offsets[i + 1]]`.
     """
     column = batch.column("repeats") if batch.schema.get_field_index("repeats") >= 0 else None
@@ -109,8 +110,13 @@ def encoded_rows(
     about = about.take(pa.array(documents))
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(tokens))
     repeat = copies.astype(np.int32)
+    placed = batch.schema.get_field_index(PLACES) >= 0
+    if placed and len(batch.column(PLACES).flatten()) != len(documents):
+        raise InputError(f"column `{PLACES}` has not as many places as `repeats` has copies")
     columns = {
-        "key": pa.array(document_keys(about.column("id"), repeat, settings.seed)),
+        "key": batch.column(PLACES).flatten()
+        if placed
+        else pa.array(document_keys(about.column("id"), repeat, settings.seed)),
         "tokens": lists if np.all(times == 1) else lists.take(pa.array(documents)),
         "repeat": pa.array(repeat),
         **{name: about.column(name) for name in about.schema.names},

@@ -1,26 +1,39 @@
-"""`curate mix`: the stage, and what to know before it: `--plan` and `--search`."""
+"""`curate mix`: the stage, and what to know before it: a plan, a search, own experiments."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from curation.errors import ConfigError, InputError
 from curation.mix import align, plan_table
+from curation.mix.design import Design, draw_design
+from curation.mix.fit import Fitted, fit_results, read_results
 from curation.recipe import load
 from pipelines import mix as stage
+from pipelines.commands.options import count
 from pipelines.commands.run import run as run_stages
-from pipelines.mix_search import search
+from pipelines.mix_search import search, space_of
 from pipelines.plan import Plan, plan
 from pipelines.run import mixes_of, stage_run
 from pipelines.run_folder import locked
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.progress import Mode, open_display
+from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
 #: Every proxy run of the last search, beside the stage folders.
 SEARCH_FILE = "mix-search.json"
+#: Mixtures of `--design`, a recipe that draws them all, and what `--fit` found.
+DESIGN_FILE = "mix-design.json"
+DESIGN_RECIPE = "mix-design.yaml"
+FIT_FILE = "mix-fit.json"
+#: `--fit` reads no documents, and without a design no run folder.
+NEEDS_INPUT = False
 
 
 def extend(parser: argparse.ArgumentParser) -> None:
@@ -32,12 +45,41 @@ def extend(parser: argparse.ArgumentParser) -> None:
     before.add_argument(
         "--search", action="store_true", help="only propose shares, from small proxy runs"
     )
+    before.add_argument(
+        "--design",
+        type=count,
+        metavar="N",
+        help=f"only write N mixtures for training runs of your own: {DESIGN_FILE} with shares and "
+        f"sampling weights, {DESIGN_RECIPE} to write their shards",
+    )
+    before.add_argument(
+        "--fit",
+        metavar="FILE",
+        help="only propose shares from results of such runs, a JSON line each: run (or shares), "
+        "and losses or scores by target",
+    )
+    parser.add_argument(
+        "--freeze",
+        default="",
+        metavar="DOMAINS",
+        help="with --design: domains that keep their proportions to each other, by commas",
+    )
+    parser.add_argument("--next", type=count, default=5, metavar="N", help="with --fit: next runs")
+    parser.add_argument("--json", action="store_true", help="with --fit: machine-readable")
     parser.set_defaults(command=mix)
 
 
 def mix(options: argparse.Namespace) -> int:
-    """Draw the mix, or only plan it, or search for shares."""
-    if not options.plan and not options.search:
+    """Draw the mix, or only plan it, search for shares, design runs or read their results."""
+    if options.fit:
+        say(_fit(options))
+        return 0
+    missing = [f"--{name}" for name in ("input", "output") if not getattr(options, name)]
+    if missing:
+        raise ConfigError(f"mix: the following arguments are required: {', '.join(missing)}")
+    if options.freeze and options.design is None:
+        raise ConfigError("mix: --freeze goes with --design")
+    if not options.plan and not options.search and options.design is None:
         return run_stages(options)
     work = plan(load(options.recipe, options.assignments), options.output, options.input, ["mix"])
     runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
@@ -47,7 +89,10 @@ def mix(options: argparse.Namespace) -> int:
         Executor(runner, display) as executor,
         locked(work.output),
     ):
-        shown = _plans(work, executor) if options.plan else _search(work, executor)
+        if options.design is not None:
+            shown = _design(work, executor, options)
+        else:
+            shown = _plans(work, executor) if options.plan else _search(work, executor)
     say(shown)
     return 0
 
@@ -77,6 +122,68 @@ def _search(work: Plan, executor: Executor) -> str:
             f"for the recipe:\n{text}".rstrip(),
         ]
     )
+
+
+def _design(work: Plan, executor: Executor, options: argparse.Namespace) -> str:
+    """Write mixtures for training runs, and a recipe that draws them."""
+    found = stage.plan(stage_run("mix", work, work.inputs, executor)).plan
+    if not found.budget:
+        raise InputError("mix: nothing to draw: no domain that has a share has any tokens")
+    available = {row["domain"]: row["available"] for row in found.rows()}
+    frozen = tuple(name for name in options.freeze.split(",") if name)
+    design = draw_design(
+        space_of(found), options.design, found.budget, available, work.recipe.search, frozen
+    )
+    work.output.write_json(DESIGN_FILE, design.as_dict())
+    recipe = yaml.safe_dump(design.recipe(options.recipe), sort_keys=False)
+    work.output.write_bytes(DESIGN_RECIPE, recipe.encode())
+    lines = [["", *design.space.domains]]
+    lines += [[name, *(f"{s:.3f}" for s in shares)] for name, shares in design.runs.items()]
+    return "\n".join(
+        [
+            f"{len(design.runs)} mixtures of {design.tokens:,} tokens; the first is the recipe's",
+            align(lines),
+            f"shares and sampling weights: {work.output.shown}/{DESIGN_FILE}",
+            f"their shards: curate run {work.output.shown}/{DESIGN_RECIPE} --stages mix,tokenize",
+        ]
+    )
+
+
+def _fit(options: argparse.Namespace) -> str:
+    """Propose shares from the results of runs."""
+    design = None
+    output = Folder(options.output) if options.output else None
+    if output is not None and output.exists(DESIGN_FILE):
+        design = Design.from_dict(output.read_json(DESIGN_FILE))
+    try:
+        lines = Path(options.fit).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{options.fit}: can't be read: {reason}") from None
+    settings = load(options.recipe, options.assignments).search
+    fitted = fit_results(read_results(lines, options.fit, design), settings, options.next)
+    if output is not None:
+        output.write_json(FIT_FILE, fitted.as_dict())
+    return json.dumps(fitted.as_dict(), indent=1) if options.json else _fit_table(fitted)
+
+
+def _fit_table(fitted: Fitted) -> str:
+    found = fitted.as_dict()
+    laws = [["law", "error", "ranks"]]
+    for name, law in found["laws"].items():
+        laws.append([name, f"{law['error']:.3f}", f"{law['rank_correlation']:.2f}"])
+    domains = [["", "prior", "proposed", "from", "to", ""]]
+    for row in found["domains"]:
+        numbers = (f"{row[key]:.3f}" for key in ("prior", "proposed", "low", "high"))
+        domains.append([row["domain"], *numbers, "settled" if row["settled"] else ""])
+    targets = [["target", "predicted"]]
+    for row in found["targets"]:
+        targets.append([row["target"], f"{row['predicted']:.4f} ± {row['uncertainty']:.4f}"])
+    runs = [["tells most", *fitted.results.space.domains, "gain"]]
+    for k, row in enumerate(found["next"], 1):
+        runs.append([f"{k}", *(f"{s:.3f}" for s in row["shares"].values()), f"{row['gain']:.3f}"])
+    head = f"{found['runs']} runs; fitted: {fitted.law} (error on left-out runs, in their spread)"
+    return "\n\n".join([head, *map(align, (laws, domains, targets, runs))])
 
 
 def _rounded(rows: list[dict[str, Any]]) -> list[float]:

@@ -88,9 +88,9 @@ def read_columns(folder: Folder, name: str) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else concatenated(batches)
 
 
-def key_ranges(count: int) -> list[tuple[int, int]]:
-    """Divide the uint64 keys into `count` equal ranges [low, high]; both ends inside."""
-    edges = [(i << 64) // count for i in range(count + 1)]
+def key_ranges(count: int, keys: int = 1 << 64) -> list[tuple[int, int]]:
+    """Divide so many keys into `count` equal ranges [low, high]; both ends inside."""
+    edges = [i * keys // count for i in range(count + 1)]
     return [(edges[i], edges[i + 1] - 1) for i in range(count)]
 
 

@@ -11,6 +11,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam import PCollection
 
+from curation.errors import ConfigError
 from curation.mix import MixPlan, MixSettings, Mixture, plan_tables
 from curation.mix.columns import narrow
 from curation.schema import with_column
@@ -26,8 +27,8 @@ from pipelines.transforms.keys import Keyed
 class Mix(beam.PTransform):
     """Add `tokens` and `repeats` (how often a document is used), remove what is not drawn.
 
-    Needs `id`, `text`, `source`, and of `domain`, `topic`, `format`, `language` and `quality` what
-    the settings weigh by.
+    Needs `id`, `text`, `source`, and of `domain`, `topic`, `format`, `language`, `quality` and
+    `date` what the settings weigh by.
 
     One worker has a row of each document, of about 100 bytes, and plans. Nothing else is moved.
 
@@ -59,7 +60,9 @@ class Mix(beam.PTransform):
         settings = self.settings
         if isinstance(settings, MixSettings):  # of which the mixes with a name are no part
             settings = settings.mixture()
-        sources = tuple(sorted(settings.sources))
+        if settings.min_variety is not None:
+            raise ConfigError("mix.min_variety: variety is measured by the stage, not by Mix")
+        sources = settings.input_names
         reads = passes(documents, self.source)
         first, second = self._counted(next(reads), 1), None
         second = first if self.source is None else self._counted(next(reads), 2)

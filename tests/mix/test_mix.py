@@ -21,22 +21,18 @@ from curation.mix import (
     MixPlan,
     MixSettings,
     Mixture,
+    Supply,
     advice,
-    candidates,
-    crossing,
     draw,
-    histogram,
-    merge_stats,
     plan,
     plan_table,
     plan_tables,
-    settle,
-    stats,
 )
-from curation.mix.keys import draw_keys, negative_log
+from curation.mix.keys import draw_phases, negative_log
 from curation.resources import root
 
 DOMAINS = ["general", "math_reasoning", "code", "multilingual"]
+START = np.datetime64("2015-01-01", "us")
 
 
 def mixing(**changes: Any) -> Mixture:
@@ -55,6 +51,9 @@ def narrow(rows: int, seed: int = 0, sources: tuple[str, ...] = ("books", "web")
             "format": np.resize(["news", "blog"], rows),
             "language": rng.choice(["de", "fr"], rows),
             "quality": rng.random(rows) * 5,
+            "date": START + np.timedelta64(1, "D") * rng.integers(0, 3650, rows),
+            "cluster_size": pa.nulls(rows, pa.int64()),
+            "variety": pa.nulls(rows, pa.float32()),
             "tokens": rng.integers(1, 2000, rows),
         },
         schema=NARROW,
@@ -77,7 +76,7 @@ def test_shares_are_exact_to_half_a_document_per_cell(budget: Any, weights: Any)
     for domain, share in zip(DOMAINS, (0.5, 0.25, 0.17, 0.08), strict=True):
         assert abs(got[domain] - share * mix.budget) <= 2 * 1000 + 1
     for cell in mix.cells:
-        assert cell.kept is not None and abs(cell.kept - cell.target) <= 1000
+        assert abs(cell.drawn - cell.target) <= 1000
     assert not mix.short
     assert {row["domain"]: row["kept"] for row in mix.rows()} == got
 
@@ -99,33 +98,31 @@ def test_partition_and_order_change_nothing(cuts: list[int], seed: int) -> None:
     repeats = draw(table, whole).repeats
     places = [0, *sorted(cuts), 500]
     shards = [table.slice(a, b - a) for a, b in itertools.pairwise(places)]
-    mix = plan(merge_stats(stats(shard, s) for shard in reversed(shards)), s)
-    tokens = sum((histogram(shard, mix) for shard in shards), np.zeros((len(mix.cells), 1), int))
-    where = crossing(mix, tokens)
-    mix = settle(mix, where, [candidates(shard, mix, where) for shard in reversed(shards)])
+    mix = plan_tables(reversed(shards), s)
     assert mix == whole
     parts = [draw(shard, mix).repeats for shard in shards]
     assert np.concatenate(parts).tolist() == repeats.tolist()
 
 
-def test_cut_equals_walking_the_sorted_keys() -> None:
+def test_the_level_equals_walking_the_documents_in_order() -> None:
     table = narrow(2000, 5, ("web",))
     mix = plan_tables([table], mixing(budget=600_000))
-    keys = draw_keys(table.column("id_hash").to_numpy(), np.full(len(table), np.nan), 1)
+    phases = draw_phases(table.column("id_hash").to_numpy(), np.full(len(table), np.nan), 1)
     repeats = draw(table, mix).repeats
     names = table.column("domain").to_numpy(zero_copy_only=False)
     tokens = table.column("tokens").to_numpy()
     for cell in mix.cells:
         mine = np.flatnonzero(names == cell.domain)
-        left, chosen = cell.remainder, set()
-        for row in mine[np.argsort(keys[mine])]:
+        epochs, left = divmod(cell.target, cell.available)
+        chosen = set()
+        for row in mine[np.argsort(-phases[mine])]:
             if left * 2 <= tokens[row]:
                 break
             chosen.add(int(row))
             left -= tokens[row]
             if left <= 0:
                 break
-        partial = {int(row) for row in mine if repeats[row] > cell.whole_epochs}
+        partial = {int(row) for row in mine if repeats[row] > epochs}
         assert partial == chosen and partial
 
 
@@ -214,6 +211,9 @@ def test_a_full_source_hands_its_part_to_the_others() -> None:
             "format": [None] * 1010,
             "language": [None] * 1010,
             "quality": [None] * 1010,
+            "date": [None] * 1010,
+            "cluster_size": [None] * 1010,
+            "variety": [None] * 1010,
             "tokens": [10] * 1010,
         },
         schema=NARROW,
@@ -342,12 +342,13 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(ConfigError, match="no share for the domains"):
         plan_tables([narrow(50)], mixing(domains={"code": {"share": 1, "max_epochs": 1}}))
     table = narrow(50)
-    open_plan = plan(stats(table, mixing()), mixing())
-    with pytest.raises(ConfigError, match="no cuts"):
+    supplies = [Supply(s, d, 9, 99, 99) for s in ("books", "web") for d in DOMAINS]
+    open_plan = plan(supplies, mixing())
+    with pytest.raises(ConfigError, match="no levels"):
         draw(table, open_plan)
     mix = plan_tables([narrow(50, sources=("web",))], mixing())
     with pytest.raises(InputError, match="not in the plan"):
         draw(table, mix)
     nulls = table.set_column(2, "domain", pa.array([None] * 50, pa.string()))
     with pytest.raises(InputError, match="`domain` has nulls"):
-        stats(nulls, mixing())
+        plan_tables([nulls], mixing())

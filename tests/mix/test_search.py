@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import InputError
-from curation.mix.laws import Law, fit_law
+from curation.mix.laws import Exponential, fit_exponential
 from curation.mix.mix_settings import SearchSettings
 from curation.mix.proxy import Proxy, run_proxy
 from curation.mix.search import Space, first_round, propose, sample_streams
@@ -91,14 +91,14 @@ def test_repeats_teach_nothing_new_and_more_text_does() -> None:
 
 def test_a_law_is_found_again_from_its_own_losses() -> None:
     rng = np.random.default_rng(1)
-    law = Law(
+    law = Exponential(
         np.array([2.0, 3.0]),
         np.array([3.0, 2.0]),
         np.array([[-4.0, -0.5], [-1.0, -3.0], [0.0, 0.3]]),
     )
     shares = rng.dirichlet([2, 2, 2], 60)
     noisy = law.predict(shares) + rng.normal(0, 0.003, (60, 2))
-    fitted = fit_law(shares[:45], noisy[:45], 1e-6)
+    fitted = fit_exponential(shares[:45], noisy[:45], 1e-6)
     assert np.abs(fitted.predict(shares[45:]) - law.predict(shares[45:])).max() < 0.02
 
 

@@ -33,7 +33,7 @@ def documents(rows: int, source: str, seed: int) -> pa.Table:
         {
             "id": [f"{source}-{seed}-{k}" for k in range(rows)],
             "url": [f"https://{source}.example/{k}" for k in range(rows)],
-            "date": pa.nulls(rows, pa.timestamp("us", tz="UTC")),
+            "date": pa.array(rng.integers(10**15, 17 * 10**14, rows), pa.timestamp("us", "UTC")),
             "text": pa.array(texts, pa.large_string()),
             "title": [""] * rows,
             "source": pa.array(places, pa.struct([("file", pa.string()), ("offset", pa.int64())])),
@@ -62,6 +62,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "mixes": {
                 "annealing": {
                     "budget": 20000,
+                    "repeats": {"by": "quality", "curve": [[0, 0], [0.4, 0], [1, 3]]},
                     "domains": {
                         "general": {"share": 0.1},
                         "math_reasoning": {"share": 0.4},

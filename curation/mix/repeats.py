@@ -1,0 +1,125 @@
+"""How many copies are expected of a document, by its quality, date or length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.mix.keys import halved
+from curation.mix.mix_settings import Mixture, Place, Repeats
+from curation.mix.ranks import Batch, Ranks, groups, rank
+
+F64 = npt.NDArray[np.float64]
+I64 = npt.NDArray[np.int64]
+
+#: By domain and group: what copies are multiplied by, so that the group has its mean.
+Scales = Mapping[str, Mapping[str, float]]
+
+#: Copies are whole multiples of 1 / UNIT, so that sums don't depend on their order.
+UNIT = 1 << 16
+_DAY = 86_400_000_000  # microseconds
+
+
+class Group(NamedTuple):
+    """Documents of one group that repeat by one curve."""
+
+    domain: str
+    label: str  # topic or format; empty: the whole domain
+    rows: npt.NDArray[np.bool_]  # [documents of the batch]: those of the group
+    places: F64  # [documents of the group] rank, days since 1970 (NaN: none), tokens, documents
+    units: I64  # copies expected before any scaling, in 1 / UNIT
+
+
+def repeating(batch: Batch, settings: Mixture, ranks: Ranks) -> Iterator[Group]:
+    """Yield every group of the batch whose documents repeat by a curve."""
+    for domain in settings.domains:
+        repeats = settings.repeats_of(domain)
+        if repeats is None:
+            continue
+        for label, rows in groups(batch, domain, repeats.within):
+            if rows.any():
+                ours = batch.filter(pa.array(rows))
+                if repeats.by == "quality":
+                    places = rank(ours, ranks[domain][label], settings.missing_quality)
+                else:
+                    places = _PLACES[repeats.by](ours)
+                units = np.rint(copies(places, repeats) * UNIT).astype(np.int64)
+                yield Group(domain, label, rows, places, units)
+
+
+def copies(places: F64, repeats: Repeats) -> F64:
+    """Return the copies expected at each place, before any scaling."""
+    if repeats.half_life is not None:
+        assert repeats.as_of is not None
+        age = np.maximum(position(repeats.as_of) - places, 0) / repeats.half_life
+        found = halved(np.nan_to_num(age))
+    else:
+        ends = np.array([position(place) for place, _ in repeats.points])
+        heights = np.array([height for _, height in repeats.points])
+        if repeats.curve:
+            found = np.interp(places, ends, heights)
+        else:
+            found = np.append(0.0, heights)[np.searchsorted(ends, places, "right")]
+    return np.where(np.isnan(places), repeats.undated, found)
+
+
+def first_place(repeats: Repeats) -> float:
+    """Return the place up to which no copies are expected."""
+    if not repeats.points:
+        return -np.inf
+    k = next(k for k, (_, height) in enumerate(repeats.points) if height > 0)
+    # A line rises from the point before; a step begins at its own.
+    return position(repeats.points[max(k - 1, 0) if repeats.curve else k][0])
+
+
+def position(place: Place) -> float:
+    """Return a place on a curve as a number: a date as days since 1970."""
+    return float((place - date(1970, 1, 1)).days) if isinstance(place, date) else float(place)
+
+
+def learn_scales(
+    tables: Sequence[Batch],
+    eligible: Sequence[npt.NDArray[np.bool_]],
+    settings: Mixture,
+    ranks: Ranks,
+) -> Scales:
+    """Return what brings each group to its mean, from the documents that may be drawn."""
+    sums: dict[tuple[str, str], list[int]] = {}
+    for table, allowed in zip(tables, eligible, strict=True):
+        for group in repeating(table, settings, ranks):
+            tokens = np.where(allowed, _tokens(table).astype(np.int64), 0)[group.rows]
+            total = sums.setdefault((group.domain, group.label), [0, 0])
+            total[0] += int(tokens.sum())
+            total[1] += int((tokens * group.units).sum())
+    scales: dict[str, dict[str, float]] = {}
+    for (domain, label), (available, expected) in sorted(sums.items()):
+        repeats = settings.repeats_of(domain)
+        mean = repeats.mean_of(label) if repeats else None
+        scale = 1.0 if mean is None or not expected else mean * available * UNIT / expected
+        scales.setdefault(domain, {})[label] = scale
+    return scales
+
+
+def _tokens(batch: Batch) -> F64:
+    return batch.column("tokens").to_numpy().astype(np.float64)
+
+
+def _days(batch: Batch) -> F64:
+    """Days since 1970 of every document's date; NaN where it has none."""
+    micros = batch.column("date").cast(pa.int64())
+    found = pc.fill_null(micros, 0).to_numpy() / _DAY
+    return np.where(pc.is_null(micros).to_numpy(zero_copy_only=False), np.nan, found)
+
+
+def _duplicates(batch: Batch) -> F64:
+    """Documents of each one's cluster; 1 where it is not known."""
+    return pc.fill_null(batch.column("cluster_size"), 1).to_numpy().astype(np.float64)
+
+
+_PLACES = {"date": _days, "length": _tokens, "duplicates": _duplicates}

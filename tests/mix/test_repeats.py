@@ -1,0 +1,312 @@
+"""Repeats by curves: expected copies by bucket, exact shares, draws by the document alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from curation.errors import ConfigError
+from curation.mix import MixPlan, Mixture, Repeats, advice, draw, plan_tables
+from curation.mix.keys import halved
+from curation.mix.repeats import copies
+from curation.recipe import load
+from tests.mix.test_mix import DOMAINS, START, drawn_by, mixing, narrow
+
+OLMO = [[0, 0], [0.4, 0], [0.95, 2], [1, 7]]
+
+
+def one(repeats: dict[str, Any], **changes: Any) -> Mixture:
+    """A mix of everything that there is, each domain by its curve."""
+    return mixing(domains={"general": {"share": 1, "max_epochs": 100}}, repeats=repeats, **changes)
+
+
+def general(rows: int, seed: int = 0) -> pa.Table:
+    table = narrow(rows, seed, ("web",))
+    place = table.schema.get_field_index("domain")
+    return table.set_column(place, "domain", pa.array(["general"] * rows))
+
+
+def assert_near(found: np.ndarray, expected: np.ndarray) -> None:
+    """Assert that the mean is off by 1 % at most, or by 4 standard deviations of whole draws."""
+    part = expected - np.floor(expected)
+    noise = np.sqrt((part * (1 - part)).sum()) / len(found)
+    assert abs(found.mean() - expected.mean()) <= max(0.01 * expected.mean(), 4 * noise)
+
+
+def copies_of(table: pa.Table, s: Mixture) -> np.ndarray:
+    mix = plan_tables([table], s)
+    again = MixPlan.from_dict(json.loads(json.dumps(mix.as_dict())))
+    found = draw(table, again).repeats
+    assert (found == draw(table, mix).repeats).all()
+    return found
+
+
+@pytest.mark.parametrize("mean", [None, 1.5])
+def test_every_bucket_has_the_copies_that_the_curve_expects(mean: float | None) -> None:
+    table = general(400_000)
+    by = {"by": "quality", "curve": OLMO} | ({"mean": mean} if mean else {})
+    found = copies_of(table, one(by))
+    ranks = np.empty(len(table))
+    for language in ("de", "fr"):
+        rows = np.flatnonzero(np.array(table["language"]) == language)
+        order = np.argsort(np.array(table["quality"])[rows])
+        ranks[rows[order]] = (np.arange(len(rows)) + 0.5) / len(rows)
+    curve = np.interp(ranks, *zip(*OLMO, strict=True))
+    tokens = np.array(table["tokens"])
+    expected = curve * (mean * tokens.sum() / (curve * tokens).sum() if mean else 1)
+    for bucket in range(20):
+        rows = (ranks * 20).astype(int) == bucket
+        assert_near(found[rows], expected[rows])
+        assert bucket >= 8 or not found[rows].any()
+    # whole copies, drawn as floor and one more by chance: none is off by a whole one
+    assert np.abs(found - expected).max() < 1.1
+    if mean:
+        assert (found * tokens).sum() / tokens.sum() == pytest.approx(mean, rel=1e-4)
+
+
+def plain(table: pa.Table, rates: list[float], phases: list[float], target: int) -> list[int]:
+    """Give out copies one by one, in the order of their levels, as long as that comes nearer."""
+    tokens = table["tokens"].to_pylist()
+    events = [
+        ((k - phases[row]) / rate, row)
+        for row, rate in enumerate(rates)
+        for k in range(1, 60)
+        if rate > 0
+    ]
+    found, total = [0] * len(tokens), 0
+    for _, row in sorted(events):
+        if total + tokens[row] - target >= target - total:
+            break
+        found[row] += 1
+        total += tokens[row]
+        if total >= target:
+            break
+    return found
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.floats(0.05, 3))
+def test_draws_equal_copies_given_out_one_by_one(seed: int, rows: int, mean: float) -> None:
+    from curation.mix.columns import cell_names
+    from curation.mix.columns import rows as rows_of
+
+    table = general(rows, seed)
+    s = one({"by": "length", "curve": [[0, 0.5], [2000, 3]], "mean": mean}, seed=seed)
+    mix = plan_tables([table], s)
+    r = rows_of(table, cell_names(table), s, *mix.streams[0])
+    (cell,) = mix.cells
+    expected = plain(table, r.rates.tolist(), r.phases.tolist(), cell.target)
+    assert draw(table, mix).repeats.tolist() == expected
+
+
+def test_shares_stay_exact_with_curves() -> None:
+    table = narrow(20_000)
+    s = mixing(budget=1_500_000, repeats={"by": "quality", "curve": OLMO})
+    mix = plan_tables([table], s)
+    got = drawn_by(table, draw(table, mix).repeats, "domain")
+    for domain, share in zip(DOMAINS, (0.5, 0.25, 0.17, 0.08), strict=True):
+        assert abs(got[domain] - share * mix.budget) <= 2 * 1000 + 1
+    assert not mix.short
+
+
+@settings(max_examples=15)
+@given(st.lists(st.integers(0, 600), max_size=5), st.sampled_from(["domain", "topic", "format"]))
+def test_partition_and_order_change_nothing(cuts: list[int], within: str) -> None:
+    table = narrow(600, 4)
+    repeats = {"by": "quality", "within": within, "curve": OLMO, "mean": 1.1}
+    s = mixing(budget=200_000, repeats=repeats)
+    whole = plan_tables([table], s)
+    places = [0, *sorted(cuts), 600]
+    shards = [table.slice(a, b - a) for a, b in itertools.pairwise(places)]
+    assert plan_tables(reversed(shards), s) == whole
+    parts = [draw(shard, whole).repeats for shard in shards]
+    assert np.concatenate(parts).tolist() == draw(table, whole).repeats.tolist()
+
+
+def test_buckets_are_steps() -> None:
+    table = general(50_000, 2)
+    # Nemotron-CC's five levels of quality, each with repeats of its own
+    steps = [[0, 0], [0.2, 0.25], [0.4, 0.5], [0.6, 1], [0.8, 3]]
+    found = copies_of(table, one({"by": "quality", "steps": steps}))
+    quality = np.array(table["quality"]) / 5
+    for place, height in steps:
+        rows = (quality > place + 0.01) & (quality < place + 0.19)
+        assert_near(found[rows], np.full(rows.sum(), height))
+
+
+def test_recent_documents_repeat_more_often() -> None:
+    table = general(60_000, 3)
+    table = table.set_column(
+        table.schema.get_field_index("date"),
+        "date",
+        pa.array([None] * 1000 + table["date"].to_pylist()[1000:], pa.timestamp("us", tz="UTC")),
+    )
+    days = (np.array(table["date"], "datetime64[us]") - START) / np.timedelta64(1, "D")
+    halving = {"by": "date", "half_life": 365, "as_of": "2024-12-28", "undated": 2}
+    found = copies_of(table, one(halving))
+    age = (np.datetime64("2024-12-28") - START) / np.timedelta64(1, "D") - days
+    for year in range(9):
+        rows = (age >= year * 365) & (age < (year + 1) * 365)
+        assert_near(found[rows], 2.0 ** -(age[rows] / 365))
+    assert found[:1000].mean() == pytest.approx(2, rel=0.02)
+
+    windows = {"by": "date", "steps": [["2020-01-01", 1], ["2024-01-01", 3]], "undated": 0}
+    found = copies_of(table, one(windows))
+    since = (np.datetime64("2020-01-01") - START) / np.timedelta64(1, "D")
+    latest = (np.datetime64("2024-01-01") - START) / np.timedelta64(1, "D")
+    assert not found[(days < since) | np.isnan(days)].any()
+    assert found[(days >= since) & (days < latest)].mean() == pytest.approx(1, rel=0.02)
+    assert found[days >= latest].mean() == pytest.approx(3, rel=0.02)
+
+
+def test_long_documents_repeat_more_often_in_their_domain_alone() -> None:
+    table = narrow(20_000, 5)
+    domains = mixing().model_dump()["domains"]
+    domains["general"]["repeats"] = {"by": "length", "steps": [[0, 1], [1000, 2]]}
+    mix = plan_tables([table], mixing(domains=domains, budget=1_000_000))
+    found, tokens = draw(table, mix).repeats, np.array(table["tokens"])
+    ours = np.array(table["domain"]) == "general"
+    ratio = found[ours & (tokens >= 1000)].mean() / found[ours & (tokens < 1000)].mean()
+    assert ratio == pytest.approx(2, rel=0.1)
+    others = draw(table, plan_tables([table], mixing(budget=1_000_000))).repeats
+    assert (found == others)[~ours].all()
+
+
+def test_each_topic_has_its_mean() -> None:
+    table = general(40_000, 6)
+    by_topic = {"by": "quality", "within": "topic", "curve": OLMO, "mean": 0.5}
+    found = copies_of(table, one(by_topic | {"means": {"sport": 2}}))
+    tokens, topics = np.array(table["tokens"]), np.array(table["topic"])
+    for topic, mean in (("art", 0.5), ("sport", 2)):
+        rows = topics == topic
+        got = (found[rows] * tokens[rows]).sum() / tokens[rows].sum()
+        assert got == pytest.approx(mean, rel=0.01)
+
+
+def test_a_document_without_copies_has_its_place_and_where_copies_begin() -> None:
+    table = general(2000, 7)
+    verdicts = draw(table, plan_tables([table], one({"by": "quality", "curve": OLMO}))).verdicts
+    gone = np.array(verdicts.reason.to_pylist(), object) == "mix.no_repeats"
+    assert gone.mean() == pytest.approx(0.4, abs=0.01)
+    assert set(np.array(verdicts.threshold.to_pylist(), float)[gone]) == {0.4}
+    assert (np.array(verdicts.value.to_pylist(), float)[gone] <= 0.4).all()
+
+
+def test_a_curve_limits_what_a_domain_can_give() -> None:
+    table = general(5000, 8)
+    s = one({"by": "quality", "curve": [[0, 0.5], [1, 1.5]]}, budget=10**8)
+    mix = plan_tables([table], s)
+    (row,) = mix.rows()
+    assert row["epochs"] == pytest.approx(1, rel=0.01)
+    assert "an average of" in advice(mix)[0] and "mean" in advice(mix)[0]
+
+
+@given(st.floats(0, 1000))
+def test_powers_of_one_half_agree_with_the_library(times: float) -> None:
+    assert halved(np.array([times]))[0] == pytest.approx(2.0**-times, rel=1e-13, abs=1e-300)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 9)), min_size=1, max_size=6))
+def test_curves_by_quality_never_fall(points: list[tuple[float, float]]) -> None:
+    xs, ys = sorted({x for x, _ in points}), sorted(y for _, y in points)
+    points = list(zip(xs, ys, strict=False))
+    if not any(y for _, y in points):
+        return
+    for shape in ("curve", "steps"):
+        found = copies(np.linspace(0, 1, 101), Repeats(by="quality", **{shape: points}))
+        assert (np.diff(found) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("repeats", "message"),
+    [
+        ({"by": "quality"}, "one of curve, steps and half_life, not none"),
+        ({"by": "quality", "curve": OLMO, "steps": OLMO}, "not curve and steps"),
+        ({"by": "quality", "curve": [[0, 2], [1, 1]]}, "better documents must not repeat less"),
+        ({"by": "quality", "curve": [[0, 0], [2, 1]]}, "2.0 is no rank"),
+        ({"by": "quality", "curve": [[0.5, 0], [0.5, 1]]}, "from lower to higher places"),
+        ({"by": "quality", "curve": [[0, 0], [1, 0]]}, "no document would be drawn"),
+        ({"by": "length", "curve": [[-1, 0], [1, 1]]}, "-1 is below 0"),
+        ({"by": "date", "curve": [[0, 0], [1, 1]]}, "0.0 is not a place on a curve by date"),
+        ({"by": "quality", "steps": [["2020-01-01", 1]]}, "2020-01-01 is not a place"),
+        ({"by": "date", "half_life": 9}, "half_life and as_of go together"),
+        ({"by": "length", "half_life": 9, "as_of": date(2024, 1, 1)}, "not by length"),
+        ({"by": "quality", "curve": OLMO, "means": {"art": 2}}, "set within to topic or format"),
+    ],
+)
+def test_impossible_curves_are_refused(repeats: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Repeats.model_validate(repeats)
+
+
+def test_two_ways_to_prefer_documents_exclude_each_other() -> None:
+    curve = {"by": "quality", "curve": OLMO}
+    with pytest.raises(ValidationError, match="repeats and quality_weights exclude"):
+        mixing(repeats=curve, quality_weights=[[0, 1], [5, 4]])
+    ranked = {"share": 1, "max_epochs": 1, "rank_weights": [[0, 1], [1, 2]], "repeats": curve}
+    with pytest.raises(ValidationError, match="rank_weights and repeats exclude"):
+        mixing(domains={"general": ranked})
+
+
+def test_a_recipe_names_the_key_that_is_wrong() -> None:
+    with pytest.raises(ConfigError, match=r"mix\.repeats: better documents must not"):
+        load("llama3", ["mix.repeats={by: quality, curve: [[0, 1], [1, 0.5]]}"])
+    dated = load("llama3", ["mix.repeats={by: date, steps: [[2024-01-01, 2]]}"])
+    assert dated.mix.repeats.steps == [(date(2024, 1, 1), 2.0)]
+
+
+def test_duplicates_bring_copies_back() -> None:
+    table = general(8000, 9)
+    sizes = np.random.default_rng(0).choice([1, 2, 4, 50, 2000], len(table))
+    place = table.schema.get_field_index("cluster_size")
+    table = table.set_column(place, "cluster_size", pa.array(sizes))
+    weights = [[1, 1], [2, 2], [3, 3], [5, 5], [100, 8], [1000, 1]]  # FineWeb2's
+    found = copies_of(table, one({"by": "duplicates", "steps": weights}))
+    for size, times in ((1, 1), (2, 2), (4, 3), (50, 5), (2000, 1)):
+        assert found[sizes == size].mean() == pytest.approx(times, rel=0.01)
+
+
+def test_shares_may_be_those_of_inputs() -> None:
+    table = narrow(20_000)
+    inputs = {"books": {"share": 0.9, "max_epochs": 2}, "web": {"share": 0.1, "max_epochs": 1}}
+    mix = plan_tables([table], mixing(inputs=inputs, budget=2_000_000))
+    got = drawn_by(table, draw(table, mix).repeats, "source")
+    assert got["books"] == pytest.approx(1_800_000, abs=1000)
+    assert got["web"] == pytest.approx(200_000, abs=1000)
+    assert [row["domain"] for row in mix.rows()] == ["books", "web"]
+    with pytest.raises(ConfigError, match=r"no share for the inputs \['books'\]"):
+        plan_tables([table], mixing(inputs={"web": {"share": 1, "max_epochs": 1}}))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(st.integers(0, 2), max_size=60), max_size=5))
+def test_variety_is_the_distinct_part_of_runs(documents: list[list[int]]) -> None:
+    from curation.mix.variety import RUN, varieties
+
+    offsets = np.cumsum([0, *map(len, documents)])
+    tokens = np.array([t for document in documents for t in document], np.uint32)
+    for document, found in zip(documents, varieties(tokens, offsets).to_pylist(), strict=True):
+        runs = [tuple(document[k : k + RUN]) for k in range(len(document) - RUN + 1)]
+        assert found == pytest.approx(len(set(runs)) / len(runs) if runs else 1, abs=1e-4)
+
+
+def test_documents_long_by_repetition_are_left_out() -> None:
+    table = general(1000, 10)
+    variety = np.linspace(0, 1, 1000, dtype=np.float32)
+    place = table.schema.get_field_index("variety")
+    table = table.set_column(place, "variety", pa.array(variety))
+    result = draw(
+        table, plan_tables([table], one({"by": "length", "steps": [[0, 1]]}, min_variety=0.5))
+    )
+    reasons = np.array(result.verdicts.reason.to_pylist(), object)
+    assert (reasons[variety < 0.5] == "mix.low_variety").all()
+    assert not (reasons[variety >= 0.5] == "mix.low_variety").any()
