@@ -112,6 +112,11 @@ class Structure(Settings):
     )
     images: bool = Field(description="keep the alternative text of images that are not formulas")
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether text is lines without marks."""
+        return self.paragraphs == "line" and not self.marks
+
 
 #: Options that some engines don't read: the value that changes nothing, and the engines that do.
 _READ_BY: dict[str, tuple[object, tuple[str, ...]]] = {
