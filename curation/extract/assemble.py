@@ -11,10 +11,15 @@ import numpy.typing as npt
 
 from curation.extract import blocks as s
 from curation.extract.code import StatedLanguages
+from curation.extract.extract_settings import Structure
 from curation.extract.formulas import tex
-from curation.extract.layout import laid_out
+from curation.extract.layout import Layout, laid_out
 from curation.extract.listings import Listings
+from curation.extract.marks import Marks
+from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.tables import Tables
+
+_PLAIN = Structure(paragraphs="line", marks=False, images=False)
 
 
 @dataclass(frozen=True)
@@ -26,60 +31,143 @@ class Assembly:
     normalized: bool = False  # it needs neither `mojibake.repaired` nor `clean.normal`
 
 
-def assemble(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Assembly:
+def assemble(
+    source: bytes,
+    page: s.Page,
+    tables: Tables,
+    kept: npt.NDArray[np.bool_],
+    structure: Structure = _PLAIN,
+) -> Assembly:
     """Text of the kept blocks [n] of a scanned page.
 
     A block is a line (or the lines it has), cells of a row stand on one line with ` | ` between
     them (in tables of data also around empty ones, so that columns stay what they are), code has an
-    empty line before and behind it.
+    empty line before and behind it. `structure` asks for more: blank lines between paragraphs, marks.
     """
     layout = laid_out(page, tables, kept)
-    if layout.plain:
+    if layout.plain and structure.is_plain:
         return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), layout.normalized)
-    chosen = layout.chosen
-    blob = page.text.tobytes()
-    blocks = chosen.tolist()
-    starts, ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
-    flags = page.b_flags[chosen].tolist()
-    beside, empty = layout.beside.tolist(), layout.empty.tolist()
-    atoms = Atoms.of(page)
-    first_atoms = np.searchsorted(atoms.at, page.b_start[chosen]).tolist()
-    last_atoms = np.searchsorted(atoms.at, page.b_end[chosen], side="right").tolist()
-    out: list[str] = []
-    languages: list[str] = []
-    previous = -1
-    listings, stated = Listings(source, page, tables, chosen), StatedLanguages(source, page)
-    for i, (start, end, block) in enumerate(zip(starts, ends, blocks, strict=True)):
-        if first_atoms[i] == last_atoms[i]:
-            text = blob[start:end].decode("utf-8", "replace")
-        else:
-            inside = range(first_atoms[i], last_atoms[i])
-            text = with_formulas(source, blob, start, end, atoms, inside)
-        code = bool(flags[i] & s.PRE)
-        if code:
-            text = listings.text(i, text)
-            if not text:
+    return _Pieces(source, page, tables, layout, structure).assembly()
+
+
+class _Pieces:
+    """The kept blocks of one page, put together one by one."""
+
+    def __init__(
+        self, source: bytes, page: s.Page, tables: Tables, layout: Layout, structure: Structure
+    ) -> None:
+        self._page, self._tables, self._layout = page, tables, layout
+        self._blocks = layout.chosen.tolist()
+        self._flags = page.b_flags[layout.chosen].tolist()
+        self._elements = page.b_element[layout.chosen].tolist()
+        self._texts = _Texts(source, page, layout.chosen)
+        self._listings = Listings(source, page, tables, layout.chosen)
+        self._stated = StatedLanguages(source, page)
+        self._marks = Marks(source, page) if structure.marks else None
+        self._blank_lines = structure.paragraphs == "blank_line"
+        self._out: list[str] = []
+        self._languages: dict[str, None] = {}  # in order
+
+    def assembly(self) -> Assembly:
+        beside, empty = self._layout.beside.tolist(), self._layout.empty.tolist()
+        previous = -1
+        for i in range(len(self._blocks)):
+            text = self._texts.of(i)
+            code = bool(self._flags[i] & s.PRE)
+            if code:
+                text = self._listings.text(i, text)
+                if text and self._drops_label(previous, i):
+                    previous = self._last
+            if not text or (not code and text.isspace()):
                 continue
-            language = stated.of(block)
-            if language and language not in languages:
-                languages.append(language)
-        elif not text or text.isspace():
-            continue
-        if out:
-            listed = bool(flags[previous] & s.PRE)
-            if code and listed and listings.continues(previous, i):
-                out.append("\n")
-            elif beside[i] and previous == i - 1:
-                out.append(" | ")
-            elif code or listed:
-                out.append("\n\n")
-            else:
-                out.append("\n")
-        if empty[i]:
-            out.append("| " * empty[i])
-        out.append(text)
-        previous = i
-    return Assembly("".join(out), tuple(languages))
+            joined = bool(beside[i]) and previous == i - 1
+            if previous >= 0:
+                self._out.append(" | " if joined else self._between(previous, i))
+            if empty[i]:
+                text = "| " * empty[i] + text
+            if self._marks and not joined and not self._goes_on(previous, i):
+                prefix = self._marks.of(self._elements[i], text)
+                text = prefix.first + text.replace("\n", "\n" + prefix.other)
+            self._out.append(text)
+            self._last, previous = previous, i
+        return Assembly("".join(self._out), tuple(self._languages))
+
+    def _between(self, previous: int, i: int) -> str:
+        """What parts a block from the one before it."""
+        code, listed = self._flags[i] & s.PRE, self._flags[previous] & s.PRE
+        if code and listed and self._listings.continues(previous, i):
+            return "\n" * (1 + self._listings.empty_lines(previous, i))
+        if code or listed:
+            return "\n\n"
+        return "\n\n" if self._blank_lines and self._parts(previous, i) else "\n"
+
+    def _goes_on(self, previous: int, i: int) -> bool:
+        """Whether a block is one more line of the listing before it."""
+        if previous < 0 or not self._flags[i] & self._flags[previous] & s.PRE:
+            return False
+        return self._listings.continues(previous, i)
+
+    def _parts(self, previous: int, i: int) -> bool:
+        """Whether two blocks are paragraphs: not rows of a table, items or terms of one list."""
+        one, other = self._elements[previous], self._elements[i]
+        row, table = self._tables.row, self._tables.table
+        if row[one] >= 0 and row[other] >= 0 and table[one] == table[other]:
+            return False
+        inside = self._page.e_above[one] & self._page.e_above[other] & _LISTS
+        return not (inside and self._top_list(one) == self._top_list(other))
+
+    def _top_list(self, element: int) -> int:
+        top = -1
+        while element > 0:
+            if self._page.e_tag[element] in _LIST_TAGS:
+                top = element
+            element = int(self._page.e_parent[element])
+        return top
+
+    def _drops_label(self, previous: int, i: int) -> bool:
+        """Note the language of listing i; take back the block before it if that only names it."""
+        language = self._stated.of(self._blocks[i])
+        if not language:
+            return False
+        self._languages[language] = None
+        if previous < 0 or self._flags[previous] & s.PRE:
+            return False
+        if self._blocks[i] - self._blocks[previous] > _LABEL_REACH:
+            return False
+        label = self._out[-1].strip().casefold()
+        named = label in (language, _NAMES.get(language))
+        if not named or self._page.e_tag[self._elements[previous]] not in _LABELS:
+            return False
+        del self._out[-2:]
+        return True
+
+
+_LABEL_REACH = 2  # blocks from a label to its listing: a button may stand between
+_LISTS = ANCESTOR["list"]
+_LIST_TAGS = frozenset(TAG[name] for name in "ul ol dl menu dir".split())
+_LABELS = frozenset(TAG[name] for name in ("div", "button", "header"))
+#: What labels call languages whose class is short.
+_NAMES = {
+    "py": "python", "js": "javascript", "ts": "typescript", "sh": "bash", "yml": "yaml", "cs": "c#",
+    "csharp": "c#", "cpp": "c++", "rb": "ruby", "golang": "go", "rs": "rust", "kt": "kotlin",
+}  # fmt: skip
+
+
+class _Texts:
+    """Texts of the blocks that are chosen, formulas in their places."""
+
+    def __init__(self, source: bytes, page: s.Page, chosen: npt.NDArray[np.int64]) -> None:
+        self._source, self._blob, self._atoms = source, page.text.tobytes(), Atoms.of(page)
+        self._starts, self._ends = page.b_start[chosen].tolist(), page.b_end[chosen].tolist()
+        self._first = np.searchsorted(self._atoms.at, page.b_start[chosen]).tolist()
+        self._after = np.searchsorted(self._atoms.at, page.b_end[chosen], side="right").tolist()
+
+    def of(self, i: int) -> str:
+        start, end = self._starts[i], self._ends[i]
+        if self._first[i] == self._after[i]:
+            return self._blob[start:end].decode("utf-8", "replace")
+        inside = range(self._first[i], self._after[i])
+        return with_formulas(self._source, self._blob, start, end, self._atoms, inside)
 
 
 @dataclass(frozen=True)

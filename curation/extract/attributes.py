@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from curation.compiled import borrowing, inlined
-from curation.extract.lexing import has_name, hash_lower, stands_at
+from curation.extract.lexing import contains, has_name, hash_lower, stands_at
 from curation.extract.markup import (
     ANCESTOR,
     ATTRIBUTE,
@@ -20,9 +20,12 @@ from curation.extract.markup import (
     MARK_CODE,
     MARK_CODE_CELL,
     MARK_COPY,
+    MARK_FRAGMENT,
     MARK_GUTTER,
+    MARK_NUMBERS,
     MARK_RENDERED,
     MARK_SCREEN_READER,
+    MARK_SHOWN,
     MARKS,
     SPACE,
     TAG,
@@ -166,10 +169,19 @@ def _style(src, i, j):  # type: ignore[no-untyped-def]
     """STYLE_HIDDEN, STYLE_WAITS, STYLE_PRE or 0."""
     word = FNV_START  # of the current declaration, white space left out
     placed = False
+    wrapped = False
+    typed = False
+    font = -1  # where the value of `font-family` begins
     found = 0
     for k in range(i, j + 1):
         c = src[k] if k < j else np.uint8(59)
+        if c == 58 and (word == _FONT_FAMILY or word == _FONT):
+            font = k + 1
         if c == 59:  # ;
+            if font >= 0:
+                typed = typed or _of_one_width(src, font, k)
+                font = -1
+            wrapped = wrapped or word == _WHITE_SPACE_PRE_WRAP
             if word == _DISPLAY_NONE or word == _DISPLAY_NONE_IMPORTANT:
                 return STYLE_HIDDEN
             if word == _FAR_LEFT or word == _FURTHER_LEFT:
@@ -182,12 +194,24 @@ def _style(src, i, j):  # type: ignore[no-untyped-def]
             word = FNV_START
         elif not BYTES[c] & SPACE:
             word = (word ^ np.uint64(LOWER[c])) * FNV_PRIME
+    if found == 0 and typed:
+        return STYLE_PRE if wrapped else STYLE_TYPED
     return STYLE_WAITS if found == STYLE_HIDDEN and placed else found
+
+
+@borrowing
+def _of_one_width(src, i, j):  # type: ignore[no-untyped-def]
+    """Whether a list of fonts has one for code."""
+    return (
+        contains(src, i, j, _MONOSPACE) or contains(src, i, j, _COURIER)
+        or contains(src, i, j, _CONSOLAS) or contains(src, i, j, _MENLO)
+    )  # fmt: skip
 
 
 STYLE_HIDDEN = 1  # `display:none`, `visibility:hidden` or far off the page
 STYLE_WAITS = 2  # invisible, but laid out as it shall be shown
-STYLE_PRE = 3  # `white-space:pre`
+STYLE_PRE = 3  # `white-space:pre`, or `pre-wrap` in a font for code
+STYLE_TYPED = 4  # in a font for code
 
 _DISPLAY_NONE = np.uint64(fnv(b"display:none"))
 _DISPLAY_NONE_IMPORTANT = np.uint64(fnv(b"display:none!important"))
@@ -196,16 +220,25 @@ _DISPLAY_BLOCK = np.uint64(fnv(b"display:block"))
 _DISPLAY_INLINE = np.uint64(fnv(b"display:inline"))
 _FAR_LEFT, _FURTHER_LEFT = np.uint64(fnv(b"left:-9999px")), np.uint64(fnv(b"left:-10000px"))
 _WHITE_SPACE_PRE = np.uint64(fnv(b"white-space:pre"))
+_WHITE_SPACE_PRE_WRAP = np.uint64(fnv(b"white-space:pre-wrap"))
+_FONT_FAMILY, _FONT = np.uint64(fnv(b"font-family")), np.uint64(fnv(b"font"))
+_MONOSPACE, _COURIER, _CONSOLAS, _MENLO = (
+    np.frombuffer(name, np.uint8) for name in (b"monospace", b"courier", b"consolas", b"menlo")
+)
 
 
 @inlined
-def visibility(src, av_start, av_end, tag, mark, is_block, in_code, keep_hidden):  # type: ignore[no-untyped-def]
-    """Of an element: hidden, the drawing of a formula, keeps white space, bits for `e_above`."""
+def visibility(  # type: ignore[no-untyped-def]
+    src, av_start, av_end, tag, mark, is_block, in_code, keep_hidden, lines_follow
+):
+    """Of an element: hidden, the drawing of a formula, keeps white space, is in a font for code, bits
+    for `e_above`."""
     if tag == _BODY or tag == _HTML:
-        return False, False, False, 0
+        return False, False, False, False, 0
     hidden = False
     rendered = False
     keeps_space = False
+    typed = False
     above = 0
     if av_start[_AT_HIDDEN] >= 0:
         value = hash_lower(src, av_start[_AT_HIDDEN], av_end[_AT_HIDDEN])
@@ -218,7 +251,8 @@ def visibility(src, av_start, av_end, tag, mark, is_block, in_code, keep_hidden)
         # Scripts that draw formulas keep texts in <span> out of sight until they are done.
         hidden = hidden or style == STYLE_HIDDEN or (style == STYLE_WAITS and is_block)
         keeps_space = style == STYLE_PRE and is_block
-    if keep_hidden or tag == _MAIN or tag == _ARTICLE:
+        typed = style == STYLE_TYPED
+    if keep_hidden or tag == _MAIN or tag == _ARTICLE or mark == MARK_SHOWN:
         hidden = False
     if hidden and is_block and not in_code:
         # Scripts open panels, accordions and whole pages: the model decides.
@@ -230,6 +264,8 @@ def visibility(src, av_start, av_end, tag, mark, is_block, in_code, keep_hidden)
         else:
             # Prism names the listing itself so, others its gutter.
             hidden = hidden or not (tag == _PRE or tag == _CODE or tag == _TABLE)
+    elif mark == MARK_NUMBERS:
+        hidden = True
     elif mark == MARK_COPY:
         hidden = hidden or in_code
     elif mark == MARK_SCREEN_READER:
@@ -243,7 +279,9 @@ def visibility(src, av_start, av_end, tag, mark, is_block, in_code, keep_hidden)
         keeps_space = keeps_space or is_block
     elif mark == MARK_CODE_CELL:
         keeps_space = keeps_space or tag == _TD
-    return hidden, rendered, keeps_space, above
+    elif mark == MARK_FRAGMENT:
+        keeps_space = keeps_space or (is_block and lines_follow)
+    return hidden, rendered, keeps_space, typed, above
 
 
 @inlined
@@ -266,9 +304,12 @@ def kinds(src, av_start, av_end):  # type: ignore[no-untyped-def]
 
 _FORMULA_SOURCES = tuple(
     np.frombuffer(word, np.uint8)
-    for word in (b"latex", b"codecogs", b"mimetex", b"mathtex", b"math/render", b"cht=tx")
-)
-_S0, _S1, _S2, _S3, _S4, _S5 = _FORMULA_SOURCES
+    for word in (
+        b"latex", b"codecogs", b"mimetex", b"mathtex", b"math/render", b"cht=tx", b"equation?tex",
+        b"render/math",
+    )
+)  # fmt: skip
+_S0, _S1, _S2, _S3, _S4, _S5, _S6, _S7 = _FORMULA_SOURCES
 _BEGINS = np.zeros(256, np.bool_)  # one of them, as does its capital
 _BEGINS[[letter for word in _FORMULA_SOURCES for letter in (word[0], word[0] - 32)]] = True
 
@@ -289,6 +330,35 @@ def formula_image(src, alt_start, alt_end, src_start, src_end):  # type: ignore[
             or stands_at(src, k, src_end, _S3)
             or stands_at(src, k, src_end, _S4)
             or stands_at(src, k, src_end, _S5)
+            or stands_at(src, k, src_end, _S6)
+            or stands_at(src, k, src_end, _S7)
         ):
             return True
-    return False
+    return _equation(src, alt_start, alt_end)
+
+
+_LETTERS = 4  # in a row, which no name of a variable has
+
+
+@borrowing
+def _equation(src, i, j):  # type: ignore[no-untyped-def]
+    """Whether an alternative text is an equation written without TeX: `x = y + z`, `a ≤ b`.
+
+    It has a sign that relates two sides, and no words.
+    """
+    if not 2 < j - i <= 200:
+        return False
+    related = False
+    letters = 0
+    for k in range(i, j):
+        c = src[k]
+        letters = letters + 1 if BYTES[c] & LETTER else 0
+        if letters >= _LETTERS or c == 59 or c == 47 or c == 63 or c == 34:  # ; / ? "
+            return False
+        between = (k > i) & (k < j - 1)
+        related = related or (between and c == 61)
+        if c == 0xE2 and src[k + 1] == 0x89 and src[k + 2] >= 0xA0:  # relations of U+2260 to U+227F
+            related = True
+        if c >= 0xE3:  # Han and kana
+            return False
+    return related

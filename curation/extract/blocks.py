@@ -10,10 +10,12 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int32]
 
 # Kinds of atoms: what stands inside a block and is no plain text.
-MATHML, TEX_INLINE, TEX_DISPLAY, IMAGE_ALT = 1, 2, 3, 4
-DATA_MATHML, SCRIPT_MATHML, ASCIIMATH, IMAGE_SOURCE = 5, 6, 7, 8
-CODE_ON, CODE_OFF = 10, 11
-CODE_CLASS = 12  # a <code> in a listing: its class
+MATHML, TEX_INLINE, TEX_DISPLAY, IMAGE = 1, 2, 3, 4
+DATA_MATHML, SCRIPT_MATHML, ASCIIMATH = 5, 6, 7
+HTML_INLINE, HTML_DISPLAY = 8, 9  # TeX with references and perhaps tags, as attributes have it
+DATA_JSON, KATEX_INLINE, KATEX_DISPLAY = 10, 11, 12  # in an attribute; as KaTeX draws it
+CODE_ON, CODE_OFF = 20, 21
+CODE_CLASS = 22  # a <code> in a listing: its class
 
 # Bits of `Page.b_flags`.
 PRE, CONTINUED, IN_LINK, HAS_BREAK = 1, 2, 4, 8
@@ -56,6 +58,8 @@ class Page(NamedTuple):
     e_signature: npt.NDArray[np.uint64]  # [m] of tag and class
     e_tokens: Ints  # [m + 1] where the class tokens of each element start
     e_class: Ints  # [m, 2] where its class stands in the source
+    e_at: Ints  # [m] where its start tag stands in the source
+    e_span: Ints  # [m] columns and rows of a cell that has several: columns + 65,536 * rows, or 0
     tokens: npt.NDArray[np.uint64]  # [k] hashes of class and id names and their parts
     a_at: Ints  # [a]
     a_kind: Ints

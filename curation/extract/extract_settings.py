@@ -100,6 +100,24 @@ class DataTables(Settings):
     )
 
 
+class Structure(Settings):
+    """How kept blocks become text, for the engine `curation`."""
+
+    paragraphs: Literal["line", "blank_line"] = Field(
+        description="what parts paragraphs: a line feed, or a blank line"
+    )
+    marks: bool = Field(
+        description="mark list items with `- ` or their number, indent definitions and nested lists, "
+        "and begin lines of quotations with `> `"
+    )
+    images: bool = Field(description="keep the alternative text of images that are not formulas")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether text is lines without marks."""
+        return self.paragraphs == "line" and not self.marks
+
+
 #: Options that some engines don't read: the value that changes nothing, and the engines that do.
 _READ_BY: dict[str, tuple[object, tuple[str, ...]]] = {
     "favor": ("balanced", ("trafilatura",)),
@@ -149,6 +167,7 @@ class ExtractSettings(Settings):
     model: ModelFile = Field(description="what the engine `curation` judges blocks by")
     decision: Decision = Field(description="when a block is kept (engine `curation` only)")
     tables: DataTables = Field(description="what is a table of data (engine `curation` only)")
+    structure: Structure = Field(description="how text is laid out (engine `curation` only)")
     stated_share: float = Field(
         ge=0,
         le=1,

@@ -25,7 +25,7 @@ from curation.extract.markup import BYTES, LETTER, LOWER, PLAIN, TAG
 LENGTH, BLOCKS, ELEMENTS, TOKENS, ATOMS, LINKED_SCRIPTS = 0, 1, 2, 3, 4, 5
 # the block under way,
 START, CHARS, LINK_CHARS, LINKS, TAGS, BOLD_CHARS, FORMULAS, FLAGS = 6, 7, 8, 9, 10, 11, 12, 13
-SPACE_DUE = 14  # white space comes before the next character
+SPACE_DUE = 14  # white space comes before the next character: BLANK, LINE_FEED or NO_WIDTH
 AFTER_BREAK = 15  # the last thing was a <br>
 ATOM_AT = 16  # end of the last formula; -1: none
 ATOM_SOFT = 17  # it may be replaced by a better source of the same formula
@@ -41,12 +41,18 @@ TOP, OVER, ELEMENT = 25, 26, 27  # OVER: open block elements beyond the depth th
 SKIP_DEPTH, SKIP_MATH = 28, 29
 # Where the link under way began; where the last end tag ended; whether a reading (<rt>) is open.
 LINK_AT, ENDED, READING = 30, 31, 32
-SLOTS = 33
+# Where the last line element of a listing began; how deep a font for code was asked for (-1: it
+# wasn't); whether `}` is due behind a script; where the drawing of a formula that has no source
+# began (-1: none does), and the kind of its atom.
+LINE_AT, TYPED_TOP, BRACED, DRAWN_AT, DRAWN_KIND = 33, 34, 35, 36, 37
+TILTED = 38  # where the last <i>, <em> or <var> ended
+SLOTS = 39
 
 # Rows of `blocks`.
 B_START, B_END, B_ELEMENT, B_CHARS, B_LINK_CHARS, B_LINKS, B_TAGS, B_BOLD, B_FORMULAS, B_FLAGS = (
     range(10)
 )
+STATED = 2  # in ATOM_SOFT: the source of the formula, which may stand here in MathML, too
 # Rows of `atoms`.
 A_AT, A_KIND, A_START, A_END = range(4)
 
@@ -55,7 +61,11 @@ _BR, _WBR, _INPUT = TAG["br"], TAG["wbr"], TAG["input"]
 _DEL, _S, _STRIKE, _RUBY, _RT = TAG["del"], TAG["s"], TAG["strike"], TAG["ruby"], TAG["rt"]
 _LEFT, _RIGHT = ord("\uff08"), ord("\uff09")  # brackets around readings
 _TAG_BYTES = 200  # longer tags in superscripts aren't looked into
-_TEXT, _WHITE, _NOTHING = 0, 1, 2
+_SCRIPT = 12  # characters; longer ones are fine print
+_TEXT, _WHITE, _NOTHING, _JOINER, _DIRECTION, _NO_WIDTH_SPACE = range(6)
+# White space that is due: a blank, one that the source has as a line break, a place for one.
+BLANK, LINE_FEED, NO_WIDTH = 1, 2, 3
+_I, _EM, _VAR, _SUB, _SUP = TAG["i"], TAG["em"], TAG["var"], TAG["sub"], TAG["sup"]
 
 
 @inlined
@@ -70,8 +80,12 @@ def _role(point):  # type: ignore[no-untyped-def]
             return _WHITE
         return _NOTHING if point < 0xA0 or point == 0xAD else _TEXT
     if 0x2000 <= point <= 0x2064:
-        if point == 0x200B or point >= 0x2060:
+        if point <= 0x200D and point >= 0x200B:
+            return _NO_WIDTH_SPACE if point == 0x200B else _JOINER
+        if point >= 0x2060:
             return _NOTHING
+        if point == 0x200E or point == 0x200F or 0x202A <= point <= 0x202E:
+            return _DIRECTION
         line = point == 0x2028 or point == 0x2029
         white = point <= 0x200A or line or point == 0x202F or point == 0x205F
         return _WHITE if white else _TEXT
@@ -83,25 +97,71 @@ def _role(point):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _is_wide(point):  # type: ignore[no-untyped-def]
+    """Whether a character is one of Chinese or Japanese, whose lines end without a blank."""
+    if point < 0x2E80:
+        return False
+    return (
+        (point <= 0xA4CF and not 0x3130 <= point <= 0x318F)  # Han, kana, their signs; not Hangul
+        or 0xF900 <= point <= 0xFAFF
+        or 0xFE30 <= point <= 0xFE4F
+        or 0xFF01 <= point <= 0xFF60
+        or 0x20000 <= point <= 0x3FFFF
+    )  # fmt: skip
+
+
+@inlined
+def _has_no_blanks(point):  # type: ignore[no-untyped-def]
+    """Whether a character is one of Thai, Lao, Burmese or Khmer, which part words by U+200B."""
+    return 0xE00 <= point <= 0xEFF or 0x1000 <= point <= 0x109F or 0x1780 <= point <= 0x17FF
+
+
+@inlined
+def _last_point(text, o):  # type: ignore[no-untyped-def]
+    """The character that ends at o, 0 where it is one of ASCII."""
+    if text[o - 1] < 0x80:
+        return np.int64(0)
+    k = o - 2
+    while k > o - 4 and text[k] & 0xC0 == 0x80:
+        k -= 1
+    return code_point(text, k)[0]
+
+
+@inlined
+def _parted(text, o, due, point):  # type: ignore[no-untyped-def]
+    """Write the white space that is `due` between two characters; return where the text ends."""
+    last = _last_point(text, o)
+    if due == NO_WIDTH:
+        if _has_no_blanks(last) and _has_no_blanks(point):
+            return put(text, o, np.int64(0x200B))
+        return o
+    if due == LINE_FEED and _is_wide(last) and _is_wide(point):
+        return o
+    text[o] = 32
+    return o + 1
+
+
+@inlined
 def run_of_text(src, n, i, text, points, now):  # type: ignore[no-untyped-def]
     """Take the text from i to the next markup into `text`; return where that is."""
     o = now[LENGTH]
     start = now[START]
-    space = now[SPACE_DUE] != 0
+    space = now[SPACE_DUE]
+    atom_at = now[ATOM_AT]
     after_break = now[AFTER_BREAK] != 0
     line_due = now[LINE_DUE] != 0
     line_start = now[LINE_START]
     keep = now[PRE_TOP] >= 0
-    code = now[CODE] > 0
+    code = now[CODE] > 0 or now[TYPED_TOP] >= 0
     chars = 0
     while i < n:
         c = src[i]
         if not keep and BYTES[c] & PLAIN:
             if space:
-                if o > start and text[o - 1] != 10:
+                if space != NO_WIDTH and (o == atom_at or (o > start and text[o - 1] != 10)):
                     text[o] = 32
                     o += 1
-                space = False
+                space = 0
             after_break = False
             while True:  # the padding isn't plain
                 if BYTES[c] & PLAIN:
@@ -150,15 +210,21 @@ def run_of_text(src, n, i, text, points, now):  # type: ignore[no-untyped-def]
                         text[o] = 9 if point == 9 else 32
                         o += 1
                 elif code and point == 0xA0:
-                    if space and o > start:
+                    if space and o > start and text[o - 1] != 10:
                         text[o] = 32
                         o += 1
-                        space = False
+                    space = 0
                     text[o] = 32
                     o += 1
                 else:
-                    space = True
-            elif role == _TEXT:
+                    space = LINE_FEED if point == 10 or space == LINE_FEED else BLANK
+            elif role == _NO_WIDTH_SPACE:
+                if not keep and space == 0:
+                    space = NO_WIDTH
+            elif role == _TEXT or (
+                role != _NOTHING
+                and (role == _DIRECTION or (o > start and not space and text[o - 1] > 32))
+            ):
                 if keep:
                     if line_due:
                         text[o] = 10
@@ -166,13 +232,15 @@ def run_of_text(src, n, i, text, points, now):  # type: ignore[no-untyped-def]
                         line_due = False
                         line_start = o
                 elif space:
-                    if o > start and text[o - 1] != 10:
+                    if o == atom_at and space != NO_WIDTH:
                         text[o] = 32
                         o += 1
-                    space = False
+                    elif o > start and text[o - 1] != 10:
+                        o = _parted(text, o, space, point)
+                    space = 0
                 after_break = False
                 o = put(text, o, point)
-                chars += 1
+                chars += role != _DIRECTION
             if second == 0:
                 break
             point = second
@@ -202,7 +270,8 @@ def new_line(text, now):  # type: ignore[no-untyped-def]
 @inlined
 def _space(text, now):  # type: ignore[no-untyped-def]
     """Write the white space that is due."""
-    if (now[SPACE_DUE] != 0) & (now[LENGTH] > now[START]):
+    due = (now[SPACE_DUE] != 0) & (now[SPACE_DUE] != NO_WIDTH)
+    if due & ((now[LENGTH] > now[START]) | (now[ATOM_AT] == now[LENGTH])):
         text[now[LENGTH]] = 32
         now[LENGTH] += 1
     now[SPACE_DUE] = 0
@@ -226,7 +295,8 @@ def has_room(atoms, now):  # type: ignore[no-untyped-def]
 
 @borrowing
 def formula(text, atoms, now, kind, start, end, soft):  # type: ignore[no-untyped-def]
-    """A formula stands here, with its source in src[start:end]."""
+    """A formula stands here, with its source in src[start:end]. A `soft` one gives way to a better
+    source of the same formula; one that is STATED keeps its place."""
     _space(text, now)
     _atom(atoms, now, kind, start, end)
     now[FORMULAS] += 1
@@ -238,7 +308,7 @@ def formula(text, atoms, now, kind, start, end, soft):  # type: ignore[no-untype
 def drop_soft(atoms, now):  # type: ignore[no-untyped-def]
     """Take back the formula just read where a better source of the same one follows."""
     last = now[ATOMS] - 1
-    same = (now[ATOM_SOFT] != 0) & (now[ATOM_AT] == now[LENGTH])
+    same = (now[ATOM_SOFT] == 1) & (now[ATOM_AT] == now[LENGTH])
     if (last >= 0) & same & (atoms[A_AT, max(last, 0)] >= now[START]):
         now[ATOMS] = last
         now[FORMULAS] -= 1
@@ -319,11 +389,82 @@ def _drop_sign(text, now):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def exponent(src, n, i, text, now):  # type: ignore[no-untyped-def]
-    """A superscript opens, its content from i on: numbers right behind a character are powers."""
+def _mark(text, now, sign):  # type: ignore[no-untyped-def]
+    text[now[LENGTH]] = sign
+    now[LENGTH] += 1
+    now[CHARS] += 1
+    if now[LINKED]:
+        now[LINK_CHARS] += 1
+
+
+@borrowing
+def _script_of(src, n, i):  # type: ignore[no-untyped-def]
+    """The content of a superscript or subscript from i on: how many characters it has, whether it is
+    in italics, has a letter, a sign of arithmetic, a comma. More than _SCRIPT characters: it is none
+    that is understood."""
+    size = 0
+    tilted = False
+    letter = False
+    sign = False
+    comma = False
+    k = i
+    while k < n and k < i + _TAG_BYTES and size <= _SCRIPT:
+        c = src[k]
+        width = 1
+        if c == 60:
+            first, second = LOWER[src[k + 1]], LOWER[src[k + 2]]
+            if first == 47 and second == 115 and LOWER[src[k + 3]] == 117:  # </su
+                return size, tilted, letter, sign, comma
+            tilted = tilted or first == 105 or first == 118 or (first == 101 and second == 109)
+            while k < n and k < i + _TAG_BYTES and src[k] != 62:
+                k += 1
+            k += 1
+            continue
+        if c == 0xE2 and src[k + 1] == 0x88 and src[k + 2] == 0x92:  # minus
+            sign = True
+            width = 3
+        elif 0xCE <= c <= 0xCF or BYTES[c] & LETTER:  # Greek, Latin
+            letter = True
+            width = 2 if c >= 0x80 else 1
+        elif c == 43 or c == 45 or c == 42 or c == 61:  # + - * =
+            sign = True
+        elif c == 44:
+            comma = True
+        elif not 48 <= c <= 57 and (c != 32 or size == 0):
+            break
+        size += 1
+        k += width
+    return np.int64(_SCRIPT + 1), tilted, letter, sign, comma
+
+
+@inlined
+def script(src, n, i, text, now, tag):  # type: ignore[no-untyped-def]
+    """A superscript or subscript opens right behind a character, its content from i on.
+
+    Numbers set high are powers; sums, and what belongs to a variable, are scripts of formulas
+    (`a_{n+1}`, `x^n`). Others are as they are typed: `H2O`, `1st`.
+    """
     o = now[LENGTH]
     if o == now[START] or now[SPACE_DUE] or now[PRE_TOP] >= 0 or text[o - 1] <= 32:
         return
+    size, tilted, letter, sign, comma = _script_of(src, n, i)
+    one = BYTES[text[o - 1]] & LETTER != 0
+    word = one and o > now[START] + 1 and BYTES[text[o - 2]] & LETTER != 0
+    tilted = (tilted or now[TILTED] == o) and not word
+    sums = letter and (sign or (comma and tag == _SUB))
+    index = tag == _SUB and one and not word and letter and size == 1
+    if 0 < size <= _SCRIPT and (sums or index or (tilted and (letter or tag == _SUB))):
+        _mark(text, now, 94 if tag == _SUP else 95)
+        if size > 1:
+            _mark(text, now, 123)
+            now[BRACED] = now[LENGTH]
+    elif tag == _SUP:
+        _power(src, n, i, text, now)
+
+
+@inlined
+def _power(src, n, i, text, now):  # type: ignore[no-untyped-def]
+    """Write `^` before a number that is set high."""
     k = i
     if src[k] == 60 and src[k + 1] != 47:
         while k < n and k < i + _TAG_BYTES and src[k] != 62:
@@ -335,11 +476,7 @@ def exponent(src, n, i, text, now):  # type: ignore[no-untyped-def]
     elif src[k] == 0xE2 and src[k + 1] == 0x88 and src[k + 2] == 0x92:
         sign = 3
     if k + sign < n and 48 <= src[k + sign] <= 57:
-        text[o] = 94
-        now[LENGTH] = o + 1
-        now[CHARS] += 1
-        if now[LINKED]:
-            now[LINK_CHARS] += 1
+        _mark(text, now, 94)
 
 
 @inlined
@@ -373,6 +510,38 @@ def picture_of_sign(src, alt, alt_end, text, now):  # type: ignore[no-untyped-de
     now[LENGTH] = o
     now[CHARS] += 1
     now[AFTER_BREAK] = 0
+
+
+@inlined
+def line_element(text, now):  # type: ignore[no-untyped-def]
+    """An element opens that holds a line of a listing: a line begins if none has since the last."""
+    if now[LINE_AT] >= now[START] and now[LINE_START] <= now[LINE_AT]:
+        new_line(text, now)
+    now[LINE_AT] = now[LENGTH]
+
+
+@borrowing
+def verbatim(src, i, stop, text, points, now):  # type: ignore[no-untyped-def]
+    """Take text from i to `stop` that has references, but no markup."""
+    while i < stop:
+        i = run_of_text(src, stop, i, text, points, now)
+        if i < stop:
+            text[now[LENGTH]] = src[i]
+            now[LENGTH] += 1
+            now[CHARS] += 1
+            i += 1
+
+
+@borrowing
+def alternative(src, i, stop, text, points, now):  # type: ignore[no-untyped-def]
+    """Take the alternative text of an image, in src[i:stop], as words."""
+    now[SPACE_DUE] = BLANK
+    _space(text, now)
+    around = now[PRE_TOP]
+    now[PRE_TOP] = now[TOP]  # the text has no markup, and is read to its end
+    verbatim(src, i, stop, text, points, now)
+    now[PRE_TOP] = around
+    now[SPACE_DUE] = BLANK
 
 
 @inlined
@@ -425,6 +594,12 @@ def inline_end(text, atoms, now, tag):  # type: ignore[no-untyped-def]
             _atom(atoms, now, CODE_OFF, 0, 0)
     elif tag == _RT or tag == _RUBY:
         end_reading(text, now)
+    elif tag == _I or tag == _EM or tag == _VAR:
+        now[TILTED] = now[LENGTH]
+    elif tag == _SUP or tag == _SUB:
+        if now[BRACED]:
+            _mark(text, now, 125)
+            now[BRACED] = 0
     elif tag == _BR or tag == _DEL or tag == _S or tag == _STRIKE:
         now[SPACE_DUE] = 1
 
@@ -442,6 +617,8 @@ def close_block(text, blocks, atoms, now, continued):  # type: ignore[no-untyped
         if b >= blocks.shape[1] - 1:
             return False
         while end > start and (text[end - 1] == 10 or text[end - 1] == 32):
+            if end == now[ATOM_AT]:
+                break  # the blank before a formula that ends the block
             end -= 1
         flags = now[FLAGS]
         if now[PRE_TOP] >= 0:
@@ -480,5 +657,8 @@ def close_block(text, blocks, atoms, now, continued):  # type: ignore[no-untyped
     now[ATOM_AT] = -1
     now[FLAGS] = CONTINUED if continued else 0
     now[READING] = 0
+    now[BRACED] = 0
+    now[TILTED] = 0
+    now[LINE_AT] = -1
     now[AFTER_BREAK] = 0
     return True

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import html
+import json
 import urllib.parse
 
 import regex
 
 from curation.extract import blocks as s
+from curation.extract.asciimath import asciimath
+from curation.extract.katex import katex_to_tex
 
-_ANNOTATION_TAG = regex.compile(r"<annotation\b([^<>]*+)>", regex.I)
-_ANNOTATION_END = regex.compile(r"</annotation", regex.I)
+_ANNOTATION_TAG = regex.compile(r"<(?:\w+:)?annotation\b([^<>]*+)>", regex.I)
+_ANNOTATION_END = regex.compile(r"</(?:\w+:)?annotation", regex.I)
 _TEX_ENCODING = regex.compile(r"""encoding\s*=\s*["']?[^"'>]*\b(?:tex|latex)\b""", regex.I)
 _ALTTEXT = regex.compile(
     r"""[^<]*+<(?:\w+:)?math\b[^>]*?\salttext\s*=\s*(?:"([^"]*)"|'([^']*)')""", regex.I | regex.S
@@ -22,10 +25,18 @@ _DISPLAY = regex.compile(
 )
 _CDATA = regex.compile(r"^\s*(?:%\s*)?<!\[CDATA\[(.*?)(?:%\s*)?\]\]>\s*$", regex.S)
 _DISPLAYSTYLE = regex.compile(r"^\{\s*\\(?:displaystyle|textstyle)\b\s*(.*)\}$", regex.S)
+_STYLES = regex.compile(
+    r"^(?:\\(?:displaystyle|textstyle|scriptstyle|inline|large|LARGE|huge)(?![A-Za-z])\s*"
+    r"|\\(?:dpi|bg|fn)(?:\{\w*\}|_\w+)\s*)+"
+)
 _COMMENT = regex.compile(r"(?<!\\)%[^\n]*\n\s*")
 _SPACE = regex.compile(r"\s+")
 _TEX = regex.compile(r"\\[A-Za-z]+|\\[(\[]|[\^_]\{?\w|\$[^$]+\$")
 _DELIMITERS = (("$$", "$$"), ("\\[", "\\]"), ("\\(", "\\)"), ("$", "$"), ("[tex]", "[/tex]"))
+_TAG = regex.compile(r"<[^<>]*+>")
+_SHOWN = regex.compile(r"(?:^|[-\s])display(?:ed)?\b", regex.I)  # in class names
+_SERVER = regex.compile(r"codecogs|mimetex|mathtex", regex.I)
+_WIRIS = str.maketrans("«»¨§", '<>"&')  # how Wiris writes MathML in an attribute
 _MAX_SOURCE = 200_000  # characters; longer "formulas" are damage
 _SHORT_SOURCE = 400  # characters; formulas as short are often the same
 
@@ -54,12 +65,39 @@ def _tex(kind: int, source: str) -> str:
         found = _CDATA.match(source)
         return delimited(tidy(found.group(1) if found else source), kind == s.TEX_DISPLAY)
     if kind == s.ASCIIMATH:
-        return delimited(tidy(source), False)
-    if kind == s.IMAGE_ALT:
-        return image_formula(html.unescape(source))
-    if kind == s.IMAGE_SOURCE:
-        return address_formula(html.unescape(source))
+        return delimited(asciimath(html.unescape(source)), False)
+    if kind == s.IMAGE:
+        return image(source)
+    if kind in (s.HTML_INLINE, s.HTML_DISPLAY):
+        formula = html.unescape(_TAG.sub("", source)).strip()
+        return delimited(tidy(formula), kind == s.HTML_DISPLAY or formula.startswith("$$"))
+    if kind == s.DATA_JSON:
+        return _expression(html.unescape(source))
+    if kind in (s.KATEX_INLINE, s.KATEX_DISPLAY):
+        return delimited(tidy(katex_to_tex(source)), kind == s.KATEX_DISPLAY)
     return ""
+
+
+def _expression(data: str) -> str:
+    """The formula in the data that Substack keeps of it."""
+    try:
+        found = json.loads(data).get("persistentExpression")
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return delimited(tidy(found), True) if isinstance(found, str) else ""
+
+
+def image(tag: str) -> str:
+    """The formula that an image shows: its MathML, TeX in its alternative text or in its address."""
+    attributes = _attributes(tag)
+    if written := attributes.get("data-mathml"):
+        return delimited(tidy(mathml_to_tex(written.translate(_WIRIS))), False)
+    alt = attributes.get("alt") or ""
+    display = bool(_SHOWN.search(attributes.get("class") or ""))
+    address = attributes.get("src") or attributes.get("data-src") or ""
+    if not _TEX.search(alt) and (formula := address_formula(address)):
+        return formula
+    return image_formula(alt or attributes.get("title") or "", display)
 
 
 def delimited(formula: str, display: bool) -> str:
@@ -80,30 +118,32 @@ def tidy(formula: str) -> str:
             break
     if found := _DISPLAYSTYLE.match(formula):
         formula = found.group(1)
+    formula = _STYLES.sub("", formula)
     lines = formula.rfind("\n") + 1
     formula = _COMMENT.sub("", formula[:lines]) + formula[lines:]
     return _SPACE.sub(" ", formula).strip()
 
 
-def image_formula(alt: str) -> str:
+def image_formula(alt: str, display: bool = False) -> str:
     """TeX in the alternative text of a formula image; other alternative texts are none."""
     alt = alt.strip()
     if not alt:
         return ""
-    display = alt.startswith(("$$", "\\["))
+    display = display or alt.startswith(("$$", "\\["))
     if _TEX.search(alt) or (len(alt) < 60 and " " not in alt.strip("$")):
         return delimited(tidy(alt), display)
-    return delimited(tidy(alt), display) if regex.search(r"[=+<>^_]", alt) else ""
+    return delimited(tidy(alt), display) if regex.search(r"[=+<>^_\u2190-\u22ff]", alt) else ""
 
 
 def address_formula(address: str) -> str:
     """TeX in the query of a formula server's address (codecogs, mimetex, latex.php, chart API)."""
-    query = address.partition("?")[2]
+    server, _, query = address.replace("&space;", " ").partition("?")
     for part in query.split("&"):
         name, equals, value = part.partition("=")
-        if equals and name in ("latex", "chl", "tex", "formula", "eq"):
+        if equals and name in ("latex", "chl", "tex", "formula", "eq", "math"):
             return delimited(tidy(urllib.parse.unquote_plus(value)), False)
-    if query and "\\" in (formula := urllib.parse.unquote(query)):
+    formula = urllib.parse.unquote(query)
+    if "\\" in formula or _SERVER.search(server):
         return delimited(tidy(formula), False)
     return ""
 
@@ -247,12 +287,16 @@ _COMMAND_END = regex.compile(r"\\[A-Za-z]+$")
 def _convert(node: _Node, depth: int) -> str:
     """TeX of a presentation MathML element; unknown elements are rows of their children."""
     tag = node.tag
-    if tag in ("annotation", "annotation-xml", "mphantom"):
+    if tag in ("annotation", "annotation-xml", "mphantom", "mprescripts", "none"):
         return ""
     if tag in ("mi", "mo", "mn", "mtext", "ms"):
         return _leaf(tag, node)
     if tag == "mspace":
         return " "
+    if fenced := _fenced(node, depth):
+        return fenced
+    if tag == "mmultiscripts":
+        return _multiscripts(node, depth)
     children = [_convert(child, depth + 1) for child in node.children]
     if tag == "semantics":
         return children[0] if children else ""
@@ -271,7 +315,7 @@ def _convert(node: _Node, depth: int) -> str:
     if tag in ("mover", "munder", "munderover"):
         return _stacked(tag, node, children)
     if tag == "mtable":
-        return "\\begin{matrix}" + " \\\\ ".join(children) + "\\end{matrix}"
+        return _array(_AROUND.get(("", ""), "") if not _is_aligned(node) else "aligned", children)
     if tag in ("mtr", "mlabeledtr"):
         return " & ".join(children)
     if tag == "mfenced":
@@ -279,8 +323,91 @@ def _convert(node: _Node, depth: int) -> str:
         closing = node.attributes.get("close")
         inner = (node.attributes.get("separators") or ",")[:1].join(children)
         left, right = "(" if opening is None else opening, ")" if closing is None else closing
+        if count == 1 and (rows := _rows(node.children[0], depth)) and (left, right) in _AROUND:
+            return _array(_AROUND[left, right], rows)
         return f"\\left{_symbols(left) or '.'}{inner}\\right{_symbols(right) or '.'}"
     return _join(children) or _symbols(node.text)
+
+
+#: Environments of TeX by the fences around a table.
+_AROUND = {
+    ("", ""): "matrix", ("(", ")"): "pmatrix", ("[", "]"): "bmatrix", ("{", "}"): "Bmatrix",
+    ("|", "|"): "vmatrix", ("‖", "‖"): "Vmatrix", ("∥", "∥"): "Vmatrix", ("{", ""): "cases",
+}  # fmt: skip
+
+
+def _array(environment: str, rows: list[str]) -> str:
+    return f"\\begin{{{environment}}}" + " \\\\ ".join(rows) + f"\\end{{{environment}}}"
+
+
+def _is_aligned(node: _Node) -> bool:
+    """Whether the columns of a table are the sides of equations."""
+    columns = (node.attributes.get("columnalign") or "").split()
+    return columns[:2] == ["right", "left"]
+
+
+def _rows(node: _Node, depth: int) -> list[str]:
+    """Rows of a table, which may be alone in rows without meaning; none where it is something else."""
+    while node.tag in ("mrow", "mstyle", "mpadded") and len(node.children) == 1:
+        node = node.children[0]
+    if node.tag != "mtable":
+        return []
+    return [_convert(row, depth + 1) for row in node.children]
+
+
+def _fenced(node: _Node, depth: int) -> str:
+    """A table or a fraction without a line with the fences beside it; "" where there is none.
+
+    Fences stand in a row of their own (`( x )`) or begin what is left of one (`f = { x`).
+    """
+    if node.tag not in ("mrow", "math", "mstyle", "mpadded"):
+        return ""
+    parts = node.children
+    for at, child in enumerate(parts):
+        before = _fence(parts[at - 1]) if at else ""
+        behind = _fence(parts[at + 1]) if at + 1 < len(parts) else ""
+        if before == "{" and behind not in ("}", ""):
+            behind = ""
+        if not before or (before, behind) not in _AROUND:
+            continue
+        if rows := _rows(child, depth):
+            inner = _array(_AROUND[before, behind], rows)
+        elif _is_choice(child) and (before, behind) == ("(", ")"):
+            over, under = (_convert(part, depth + 1) for part in child.children)
+            inner = f"\\binom{{{over}}}{{{under}}}"
+        else:
+            continue
+        first = [_convert(part, depth + 1) for part in parts[: at - 1]]
+        last = [_convert(part, depth + 1) for part in parts[at + (2 if behind else 1) :]]
+        return _join([*first, inner, *last])
+    return ""
+
+
+def _fence(node: _Node) -> str:
+    return node.text.strip() if node.tag == "mo" else ""
+
+
+def _is_choice(node: _Node) -> bool:
+    width = node.attributes.get("linethickness") or ""
+    return node.tag == "mfrac" and len(node.children) == 2 and width.startswith("0")
+
+
+def _multiscripts(node: _Node, depth: int) -> str:
+    """A base with scripts behind it and before it."""
+    if not node.children:
+        return ""
+    base, *scripts = node.children
+    tags = [script.tag for script in scripts]
+    cut = tags.index("mprescripts") if "mprescripts" in tags else len(tags)
+    behind, before = (
+        "".join(
+            mark + "{" + text + "}"
+            for k, script in enumerate(part)
+            if (text := _convert(script, depth + 1)) and (mark := "_^"[k % 2])
+        )
+        for part in (scripts[:cut], scripts[cut + 1 :])
+    )
+    return ("{}" + before if before else "") + _base(_convert(base, depth + 1)) + behind
 
 
 def _leaf(tag: str, node: _Node) -> str:

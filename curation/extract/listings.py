@@ -14,6 +14,7 @@ from curation.extract.line_numbers import is_gutter, without_line_numbers
 from curation.extract.markup import TAG
 from curation.extract.tables import Tables
 
+_FAR = 1000  # elements between two lines of one listing
 _LINES = (TAG["td"], TAG["div"])  # elements that hold one line of a listing each
 
 
@@ -51,6 +52,16 @@ class Listings:
             return False
         signed = self._signs.get(previous) and self._signs.get(i)
         return bool(signed) or bool(page.e_signature[one] == page.e_signature[other])
+
+    def empty_lines(self, previous: int, i: int) -> int:
+        """Lines without text between two lines of a listing: like elements that have no block."""
+        page, one, other = self._page, int(self._element(previous)), int(self._element(i))
+        if other - one > _FAR or page.e_signature[one] != page.e_signature[other]:
+            return 0
+        alike = (
+            np.flatnonzero(page.e_signature[one + 1 : other] == page.e_signature[other]) + one + 1
+        )
+        return int((~np.isin(alike, page.b_element)).sum()) if len(alike) else 0
 
     def _element(self, i: int) -> Any:
         return self._page.b_element[self._chosen[i]]

@@ -95,7 +95,7 @@ textarea title
 # Elements within a run of text that the scanner looks at.
 INLINE = (
     "a b strong code img br wbr math input label em i span q tt kbd samp object "
-    "sup del s strike ruby rt rp"
+    "sup del s strike ruby rt rp sub var tex-math"
 ).split()
 
 TAG = {name: index for index, name in enumerate(BLOCKS + SKIPPED + INLINE)}
@@ -107,7 +107,8 @@ TAG_KEYS, TAG_VALUES = hash_table({fnv(name.encode()): index for name, index in 
 # Attributes that the scanner looks at.
 ATTRIBUTES = """
 class id role itemprop hidden style aria-hidden href alt src type encoding alttext data-mathml
-property name content data-lang data-language itemtype
+property name content data-lang data-language itemtype data-latex data-tex data-attrs aria-label
+readonly data-line
 """.split()
 ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
 ATTRIBUTE_KEYS, ATTRIBUTE_VALUES = hash_table(
@@ -169,7 +170,7 @@ MARK_GUTTER, MARK_COPY, MARK_RENDERED, MARK_CODE, MARK_SCREEN_READER, MARK_FORMU
     5,
     6,
 )
-MARK_CODE_CELL = 7
+MARK_CODE_CELL, MARK_LINE, MARK_NUMBERS, MARK_SHOWN, MARK_FRAGMENT = 7, 8, 9, 10, 11
 _MARKS = {
     # line numbers: Pygments, Rouge, highlight.js, Prism, SyntaxHighlighter, Crayon, GitHub, GitLab,
     # CodeMirror, Expressive Code, react-syntax-highlighter, Ace, Gist
@@ -178,7 +179,9 @@ _MARKS = {
         crayon-num codemirror-linenumber codemirror-gutter codemirror-gutters
         codemirror-gutter-wrapper cm-gutters react-syntax-highlighter-line-number
         react-code-line-number ace_gutter ace_gutter-cell diff-line-num line_numbers
-        js-line-number code-line-number linenum ln-num lnt ec-line-number""",
+        js-line-number code-line-number linenum ln-num lnt ln ec-line-number""",
+    # the same where the name is never that of the listing itself: CSDN, rustdoc, GitHub
+    MARK_NUMBERS: "pre-numbering src-line-numbers react-line-numbers react-line-number",
     MARK_COPY: """copy copy-btn btn-copy copy-button copybtn clipboard-copy code-copy copy-code
         copy-code-button button-copy toolbar-item clipboard zeroclipboard-container copytoclipboard
         code-copy-button copy-to-clipboard-button snippet-clipboard crayon-toolbar
@@ -187,7 +190,10 @@ _MARKS = {
     MARK_RENDERED: """mathjax mathjax_display mathjax_preview mathjax_svg mathjax_svg_display
         mathjax_chtml mjx-chtml mjxc-display mjxp-display katex-html""",
     MARK_CODE: """syntaxhighlighter blob-code blob-code-inner crayon-pre codemirror-code
-        codemirror-lines react-code-lines cm-content dp-highlighter""",
+        codemirror-lines react-code-lines cm-content dp-highlighter recodeblock view-lines""",
+    MARK_LINE: "line token-line code-line",  # of a listing, in <pre>: Shiki, Prism
+    MARK_SHOWN: "react-code-file-contents enlighterjsraw",  # whatever its attributes say
+    MARK_FRAGMENT: "fragment",  # of Doxygen, if lines follow
     MARK_CODE_CELL: "code blob-code-content",  # on table cells: the listing beside its gutter
     MARK_SCREEN_READER: """sr-only visually-hidden screen-reader-text visuallyhidden
         screen-reader-only""",

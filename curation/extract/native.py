@@ -25,6 +25,8 @@ from curation.extract.mojibake import mended, repaired
 from curation.extract.references import unescaped
 from curation.extract.sampling import representatives
 from curation.extract.scan import scan
+from curation.extract.shortcodes import without_shortcodes
+from curation.extract.streaming import in_place
 from curation.extract.tables import Tables, tables_of
 from curation.text.surrogates import well_formed
 
@@ -59,7 +61,7 @@ class Result:
 
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
     """Scan a page (UTF-8) and decide on each block. Raises PageTooLargeError."""
-    source = mended(source)
+    source = in_place(mended(source))
     model = load(settings.model)
     judged = _judge(source, settings, model, keep_hidden=False)
     if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.decisions.kept):
@@ -70,8 +72,9 @@ def judge(source: bytes, settings: ExtractSettings) -> Judged:
 
 def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: bool) -> Judged:
     page = scan(
-        source, settings.max_depth, settings.max_nodes, settings.noscript_bytes, keep_hidden
-    )
+        source, settings.max_depth, settings.max_nodes, settings.noscript_bytes, keep_hidden,
+        settings.structure.images,
+    )  # fmt: skip
     if page.status == s.STATUS_TOO_MANY:
         limit = settings.max_nodes
         raise PageTooLargeError("extract.too_many_nodes", limit + 1, limit)
@@ -102,13 +105,18 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     limit = settings.max_characters
     if len(page.text) > limit and (length := int(page.b_chars[kept].sum())) > limit:
         raise PageTooLargeError("extract.too_long", length, limit)
-    made = (markdown if settings.markdown else assemble)(source, page, judged.tables, kept)
+    if settings.markdown:
+        made = markdown(source, page, judged.tables, kept)
+    else:
+        made = assemble(source, page, judged.tables, kept, settings.structure)
     text, stated = made.text, False
     if page.facts[s.LINKED_DATA]:
         body = stated_body(source, page)
         if len(text) < settings.stated_share * len(body):
             text, stated = body, True
     title = _fact(source, page, s.TITLE) or _fact(source, page, s.OG_TITLE) or _headline(page)
+    if "[" in text and not _has_code(page):
+        text = without_shortcodes(text)
     if ("&" in text or "&" in title) and not _has_code(page):
         text, title = unescaped(text, title)
     if not made.normalized or text is not made.text:

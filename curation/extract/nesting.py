@@ -20,6 +20,7 @@ from curation.extract.flow import (
     PRE_TOP,
     START,
     TOP,
+    TYPED_TOP,
     new_line,
 )
 from curation.extract.markup import TAG
@@ -116,6 +117,8 @@ def end_implied(tags, elements, open_count, now, tag):  # type: ignore[no-untype
     if ended >= 0:
         _pop(tags, open_count, now, ended)
     now[ELEMENT] = elements[now[TOP]]
+    if now[TOP] < now[TYPED_TOP]:
+        now[TYPED_TOP] = -1
     if now[LINKED] and now[TOP] < now[LINK_TOP]:
         now[LINKED] = 0
         now[LINKS] = 0
@@ -149,6 +152,8 @@ def end_element(tags, elements, open_count, now, tag):  # type: ignore[no-untype
     now[ELEMENT] = elements[now[TOP]]
     if now[TOP] < now[PRE_TOP]:
         now[PRE_TOP] = -1
+    if now[TOP] < now[TYPED_TOP]:
+        now[TYPED_TOP] = -1
     leaves_cell = tag == _TD or tag == _TABLE or tag == _TR
     if now[LINKED] and now[TOP] < now[LINK_TOP] and leaves_cell:
         now[LINKED] = 0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.compiled import borrowing, kernel
 from curation.extract.blocks import Page
 from curation.extract.extract_settings import DataTables
 from curation.extract.markup import TAG
@@ -28,14 +28,20 @@ class Tables(NamedTuple):
 
 
 @kernel
-def _rows_and_cells(e_parent, e_tag):  # type: ignore[no-untyped-def]
-    """The columns [m] of Tables."""
+def _rows_and_cells(e_parent, e_tag, e_span):  # type: ignore[no-untyped-def]
+    """The columns [m] of Tables, and how many columns each row has [m].
+
+    A cell of several columns or rows (`e_span`) moves those behind it and below it.
+    """
     m = len(e_parent)
     row = np.full(m, -1, np.int32)
     cell = np.full(m, -1, np.int32)
     table = np.full(m, -1, np.int32)
     column = np.full(m, -1, np.int32)
-    count = np.zeros(m, np.int32)  # cells of a row so far
+    count = np.zeros(m, np.int32)  # columns of a row so far
+    number = np.zeros(m, np.int32)  # rows of a table so far
+    long = np.full((4, _LONG_CELLS), -1, np.int32)  # cells of several rows, by _OF to _UNTIL
+    seen = 0
     for e in range(1, m):
         tag = e_tag[e]
         if tag == _TABLE:
@@ -44,20 +50,50 @@ def _rows_and_cells(e_parent, e_tag):  # type: ignore[no-untyped-def]
         table[e] = table[e_parent[e]]
         if tag == _TR:
             row[e] = e
+            if table[e] >= 0:
+                number[table[e]] += 1
         else:
             row[e] = row[e_parent[e]]
             cell[e] = cell[e_parent[e]]
             column[e] = column[e_parent[e]]
             if tag == _TD or tag == _TH:
                 cell[e] = e
-                if row[e] >= 0:
-                    column[e] = count[row[e]]
-                    count[row[e]] += 1
-    return row, cell, table, column
+                r = row[e]
+                if r >= 0:
+                    if seen:
+                        _pass_over(long, table[e], number[max(table[e], 0)], count, r)
+                    columns = max(e_span[e] & 0xFFFF, 1)
+                    column[e] = count[r]
+                    count[r] += columns
+                    if e_span[e] >> 16 > 1 and table[e] >= 0:
+                        place = seen % _LONG_CELLS
+                        long[_OF, place] = table[e]
+                        long[_COLUMN, place] = column[e]
+                        long[_COLUMNS, place] = columns
+                        long[_UNTIL, place] = number[table[e]] + (e_span[e] >> 16) - 1
+                        seen += 1
+    return row, cell, table, column, count
+
+
+_LONG_CELLS = 64  # cells of several rows that are kept in mind, the last ones
+_OF, _COLUMN, _COLUMNS, _UNTIL = range(4)
+
+
+@borrowing
+def _pass_over(long, table, number, count, row):  # type: ignore[no-untyped-def]
+    """Move the next cell of a row, the table's `number`-th, behind cells that reach down into it."""
+    moved = True
+    while moved:
+        moved = False
+        for k in range(_LONG_CELLS):
+            if long[_OF, k] == table and long[_UNTIL, k] >= number:
+                if long[_COLUMN, k] <= count[row] < long[_COLUMN, k] + long[_COLUMNS, k]:
+                    count[row] = long[_COLUMN, k] + long[_COLUMNS, k]
+                    moved = True
 
 
 @kernel
-def _data_rows(row, cell, table, b_element, short, least_rows, regular_share):  # type: ignore[no-untyped-def]
+def _data_rows(row, cell, table, width, b_element, short, least_rows, regular_share):  # type: ignore[no-untyped-def]
     m = len(row)
     n = len(b_element)
     cells = np.zeros(m, np.int32)  # of a row that has text, the empty ones too
@@ -68,11 +104,8 @@ def _data_rows(row, cell, table, b_element, short, least_rows, regular_share):  
             wide[table[e]] = True
         if row[e] >= 0:
             cells[row[e]] = 1
-    for e in range(m):
-        if cell[e] == e and row[e] >= 0 and cells[row[e]]:
-            cells[row[e]] += 1
     for r in range(m):
-        cells[r] = max(cells[r] - 1, 0)
+        cells[r] = width[r] if cells[r] else 0
     rows = np.zeros(m, np.int32)
     usual = np.zeros(m, np.int32)  # the majority's number of cells (Boyer and Moore)
     lead = np.zeros(m, np.int32)
@@ -100,10 +133,10 @@ def _data_rows(row, cell, table, b_element, short, least_rows, regular_share):  
 
 @kernel
 def _tables(  # type: ignore[no-untyped-def]
-    e_parent, e_tag, b_element, b_start, b_end, cell_bytes, least_rows, regular_share
+    e_parent, e_tag, e_span, b_element, b_start, b_end, cell_bytes, least_rows, regular_share
 ):
     """The parts of Tables."""
-    row, cell, table, column = _rows_and_cells(e_parent, e_tag)
+    row, cell, table, column, width = _rows_and_cells(e_parent, e_tag, e_span)
     n = len(b_element)
     short = np.empty(n, np.bool_)
     some = False
@@ -111,7 +144,7 @@ def _tables(  # type: ignore[no-untyped-def]
         short[b] = b_end[b] - b_start[b] < cell_bytes
         some = some or table[b_element[b]] >= 0
     if some:
-        data = _data_rows(row, cell, table, b_element, short, least_rows, regular_share)
+        data = _data_rows(row, cell, table, width, b_element, short, least_rows, regular_share)
     else:
         data = np.full(n, -1, np.int32)
     return row, cell, table, column, short, data
@@ -121,7 +154,7 @@ def tables_of(page: Page, settings: DataTables) -> Tables:
     """The tables of a page."""
     return Tables(
         *_tables(
-            page.e_parent, page.e_tag, page.b_element, page.b_start, page.b_end,
+            page.e_parent, page.e_tag, page.e_span, page.b_element, page.b_start, page.b_end,
             settings.cell_bytes, settings.least_rows, settings.regular_share,
         )
     )  # fmt: skip
