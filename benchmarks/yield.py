@@ -28,9 +28,6 @@ Everything takes about 5 minutes on two cores; datatrove 12 more.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,9 +36,7 @@ from yields import bits, sources, structure
 from yields.pages import Label, Page, pack, places, read_labels, read_pages
 from yields.runs import Fate, fates, run
 from yields.tables import by_grade, by_group, by_rule, compare
-
-from curation import resources
-from curation.readers.charset import decode_html
+from yields.theirs import datatrove
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 PARTS = ("kept", "structure", "sources", "bits")
@@ -74,29 +69,6 @@ def judged(output: Path, pages: list[Page], labels: dict[str, Label]) -> Documen
     if not found:
         raise SystemExit(f"{output}: no document of the packed pages; was it run on other inputs?")
     return found
-
-
-def datatrove(python: Path, pages: Sequence[Page], folder: Path) -> dict[str, Fate]:
-    """Return what FineWeb's pipeline makes of the pages, by key; run it where it has not been."""
-    answer = folder / "datatrove.jsonl"
-    if not answer.exists():
-        sent = folder / "datatrove-pages.jsonl"
-        with sent.open("w", encoding="utf-8") as file:
-            for page in pages:
-                row = {"key": page.key, "url": page.url}
-                if page.html is None:
-                    row["text"] = page.text or ""
-                else:
-                    row["html"] = decode_html(page.html, None)[0]
-                file.write(json.dumps(row) + "\n")
-        model = resources.resolve("builtin:models/language/lid.176.ftz")
-        script = Path(__file__).with_name("datatrove_fineweb.py")
-        command = [str(python), str(script), str(sent), str(answer), "--language-model", model]
-        subprocess.run(command, check=True, env={**os.environ, "HF_HOME": str(folder / "hf")})
-        sent.unlink()
-    with answer.open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    return {row.pop("key"): Fate(**row) for row in rows}
 
 
 def show(name: str, documents: Documents, parts: Sequence[str]) -> None:

@@ -91,6 +91,11 @@ COMMANDS = {
         "         curate contamination --input 'corpus/*.jsonl.zst' --recipe my-evals.yaml "
         "--output tables",
     ),
+    "ablate": Command(
+        "ablate",
+        "train the same small model on several runs and compare them",
+        "curate ablate ours=out theirs='other/*.jsonl.zst' --eval gold=gold.parquet --output cmp",
+    ),
     "withdraw": Command(
         "withdraw",
         "give back what was removed only as a duplicate of withdrawn documents",

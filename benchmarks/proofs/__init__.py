@@ -1,0 +1,1 @@
+"""Parts of benchmarks/proof.py: the pages, and what each pipeline makes of them."""

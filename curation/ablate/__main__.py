@@ -1,0 +1,46 @@
+"""`python -m curation.ablate FOLDER`: train a prepared experiment where only numpy and PyTorch are.
+
+    curate ablate A B --eval gold=texts.parquet --size 150M --prepare --output FOLDER
+    python -m curation.ablate FOLDER --size 150M --device cuda      # on another machine
+
+Results come into the same folder, or into `--output`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from curation.ablate.compare import read_prepared, train_all
+from curation.ablate.options import add_training, training_of
+from curation.ablate.results import markdown, write
+from curation.errors import CurationError
+
+
+def main() -> int:
+    """Train, write results, print them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="what `curate ablate --prepare` wrote")
+    parser.add_argument("--output", type=Path, help="default: the folder")
+    add_training(parser)
+    options = parser.parse_args()
+    try:
+        experiment = read_prepared(options.folder)
+        training, seeds = training_of(options, experiment)
+        outcome = train_all(experiment, training, seeds, options.device, options.processes, _note)
+        print(markdown(write(outcome, options.output or options.folder)))  # noqa: T201
+    except CurationError as error:
+        _note(f"error: {error}")
+        return error.exit_code
+    return 0
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main())

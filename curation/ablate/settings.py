@@ -1,0 +1,87 @@
+"""Sizes of models and how they are trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from curation.errors import ConfigError
+
+Schedule = Literal["cosine", "wsd"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A transformer's shape. Heads have `width / heads` dimensions."""
+
+    width: int
+    layers: int
+    heads: int
+    vocabulary: int  # tokens that texts are cut into unless another number is asked for
+    rate: float  # peak of the learning rate
+
+
+#: By name; the number of parameters has the embedding in it, which is also the output layer.
+SIZES = {
+    "tiny": Size(32, 2, 2, 512, 1e-2),  # to try a command: tells nothing
+    "2M": Size(128, 8, 4, 4096, 4e-3),
+    "5M": Size(192, 8, 6, 8192, 3e-3),
+    "10M": Size(256, 10, 4, 8192, 2e-3),
+    "20M": Size(320, 12, 5, 16384, 1.5e-3),
+    "50M": Size(512, 13, 8, 16384, 1e-3),
+    "150M": Size(768, 18, 12, 32768, 6e-4),
+}
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training, the same for every run."""
+
+    size: str
+    tokens: int  # that a model reads; more than a run has are read again
+    context: int = 512
+    batch: int = 8  # sequences of a step
+    schedule: Schedule = "cosine"
+    rate: float | None = None  # None: the size's
+    warmup: float = 0.05  # share of the steps
+    decay: float = 0.2  # share of the steps in which `wsd` falls to nothing
+    floor: float = 0.1  # of the peak, at the end of `cosine`
+    weight_decay: float = 0.1
+    points: int = 6  # of the curves
+
+    @property
+    def steps(self) -> int:
+        """Whole steps in the tokens."""
+        return self.tokens // (self.context * self.batch)
+
+    @property
+    def peak(self) -> float:
+        """Largest learning rate."""
+        return SIZES[self.size].rate if self.rate is None else self.rate
+
+
+def check(training: Training) -> None:
+    """Raise ConfigError for an unknown size, or where there are too few tokens for a step."""
+    if training.size not in SIZES:
+        raise ConfigError(f"no size {training.size!r} (there are: {', '.join(SIZES)})")
+    if training.steps < 2:
+        needed = 2 * training.context * training.batch
+        raise ConfigError(
+            f"{training.tokens:,} tokens are too few: two steps of {training.batch} sequences of "
+            f"{training.context} need {needed:,}; lower --batch or --context"
+        )
+
+
+def rate_at(training: Training, step: int) -> float:
+    """Return the learning rate of a step, counted from 0."""
+    steps = training.steps
+    rising = max(1, round(training.warmup * steps))
+    if step < rising:
+        return training.peak * (step + 1) / rising
+    if training.schedule == "wsd":
+        falling = max(1, round(training.decay * steps))
+        return training.peak * min(1.0, (steps - step) / falling)
+    done = (step - rising) / max(1, steps - rising)
+    fall = (1 + math.cos(math.pi * done)) / 2
+    return training.peak * (training.floor + (1 - training.floor) * fall)

@@ -1,0 +1,128 @@
+"""`curate ablate`: which of several runs trains the better model, at equal tokens."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from curation.ablate.experiment import FILE
+from curation.ablate.options import add_training, positive, training_of
+from curation.ablate.settings import SIZES
+from curation.errors import ConfigError
+from pipelines.commands.options import add_json
+from pipelines.terminal import say, tell
+
+_INSTANT_VOCABULARY = 16_384
+
+
+def add(parser: argparse.ArgumentParser, name: str) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="run folder, stage folder, token shards, or files of texts; also NAME=PATH",
+    )
+    parser.add_argument(
+        "--eval",
+        action="append",
+        default=[],
+        metavar="LABEL=PATH",
+        help="texts to measure bits per byte on: tables, or files of text (repeatable)",
+    )
+    parser.add_argument(
+        "--task",
+        action="append",
+        default=[],
+        metavar="SET=FILE",
+        help="items of an evaluation set, a name in configs/evals, e.g. hellaswag=val.jsonl "
+        "(repeatable)",
+    )
+    parser.add_argument("--stage", metavar="S", help="of run folders (default: the last)")
+    parser.add_argument(
+        "--instant", action="store_true", help="n-gram models, in seconds and without PyTorch"
+    )
+    add_training(parser)
+    parser.add_argument(
+        "--tokenizer", default="curation-128k", metavar="T", help="default: curation-128k"
+    )
+    parser.add_argument(
+        "--vocabulary",
+        type=positive,
+        metavar="N",
+        help="first tokens of it that are used (default: by size)",
+    )
+    parser.add_argument(
+        "--prepare",
+        action="store_true",
+        help=f"only write {FILE}; `python -m curation.ablate DIR` trains, with numpy and PyTorch",
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="gets the results")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_json(parser)
+    parser.set_defaults(command=ablate)
+
+
+def ablate(options: argparse.Namespace) -> int:
+    """Prepare, train or count, write the results, print them."""
+    from curation.ablate import compare
+    from curation.ablate.experiment import check, save
+    from curation.ablate.prepare import experiment, smaller
+    from curation.ablate.results import markdown, write
+    from curation.tokenize.tokenizer import load_tokenizer
+    from pipelines.texts import Corpora
+
+    if not options.instant and not options.prepare:
+        from curation.ablate.trainer import device_of
+
+        device_of(options.device)  # before anything is read
+    full = load_tokenizer(options.tokenizer)
+    size = _INSTANT_VOCABULARY if options.instant else SIZES[options.size].vocabulary
+    reader = Corpora(options.stage, full)
+    prepared = experiment(
+        smaller(full, options.vocabulary or min(size, len(full.tokens))),
+        [(name, reader.texts(path)) for name, path in _named(options.runs)],
+        [(label, reader.texts(path)) for label, path in _named(options.eval)],
+        [(label, list(_items(label, path))) for label, path in _named(options.task)],
+    )
+    check(prepared)
+    output = Path(options.output)
+    note = _silent if options.quiet else tell
+    if options.prepare:
+        save(prepared, output)
+        note(f"{output / FILE}: {prepared.least_tokens:,} tokens in the smallest run")
+        return 0
+    training, seeds = training_of(options, prepared)
+    if options.instant:
+        outcome = compare.count_all(prepared, training.tokens, seeds, note)
+    else:
+        outcome = compare.train_all(
+            prepared, training, seeds, options.device, options.processes, note
+        )
+    content = write(outcome, output)
+    say(json.dumps(content, indent=1, ensure_ascii=False) if options.json else markdown(content))
+    return 0
+
+
+def _silent(text: str) -> None:
+    """Say nothing."""
+
+
+def _named(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and path of `NAME=PATH`, or of a path by its last part."""
+    for argument in arguments:
+        name, equals, path = argument.partition("=")
+        if not equals or "/" in name:
+            name, path = Path(argument).name.split(".")[0] or argument, argument
+        if not name or not path:
+            raise ConfigError(f"{argument}: expected NAME=PATH")
+        yield name, path
+
+
+def _items(name: str, path: str) -> Iterable:
+    from curation.decontaminate.items import read_items
+    from curation.decontaminate.mappings import load_mapping
+
+    return read_items(name, [path], load_mapping(name).fields)
