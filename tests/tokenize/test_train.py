@@ -24,8 +24,9 @@ from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.corpus import read_corpus
 from curation.tokenize.piece_counts import WordCounts
 from curation.tokenize.pretokenize import pattern
+from curation.tokenize.shares import group_weights
 from curation.tokenize.specials import special_tokens
-from curation.tokenize.train import base_ranks, group_weights
+from curation.tokenize.train import base_ranks
 from curation.tokenize.vocabulary import format_ranks
 from tests.tokenize.pieces import piece_ends
 
@@ -42,6 +43,7 @@ def training(size: int, **changes: object) -> TokenizerTraining:
         "pattern": "marks",
         "special_tokens": 3,
         "balance": 1.0,
+        "shares": None,
         "longest_token": 48,
         "longest_piece": 4096,
         "min_count": 1,
