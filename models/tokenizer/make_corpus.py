@@ -8,8 +8,9 @@
 Writes one `<language>.jsonl.gz` per language with `text`, `language`, `source` and, for words,
 `count`. Sources are named after their kind: `natural` (sentences gathered for reading aloud,
 treebanks, reviews, social media, government news), `documentation` (handbooks, web sites of
-software, messages of programs) and `words`. English is left out: the base has its words.
-`--without PREFIX` leaves sources out, to measure on them. The same input gives the same bytes.
+software, messages of programs), `written-words` and `spoken-words`. English is left out
+without `--english`: the base has its words. `--without PREFIX` leaves sources out, to measure on them. The same input gives the
+same bytes.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ from typing import NamedTuple
 
 FORMS = 30_000  # most frequent forms of words kept of a list
 CAPITALIZED = 12  # of 100 occurrences of a word: begins of sentences, titles, names
-UNSPACED = {"zh", "ja", "th"}  # words don't follow a space
 # What a language is called here where a list has another code.
-SAME = {"zh_cn": "zh", "zh_tw": "zh", "pt_br": "pt", "nb": "no", "fil": "tl"}
-# Lists that aren't words as written: Thai phrases, mixed subtitles, Korean morphemes.
-UNUSABLE = {"opensubtitles": {"th", "ze_en", "ze_zh"}, "wordfreq": {"ko"}}
+SAME = {"pt_br": "pt", "nb": "no", "fil": "tl"}
+# Lists that don't have words as text has them between spaces: Chinese, Japanese and Thai, where
+# there are none, Korean morphemes, mixed subtitles.
+UNUSABLE = {
+    "opensubtitles": {"zh_cn", "zh_tw", "th", "ze_en", "ze_zh"},
+    "wordfreq": {"zh", "ja", "ko"},
+}
 NATURAL = ("mozilla/common-voice", "UniversalDependencies", "e9t", "PyThaiNLP")
 # Sources of the language-identification texts that train; the others only measure.
 MESSAGES = {
@@ -82,15 +86,12 @@ def forms(language: str, words: Iterable[tuple[str, int]], source: str) -> Itera
     """The most frequent forms of words as text has them: after a space, some capitalized."""
     counts: collections.Counter[str] = collections.Counter()
     for word, count in words:
-        if language in UNSPACED:
-            counts[word] += count
-        else:
-            counts[f" {word}"] += count * (100 - CAPITALIZED)
-            counts[f" {word[:1].upper()}{word[1:]}"] += count * CAPITALIZED
+        counts[f" {word}"] += count * (100 - CAPITALIZED)
+        counts[f" {word[:1].upper()}{word[1:]}"] += count * CAPITALIZED
     best = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:FORMS]
     for form, count in best:
         if count > 0:
-            yield Row(language, f"words/{source}", form, count)
+            yield Row(language, source, form, count)
 
 
 def opensubtitles(path: Path) -> Iterator[Row]:
@@ -107,7 +108,7 @@ def opensubtitles(path: Path) -> Iterator[Row]:
                 if word:
                     lists.setdefault(SAME.get(name, name), []).append((word, int(count)))
     for language in sorted(lists):
-        yield from forms(language, lists[language], "opensubtitles")
+        yield from forms(language, lists[language], "spoken-words/opensubtitles")
 
 
 def wordfreq() -> Iterator[Row]:
@@ -130,7 +131,7 @@ def wordfreq() -> Iterator[Row]:
             for place, bucket in enumerate(buckets)
             for word in bucket
         ]
-        yield from forms(SAME.get(name, name), words, "wordfreq")
+        yield from forms(SAME.get(name, name), words, "written-words/wordfreq")
 
 
 def compressed(path: Path) -> io.TextIOWrapper:
@@ -139,11 +140,11 @@ def compressed(path: Path) -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, encoding="utf-8")
 
 
-def write(rows: Iterable[Row], out: Path, without: tuple[str, ...]) -> None:
+def write(rows: Iterable[Row], out: Path, without: tuple[str, ...], english: bool) -> None:
     """Write rows to the file of their language."""
     files: dict[str, io.TextIOWrapper] = {}
     for row in rows:
-        if row.language == "en" or (without and row.source.startswith(without)):
+        if (row.language == "en" and not english) or (without and row.source.startswith(without)):
             continue
         if row.language not in files:
             files[row.language] = compressed(out / f"{row.language}.jsonl.gz")
@@ -166,6 +167,7 @@ def main() -> None:
     parser.add_argument(
         "--without", nargs="*", default=[], help="beginnings of sources to leave out"
     )
+    parser.add_argument("--english", action="store_true", help="for vocabularies without a base")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
 
@@ -175,7 +177,7 @@ def main() -> None:
         yield from opensubtitles(options.words)
         yield from wordfreq()
 
-    write(rows(), options.out, tuple(options.without))
+    write(rows(), options.out, tuple(options.without), options.english)
 
 
 if __name__ == "__main__":
