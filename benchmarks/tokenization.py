@@ -1,44 +1,73 @@
-"""Measure vocabularies and the token path: compression, encoding speed, reader speed.
+"""Measure vocabularies and the token path: tokens by language, splits, encoding and reader speed.
 
   python benchmarks/tokenize.py --texts FILE.jsonl.gz [...] [--cl100k cl100k_base.tiktoken]
-      [--o200k o200k_base.tiktoken] [--tokenizer curation-128k] [--out result.json]
+      [--llama3 tokenizer.model] [--o200k o200k_base.tiktoken] [--tokenizer curation-128k]
+      [--sources flores leipzig] [--fuzz 10000000] [--out result.json]
 
-Texts are JSON lines with `text` and `lang`, `language` or `label`. Prints JSON: characters per
-token by group for each vocabulary, and tokens saved against cl100k; encoding in MB/s of processor
-time on one core, best of `--rounds`, for this project, tiktoken and Hugging Face tokenizers on the
-same texts; reading shuffled batches from the page cache in GB/s.
+Texts are JSON lines (gzip, xz) with `text` and `lang`, `language` or `label`; `--sources` keeps those
+whose `source` begins like that: measure on sources that the vocabulary was not trained on. Prints
+JSON: tokens by group of each vocabulary relative to the others, with means over languages weighted by
+their share of the web; how many of the numbers, clusters, syllables, emoji and indentations each
+vocabulary cuts; encoding in MB/s of processor time on one core, best of `--rounds`, for this project,
+tiktoken and Hugging Face tokenizers on the same texts; reading shuffled batches from the page cache in
+GB/s. `--fuzz N` only compares the ids of N random pieces with tiktoken's.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import json
+import lzma
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import regex
 import tiktoken
 from tiktoken_ext import openai_public
 
 from curation.tokenize import IndexedWriter, Tokenizer, TokenShards, load_tokenizer
+from curation.tokenize.piece_counts import WordCounts
+from curation.tokenize.shares import read_shares
 from curation.tokenize.vocabulary import read_ranks
 
 Groups = dict[str, list[str]]
 
 
-def read_groups(files: list[Path]) -> Groups:
+# What a vocabulary should not cut, by where it occurs.
+UNITS = {
+    "numbers of up to 3 digits": r"(?<!\p{N})\p{N}{2,3}(?!\p{N})",
+    "numbers of 4 digits": r"(?<!\p{N})\p{N}{4}(?!\p{N})",
+    "Thai clusters": r"\p{Thai}\p{M}+",
+    "Khmer clusters": r"\p{Khmer}[\p{M}\p{Khmer}]*?\p{M}+",
+    "Indic letters with vowel signs": r"[\p{Deva}\p{Beng}\p{Taml}\p{Telu}\p{Gujr}\p{Mlym}]\p{M}+",
+    "Hangul syllables": r"[\uAC00-\uD7A3]",
+    "Chinese characters": r"\p{Han}",
+    "Cyrillic words": r"\p{Cyrl}+",
+    "emoji sequences": r"\p{Extended_Pictographic}[\uFE0F\p{EMod}]*(\u200D\p{Extended_Pictographic}\uFE0F?)*",
+    "line ends with indentation": r"\n[ \t]+(?=\S)",
+}
+EMOJI = "\U0001f600 \u2764\ufe0f \U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f44d\U0001f3fd \U0001f680\u2705 "
+
+
+def read_groups(files: list[Path], sources: tuple[str, ...] = ()) -> Groups:
     """Texts by language or label, in order of the names."""
     groups: Groups = {}
     for file in files:
-        with gzip.open(file, "rt", encoding="utf-8") as lines:
+        opened = lzma.open if file.suffix == ".xz" else gzip.open
+        with opened(file, "rt", encoding="utf-8") as lines:
             for line in lines:
                 row = json.loads(line)
+                if sources and not row["source"].startswith(sources):
+                    continue
                 name = row.get("label") or row.get("language") or row["lang"]
                 groups.setdefault(name, []).append(row["text"])
     return dict(sorted(groups.items()))
@@ -55,35 +84,147 @@ def o200k(path: Path) -> tiktoken.Encoding:
         openai_public.load_tiktoken_bpe = reader
 
 
-def counters(options: argparse.Namespace) -> dict[str, Callable[[list[str]], int]]:
-    """Functions that count the tokens of texts, by vocabulary."""
-
-    def ours(tokenizer: Tokenizer) -> Callable[[list[str]], int]:
-        return lambda texts: len(tokenizer.encode_batch(texts)[0])
-
-    found = {options.tokenizer: ours(load_tokenizer(options.tokenizer))}
+def vocabularies(options: argparse.Namespace) -> dict[str, Tokenizer | tiktoken.Encoding]:
+    """The vocabularies to compare, by name, this project's first."""
+    found: dict[str, Tokenizer | tiktoken.Encoding] = {
+        options.tokenizer: load_tokenizer(options.tokenizer)
+    }
     if options.cl100k:
-        found["cl100k_base"] = ours(load_tokenizer(options.cl100k))
+        found["cl100k_base"] = load_tokenizer(options.cl100k)
+    if options.llama3:  # its file has tiktoken's format, its pattern is cl100k's
+        found["llama3"] = load_tokenizer(options.llama3)
     if options.o200k:
-        encoding = o200k(options.o200k)
-        found["o200k_base"] = lambda texts: sum(len(encoding.encode_ordinary(t)) for t in texts)
+        found["o200k_base"] = o200k(options.o200k)
     return found
 
 
-def compression(groups: Groups, count: dict[str, Callable[[list[str]], int]]) -> dict[str, Any]:
-    """Characters per token by group and vocabulary, and mean savings against cl100k_base."""
-    tokens = {name: {g: c(texts) for g, texts in groups.items()} for name, c in count.items()}
-    table = {
-        g: {name: round(sum(map(len, texts)) / tokens[name][g], 3) for name in tokens}
-        for g, texts in groups.items()
+def count(vocabulary: Tokenizer | tiktoken.Encoding, texts: list[str]) -> int:
+    """Tokens of texts."""
+    if isinstance(vocabulary, Tokenizer):
+        return len(vocabulary.encode_batch(texts)[0])
+    return sum(len(vocabulary.encode_ordinary(text)) for text in texts)
+
+
+def compression(
+    groups: Groups, found: dict[str, Tokenizer | tiktoken.Encoding], percent: dict[str, float]
+) -> dict[str, Any]:
+    """Characters per token by group, and tokens relative to the other vocabularies."""
+    tokens = {n: {g: count(v, texts) for g, texts in groups.items()} for n, v in found.items()}
+    ours, *others = tokens
+    result: dict[str, Any] = {
+        "characters_per_token": {
+            g: {name: round(sum(map(len, texts)) / tokens[name][g], 3) for name in tokens}
+            for g, texts in groups.items()
+        }
     }
-    result: dict[str, Any] = {"characters_per_token": table}
-    if base := tokens.get("cl100k_base"):
-        result["mean_tokens_saved"] = {
-            name: round(float(np.mean([1 - t[g] / base[g] for g in groups])), 4)
-            for name, t in tokens.items()
+    for other in others:
+        ratios = {g: tokens[ours][g] / tokens[other][g] for g in groups}
+        result[f"tokens_against_{other}"] = {
+            **summary(ratios, percent),
+            "by_group": {g: round(ratio, 3) for g, ratio in ratios.items()},
         }
     return result
+
+
+def summary(ratios: dict[str, float], percent: dict[str, float]) -> dict[str, Any]:
+    """Means of ratios by language, and the languages of the web above 1.05."""
+    shared = [g for g in ratios if g in percent]
+    foreign = [g for g in shared if g != "en"]
+
+    def weighted(of: list[str]) -> float | None:
+        if not of:
+            return None
+        return round(
+            float(np.average([ratios[g] for g in of], weights=[percent[g] for g in of])), 4
+        )
+
+    return {
+        "weighted_by_share_of_the_web": weighted(shared),
+        "weighted_without_english": weighted(foreign),
+        "mean": round(float(np.mean(list(ratios.values()))), 4),
+        "above_1.05_with_a_share_of_0.1_%": {
+            g: round(ratios[g], 3) for g in shared if percent[g] >= 0.1 and ratios[g] > 1.05
+        },
+    }
+
+
+def bounds(vocabulary: Tokenizer | tiktoken.Encoding, text: str) -> npt.NDArray[np.int64]:
+    """Bytes at which tokens of a text end."""
+    if isinstance(vocabulary, Tokenizer):
+        sizes = [len(vocabulary.tokens[i]) for i in vocabulary.encode(text)]
+    else:
+        sizes = [len(t) for t in vocabulary.decode_tokens_bytes(vocabulary.encode_ordinary(text))]
+    return np.cumsum(sizes, dtype=np.int64)
+
+
+def cuts(
+    groups: Groups, found: dict[str, Tokenizer | tiktoken.Encoding], texts_each: int = 60
+) -> dict[str, Any]:
+    """Of each kind of unit: how many there are, and the share that each vocabulary cuts."""
+    texts = [EMOJI, *itertools.chain.from_iterable(t[:texts_each] for t in groups.values())]
+    units = dict.fromkeys(UNITS, 0)
+    cut = {name: dict.fromkeys(UNITS, 0) for name in found}
+    for text in texts:
+        # Bytes before each character.
+        before = np.cumsum([0, *(len(c.encode()) for c in text)])
+        ends = {name: bounds(vocabulary, text) for name, vocabulary in found.items()}
+        for kind, expression in UNITS.items():
+            spans = [before[list(m.span())] for m in regex.finditer(expression, text)]
+            units[kind] += len(spans)
+            for name, at in ends.items():
+                for start, end in spans:
+                    first = np.searchsorted(at, start, side="right")
+                    cut[name][kind] += int(first < len(at) and at[first] < end)
+    return {
+        kind: {"units": n} | {name: round(cut[name][kind] / n, 3) for name in found}
+        for kind, n in units.items()
+        if n
+    }
+
+
+# Ranges of code points for random text, each drawn from as often.
+_RANGES = [
+    (0x20, 0x7F), (0x61, 0x7B), (0x30, 0x3A), (0x09, 0x0E), (0x20, 0x21), (0x80, 0x250), (0x300, 0x370),
+    (0x370, 0x530), (0x530, 0x600), (0x600, 0x700), (0x900, 0xE00), (0xE00, 0x1000), (0x1000, 0x1200),
+    (0x1780, 0x1800), (0x2000, 0x2070), (0x3000, 0x3100), (0x4E00, 0x5200), (0xAC00, 0xAF00),
+    (0xFE00, 0xFE10), (0x1F300, 0x1F700), (0x20, 0x10FFFF),
+]  # fmt: skip
+
+
+def random_texts(random: np.random.Generator, texts: int) -> Iterator[str]:
+    """Texts of up to 2,000 characters, each from a few ranges."""
+    for _ in range(texts):
+        chosen = [_RANGES[k] for k in random.integers(len(_RANGES), size=random.integers(1, 5))]
+        size = int(random.integers(1, 2000))
+        of = random.integers(len(chosen), size=size)
+        low, high = np.array(chosen).T
+        points = random.integers(low[of], high[of])
+        points[(points >= 0xD800) & (points < 0xE000)] = 0x20
+        yield points.astype("<u4").tobytes().decode("utf-32-le")
+
+
+def fuzz(tokenizer: Tokenizer, pieces: int, groups: Groups, seed: int = 0) -> dict[str, int]:
+    """Compare ids with tiktoken's on that many pieces of random text, and of texts put together
+    from random slices of the given ones. Raises ValueError at the first difference."""
+    random = np.random.default_rng(seed)
+    encoding = tokenizer.to_tiktoken()
+    known = list(itertools.chain.from_iterable(groups.values()))
+    done = 0
+    while done < pieces:
+        texts = list(random_texts(random, 300))
+        for _ in range(300 if known else 0):
+            text = known[random.integers(len(known))]
+            start = int(random.integers(len(text) + 1))
+            other = known[random.integers(len(known))]
+            texts.append(text[start : start + 1000] + other[: int(random.integers(1000))])
+        ids, offsets = tokenizer.encode_batch(texts)
+        for k, text in enumerate(texts):
+            if ids[offsets[k] : offsets[k + 1]].tolist() != encoding.encode_ordinary(text):
+                raise ValueError(f"ids differ from tiktoken's after {done} pieces: {text!r}")
+        words = WordCounts()
+        words.count(texts, tokenizer.pattern, 1 << 20)
+        done += int(words.counts.sum())
+    return {"pieces_equal_to_tiktoken": done}
 
 
 def processor_seconds(work: Callable[[], Any], rounds: int) -> float:
@@ -152,15 +293,27 @@ def main() -> None:
     parser.add_argument("--texts", type=Path, nargs="+", required=True)
     parser.add_argument("--tokenizer", default="curation-128k")
     parser.add_argument("--cl100k", type=Path, help="rank file of cl100k_base")
+    parser.add_argument("--llama3", type=Path, help="Llama 3's tokenizer.model")
     parser.add_argument("--o200k", type=Path, help="rank file of o200k_base")
+    parser.add_argument("--shares", default="builtin:configs/train/web-shares.yaml")
+    parser.add_argument("--sources", nargs="*", default=[], help="beginnings of sources to keep")
+    parser.add_argument("--fuzz", type=int, help="only compare ids of so many pieces")
+    parser.add_argument("--only", choices=["tokens"], help="leave speeds out")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--gigabytes", type=float, default=1.0, help="size of the reader's shards")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    groups = read_groups(options.texts)
-    result = compression(groups, counters(options))
-    result["encode_mb_per_second"] = encoding_speed(groups, options.tokenizer, options.rounds)
-    result["reader_gb_per_second"] = reader_speed(options.gigabytes, options.rounds)
+    groups = read_groups(options.texts, tuple(options.sources))
+    result: dict[str, Any]
+    if options.fuzz:
+        result = dict(fuzz(load_tokenizer(options.tokenizer), options.fuzz, groups))
+    else:
+        found = vocabularies(options)
+        result = compression(groups, found, read_shares(options.shares).percent)
+        result["share_of_units_cut"] = cuts(groups, found)
+    if not options.fuzz and not options.only:
+        result["encode_mb_per_second"] = encoding_speed(groups, options.tokenizer, options.rounds)
+        result["reader_gb_per_second"] = reader_speed(options.gigabytes, options.rounds)
     text = json.dumps(result, indent=1, ensure_ascii=False)
     print(text)
     if options.out:

@@ -49,7 +49,8 @@ from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 from curation.tokenize.vocabulary import Tables, find_bytes
 
-VOCABULARY = "curation-128k"
+#: Fixed, so that a new vocabulary of `tokenize` leaves the references as they are.
+VOCABULARY = "builtin:models/reference/vocabulary.tiktoken"
 #: Steps per nat of costs (-log p) and of log ratios of pairs.
 SCALE, PAIR_SCALE = 10, 16
 #: Classes of words; class 0 is for words that neither the list of words nor an ending knows.
@@ -248,7 +249,9 @@ def _fill(keys, values, slots):  # type: ignore[no-untyped-def]
 def _no_vocabulary() -> Tables:
     none = np.zeros(0, np.int32)
     bits = np.zeros(0, np.uint64)
-    return Tables(np.zeros(0, np.uint8), np.zeros(1, np.int64), none, bits, bits, none, none)
+    offsets = np.zeros(1, np.int64)
+    unsafe = np.zeros((0, 8), np.uint64)
+    return Tables(np.zeros(0, np.uint8), offsets, none, bits, bits, none, none, offsets, unsafe)
 
 
 @borrowing
@@ -310,8 +313,9 @@ def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: igno
         room.ids[0] = whole
         return 1, ending
     count = merge_piece(
-        letters, 0, n, v.pairs, v.pair_bits, v.byte_ids, v.byte_pairs, room.work, room.ids, 0
-    )
+        letters, 0, n, v.pairs, v.pair_bits, v.byte_ids, v.byte_pairs, v.characters, v.unsafe,
+        room.work, room.ids, 0
+    )  # fmt: skip
     return count, ending
 
 

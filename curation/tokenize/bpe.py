@@ -9,22 +9,31 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined, kernel
+from curation.tokenize.characters import whole_at
 from curation.tokenize.pretokenize import piece_end
-from curation.tokenize.vocabulary import find_bytes, find_pair, scramble
+from curation.tokenize.vocabulary import find_bytes, find_pair
 
 _NONE = np.int64(0x7FFFFFFF)  # rank of a pair that makes no token
 _LINEAR = 96  # bytes up to which scanning for the minimum beats a heap
 WORK = 2 * _LINEAR  #: numbers of scratch memory that `merge_piece` needs
 
-# A slot of the piece cache is sixteen words: hash, bytes | ids << 8, four of bytes, ten of ids.
-_WORDS = 16
-_CACHED_BYTES = 32
-_CACHED_IDS = 20
+# A slot of the piece cache is a line of the processor's cache, eight words. Four have the bytes of
+# the piece and, in the highest byte, their number; four have three ids each, the last two ids and
+# their number. A piece may be in the slot that its hash says and in the neighbouring one.
+_WORDS = 8
+_CACHED_BYTES = 31
+_CACHED_IDS = 11
+_ID_BITS = np.uint64(21)
+_ID_MASK = np.uint64((1 << 21) - 1)
+_COUNT_AT = np.uint64(42)
+_LINE = 64  # bytes
 
 
-def new_cache(slots: int = 1 << 14) -> npt.NDArray[np.uint64]:
-    """Memory of recent pieces for one thread: uint64 [slots, 16], slots a power of two."""
-    return np.zeros((slots, _WORDS), np.uint64)
+def new_cache(slots: int = 1 << 16) -> npt.NDArray[np.uint64]:
+    """Memory of recent pieces for one thread: uint64 [slots, 8], slots a power of two."""
+    memory = np.zeros(slots * _WORDS + _WORDS, np.uint64)
+    first = -memory.ctypes.data % _LINE // memory.itemsize
+    return memory[first : first + slots * _WORDS].reshape(slots, _WORDS)
 
 
 @inlined
@@ -41,23 +50,64 @@ def _byte_rank(data, k, byte_pairs):  # type: ignore[no-untyped-def]
 
 @inlined
 def _word(data, start, size):  # type: ignore[no-untyped-def]
-    """Up to eight bytes as a little-endian integer; 0 for none."""
+    """Return up to eight bytes as a little-endian integer."""
     word = np.uint64(0)
-    for k in range(size):
+    if start + 8 <= len(data):
+        at = np.uint64(start)
+        # Written out, this becomes one load.
+        word = (
+            np.uint64(data[at])
+            | np.uint64(data[at + np.uint64(1)]) << np.uint64(8)
+            | np.uint64(data[at + np.uint64(2)]) << np.uint64(16)
+            | np.uint64(data[at + np.uint64(3)]) << np.uint64(24)
+            | np.uint64(data[at + np.uint64(4)]) << np.uint64(32)
+            | np.uint64(data[at + np.uint64(5)]) << np.uint64(40)
+            | np.uint64(data[at + np.uint64(6)]) << np.uint64(48)
+            | np.uint64(data[at + np.uint64(7)]) << np.uint64(56)
+        )
+        if size < 8:
+            word &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
+        return word
+    for k in range(min(size, 8)):
         word |= np.uint64(data[start + k]) << np.uint64(8 * k)
     return word
 
 
 @borrowing
-def _merge_short(  # type: ignore[no-untyped-def]
-    data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
+def _symbols(  # type: ignore[no-untyped-def]
+    data, start, end, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe, work
 ):
-    n = end - start
+    """Write the first symbols of a piece, and the rank of each with the next; return how many.
+
+    Returns _LINEAR + 1 where there is no room for them.
+    """
+    n = np.int64(0)
+    i = start
+    was_byte = False
+    while i < end:
+        if n == _LINEAR:
+            return n + 1
+        token, size = np.int64(-1), np.int64(0)
+        if data[i] >= 0xC2:
+            token, size = whole_at(data, start, i, end, characters, unsafe)
+        is_byte = token < 0
+        if is_byte:
+            token, size = np.int64(byte_ids[data[i]]), np.int64(1)
+        work[n] = token
+        if n > 0:
+            if is_byte and was_byte:
+                work[_LINEAR + n - 1] = _byte_rank(data, i - 1, byte_pairs)
+            else:
+                work[_LINEAR + n - 1] = _rank(work[n - 1], token, pairs, pair_bits)
+        was_byte = is_byte
+        n += 1
+        i += size
+    return n
+
+
+@borrowing
+def _merge_short(n, pairs, pair_bits, work, out, at):  # type: ignore[no-untyped-def]
     ids, ranks = np.int64(0), np.int64(_LINEAR)  # where in `work` each begins
-    for k in range(n):
-        work[ids + k] = byte_ids[data[start + k]]
-    for k in range(n - 1):
-        work[ranks + k] = _byte_rank(data, start + k, byte_pairs)
     while n > 1:
         best = np.int64(0)
         token = work[ranks]
@@ -167,28 +217,65 @@ def _merge_long(  # type: ignore[no-untyped-def]
 
 @borrowing
 def merge_piece(  # type: ignore[no-untyped-def]
-    data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
+    data, start, end, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe, work, out, at
 ):
-    """Ids of data[start:end] by merging alone, into out[at:] (room: end - start); how many.
+    """Write ids of data[start:end] by merging alone to out[at:]; return how many.
 
     `work` is scratch memory, int64 [WORK].
     """
-    if end - start <= _LINEAR:
-        return _merge_short(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at)
+    n = _symbols(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe, work)
+    if n <= _LINEAR:
+        return _merge_short(n, pairs, pair_bits, work, out, at)
     return _merge_long(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, out, at)
 
 
 @borrowing
 def _encode_piece(  # type: ignore[no-untyped-def]
-    data, start, end, blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs, work, out, at
-):
+    data, start, end, blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs, characters,
+    unsafe, work, out, at
+):  # fmt: skip
     whole = find_bytes(data, start, end, blob, offsets, slots)
     if whole >= 0:
         out[at] = whole
         return np.int64(1)
     return np.int64(
-        merge_piece(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, work, out, at)
-    )
+        merge_piece(
+            data, start, end, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe, work, out,
+            at,
+        )
+    )  # fmt: skip
+
+
+@inlined
+def _is_in(cache, row, a, b, c, d):  # type: ignore[no-untyped-def]
+    return cache[row, 0] == a and cache[row, 3] == d and cache[row, 1] == b and cache[row, 2] == c
+
+
+@inlined
+def _recall(cache, row, out, n):  # type: ignore[no-untyped-def]
+    """Write the ids of a slot to out[n:]; return how many."""
+    count = np.int64(cache[row, 7] >> _COUNT_AT)
+    word = cache[row, 4]
+    out[n] = word & _ID_MASK
+    for k in range(1, count):
+        word = cache[row, 4 + k // 3] if k % 3 == 0 else word >> _ID_BITS
+        out[n + k] = word & _ID_MASK
+    return count
+
+
+@inlined
+def _remember(cache, row, a, b, c, d, out, n, count):  # type: ignore[no-untyped-def]
+    """Write a piece and its ids to its slot; what was there goes to the neighbouring one."""
+    for k in range(_WORDS):
+        cache[row ^ 1, k] = cache[row, k]
+        cache[row, k] = 0
+    cache[row, 0] = a
+    cache[row, 1] = b
+    cache[row, 2] = c
+    cache[row, 3] = d
+    for k in range(count):
+        cache[row, 4 + k // 3] |= np.uint64(out[n + k]) << _ID_BITS * np.uint64(k % 3)
+    cache[row, 7] |= np.uint64(count) << _COUNT_AT
 
 
 @kernel
@@ -204,11 +291,13 @@ def encode_texts(  # type: ignore[no-untyped-def]
     pair_bits,
     byte_ids,
     byte_pairs,
+    characters,
+    unsafe,
     cache,
     out,
     out_offsets,
 ):
-    """Ids of every text into out (uint32, room for one per byte), bounds into out_offsets [n + 1].
+    """Write ids of texts to out (uint32, room for one per byte), bounds to out_offsets [n + 1].
 
     No piece begins at byte `limit` or later: return the number of ids and the byte where the last
     text stopped. `cache` (see `new_cache`) only saves work; one thread at a time may use it.
@@ -228,49 +317,33 @@ def encode_texts(  # type: ignore[no-untyped-def]
             if size > _CACHED_BYTES:
                 n += _encode_piece(
                     data, start, stop, blob, offsets, slots, pairs, pair_bits, byte_ids,
-                    byte_pairs, work, out, n,
+                    byte_pairs, characters, unsafe, work, out, n,
                 )  # fmt: skip
                 start = stop
                 continue
-            a = _word(data, start, min(size, 8))
-            b = _word(data, start + 8, min(size - 8, 8)) if size > 8 else zero
-            c = _word(data, start + 16, min(size - 16, 8)) if size > 16 else zero
-            d = _word(data, start + 24, size - 24) if size > 24 else zero
-            h = scramble(a + np.uint64(size) * np.uint64(0x9E3779B97F4A7C15))
+            a = _word(data, start, size)
+            b = _word(data, start + 8, size - 8) if size > 8 else zero
+            c = _word(data, start + 16, size - 16) if size > 16 else zero
+            d = np.uint64(size) << np.uint64(56)
+            if size > 24:
+                d |= _word(data, start + 24, size - 24)
+            h = (a ^ d) * np.uint64(0x9E3779B97F4A7C15)
             if size > 8:
-                h = scramble(h ^ b)
-                if size > 16:
-                    h = scramble(scramble(h ^ c) ^ d)
-            row = np.int64(h & np.uint64(len(cache) - 1))
-            if (
-                cache[row, 0] == h
-                and (cache[row, 1] & np.uint64(0xFF)) == np.uint64(size)
-                and cache[row, 2] == a
-                and cache[row, 3] == b
-                and cache[row, 4] == c
-                and cache[row, 5] == d
-            ):
-                count = np.int64(cache[row, 1] >> np.uint64(8))
-                for k in range(count):
-                    both = cache[row, 6 + (k >> 1)]
-                    out[n + k] = both >> np.uint64(32 * (k & 1)) & np.uint64(0xFFFFFFFF)
+                h = (h ^ h >> np.uint64(32) ^ b) * np.uint64(0xBF58476D1CE4E5B9)
+                h = (h ^ h >> np.uint64(32) ^ c) * np.uint64(0x94D049BB133111EB)
+            row = np.int64((h ^ h >> np.uint64(32)) & np.uint64(len(cache) - 1))
+            if _is_in(cache, row, a, b, c, d):
+                n += _recall(cache, row, out, n)
+            elif _is_in(cache, row ^ 1, a, b, c, d):
+                n += _recall(cache, row ^ 1, out, n)
             else:
                 count = _encode_piece(
                     data, start, stop, blob, offsets, slots, pairs, pair_bits, byte_ids,
-                    byte_pairs, work, out, n,
+                    byte_pairs, characters, unsafe, work, out, n,
                 )  # fmt: skip
                 if count <= _CACHED_IDS:
-                    cache[row, 0] = h
-                    cache[row, 1] = np.uint64(size) | np.uint64(count) << np.uint64(8)
-                    cache[row, 2] = a
-                    cache[row, 3] = b
-                    cache[row, 4] = c
-                    cache[row, 5] = d
-                    for k in range(6, _WORDS):
-                        cache[row, k] = 0
-                    for k in range(count):
-                        cache[row, 6 + (k >> 1)] |= np.uint64(out[n + k]) << np.uint64(32 * (k & 1))
-            n += count
+                    _remember(cache, row, a, b, c, d, out, n, count)
+                n += count
             start = stop
         out_offsets[i + 1] = n
     return n, start

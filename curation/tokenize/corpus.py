@@ -10,21 +10,28 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from curation.arrow import Texts
 from curation.errors import InputError
 from curation.text.surrogates import well_formed
 
 Group = tuple[str, str]  # language, source
+#: Texts of one group, and how often each occurs (once each where that is left out).
+Batch = tuple[Group, Texts] | tuple[Group, Texts, npt.NDArray[np.int64]]
 
 _LINES = 10_000  # JSON lines per batch
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
-def read_corpus(files: Iterable[str]) -> Iterator[tuple[Group, pa.Array]]:
+def read_corpus(files: Iterable[str]) -> Iterator[Batch]:
     """Texts of the files in batches of one (language, source) each.
+
+    Rows of JSON may have `count`: how often the text, for instance a word, occurs.
 
     Raises InputError, naming file and line (of Parquet: row, from 0), on a row without `text` and
     on what can't be read; and on unknown file types.
@@ -58,7 +65,7 @@ def _lines(file: str) -> Iterator[tuple[int, str]]:
         raise InputError(f"{place}: {reason}") from None
 
 
-def _parquet(file: str) -> Iterator[tuple[Group, pa.Array]]:
+def _parquet(file: str) -> Iterator[Batch]:
     row = 0
     try:
         with pq.ParquetFile(file) as table:
@@ -90,12 +97,12 @@ def _strings(batch: pa.RecordBatch, name: str, file: str) -> pa.Array:
     return column.cast(pa.large_string())
 
 
-def _json_lines(file: str) -> Iterator[tuple[Group, pa.Array]]:
-    groups: dict[Group, list[str]] = {}
+def _json_lines(file: str) -> Iterator[Batch]:
+    groups: dict[Group, list[tuple[str, int]]] = {}
     held = 0
     for number, line in _lines(file):
-        group, text = _row(line, f"{file}: line {number}")
-        groups.setdefault(group, []).append(text)
+        group, text, count = _row(line, f"{file}: line {number}")
+        groups.setdefault(group, []).append((text, count))
         held += 1
         if held == _LINES:
             yield from _batches(groups)
@@ -103,7 +110,7 @@ def _json_lines(file: str) -> Iterator[tuple[Group, pa.Array]]:
     yield from _batches(groups)
 
 
-def _row(line: str, place: str) -> tuple[Group, str]:
+def _row(line: str, place: str) -> tuple[Group, str, int]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -117,15 +124,19 @@ def _row(line: str, place: str) -> tuple[Group, str]:
         if not isinstance(value, str):
             raise InputError(f"{place}: `{key}` is no string")
         names.append(well_formed(value))
-    return (names[0], names[1]), well_formed(row["text"])
+    count = row.get("count", 1)
+    if type(count) is not int or not 0 < count < 1 << 40:
+        raise InputError(f"{place}: `count` is no positive whole number below 2^40")
+    return (names[0], names[1]), well_formed(row["text"]), count
 
 
-def _batches(groups: dict[Group, list[str]]) -> Iterator[tuple[Group, pa.Array]]:
+def _batches(groups: dict[Group, list[tuple[str, int]]]) -> Iterator[Batch]:
     for group in sorted(groups):
-        yield group, pa.array(groups[group], pa.large_string())
+        texts, counts = zip(*groups[group], strict=True)
+        yield group, pa.array(texts, pa.large_string()), np.array(counts, np.int64)
 
 
-def _plain(file: str) -> Iterator[tuple[Group, pa.Array]]:
+def _plain(file: str) -> Iterator[Batch]:
     language = Path(file).name.split(".")[0]
     lines = (line for _, line in _lines(file))
     while batch := list(islice(lines, _LINES)):

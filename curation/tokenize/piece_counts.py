@@ -130,18 +130,29 @@ class WordCounts:
         """Bytes of all words end to end."""
         return self._arena[: self._ends[self.size - 1] if self.size else 0]
 
-    def count(self, texts: Texts, split: Pattern, longest: int) -> None:
-        """Add the pieces of texts; pieces of more than `longest` bytes are left out."""
+    def count(
+        self,
+        texts: Texts,
+        split: Pattern,
+        longest: int,
+        times: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        """Add the pieces of texts; pieces of more than `longest` bytes are left out.
+
+        `times` says how often each text occurs: [texts].
+        """
         buffers = text_buffers(texts)
         classes = split.classes
-        self.bytes_seen += int(buffers.offsets[-1] - buffers.offsets[0])
-        for start, end in zip(
-            buffers.offsets[:-1].tolist(), buffers.offsets[1:].tolist(), strict=True
+        if times is None:
+            times = np.ones(len(buffers), np.int64)
+        self.bytes_seen += int(np.diff(buffers.offsets) @ times)
+        ends = buffers.offsets[1:].tolist()
+        for at, end, weight in zip(
+            buffers.offsets[:-1].tolist(), ends, times.tolist(), strict=True
         ):
-            at = start
             while at < end:
                 at, self.size = _count(
-                    buffers.data, at, end, 1, classes, longest, *self._arrays, self.size
+                    buffers.data, at, end, weight, classes, longest, *self._arrays, self.size
                 )
                 if at < end:
                     self._grow(longest)

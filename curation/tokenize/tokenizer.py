@@ -153,6 +153,8 @@ class Tokenizer:
             t.pair_bits,
             t.byte_ids,
             t.byte_pairs,
+            t.characters,
+            t.unsafe,
             cache,
             out,
             bounds,

@@ -14,14 +14,14 @@ import tiktoken
 import yaml
 from pydantic import Field
 
-from curation.arrow import Texts
 from curation.config import Settings
 from curation.errors import ConfigError, InputError
 from curation.tokenize.card import CARD
-from curation.tokenize.corpus import Group, read_corpus
+from curation.tokenize.corpus import Batch, Group, read_corpus
 from curation.tokenize.merges import initial_state, learn
 from curation.tokenize.piece_counts import WordCounts
 from curation.tokenize.pretokenize import Pattern, pattern
+from curation.tokenize.shares import group_weights, read_shares
 from curation.tokenize.specials import special_tokens
 from curation.tokenize.tokenizer import Tokenizer
 from curation.tokenize.vocabulary import (
@@ -46,8 +46,12 @@ class TokenizerTraining(Settings):
     balance: float = Field(
         ge=0,
         le=1,
-        description="Weight of a language is its bytes to this power (1: as they come, 0: all "
-        "equal); the same among the sources of a language",
+        description="Weight of a language is its size to this power (1: as they come, 0: all "
+        "equal); the same among the sources of a language. Size is in tokens of the base, or bytes",
+    )
+    shares: str | None = Field(
+        description="File with shares of languages, which then decide instead of sizes; see "
+        "`configs/train/web-shares.yaml`"
     )
     longest_token: int = Field(ge=2, le=256, description="Bytes of the longest new token")
     longest_piece: int = Field(
@@ -75,40 +79,32 @@ class Trained:
     words: int
 
 
-def group_weights(sizes: Mapping[Group, int], balance: float) -> dict[Group, float]:
-    """Weight of one byte of each group (language, source), such that all bytes weigh 1 together.
-
-    A language's share is proportional to its bytes to the power `balance`, as in multilingual
-    language models (Conneau et al. 2020, arXiv 1911.02116); so is a source's within its language.
-    """
-    languages: dict[str, int] = {}
-    for (language, _), size in sizes.items():
-        languages[language] = languages.get(language, 0) + size
-    total = sum(size**balance for size in languages.values() if size)
-    inner: dict[str, float] = {}
-    for (language, _), size in sizes.items():
-        inner[language] = inner.get(language, 0.0) + (size**balance if size else 0.0)
-    weights = {}
-    for (language, source), size in sizes.items():
-        if size:
-            share = languages[language] ** balance / total * size**balance / inner[language]
-            weights[language, source] = share / size
-    return weights
-
-
 def count_words(
-    corpus: Iterable[tuple[Group, Texts]], split: Pattern, settings: TokenizerTraining
+    corpus: Iterable[Batch], split: Pattern, settings: TokenizerTraining
 ) -> dict[Group, WordCounts]:
     """Distinct pieces of every group, in order of first appearance."""
     counts: dict[Group, WordCounts] = {}
-    for group, texts in corpus:
-        counts.setdefault(group, WordCounts()).count(texts, split, settings.longest_piece)
+    for group, texts, *times in corpus:
+        words = counts.setdefault(group, WordCounts())
+        words.count(texts, split, settings.longest_piece, times[0] if times else None)
     return counts
 
 
-def _joined(counts: Mapping[Group, WordCounts], settings: TokenizerTraining) -> WordCounts:
+def _size(words: WordCounts, base: Tokenizer | None) -> int:
+    """Tokens of the base in all words together, or bytes."""
+    if base is None:
+        return words.bytes_seen
+    _, bounds = base.encode_words(words.data, words.offsets)
+    return int(np.diff(bounds) @ words.counts)
+
+
+def _joined(
+    counts: Mapping[Group, WordCounts], settings: TokenizerTraining, base: Tokenizer | None
+) -> WordCounts:
     """All groups' words with balanced weights."""
-    weights = group_weights({g: c.bytes_seen for g, c in counts.items()}, settings.balance)
+    shares = read_shares(settings.shares) if settings.shares else None
+    sizes = {group: _size(words, base) for group, words in counts.items()}
+    weights = group_weights(sizes, settings.balance, shares)
     joined = WordCounts()
     for group in sorted(weights):
         words = counts[group]
@@ -119,11 +115,13 @@ def _joined(counts: Mapping[Group, WordCounts], settings: TokenizerTraining) -> 
 
 
 def train(
-    corpus: Iterable[tuple[Group, Texts]],
+    corpus: Iterable[Batch],
     settings: TokenizerTraining,
     base: list[bytes] | None = None,
 ) -> Trained:
     """Learn merges until there are `size` tokens, from texts with their (language, source).
+
+    A batch may have a third part: how often each of its texts occurs (int64 [texts]).
 
     `base` holds tokens by rank that stay as they are; without it training starts from the 256
     bytes. Ties go to the lower ids. Raises ConfigError when `base` is larger than `size`, and
@@ -137,7 +135,8 @@ def train(
     seen: dict[str, int] = {}
     for (language, _), words in counts.items():
         seen[language] = seen.get(language, 0) + words.bytes_seen
-    joined = _joined(counts, settings)
+    encoder = Tokenizer("base", tokens, split, special_tokens(3)) if base is not None else None
+    joined = _joined(counts, settings, encoder)
     counts.clear()
     learned = _learn(joined, tokens, split, settings)
     if len(learned) < settings.size:

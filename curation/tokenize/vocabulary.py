@@ -16,6 +16,7 @@ import numpy.typing as npt
 from curation.compiled import borrowing, inlined, kernel
 from curation.errors import InputError
 from curation.hashing import xxh64
+from curation.tokenize.characters import whole_characters
 
 _SEED = np.uint64(0)
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -38,6 +39,8 @@ class Tables(NamedTuple):
     pair_bits: npt.NDArray[np.uint64]  # 2^23 bits: set where a pair's hash falls
     byte_ids: npt.NDArray[np.int32]  # [256] id of each single byte
     byte_pairs: npt.NDArray[np.int32]  # [65536] token of first byte << 8 | second, -1 for none
+    characters: npt.NDArray[np.int64]  # [65536] by code point, see `characters.py`
+    unsafe: npt.NDArray[np.uint64]  # [n, 8] neighbouring bytes of a character, as above
 
 
 @inlined
@@ -194,7 +197,8 @@ def tables(tokens: list[bytes]) -> Tables:
     index = {token: rank for rank, token in enumerate(tokens) if len(token) == 1}
     byte_ids = np.array([index[bytes([b])] for b in range(256)], np.int32)
     byte_pairs = _byte_pairs(byte_ids, pairs, pair_bits)
-    return Tables(blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs)
+    characters, unsafe = whole_characters(blob, offsets)
+    return Tables(blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe)
 
 
 def parse_ranks(content: bytes, name: str) -> list[bytes]:

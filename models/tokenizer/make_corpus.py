@@ -1,126 +1,137 @@
 #!/usr/bin/env python3
-"""Gather the text that curation-128k was trained on: Debian's translated documentation.
+"""Gather what the built-in vocabularies are trained on: natural text, and frequencies of words.
 
-  python models/tokenizer/make_corpus.py --out CORPUS [--texts dev.jsonl.gz ...] [--debs CACHE]
+  pip install --no-deps wordfreq==3.1.1 msgpack
+  python models/tokenizer/make_corpus.py --out CORPUS --texts train.jsonl.xz \\
+      --words opensubtitles-50k.tar.xz --messages dev.jsonl.gz
 
-Writes one `<language>.jsonl.gz` per language with `text`, `language` and `source` (the kind of
-package), each paragraph once per language; what stands in more than three languages' files was
-never translated and is left out. `--texts` adds JSON lines that have `text` and `lang`;
-of these, one in ten (by hash) goes to `held-out/texts.jsonl.gz` instead.
-Needs a Debian system: `apt-get download` (no root) and `dpkg-deb`. Deterministic for the same
-package versions.
+Writes one `<language>.jsonl.gz` per language with `text`, `language`, `source` and, for words,
+`count`. Sources are named after their kind: `natural` (sentences gathered for reading aloud,
+treebanks, reviews, social media, government news), `documentation` (handbooks, web sites of
+software, messages of programs), `written-words` and `spoken-words`. English is left out
+without `--english`: the base has its words. `--without PREFIX` leaves sources out, to measure on them. The same input gives the
+same bytes.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import gettext
 import gzip
-import html
+import importlib.util
 import io
 import json
-import re
-import subprocess
+import lzma
+import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-import xxhash
-
-FAMILIES = [
-    "libreoffice-help",
-    "libreoffice-l10n",
-    "gimp-help",
-    "manpages",
-    "debian-faq",
-    "debian-reference",
-    "developers-reference",
-    "maint-guide",
-    "aptitude-doc",
-    "fortunes",
-]
-OTHERS = ["gnome-user-docs", "installation-guide-amd64", "debian-handbook", "wesnoth-1.16-data"]
-NAME = re.compile(
-    rf"^({'|'.join(FAMILIES)})-(?!dev)([a-z]{{2,3}})(-(?!dev$|min$|bin$)[a-z]+)?(-dev)?$"
-)
-SHARED = 3  # languages that may have a paragraph in common
-ENGLISH = re.compile(r"^en")
-FOLDER = re.compile(r"/(?:help|html|locale|amd64|translations)/([a-z]{2,3})([_@-][A-Za-z@]+)?/")
-# What a language is called where its translations use another code than the texts.
-SAME = {"nb": "no", "zh-cn": "zh", "zh-tw": "zh", "cn": "zh", "br": "pt"}
-TAG = re.compile(r"<(script|style|head|nav)\b.*?</\1>|<!--.*?-->", re.S | re.I)
-BLOCK = re.compile(r"</?(p|div|h\d|li|td|th|dt|dd|title|para|item|note|br)\b[^>]*>", re.I)
-ANY = re.compile(r"<[^>]*>")
-ROFF = re.compile(r"\\f\(?.|\\[&%|^:]|\\s[-+]?\d|\\\*\(..|\\-|\\\(..|^\.[A-Za-z]+ ?|^'.*$", re.M)
-MARKUP = re.compile(r"~|%[A-Z_]+|\$\([^)]*\)|&\w+;|%\w")
+FORMS = 30_000  # most frequent forms of words kept of a list
+CAPITALIZED = 12  # of 100 occurrences of a word: begins of sentences, titles, names
+# What a language is called here where a list has another code.
+SAME = {"pt_br": "pt", "nb": "no", "fil": "tl"}
+# Lists that don't have words as text has them between spaces: Chinese, Japanese and Thai, where
+# there are none, Korean morphemes, mixed subtitles.
+UNUSABLE = {
+    "opensubtitles": {"zh_cn", "zh_tw", "th", "ze_en", "ze_zh"},
+    "wordfreq": {"zh", "ja", "ko"},
+}
+NATURAL = ("mozilla/common-voice", "UniversalDependencies", "e9t", "PyThaiNLP")
+# Sources of the language-identification texts that train; the others only measure.
+MESSAGES = {
+    "mediawiki-i18n": "documentation",
+    "wordpress": "documentation",
+    "pratham-books": "natural",
+    "african-storybook": "natural",
+    "ud": "natural",
+}
 
 
-def packages(families: list[str]) -> list[str]:
-    """Names of the packages of some families, in order, and of those that hold all languages."""
-    names = subprocess.run(["apt-cache", "pkgnames"], capture_output=True, text=True, check=True)
-    found = [m for m in map(NAME.match, names.stdout.split()) if m and not ENGLISH.match(m[2])]
-    return sorted(m[0] for m in found if m[1] in families) + OTHERS
+class Row(NamedTuple):
+    """A text, or a word and how often it occurs."""
+
+    language: str
+    source: str
+    text: str
+    count: int | None = None
 
 
-def download(package: str, cache: Path) -> Path | None:
-    """The package file, from the cache or from Debian; None where Debian has none."""
-    have = sorted(cache.glob(f"{package}_*.deb"))
-    if not have:
-        subprocess.run(
-            ["apt-get", "download", package], cwd=cache, capture_output=True, check=False
-        )
-        have = sorted(cache.glob(f"{package}_*.deb"))
-    return have[-1] if have else None
+def json_lines(path: Path) -> Iterator[dict[str, str]]:
+    """Objects of a compressed file of JSON lines."""
+    opened = lzma.open if path.suffix == ".xz" else gzip.open
+    with opened(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
 
 
-def members(deb: Path) -> Iterator[tuple[str, bytes]]:
-    """Path and content of every documentation file of a package, decompressed."""
-    wanted = re.compile(r"\.(x?html?(\.\w+)?|page|docbook|mo|txt)(\.gz)?$|/man/|/games/fortunes/")
-    with (
-        subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as tar,
-        tarfile.open(fileobj=tar.stdout, mode="r|") as files,
-    ):
-        for member in files:
-            if member.isfile() and wanted.search(member.name):
-                stream = files.extractfile(member)
-                data = stream.read() if stream else b""
-                yield member.name, gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+def texts(path: Path) -> Iterator[Row]:
+    """Natural text and documentation, with the repository that it comes from."""
+    for row in json_lines(path):
+        repository = "/".join(row["source"].split("/")[:2])
+        kind = "natural" if repository.startswith(NATURAL) else "documentation"
+        yield Row(row["lang"], f"{kind}/{repository}", row["text"])
 
 
-def paragraphs(path: str, data: bytes) -> Iterator[str]:
-    """Plain paragraphs of a page, a manual page, a message catalogue or a text file."""
-    if path.endswith(".mo"):
-        try:
-            catalogue = gettext.GNUTranslations(io.BytesIO(data))._catalog
-        except (OSError, UnicodeDecodeError, ValueError):
-            return
-        for key, value in catalogue.items():
-            if key and isinstance(value, str) and value != key:
-                yield MARKUP.sub("", ANY.sub("", value))
-        return
-    text = data.decode("utf-8", errors="ignore")
-    if "/man/" in path:
-        text = ROFF.sub("", text)
-        parts = re.split(r"\n{2,}|^\s*\.", text, flags=re.M)
-    elif re.search(r"\.(x?html?(\.\w+)?|page|docbook)(\.gz)?$", path):
-        text = BLOCK.sub("\n\n", TAG.sub(" ", text))
-        parts = [html.unescape(ANY.sub("", part)) for part in re.split(r"\n{2,}", text)]
-    else:
-        parts = re.split(r"\n{2,}|^%$", text, flags=re.M)
-    for part in parts:
-        yield re.sub(r"[ \t\n]+", " ", part).strip()
+def messages(path: Path) -> Iterator[Row]:
+    """Texts of languages that have little else."""
+    for row in json_lines(path):
+        source = row["source"].split("(")[0].split(":")[0]
+        if source in MESSAGES:
+            yield Row(row["lang"], f"{MESSAGES[source]}/{source}", row["text"])
 
 
-def language_of(package: str, path: str) -> str | None:
-    """Two- or three-letter code, from the package's name or the file's folder."""
-    named = NAME.match(package)
-    folder = FOLDER.search(path)
-    suffix = re.search(r"\.([a-z]{2})\.(?:html|txt)(\.gz)?$", path)
-    code = named[2] if named else folder[1] if folder else suffix[1] if suffix else None
-    if code is None or ENGLISH.match(code) or code == "C":
-        return None
-    return SAME.get(code, code)
+def forms(language: str, words: Iterable[tuple[str, int]], source: str) -> Iterator[Row]:
+    """The most frequent forms of words as text has them: after a space, some capitalized."""
+    counts: collections.Counter[str] = collections.Counter()
+    for word, count in words:
+        counts[f" {word}"] += count * (100 - CAPITALIZED)
+        counts[f" {word[:1].upper()}{word[1:]}"] += count * CAPITALIZED
+    best = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:FORMS]
+    for form, count in best:
+        if count > 0:
+            yield Row(language, source, form, count)
+
+
+def opensubtitles(path: Path) -> Iterator[Row]:
+    """Words of film subtitles: an archive of lists, one `word count` a line."""
+    lists: dict[str, list[tuple[str, int]]] = {}
+    with tarfile.open(path) as archive:
+        for member in archive:
+            name = Path(member.name).name.removesuffix("_50k.txt")
+            stream = archive.extractfile(member)
+            if stream is None or name in UNUSABLE["opensubtitles"]:
+                continue
+            for line in stream.read().decode("utf-8").splitlines():
+                word, _, count = line.rpartition(" ")
+                if word:
+                    lists.setdefault(SAME.get(name, name), []).append((word, int(count)))
+    for language in sorted(lists):
+        yield from forms(language, lists[language], "spoken-words/opensubtitles")
+
+
+def wordfreq() -> Iterator[Row]:
+    """Words of the package wordfreq: buckets by frequency in hundredths of a power of ten."""
+    import msgpack
+
+    found = importlib.util.find_spec("wordfreq")
+    if found is None or found.submodule_search_locations is None:
+        raise SystemExit("wordfreq is not installed: pip install --no-deps wordfreq==3.1.1 msgpack")
+    folder = Path(next(iter(found.submodule_search_locations))) / "data"
+    best = {path.name.split("_")[1].split(".")[0]: path for path in folder.glob("small_*")}
+    best |= {path.name.split("_")[1].split(".")[0]: path for path in folder.glob("large_*")}
+    for name in sorted(best):
+        if name in UNUSABLE["wordfreq"]:
+            continue
+        with gzip.open(best[name]) as file:
+            buckets = msgpack.unpackb(file.read(), raw=False)[1:]
+        words = [
+            (word, round(10 ** (9 - place / 100)))
+            for place, bucket in enumerate(buckets)
+            for word in bucket
+        ]
+        yield from forms(SAME.get(name, name), words, "written-words/wordfreq")
 
 
 def compressed(path: Path) -> io.TextIOWrapper:
@@ -129,75 +140,44 @@ def compressed(path: Path) -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, encoding="utf-8")
 
 
-class Corpus:
-    """One growing file per language, each paragraph once; `close` drops what many share."""
-
-    def __init__(self, out: Path) -> None:
-        self.out = out
-        self.files: dict[str, io.TextIOBase] = {}
-        self.seen: dict[str, set[int]] = collections.defaultdict(set)
-        self.languages: collections.Counter[int] = collections.Counter()
-
-    def add(self, language: str, source: str, text: str) -> None:
-        key = xxhash.xxh64_intdigest(text.encode())
-        if len(text) < 12 or key in self.seen[language]:
-            return
-        self.seen[language].add(key)
-        self.languages[key] += 1
-        self.write(language, {"text": text, "language": language, "source": source})
-
-    def write(self, name: str, row: dict[str, str]) -> None:
-        if name not in self.files:
-            self.files[name] = compressed(self.out / f"{name}.jsonl.gz")
-        self.files[name].write(json.dumps(row, ensure_ascii=False) + "\n")
-
-    def close(self) -> None:
-        for name, file in self.files.items():
-            file.close()
-            if name in self.seen:
-                self.drop_shared(self.out / f"{name}.jsonl.gz")
-
-    def drop_shared(self, path: Path) -> None:
-        part = path.with_suffix(".part")
-        with gzip.open(path, "rt", encoding="utf-8") as lines, compressed(part) as out:
-            for line in lines:
-                key = xxhash.xxh64_intdigest(json.loads(line)["text"].encode())
-                if self.languages[key] <= SHARED:
-                    out.write(line)
-        part.replace(path)
+def write(rows: Iterable[Row], out: Path, without: tuple[str, ...], english: bool) -> None:
+    """Write rows to the file of their language."""
+    files: dict[str, io.TextIOWrapper] = {}
+    for row in rows:
+        if (row.language == "en" and not english) or (without and row.source.startswith(without)):
+            continue
+        if row.language not in files:
+            files[row.language] = compressed(out / f"{row.language}.jsonl.gz")
+        values = {key: value for key, value in row._asdict().items() if value is not None}
+        files[row.language].write(json.dumps(values, ensure_ascii=False) + "\n")
+    for file in files.values():
+        file.close()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--debs", type=Path, default=Path("debs"), help="cache of package files")
-    parser.add_argument("--texts", type=Path, nargs="*", default=[], help="JSON lines: text, lang")
-    parser.add_argument("--families", nargs="*", choices=FAMILIES, default=FAMILIES)
+    parser.add_argument("--texts", type=Path, required=True, help="JSON lines: text, lang, source")
+    parser.add_argument("--words", type=Path, required=True, help="archive of OpenSubtitles' lists")
+    parser.add_argument(
+        "--messages", type=Path, required=True, help="JSON lines: text, lang, source"
+    )
+    parser.add_argument(
+        "--without", nargs="*", default=[], help="beginnings of sources to leave out"
+    )
+    parser.add_argument("--english", action="store_true", help="for vocabularies without a base")
     options = parser.parse_args()
-    (options.out / "held-out").mkdir(parents=True, exist_ok=True)
-    options.debs.mkdir(parents=True, exist_ok=True)
-    corpus = Corpus(options.out)
-    for file in options.texts:
-        with gzip.open(file, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                row = json.loads(line)
-                if xxhash.xxh64_intdigest(row["text"].encode()) % 10 == 0:
-                    corpus.write("held-out/texts", {"text": row["text"], "language": row["lang"]})
-                else:
-                    corpus.add(row["lang"], "texts", row["text"])
-    for package in packages(options.families):
-        deb = download(package, options.debs)
-        if deb is None:
-            print(f"{package}: not in this Debian release")
-            continue
-        family = NAME.match(package)
-        for path, data in members(deb):
-            language = language_of(package, path)
-            if language:
-                for text in paragraphs(path, data):
-                    corpus.add(language, family[1] if family else package, text)
-        print(deb.name, flush=True)
-    corpus.close()
+    os.makedirs(options.out, exist_ok=True)
+
+    def rows() -> Iterator[Row]:
+        yield from texts(options.texts)
+        yield from messages(options.messages)
+        yield from opensubtitles(options.words)
+        yield from wordfreq()
+
+    write(rows(), options.out, tuple(options.without), options.english)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,9 @@ from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.corpus import read_corpus
 from curation.tokenize.piece_counts import WordCounts
 from curation.tokenize.pretokenize import pattern
+from curation.tokenize.shares import WebShares, group_weights, read_shares
 from curation.tokenize.specials import special_tokens
-from curation.tokenize.train import base_ranks, group_weights
+from curation.tokenize.train import base_ranks
 from curation.tokenize.vocabulary import format_ranks
 from tests.tokenize.pieces import piece_ends
 
@@ -42,6 +43,7 @@ def training(size: int, **changes: object) -> TokenizerTraining:
         "pattern": "marks",
         "special_tokens": 3,
         "balance": 1.0,
+        "shares": None,
         "longest_token": 48,
         "longest_piece": 4096,
         "min_count": 1,
@@ -219,6 +221,8 @@ def test_bad_corpora_are_refused(tmp_path: Path) -> None:
         ("x.jsonl", b'{"text": "a"}\n{"text": null}\n', "x.jsonl: line 2: "),
         ("x.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "x.jsonl: line 2: not UTF-8"),
         ("x.jsonl", b'{"text": "a", "language": 5}\n', "x.jsonl: line 1: `language`"),
+        ("x.jsonl", b'{"text": "a", "count": 0}\n', "x.jsonl: line 1: `count`"),
+        ("x.jsonl", b'{"text": "a", "count": true}\n', "x.jsonl: line 1: `count`"),
         ("x.txt", b"a\nb\xff\n", "x.txt: line 2: not UTF-8"),
         (
             "x.txt.gz",
@@ -240,7 +244,7 @@ def test_parquet_corpora(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     languages = pa.array(["de", None, "en"]).dictionary_encode()
     pq.write_table(pa.table({"text": ["a", "b", "c"], "language": languages}), path)
-    found = {group: texts.to_pylist() for group, texts in read_corpus([str(path)])}
+    found = {group: texts.to_pylist() for group, texts, *_ in read_corpus([str(path)])}
     assert found == {("", "parquet"): ["b"], ("de", "parquet"): ["a"], ("en", "parquet"): ["c"]}
     pq.write_table(pa.table({"text": ["a", None]}), path)
     with pytest.raises(InputError, match=r"x\.parquet: row 1: no `text`"):
@@ -250,7 +254,53 @@ def test_parquet_corpora(tmp_path: Path) -> None:
         list(read_corpus([str(path)]))
 
 
+def test_counted_texts_equal_repeated_ones(tmp_path: Path) -> None:
+    rows = [{"text": " low", "count": 7}, {"text": " lower newest"}, {"text": " new", "count": 3}]
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    repeated = [str(row["text"]) for row in rows for _ in range(int(row.get("count", 1)))]
+    counted = train(read_corpus([str(path)]), training(266))
+    assert counted.tokens == train([(("", ""), repeated)], training(266)).tokens
+    assert counted.bytes_seen == {"": 7 * 4 + 13 + 3 * 4}
+
+
+def web_shares(**changes: object) -> WebShares:
+    values = {"source": "x", "power": 0.5, "floor": 0.25, "factors": {"yo": 3.0}}
+    return WebShares.model_validate(
+        {**values, "kinds": {"words": 0.5}, "percent": {"de": 4.0}, **changes}
+    )
+
+
+def test_shares_of_the_web_weigh_languages_and_kinds() -> None:
+    sizes = {
+        ("de", "words/a"): 100_000,
+        ("de", "natural/b"): 900_000,
+        ("yo", "natural/b"): 60_000,
+        ("ab", "natural/b"): 100,
+        ("ab", "words/a"): 0,
+    }
+    weights = group_weights(sizes, 0.5, web_shares())
+    share = {group: weights[group] * sizes[group] for group in weights}
+    total = 4**0.5 + 3 * 0.25**0.5 + 0.25**0.5
+    assert share["de", "words/a"] + share["de", "natural/b"] == pytest.approx(2 / total)
+    assert share["de", "natural/b"] == pytest.approx(2 * share["de", "words/a"])
+    assert share["yo", "natural/b"] == pytest.approx(1.5 / total)
+    assert share["ab", "natural/b"] == pytest.approx(0.5 / total)
+    # A kind of little text counts less beside one of much.
+    little = group_weights({("de", "a/x"): 500_000, ("de", "b/y"): 12_500}, 1, web_shares())
+    assert little["de", "b/y"] * 12_500 == pytest.approx(1 / 3)
+
+
+def test_the_built_in_shares_and_bad_ones(tmp_path: Path) -> None:
+    shares = read_shares("builtin:configs/train/web-shares.yaml")
+    assert shares.percent["en"] > 30 and shares.percent["no"] > 0
+    (tmp_path / "x.yaml").write_text("power: 2\n")
+    for name in ("x.yaml", "absent.yaml"):
+        with pytest.raises(ConfigError, match=rf"{name}: not shares of languages"):
+            read_shares(str(tmp_path / name))
+
+
 def test_half_a_character_in_a_corpus(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"text": "a\\ud83d"}\n')
-    ((_, texts),) = read_corpus([str(tmp_path / "x.jsonl")])
+    ((_, texts, _),) = read_corpus([str(tmp_path / "x.jsonl")])
     assert texts.to_pylist() == ["a\ufffd"]
