@@ -175,7 +175,18 @@ def test_a_prepared_experiment_trains_elsewhere(files: Path) -> None:
     command += ["--eval", f"gold={files / 'gold.jsonl'}", "--size", "tiny", "--quiet"]
     assert main([*command, "--output", str(files / "out")]) == 0
     train = [sys.executable, "-m", "curation.ablate", str(files / "out"), "--size", "tiny"]
-    train += ["--context", "16", "--batch", "2", "--tokens", "512", "--seeds", "1", "--device", "cpu"]
+    train += [
+        "--context",
+        "16",
+        "--batch",
+        "2",
+        "--tokens",
+        "512",
+        "--seeds",
+        "1",
+        "--device",
+        "cpu",
+    ]
     done = subprocess.run(train, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (files / "out" / "results.md").read_text() in done.stdout

@@ -58,7 +58,9 @@ def test_a_stream_is_epochs_of_whole_documents(times: float) -> None:
 
 
 def test_documents_that_a_mix_repeats_are_read_as_often() -> None:
-    run = corpus("mix", [Text("one", "u:1", 3), Text("two", "u:2", 0), Text(" ", "u:3")], vocabulary())
+    run = corpus(
+        "mix", [Text("one", "u:1", 3), Text("two", "u:2", 0), Text(" ", "u:3")], vocabulary()
+    )
     assert len(run.documents) == 3 and len(set(run.keys.tolist())) == 3
 
 
@@ -78,11 +80,17 @@ def test_a_long_question_is_cut_at_its_beginning() -> None:
     task = task_set("t", [Item("t", "0", "why " * 50, ("b", "a"), "a")], vocabulary())
     windows = list(task_windows(task, 512, 16))
     assert [w.owner for w in windows] == [0, 1] and task.right.tolist() == [False, True]
-    assert all(len(w.ids) == 17 and w.ids[-1] == task.continuations.ids(w.owner)[-1] for w in windows)
+    assert all(
+        len(w.ids) == 17 and w.ids[-1] == task.continuations.ids(w.owner)[-1] for w in windows
+    )
 
 
 def test_items_without_an_answer_are_left_out() -> None:
-    items = [Item("t", "0", "q"), Item("t", "1", "q", ("x", "y", "x"), "x"), Item("t", "2", "q", (), "z")]
+    items = [
+        Item("t", "0", "q"),
+        Item("t", "1", "q", ("x", "y", "x"), "x"),
+        Item("t", "2", "q", (), "z"),
+    ]
     task = task_set("t", items, vocabulary())
     assert task.items.tolist() == [0, 0, 0, 1]
     assert task.right.tolist() == [True, False, False, True]

@@ -59,7 +59,11 @@ def test_equal_runs_differ_by_nothing() -> None:
         (BITS, Interval(-0.02, -0.03, -0.01), "a is better than b by 0.0200 (0.0100 to 0.0300)"),
         (BITS, Interval(0.02, 0.01, 0.03), "b is better than a by 0.0200 (0.0100 to 0.0300)"),
         (ACCURACY, Interval(0.02, 0.01, 0.03), "a is better than b"),
-        (BITS, Interval(0.01, -0.01, 0.03), "no difference shown between a and b: it may be up to 0.0300"),
+        (
+            BITS,
+            Interval(0.01, -0.01, 0.03),
+            "no difference shown between a and b: it may be up to 0.0300",
+        ),
     ],
 )
 def test_verdicts(unit: str, gap: Interval, words: str) -> None:
