@@ -95,7 +95,8 @@ def check(experiment: Experiment) -> None:
     names = [corpus.name for corpus in experiment.corpora]
     if len(set(names)) != len(names):
         raise ConfigError(f"two runs have the same name: {', '.join(names)}; write NAME=PATH")
-    measures = [found.label for found in (*experiment.texts, *experiment.tasks)]
+    measures = [texts.label for texts in experiment.texts]
+    measures += [task.label for task in experiment.tasks]
     if not measures:
         raise ConfigError("nothing to measure with: name texts with --eval, or items with --task")
     if len(set(measures)) != len(measures):
