@@ -31,7 +31,7 @@ def train_all(
 ) -> Outcome:
     """Train a transformer for every run and seed. Raises ConfigError.
 
-    `processes` share the device; more than one only pays on a GPU.
+    `processes` share a GPU; on CPU each has one thread, so that as many as cores pay.
     """
     from curation.ablate.trainer import device_of, parameters, torch_module
 
@@ -46,7 +46,6 @@ def train_all(
         "steps": steps,
         **{k: v for k, v in asdict(training).items() if v is not None and k != "tokens"},
         "device": device,
-        "threads": torch_module().get_num_threads(),
         "torch": torch_module().__version__,
     }
     return Outcome(experiment, model, training.tokens, seeds, found)

@@ -95,7 +95,8 @@ def check(experiment: Experiment) -> None:
     names = [corpus.name for corpus in experiment.corpora]
     if len(set(names)) != len(names):
         raise ConfigError(f"two runs have the same name: {', '.join(names)}; write NAME=PATH")
-    measures = [found.label for found in (*experiment.texts, *experiment.tasks)]
+    measures = [texts.label for texts in experiment.texts]
+    measures += [task.label for task in experiment.tasks]
     if not measures:
         raise ConfigError("nothing to measure with: name texts with --eval, or items with --task")
     if len(set(measures)) != len(measures):
@@ -110,10 +111,11 @@ def save(experiment: Experiment, folder: Path) -> None:
     arrays: dict[str, Any] = {}
     head: dict[str, Any] = {"version": _VERSION, "notes": experiment.notes}
     head["vocabulary"] = [experiment.vocabulary, experiment.vocabulary_size]
+    head["corpora"] = [corpus.name for corpus in experiment.corpora]
+    head["texts"] = [texts.label for texts in experiment.texts]
+    head["tasks"] = [task.label for task in experiment.tasks]
     for kind in ("corpora", "texts", "tasks"):
-        parts = getattr(experiment, kind)
-        head[kind] = [part.name if kind == "corpora" else part.label for part in parts]
-        for number, part in enumerate(parts):
+        for number, part in enumerate(getattr(experiment, kind)):
             _flatten(f"{kind}.{number}", asdict(part), arrays)
     arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
     folder.mkdir(parents=True, exist_ok=True)
@@ -137,8 +139,10 @@ def load(folder: Path) -> Experiment:
         head = json.loads(arrays["head"].tobytes())
         if head["version"] != _VERSION:
             raise ValueError(f"version {head['version']}, not {_VERSION}")
+        name, size = head["vocabulary"]
         return Experiment(
-            *head["vocabulary"],
+            name,
+            size,
             tuple(_corpus(n, f"corpora.{k}", arrays) for k, n in enumerate(head["corpora"])),
             tuple(_texts(n, f"texts.{k}", arrays) for k, n in enumerate(head["texts"])),
             tuple(_task(n, f"tasks.{k}", arrays) for k, n in enumerate(head["tasks"])),

@@ -28,7 +28,8 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="models trained at a time (default: 1; small ones leave a GPU room for several)",
+        help="models trained at a time (default: 1); each has one thread, and small ones leave a "
+        "GPU room for several",
     )
     add("--context", type=positive, default=512, metavar="N", help="tokens (default: 512)")
     add("--batch", type=positive, default=8, metavar="N", help="sequences of a step (default: 8)")

@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 560, 320, 64, 40
-_LEGEND = 220
+_LEGEND = 240
 #: Okabe and Ito's colours, which people with any colour vision distinguish.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 

@@ -130,18 +130,28 @@ def markdown(content: dict[str, Any]) -> str:
     ]  # fmt: skip
     lines += _table(header, rows)
     for measure in content["measures"]:
-        better = "higher" if measure["unit"] == ACCURACY else "lower"
-        grouped = f", {measure['groups']} groups" if measure["groups"] < measure["units"] else ""
-        lines += ["", f"## {measure['label']}: {measure['unit']} ({better} is better)", ""]
-        lines += [f"{measure['units']} texts or items{grouped}.", ""]
-        rows = [
-            (name, f"{v['value']:.4f}", f"{v['low']:.4f} to {v['high']:.4f}",
-             ", ".join(f"{s:.4f}" for s in v["seeds"]))
-            for name, v in measure["runs"].items()
-        ]  # fmt: skip
-        lines += _table(("run", "mean", "interval", "each seed"), rows)
-        lines += ["", *(f"- {gap['verdict']}" for gap in measure["differences"])]
+        lines += _section(measure)
     return "\n".join(lines) + "\n"
+
+
+def _section(measure: dict[str, Any]) -> list[str]:
+    better = "higher" if measure["unit"] == ACCURACY else "lower"
+    grouped = f", {measure['groups']} groups" if measure["groups"] < measure["units"] else ""
+    rows = [
+        (name, f"{v['value']:.4f}", f"{v['low']:.4f} to {v['high']:.4f}",
+         ", ".join(f"{s:.4f}" for s in v["seeds"]))
+        for name, v in measure["runs"].items()
+    ]  # fmt: skip
+    return [
+        "",
+        f"## {measure['label']}: {measure['unit']} ({better} is better)",
+        "",
+        f"{measure['units']} texts or items{grouped}.",
+        "",
+        *_table(("run", "mean", "interval", "each seed"), rows),
+        "",
+        *(f"- {gap['verdict']}" for gap in measure["differences"]),
+    ]
 
 
 def _setup(content: dict[str, Any]) -> list[str]:

@@ -134,4 +134,4 @@ def _by_group(measure: Measure) -> tuple[Floats, Floats]:
     for run in range(runs):
         for seed in range(seeds):
             values[run, seed] = np.bincount(places, measure.values[run, seed], count)
-    return values, np.bincount(places, measure.weights, count)
+    return values, np.bincount(places, measure.weights, count).astype(np.float64)

@@ -56,9 +56,10 @@ def train(
     """Train one model and measure it.
 
     Seed and corpus decide everything: the weights at the start and the order of documents are the
-    same for all corpora. On CPU the same number of threads gives the same bits.
+    same for all corpora. A CPU gives the same bits again, for which one thread does all.
     """
     torch = torch_module()
+    torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=device == "cuda")
     torch.manual_seed(seed)
     model = _model(experiment, training).to(device)

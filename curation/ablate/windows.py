@@ -50,7 +50,7 @@ def task_windows(task: TaskSet, mark: int, context: int) -> Iterator[Window]:
             yield Window(owner, np.concatenate([before[-room:], continuation]), len(continuation))
 
 
-def curve_windows(experiment: Experiment, context: int, most: int = 64) -> list[Window]:
+def curve_windows(experiment: Experiment, context: int, most: int = 32) -> list[Window]:
     """Return the windows of the first `most` texts of each label."""
     found: list[Window] = []
     mark = experiment.vocabulary_size
@@ -59,6 +59,6 @@ def curve_windows(experiment: Experiment, context: int, most: int = 64) -> list[
     return found
 
 
-def curve_bytes(experiment: Experiment, most: int = 64) -> int:
+def curve_bytes(experiment: Experiment, most: int = 32) -> int:
     """Return the bytes of what `curve_windows` measures."""
     return sum(int(texts.documents.sizes[:most].sum()) for texts in experiment.texts)
