@@ -57,6 +57,7 @@ _LINE_CHARACTERS = 160
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _COMMONS = b"ommons.org/"
+_SCHEME = re.compile(rb"(?:https?:)?//(?:[a-z]+\.)?\Z", re.I)
 _ADDRESS = re.compile(
     rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain)/[^\"'\s<>]{2,80}"
 )
@@ -227,7 +228,8 @@ def _addresses(source: bytes, begin: int) -> Iterator[tuple[int, int]]:
     at = source.find(_COMMONS, begin)
     while at >= 0:
         if found := _ADDRESS.match(source, max(begin, at - len("creativec"))):
-            yield found.span()
+            scheme = _SCHEME.search(source, max(begin, found.start() - 20), found.start())
+            yield (scheme or found).start(), found.end()
         at = source.find(_COMMONS, at + 1)
 
 
