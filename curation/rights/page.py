@@ -56,6 +56,8 @@ _LINE_CHARACTERS = 160
 
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_COMMONS = b"ommons.org/"
+_SCHEME = re.compile(rb"(?:https?:)?//(?:[a-z]+\.)?\Z", re.I)
 _ADDRESS = re.compile(
     rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain)/[^\"'\s<>]{2,80}"
 )
@@ -205,8 +207,8 @@ def _in_body(source: bytes, found: Found) -> Iterator[Statement]:
     """
     head_end = found.head_end
     begin = head_end if _BODY.match(source, head_end) else 0
-    addresses = itertools.islice(_ADDRESS.finditer(source, begin), _MOST_STATEMENTS)
-    places = [address.span() for address in addresses] if found.has_address else []
+    addresses = itertools.islice(_addresses(source, begin), _MOST_STATEMENTS)
+    places = list(addresses) if found.has_address else []
     tags = [_tag_around(source, start) for start, _ in places]
     seen = set()
     for (start, end), tag in zip(places, tags, strict=True):
@@ -219,6 +221,16 @@ def _in_body(source: bytes, found: Found) -> Iterator[Statement]:
             yield one
     if not places:
         yield from _own_terms(source, begin, found.licences)
+
+
+def _addresses(source: bytes, begin: int) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of the addresses of Creative Commons."""
+    at = source.find(_COMMONS, begin)
+    while at >= 0:
+        if found := _ADDRESS.match(source, max(begin, at - len("creativec"))):
+            scheme = _SCHEME.search(source, max(begin, found.start() - 20), found.start())
+            yield (scheme or found).start(), found.end()
+        at = source.find(_COMMONS, at + 1)
 
 
 def _own_terms(source: bytes, begin: int, parts: list[tuple[int, int]]) -> Iterator[Statement]:
@@ -288,6 +300,8 @@ def _scripted(source: bytes, at: int, back: int = _BACK_BYTES) -> bool:
 
 def _place(source: bytes, at: int) -> str:
     begin = max(0, at - 4 * TAG_BYTES)
+    if b"foot" not in source[begin:at].lower():
+        return "body"
     opened = [m.start() for m in _FOOTER.finditer(source, begin, at)]
     return "footer" if opened and b"</footer" not in source[opened[-1] : at] else "body"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from curation.rights.rights_settings import RightsSettings
+from curation.rights.signals import told_signal
 from curation.stages.base import Columns, Stage
 
 
@@ -39,8 +40,7 @@ class _Rights(Stage[RightsSettings]):
         if row["kind"] is None:
             yield "no signal says otherwise"
             return
-        agent = f" for {row['agent']}" if row["agent"] else ""
-        yield f"{row['kind']} in {row['place']}{agent}: {row['value']}"
+        yield told_signal(row)
 
 
 STAGE = _Rights()

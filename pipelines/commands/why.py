@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import CurationError, InputError
+from curation.rights.signals import told
 from curation.stages import find as find_stage
 from curation.stages import known_stages
 from pipelines.commands.options import add_json, add_run
@@ -165,6 +166,8 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
     facts = {k: row[k] for k in FACTS if row.get(k) is not None}
     facts |= mended(folder / stage, row | {"shard": shard})
     described = find_stage(stage)
+    if described.is_source and (rights := told(row)):
+        facts["rights"] = rights
     # Of a removed one the limit that it failed is told already, unless it has many.
     if "reason" not in row or described.has_signals:
         settings = run_settings(folder, stage)
@@ -296,6 +299,7 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
     facts = [f"{k} {_short(decision[k])}" for k in FACTS if k in decision]
     if facts:
         yield "    " + ", ".join(facts)
+    yield from (f"    {line}" for line in decision.get("rights", []))
     if "kept_id" in decision:
         place = f" of {decision['kept_in']}" if "kept_in" in decision else ""
         kept_url = decision.get("kept_url", "")

@@ -1,6 +1,8 @@
-"""`curate withdraw`: give back documents that were removed only as duplicates of withdrawn ones.
+"""`curate withdraw`: take documents out of a finished run.
 
-Documents are withdrawn after a run: a host asks for it, a source loses its licence. What had been
+Documents are withdrawn after a run: a host asks for it, a source loses its licence, a policy of
+rights changes. Token shards that have them are written again with padding in their place, and the
+document index without them; the run itself stays as it is. What had been
 removed as their duplicates, and is not withdrawn itself, is deduplicated again on its own, with the
 settings of the run: of copies of one another one comes back.
 """
@@ -8,22 +10,30 @@ settings of the run: of copies of one another one comes back.
 from __future__ import annotations
 
 import argparse
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import yaml
 
+from curation.config import merge, parse_yaml, validate
 from curation.errors import ConfigError, InputError
+from curation.hosts import ascii_host, host_of
 from curation.recipe import Recipe, load
+from curation.rights.policy import Policy
+from curation.rights.rights_settings import RightsSettings, default_settings
 from curation.schema import REMOVED_FIELDS
 from curation.stages import find, known_stages
 from pipelines.commands.options import workers
 from pipelines.dedup.indexes import index_files
+from pipelines.masking import mask_stage
 from pipelines.plan import plan
 from pipelines.run import run_plan
-from pipelines.run_folder import WITHDRAWN, load_run, make_run_folder
+from pipelines.run_folder import SUMS, WITHDRAWN, load_run, make_run_folder
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.progress import open_display
 from pipelines.storage.files import Folder
@@ -35,6 +45,16 @@ from pipelines.terminal import say
 
 _WAITING = "waiting"
 _REPORT = "withdrawn.json"
+_DOCUMENTS, _TOKENS = "withdrawn.parquet", "tokens"
+#: The documents that are withdrawn.
+RECORD = pa.schema(
+    [
+        ("id", pa.string()),
+        ("url", pa.string()),
+        ("reason", pa.string()),
+        ("value", pa.string()),  # the prefix, host or signal
+    ]
+)
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -54,6 +74,15 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="documents whose URL starts like this are withdrawn (repeatable)",
     )
     what.add_argument("--ids", metavar="FILE", help="so are those with these ids, one a line")
+    what.add_argument(
+        "--hosts", metavar="FILE", help="so are those of these hosts and their subdomains, one a line"
+    )
+    what.add_argument(
+        "--rights",
+        metavar="POLICY",
+        help="so are those that a policy removes: a file with the keys of `rights:`, or these keys "
+        "themselves, such as '{honour: [tdm]}'; the rest is as in the defaults",
+    )
     parser.add_argument(
         "--output", metavar="DIR", help="run folder of what comes back (default: RUN/withdrawn)"
     )
@@ -65,15 +94,45 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 @dataclass
 class Withdrawn:
-    """Ids of the withdrawn documents, by URL prefix or by id."""
+    """Ids of the withdrawn documents, and which they are."""
 
     prefixes: Sequence[str]
     ids: set[str] = field(default_factory=set)
+    hosts: frozenset[str] = frozenset()
+    policy: Policy | None = None
+    #: Columns that decide, besides `id` and `url`.
+    columns: Sequence[str] = ()
 
-    def add_by_url(self, batch: pa.RecordBatch) -> None:
-        for prefix in self.prefixes:
-            match = pc.fill_null(pc.starts_with(batch.column("url"), prefix), False)
-            self.ids.update(batch.column("id").filter(match).to_pylist())
+    def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Add those of a batch that are withdrawn; return the record of them, RECORD."""
+        names, urls = batch.column("id").to_pylist(), batch.column("url").to_pylist()
+        rights = batch.column("rights").to_pylist() if self.policy else [None] * len(names)
+        rows = []
+        for name, url, said in zip(names, urls, rights, strict=True):
+            if why := self._why(name, url or "", said):
+                rows.append({"id": name, "url": url} | why)
+                self.ids.add(name)
+        return pa.RecordBatch.from_pylist(rows, RECORD)
+
+    def _why(self, name: str, url: str, rights: dict[str, Any] | None) -> dict[str, Any] | None:
+        if name in self.ids:
+            return {"reason": "withdrawn.id", "value": name}
+        if url.startswith(tuple(self.prefixes)):
+            return {"reason": "withdrawn.url", "value": url}
+        if self.hosts and (host := self._host(url)):
+            return {"reason": "withdrawn.host", "value": host}
+        ruling = self.policy.ruling(rights) if self.policy else None
+        if ruling is None:
+            return None
+        told = (ruling.signal[n] for n in ("kind", "place", "agent", "value"))
+        return {"reason": ruling.reason, "value": " ".join(filter(None, told))}
+
+    def _host(self, url: str) -> str | None:
+        """The listed host of an address, which may be one of its subdomains."""
+        host = host_of(url)
+        while host and host not in self.hosts:
+            host = host.partition(".")[2]
+        return host or None
 
     def duplicates(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Rows that one of these was kept in place of, and that stay themselves."""
@@ -89,7 +148,15 @@ def withdraw(options: argparse.Namespace) -> int:
     if output.is_local:
         make_run_folder(output)
     gone = _withdrawn(options, runs)
-    report: dict[str, Any] = {"withdrawn": len(gone.ids), "given_back": {}, "still_removed": {}}
+    _record(output, runs, gone)
+    report: dict[str, Any] = {
+        "withdrawn": len(gone.ids),
+        "by": _asked(options),
+        "runs": [{"run": f.shown, "root": _root(f)} for f, _ in runs],
+        "tokens": _masked(output, runs, gone),
+        "given_back": {},
+        "still_removed": {},
+    }
     output.remove(_WAITING)
     runner = parse_beam_args(options.beam_args, options.workers)
     with open_display("quiet") as display, Executor(runner, display) as executor:
@@ -111,21 +178,77 @@ def withdraw(options: argparse.Namespace) -> int:
 
 
 def _withdrawn(options: argparse.Namespace, runs: Sequence[tuple[Folder, list[str]]]) -> Withdrawn:
+    """Which documents are asked for. Raises ConfigError."""
     gone = Withdrawn(options.url_prefix or [])
     if options.ids:
-        try:
-            with open(options.ids, encoding="utf-8") as file:
-                gone.ids.update(line.strip() for line in file if line.strip())
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"--ids {options.ids}: {error}") from error
-    if gone.prefixes:
-        for folder, stages in runs:
-            for batch in _rows(folder / stages[0], ("documents/", "removed/"), ["id", "url"]):
-                gone.add_by_url(batch)
-    if not gone.ids:
-        where = f"URL prefix {', '.join(gone.prefixes)}" if gone.prefixes else f"{options.ids}"
-        raise InputError(f"{where}: names no document")
+        gone.ids.update(_lines("--ids", options.ids))
+    elif options.hosts:
+        hosts = {ascii_host(line.lower().rstrip(".")) for line in _lines("--hosts", options.hosts)}
+        gone = Withdrawn([], hosts=frozenset(hosts))
+    elif options.rights:
+        policy = Policy(_policy(options.rights))
+        gone = Withdrawn([], policy=policy, columns=("rights",))
     return gone
+
+
+def _lines(option: str, path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [line.strip() for line in file if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{option} {path}: {error}") from error
+
+
+def _policy(given: str) -> RightsSettings:
+    """The policy in a file, or in the words of the command line, over the defaults."""
+    named = Path(given).is_file()
+    try:
+        tree = parse_yaml(Path(given).read_text("utf-8") if named else given)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"--rights {given}: {str(error).splitlines()[0]}") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"--rights {given}: neither a file nor keys such as {{honour: [tdm]}}")
+    defaults = default_settings().model_dump(mode="json")
+    return validate(RightsSettings, merge(defaults, tree.get("rights", tree)), "--rights")
+
+
+def _record(
+    output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn
+) -> None:
+    """Write which documents are withdrawn, and why. Raises InputError where there are none."""
+    with TableWriter(output, _DOCUMENTS, RECORD) as writer:
+        for folder, stages in runs:
+            first = folder / stages[0]
+            for batch in _rows(first, ("documents/", "removed/"), ["id", "url", *gone.columns]):
+                if absent := [n for n in gone.columns if n not in batch.schema.names]:
+                    raise InputError(f"{first.shown}: the documents have no column {absent[0]!r}")
+                if (rows := gone.add(batch)).num_rows:
+                    writer.write(rows)
+    if not gone.ids:
+        raise InputError("what is asked for: names no document of the run")
+
+
+def _masked(
+    output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn
+) -> dict[str, Any]:
+    """Write the token shards without the withdrawn documents; return figures by stage."""
+    output.remove(_TOKENS)
+    found = {}
+    for number, (folder, stages) in enumerate(runs):
+        for stage in (s for s in stages if find(s).is_sink):
+            name = f"{number}/{stage}" if number else stage
+            found[name] = mask_stage(folder / stage, output / _TOKENS / name, gone.ids)
+    return found
+
+
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("url_prefix", "ids", "hosts", "rights")
+    return {n: getattr(options, n) for n in names if getattr(options, n)}
+
+
+def _root(folder: Folder) -> str | None:
+    """The SHA-256 that stands for a run, as `curate verify` shows it."""
+    return hashlib.sha256(folder.read_bytes(SUMS)).hexdigest() if folder.exists(SUMS) else None
 
 
 def _rows(
@@ -178,6 +301,11 @@ def _holds(path: str, stage: str, gone: Withdrawn) -> bool:
 
 def _print(output: Folder, report: dict[str, Any]) -> None:
     say(f"{report['withdrawn']:,} documents withdrawn")
+    for stage, facts in report["tokens"].items():
+        say(
+            f"{stage}: {facts['tokens']:,} tokens of {facts['documents']:,} documents in "
+            f"{facts['sequences']:,} sequences are padding in {output.shown}/{_TOKENS}/{stage}"
+        )
     for stage, count in report["given_back"].items():
         rest = report["still_removed"][stage]
         say(f"{stage}: {count:,} given back, {rest:,} stay removed as duplicates of these")

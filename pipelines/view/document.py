@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.marks import Cut, Edit, mark
+from curation.rights.signals import told
 from curation.stages import find
 from pipelines.commands.why import FACTS, cuts_of, mended, token_spans
 from pipelines.run_folder import run_settings
@@ -100,6 +101,8 @@ def _decision(
     decision |= {name: row[name] for name in FACTS if row.get(name) is not None}
     decision |= mended(folder / stage, source)
     described = find(stage)
+    if described.is_source and (rights := told(row)):
+        decision["rights"] = rights
     if kind == "documents" or described.has_signals:
         decision["rules"] = list(described.limits(_settings(folder, stage), row))
     return decision | cuts_of(folder / stage, source)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -204,3 +205,67 @@ def test_code_states_its_licence(tmp_path: Path) -> None:
     curate_well(["extract", "--input", tmp_path / "t.jsonl", "--output", tmp_path / "o", "--workers", "0"])
     (found,) = pq.read_table(tmp_path / "o/extract/documents").to_pylist()
     assert found["rights"]["licence"] == "MIT"
+
+
+def tokens_of(folder: Path, index: Path) -> dict[str, list[int]]:
+    """Tokens of every document by id, where an index says they are."""
+    data = {p.stem: np.fromfile(p, "<u2" if small(p) else "<i4") for p in folder.glob("*.bin")}
+    found: dict[str, list[int]] = {}
+    for path in sorted(index.glob("*.parquet")):
+        for row in pq.read_table(path).to_pylist():
+            at = row["sequence"] * 64 + row["start"]
+            found.setdefault(row["id"], []).extend(data[path.stem][at : at + row["length"]].tolist())
+    return found
+
+
+def small(path: Path) -> bool:
+    return path.with_suffix(".idx").read_bytes()[17] == 8
+
+
+@pytest.fixture(scope="module")
+def whole(place: Path) -> Path:
+    """A run whose policy honours nothing."""
+    return run(place, "whole", "--set", "rights.honour=[]")
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "gone", "reason", "value"),
+    [
+        ("--hosts", "A.example\n\n", {"https://a.example/plain", "https://a.example/closed/1"}, "withdrawn.host", "a.example"),
+        ("--hosts", "example", set(PAGES), "withdrawn.host", "example"),
+        ("--rights", "rights: {honour: [tdm]}", {"https://b.example/tdm"}, "rights.tdm", "tdm header 1 https://b.example/p.json"),
+    ],
+)  # fmt: skip
+def test_withdrawal_by_host_and_by_right(
+    whole: Path, tmp_path: Path, option: str, given: str, gone: set[str], reason: str, value: str
+) -> None:
+    (tmp_path / "given").write_text(given)
+    out = tmp_path / "out"
+    told = curate_well(["withdraw", "--run", whole, option, tmp_path / "given", "--output", out])
+    assert f"{len(gone)} documents withdrawn" in told
+    record = pq.read_table(out / "withdrawn.parquet").to_pylist()
+    assert {row["url"] for row in record} == gone
+    assert {(row["reason"], row["value"]) for row in record} == {(reason, value)}
+    before = tokens_of(whole / "tokenize", whole / "tokenize/index")
+    after = tokens_of(out / "tokens/tokenize", out / "tokens/tokenize/index")
+    ids = {row["id"] for row in record}
+    assert after == {name: tokens for name, tokens in before.items() if name not in ids}
+    masked = tokens_of(out / "tokens/tokenize", whole / "tokenize/index")
+    assert len({token for name in ids for token in masked[name]}) == 1
+    facts = json.loads((out / "withdrawn.json").read_text())
+    figures = facts["tokens"]["tokenize"]
+    assert figures["documents"] == len(gone)
+    assert figures["tokens"] == sum(len(before[name]) for name in ids)
+    assert facts["runs"][0]["root"]
+
+
+def test_withdrawal_with_a_policy_in_the_command(whole: Path, tmp_path: Path) -> None:
+    command = ["withdraw", "--run", whole, "--output", tmp_path / "out", "--rights"]
+    assert "1 documents withdrawn" in curate_well([*command, "{honour: [noindex]}"])
+    for given, message in (
+        ("{honour: [noia]}", "noai"),
+        ("nothing", "neither a file nor keys"),
+        ("{honour: [", "--rights"),
+    ):
+        answer = curate(*command, given)
+        assert answer.returncode == 2 and message in answer.stderr

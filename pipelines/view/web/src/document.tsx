@@ -7,7 +7,7 @@ import { Card, Copy, DocLink, Fate, Figure, Table, Waiting } from "./ui";
 interface Rule { rule: string; value: number | null; min?: number; max?: number }
 interface Decision {
   stage: string; decision: string; reason?: string; value?: number; threshold?: number; kept_id?: string; cluster_size?: number;
-  rules?: Rule[]; cut?: { reason: string; text: string }[]; mended?: string; detail?: string; [fact: string]: unknown;
+  rules?: Rule[]; cut?: { reason: string; text: string }[]; mended?: string; detail?: string; rights?: string[]; [fact: string]: unknown;
 }
 interface Page extends Doc {
   id: string; source: { file: string; offset: number }; decisions: Decision[];
@@ -99,6 +99,7 @@ function Decisions({ d }: { d: Page }) {
               {x.mended && <p>record repaired: {x.mended}</p>}
               {x.detail && <p>{x.detail}</p>}
               {facts.length > 0 && <p class="note">{facts.map((f) => `${words(f)} ${typeof x[f] === "number" ? number(x[f] as number) : words(String(x[f]))}`).join(" · ")}</p>}
+              {x.rights?.map((line) => <p class="note" key={line}>{line}</p>)}
               {cuts > 0 && <p class="note">{plural(cuts, "passage")} cut</p>}
               {rules.length > 0 && <Rules rules={rules} reason={x.reason} open={x.decision === "removed"} />}
             </li>

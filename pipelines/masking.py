@@ -1,0 +1,97 @@
+"""Token shards without some documents: their tokens become padding, their rows leave the index.
+
+Sequences stay where they are, so that an order of training that is fixed stays, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.tokenize.megatron import token_dtype
+from curation.tokenize.tokenize_settings import TokenizeSettings
+from curation.tokenize.tokenizer import load_tokenizer
+from pipelines.storage.files import Folder
+from pipelines.storage.manifest import read_manifest
+from pipelines.storage.shards import TableWriter, read_batches
+
+_CHUNK_TOKENS = 1 << 20
+
+
+def mask_stage(place: Folder, target: Folder, ids: Collection[str]) -> dict[str, Any]:
+    """Write the shards of a stage of tokens that have documents of these ids, without them.
+
+    Shards that have none stay as they are, and are not written. Returns how many documents,
+    sequences and tokens are affected, and the record of each file.
+    """
+    manifest = read_manifest(place)
+    settings = TokenizeSettings.model_validate(manifest["settings"])
+    wanted = pa.array(sorted(ids), pa.string())
+    found: set[str] = set()
+    facts: dict[str, Any] = {"documents": 0, "sequences": 0, "tokens": 0, "unchanged": []}
+    files: dict[str, Any] = {}
+    for name in sorted(n for n in manifest["files"] if n.startswith("index/")):
+        shard = name.removeprefix("index/").removesuffix(".parquet")
+        spans = _spans(place, name, wanted)
+        if not spans.num_rows:
+            facts["unchanged"].append(shard)
+            continue
+        found.update(spans["id"].to_pylist())
+        facts["sequences"] += len(spans["sequence"].unique())
+        facts["tokens"] += pc.sum(spans["length"]).as_py()
+        files |= _mask(place, target, shard, spans, settings)
+        files[name] = _index_without(place, target, name, wanted)
+    return facts | {"documents": len(found), "files": files}
+
+
+def _spans(place: Folder, name: str, ids: pa.Array) -> pa.Table:
+    """Rows of a document index that are of these documents."""
+    columns = ["sequence", "start", "length", "id"]
+    parts = [
+        batch.filter(pc.is_in(batch["id"], ids)) for batch in read_batches(place, name, columns)
+    ]
+    return pa.Table.from_batches(parts) if parts else pa.table({"id": pa.array([], pa.string())})
+
+
+def _mask(
+    place: Folder, target: Folder, shard: str, spans: pa.Table, settings: TokenizeSettings
+) -> dict[str, Any]:
+    tokenizer = load_tokenizer(settings.tokenizer)
+    dtype = token_dtype(tokenizer.vocab_size).newbyteorder("<")
+    starts = spans["sequence"].to_numpy() * settings.context_length + spans["start"].to_numpy()
+    ends = starts + spans["length"].to_numpy()
+    with place.open(f"{shard}.bin") as source, target.create(f"{shard}.bin") as sink:
+        at = 0
+        while data := source.read(_CHUNK_TOKENS * dtype.itemsize):
+            tokens = np.frombuffer(data, dtype).copy()
+            _fill(tokens, starts - at, ends - at, tokenizer.pad)
+            sink.write(tokens.tobytes())
+            at += len(tokens)
+    rows = read_manifest(place)["files"][f"{shard}.bin"]["rows"]
+    masked = {f"{shard}.bin": sink.record(rows).as_dict()}
+    index = target.write_bytes(f"{shard}.idx", place.read_bytes(f"{shard}.idx"))
+    return masked | {f"{shard}.idx": index.as_dict()}
+
+
+def _fill(
+    tokens: npt.NDArray[Any],
+    starts: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    pad: int,
+) -> None:
+    """Put padding between starts and ends, which may lie outside."""
+    for start, end in zip(starts.clip(0), ends.clip(0), strict=True):
+        tokens[start:end] = pad
+
+
+def _index_without(place: Folder, target: Folder, name: str, ids: pa.Array) -> dict[str, Any]:
+    batches = list(read_batches(place, name))
+    with TableWriter(target, name, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write(batch.filter(pc.invert(pc.is_in(batch["id"], ids))))
+    return writer.record.as_dict()
