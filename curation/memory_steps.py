@@ -30,10 +30,11 @@ from curation.judging import judge_all, opened
 from curation.language.verdicts import identify_documents
 from curation.mix.columns import narrow
 from curation.mix.draw import draw
-from curation.mix.thresholds import plan_tables
+from curation.mix.levels import plan_tables
+from curation.mix.variety import varieties
 from curation.readers.records import Page
 from curation.recipe import Recipe
-from curation.schema import Verdicts, conformed, with_column
+from curation.schema import PLACES, Verdicts, conformed, with_column
 from curation.stages import find
 from curation.tables import combined, first_column
 from curation.tokenize.tokenizer import load_tokenizer
@@ -156,12 +157,14 @@ def _filter(
 
 def _mix(batch: pa.RecordBatch, recipe: Recipe, table: pa.Table) -> tuple[pa.RecordBatch, Verdicts]:
     settings, encoding = recipe.mix.mixture(""), recipe.tokenize.encoding
-    _, offsets = load_tokenizer(encoding.tokenizer).encode_batch(batch.column("text"))
-    sources = tuple(sorted(settings.sources))
-    table = narrow(batch, np.diff(offsets) + encoding.marks, sources)
+    tokens, offsets = load_tokenizer(encoding.tokenizer).encode_batch(batch.column("text"))
+    counts = np.diff(offsets) + encoding.marks
+    table = narrow(batch, counts, settings.input_names, varieties(tokens, offsets))
     drawn = draw(table, plan_tables([table], settings))
     batch = with_column(batch, "tokens", table.column("tokens"))
-    return with_column(batch, "repeats", pa.array(drawn.repeats, pa.int32())), drawn.verdicts
+    batch = with_column(batch, "repeats", pa.array(drawn.repeats, pa.int32()))
+    placed = drawn.places is not None
+    return with_column(batch, PLACES, drawn.places) if placed else batch, drawn.verdicts
 
 
 def _in_batches(step: Step) -> Step:

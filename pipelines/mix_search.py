@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from curation.errors import InputError
 from curation.mix import MixPlan, Mixture
-from curation.mix.columns import cell_names, rows
+from curation.mix.columns import cell_names, grouped, rows
 from curation.mix.keys import sample_values
 from curation.mix.mix_settings import SearchSettings
 from curation.mix.proxy import run_proxy
@@ -71,7 +71,8 @@ class SampleDomains:
         self, folder: Folder, shard: str
     ) -> dict[str, list[tuple[float, bool, npt.NDArray[np.uint32]]]]:
         """Documents of a shard that may be in the sample: by domain, value, held out, and ids."""
-        narrow, ids = read_columns(folder, scratch("narrow", shard)), SavedIds(folder, shard).all()
+        narrow = grouped(read_columns(folder, scratch("narrow", shard)), self.mixture)
+        ids = SavedIds(folder, shard).all()
         lengths = narrow.column("tokens").to_numpy() - self.marks
         starts = np.cumsum(lengths) - lengths
         used = np.minimum(lengths, self.settings.document_tokens)

@@ -58,14 +58,16 @@ class Design:
         runs = {run["run"]: np.array([run["shares"][d] for d in domains]) for run in values["runs"]}
         return cls(space, values["tokens"], dict(values["available"]), runs)
 
-    def recipe(self, extends: str) -> dict[str, Any]:
-        """A recipe with a named mix for each run, which writes the runs' shards."""
+    def recipe(self, extends: str, key: str) -> dict[str, Any]:
+        """A recipe with a named mix for each run, which writes the runs' shards.
+
+        `key` of a mix has the shares: domains or inputs.
+        """
         mixes = {
             name: {
                 "budget": self.tokens,
-                "domains": {
-                    d: {"share": s} for d, s in _rounded(self.space.domains, shares).items()
-                },
+                "phases": [],
+                key: {d: {"share": s} for d, s in _rounded(self.space.domains, shares).items()},
             }
             for name, shares in self.runs.items()
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,11 +150,13 @@ class Fitted:
         }
 
 
-def fit_results(results: Results, settings: SearchSettings, count: int) -> Fitted:
+def fit_results(
+    results: Results, settings: SearchSettings, count: int, weights: Mapping[str, float]
+) -> Fitted:
     """Fit every law, take the one that predicts left-out runs best, and propose.
 
-    What is minimised is the sum over targets, weighted by `targets` of the settings, of the
-    predicted losses in units of their spread over the runs. Proposed is the mean of the best
+    What is minimised is the sum over targets, by `weights` (others: 1), of the predicted losses in
+    units of their spread over the runs. Proposed is the mean of the best
     candidates; its interval is that of proposals from resampled runs. Domains whose interval is
     narrower than `settled` are settled; in the next runs, `count`, they keep their proportions.
     """
@@ -170,7 +172,7 @@ def fit_results(results: Results, settings: SearchSettings, count: int) -> Fitte
     law = min(errors, key=lambda name: errors[name])
     resampled = resampled_laws(shares, losses, laws[law], settings.resamples, settings.seed)
 
-    weights = np.array([settings.targets.get(t, 1.0) for t in results.targets]) / spread
+    worth = np.array([weights.get(t, 1.0) for t in results.targets]) / spread
     rng = np.random.default_rng([settings.seed, 5])
     candidates = np.concatenate(
         [
@@ -178,13 +180,13 @@ def fit_results(results: Results, settings: SearchSettings, count: int) -> Fitte
             for centre, span in (
                 (results.space.shares, settings.concentration),
                 (
-                    _within(shares[np.argmin(losses @ weights)], results.space),
+                    _within(shares[np.argmin(losses @ worth)], results.space),
                     settings.near_concentration,
                 ),
             )
         ]
     )
-    values = np.array([one.predict(candidates) @ weights for one in resampled])
+    values = np.array([one.predict(candidates) @ worth for one in resampled])
     chosen = _best(candidates, values.mean(axis=0), settings.best)
     each = np.array([_best(candidates, row, settings.best) for row in values])
     low, high = np.percentile(each, _INTERVAL, axis=0)
@@ -193,9 +195,7 @@ def fit_results(results: Results, settings: SearchSettings, count: int) -> Fitte
     settled = tuple(d for d, yes in zip(results.space.domains, narrow, strict=True) if yes)
     frozen = settled if 1 < len(settled) < len(narrow) else ()
     near = draw_around(results.space, chosen, 2000, settings.concentration, settings, frozen, rng)
-    picked, gains = _most_telling(
-        np.array([one.predict(near) @ weights for one in resampled]), count
-    )
+    picked, gains = _most_telling(np.array([one.predict(near) @ worth for one in resampled]), count)
     return Fitted(
         *(results, law, errors, ranks, chosen, low, high, at.mean(axis=0)),
         np.sqrt(at.var(axis=0) + (errors[law] * spread) ** 2),

@@ -88,10 +88,10 @@ def settle(mix: MixPlan, r: Rows, stream: int) -> MixPlan:
     levels = [list(c.levels or [(0.0, 0.0)] * len(every)) for c in mix.cells]
     kept = [list(c.kept or [0] * len(every)) for c in mix.cells]
     target, drawn = np.zeros((2, len(mix.cells)), np.int64)  # of the stream's phases so far
-    level = np.zeros(len(mix.cells))
+    level: F64 = np.zeros(len(mix.cells))
     for k, span in enumerate(every):
         if span.stream == stream:
-            target = target + [cell.targets[k] for cell in mix.cells]
+            target = target + np.array([cell.targets[k] for cell in mix.cells], np.int64)
             reached, tokens = _level(r, target)
             for i in range(len(mix.cells)):
                 levels[i][k] = (float(level[i]), float(reached[i]))

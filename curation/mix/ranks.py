@@ -8,6 +8,7 @@ the better document from the worse. The report ranks its multilingual documents 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 F64 = npt.NDArray[np.float64]
-Batch = pa.RecordBatch | pa.Table
+Batch: TypeAlias = pa.RecordBatch | pa.Table
 
 #: By domain, group and language, ascending qualities: all of them, or so many evenly spaced ones.
 Ranks = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]

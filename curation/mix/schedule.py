@@ -6,7 +6,7 @@ ended: no document comes again before all others of its rate were there.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,9 +52,9 @@ def streams(settings: Mixture) -> list[Mixture]:
     """Return mixtures by whose seed and curves documents are drawn: the mix's own, then others."""
     found = [settings.model_copy(update={"phases": []})]
     for phase in settings.phases:
-        changes = {} if phase.seed is None else {"seed": phase.seed}
+        changes: dict[str, Any] = {} if phase.seed is None else {"seed": phase.seed}
         if phase.repeats is not None:
-            plain = {"repeats": None, "rank_weights": []}
+            plain: dict[str, Any] = {"repeats": None, "rank_weights": []}
             domains = {d: m.model_copy(update=plain) for d, m in settings.domains.items()}
             changes |= {"repeats": phase.repeats, "domains": domains, "quality_weights": []}
         stream = found[0].model_copy(update=changes)

@@ -31,7 +31,11 @@ class _Mix(Stage[MixSettings]):
     def reads(self, settings: MixSettings) -> Columns:
         used = ("domain", "topic", "format", "language", "quality", "cluster_size")
         every = [settings.mixture(name) for name in ("", *self.mixes(settings))]
-        return Columns(() if all(mixture.inputs for mixture in every) else ("domain",), used)
+        needed = [] if all(mixture.inputs for mixture in every) else ["domain"]
+        for _, repeats in (one for mixture in every for one in mixture.all_repeats):
+            needed += ["quality"] if repeats.by == "quality" else []
+            needed += [repeats.within] if repeats.within != "domain" else []
+        return Columns(tuple(dict.fromkeys(needed)), used)
 
     def adds_of(self, settings: MixSettings) -> tuple[str, ...]:
         phased = any(settings.mixture(name).phases for name in ("", *self.mixes(settings)))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from curation.config import nearest
 from curation.errors import ConfigError, InputError
 from curation.mix import align, plan_table
 from curation.mix.design import Design, draw_design
@@ -64,6 +67,13 @@ def extend(parser: argparse.ArgumentParser) -> None:
         metavar="DOMAINS",
         help="with --design: domains that keep their proportions to each other, by commas",
     )
+    parser.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="NAME=WEIGHT",
+        help="with --fit: weight of a target in what is minimised (repeatable; others: 1)",
+    )
     parser.add_argument("--next", type=count, default=5, metavar="N", help="with --fit: next runs")
     parser.add_argument("--json", action="store_true", help="with --fit: machine-readable")
     parser.set_defaults(command=mix)
@@ -113,7 +123,7 @@ def _search(work: Plan, executor: Executor) -> str:
     work.output.write_json(SEARCH_FILE, {"proposal": rows, "runs": runs})
     shares = zip(rows, _rounded(rows), strict=True)
     domains = {row["domain"]: {"share": share} for row, share in shares}
-    text = yaml.safe_dump({"mix": {"domains": domains}}, sort_keys=False)
+    text = yaml.safe_dump({"mix": {_key(work): domains}}, sort_keys=False)
     return "\n".join(
         [
             f"{proposal.runs} proxy runs of {runs['tokens']:,} tokens; losses in nats per token",
@@ -135,7 +145,7 @@ def _design(work: Plan, executor: Executor, options: argparse.Namespace) -> str:
         space_of(found), options.design, found.budget, available, work.recipe.search, frozen
     )
     work.output.write_json(DESIGN_FILE, design.as_dict())
-    recipe = yaml.safe_dump(design.recipe(options.recipe), sort_keys=False)
+    recipe = yaml.safe_dump(design.recipe(options.recipe, _key(work)), sort_keys=False)
     work.output.write_bytes(DESIGN_RECIPE, recipe.encode())
     lines = [["", *design.space.domains]]
     lines += [[name, *(f"{s:.3f}" for s in shares)] for name, shares in design.runs.items()]
@@ -144,9 +154,20 @@ def _design(work: Plan, executor: Executor, options: argparse.Namespace) -> str:
             f"{len(design.runs)} mixtures of {design.tokens:,} tokens; the first is the recipe's",
             align(lines),
             f"shares and sampling weights: {work.output.shown}/{DESIGN_FILE}",
-            f"their shards: curate run {work.output.shown}/{DESIGN_RECIPE} --stages mix,tokenize",
+            shlex.join(
+                [
+                    *f"their shards: curate run {work.output.shown}/{DESIGN_RECIPE}".split(),
+                    *("--stages", "mix,tokenize"),
+                    *(part for one in options.assignments for part in ("--set", one)),
+                ]
+            ),
         ]
     )
+
+
+def _key(work: Plan) -> str:
+    """Where the recipe's mix has its shares."""
+    return "inputs" if work.recipe.mix.inputs else "domains"
 
 
 def _fit(options: argparse.Namespace) -> str:
@@ -161,10 +182,30 @@ def _fit(options: argparse.Namespace) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{options.fit}: can't be read: {reason}") from None
     settings = load(options.recipe, options.assignments).search
-    fitted = fit_results(read_results(lines, options.fit, design), settings, options.next)
+    results = read_results(lines, options.fit, design)
+    fitted = fit_results(results, settings, options.next, _weights(options.target, results.targets))
     if output is not None:
         output.write_json(FIT_FILE, fitted.as_dict())
     return json.dumps(fitted.as_dict(), indent=1) if options.json else _fit_table(fitted)
+
+
+def _weights(given: Sequence[str], targets: Sequence[str]) -> dict[str, float]:
+    """Weights of targets from options. Raises ConfigError."""
+    found = {}
+    for text in given:
+        name, equals, number = text.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals or not found[name] >= 0:
+            raise ConfigError(f"--target {text}: expected NAME=WEIGHT, a weight of 0 or more")
+        if name not in targets:
+            hint = nearest(name, targets)
+            raise ConfigError(
+                f"--target {text}: no target {name!r}{hint} (there are: {', '.join(targets)})"
+            )
+    return found
 
 
 def _fit_table(fitted: Fitted) -> str:

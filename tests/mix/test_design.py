@@ -45,7 +45,7 @@ def results(design: Design, noise: float = 0.003) -> list[str]:
 
 def fitted(design: Design, lines: list[str]) -> Fitted:
     settings = searching(candidates=8000, resamples=10, min_share=0.01)
-    return fit_results(read_results(lines, "results.jsonl", design), settings, 4)
+    return fit_results(read_results(lines, "results.jsonl", design), settings, 4, {})
 
 
 def test_mixtures_keep_to_what_there_is() -> None:
@@ -169,5 +169,8 @@ def test_the_command_designs_and_fits(
     assert len(printed["next"]) == 3 and printed["runs"] == 12
     assert main(fit) == 0
     assert "tells most" in capsys.readouterr().out
+    assert main([*fit, "--target", "al=2"]) == 2
+    assert "no target 'al'; did you mean 'all'" in capsys.readouterr().err
+    assert main([*fit, "--target", "all=2"]) == 0
     assert main(["mix", "--plan"]) == 2
     assert main(["mix", "--fit", str(tmp_path / "none.jsonl")]) != 0

@@ -18,7 +18,7 @@ from curation.errors import ConfigError
 from curation.mix import MixPlan, Mixture, Repeats, advice, draw, plan_tables
 from curation.mix.keys import halved
 from curation.mix.repeats import copies
-from curation.recipe import load
+from curation.recipe import check_order, load
 from tests.mix.test_mix import DOMAINS, START, drawn_by, mixing, narrow
 
 OLMO = [[0, 0], [0.4, 0], [0.95, 2], [1, 7]]
@@ -260,6 +260,9 @@ def test_two_ways_to_prefer_documents_exclude_each_other() -> None:
 def test_a_recipe_names_the_key_that_is_wrong() -> None:
     with pytest.raises(ConfigError, match=r"mix\.repeats: better documents must not"):
         load("llama3", ["mix.repeats={by: quality, curve: [[0, 1], [1, 0.5]]}"])
+    wanted = ["mix.repeats={by: quality, within: topic, curve: [[0, 0], [1, 2]]}"]
+    with pytest.raises(ConfigError, match="mix needs the column 'quality'; classify adds it"):
+        check_order(load("llama3", [*wanted, "stages=[mix, tokenize]"]), columns=["domain"])
     dated = load("llama3", ["mix.repeats={by: date, steps: [[2024-01-01, 2]]}"])
     assert dated.mix.repeats.steps == [(date(2024, 1, 1), 2.0)]
 
