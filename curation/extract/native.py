@@ -17,6 +17,7 @@ from curation.extract.decide import BlockDecisions, Places, decide, places
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.features import features
 from curation.extract.forest import probabilities
+from curation.extract.headline import with_headline
 from curation.extract.limits import PageTooLargeError
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
@@ -91,6 +92,9 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     where = places(page, measured, rows, settings.decision.remark_words)
     tables = tables_of(page, settings.tables)
     decisions = decide(probability, page, tables, where, settings.decision, settings.comments)
+    if settings.structure.title:
+        titles = _fact(source, page, s.TITLE), _fact(source, page, s.OG_TITLE)
+        decisions = decisions._replace(kept=with_headline(page, decisions.kept, titles))
     return Judged(source, page, tables, measured, rows, decisions, where, keep_hidden)
 
 
