@@ -30,6 +30,7 @@ import json
 import logging
 import re
 import statistics
+import sys
 import tarfile
 import tempfile
 import time
@@ -400,7 +401,11 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join([*TEXT_SETS, PHRASE_SET]))
     parser.add_argument("--every", type=int, default=1, metavar="N", help="score each Nth page")
     parser.add_argument("--speed-pages", type=int, default=16, help="pages per set; 0: no timing")
+    parser.add_argument("--forms", action="store_true", help="only the forms of benchmarks/forms.py")
     parser.add_argument("--no-quality", action="store_true", help="only the timing")
+    if "--forms" in sys.argv[1:]:  # which needs no data
+        forms.report([])
+        return
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     sets = options.sets.split(",")

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from curation.extract import Extractor, default_settings
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "extract" / "forms"

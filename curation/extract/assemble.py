@@ -19,7 +19,7 @@ from curation.extract.marks import Marks
 from curation.extract.markup import ANCESTOR, TAG
 from curation.extract.tables import Tables
 
-_PLAIN = Structure(paragraphs="line", marks=False, images=False)
+_PLAIN = Structure(paragraphs="line", marks=False, title=True, images=False)
 
 
 @dataclass(frozen=True)

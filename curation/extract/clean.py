@@ -10,11 +10,13 @@ import regex
 from curation.compiled import borrowing
 
 # Characters that carry no text: C0 and C1 controls but tab and newline, the byte-order mark,
-# zero-width space, soft hyphen, word joiner, invisible operators, interlinear marks. Of the
+# zero-width space (but between words of Thai, Lao, Burmese and Khmer), soft hyphen, word joiner, invisible operators, interlinear marks. Of the
 # zero-width joiners, which Persian, Hindi and emoji need, those that follow nothing: editors put
 # one into each empty paragraph. Marks of direction and fillers on lines of nothing else.
 _DEBRIS = regex.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u2060-\u2064\ufeff\ufff9-\ufffb]"
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u2060-\u2064\ufeff\ufff9-\ufffb]"
+    r"|(?<![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])\u200b"
+    r"|\u200b(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
     r"|(?<![^\s\u200b\ufeff])[\u200c\u200d]+"
     r"|(?m:^(?:[^\S\n]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2800\u3164\ufeff])+$)"
 )

@@ -110,6 +110,9 @@ class Structure(Settings):
         description="mark list items with `- ` or their number, indent definitions and nested lists, "
         "and begin lines of quotations with `> `"
     )
+    title: bool = Field(
+        description="keep the headline before the text that repeats the title of the page"
+    )
     images: bool = Field(description="keep the alternative text of images that are not formulas")
 
     @property

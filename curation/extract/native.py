@@ -17,11 +17,13 @@ from curation.extract.decide import BlockDecisions, Places, decide, places
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.features import features
 from curation.extract.forest import probabilities
+from curation.extract.headline import with_headline
 from curation.extract.limits import PageTooLargeError
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
 from curation.extract.model import Model, load
 from curation.extract.mojibake import mended, repaired
+from curation.extract.page_state import stated_article
 from curation.extract.references import unescaped
 from curation.extract.sampling import representatives
 from curation.extract.scan import scan
@@ -31,6 +33,7 @@ from curation.extract.tables import Tables, tables_of
 from curation.text.surrogates import well_formed
 
 _TAGS = regex.compile(r"<[^<>]*>")
+_NO_ARTICLE = 400  # characters of a page whose article may be in a script
 _TITLE_BYTES = 2000  # of a title or a language, at most
 
 
@@ -91,6 +94,9 @@ def _judge(source: bytes, settings: ExtractSettings, model: Model, keep_hidden: 
     where = places(page, measured, rows, settings.decision.remark_words)
     tables = tables_of(page, settings.tables)
     decisions = decide(probability, page, tables, where, settings.decision, settings.comments)
+    if settings.structure.title:
+        titles = _fact(source, page, s.TITLE), _fact(source, page, s.OG_TITLE)
+        decisions = decisions._replace(kept=with_headline(page, decisions.kept, titles))
     return Judged(source, page, tables, measured, rows, decisions, where, keep_hidden)
 
 
@@ -114,6 +120,9 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
         body = stated_body(source, page)
         if len(text) < settings.stated_share * len(body):
             text, stated = body, True
+    if len(text) < _NO_ARTICLE and (body := _of_state(source, settings)):
+        if len(text) < settings.stated_share * len(body):
+            text, stated = body, True
     title = _fact(source, page, s.TITLE) or _fact(source, page, s.OG_TITLE) or _headline(page)
     if "[" in text and not _has_code(page):
         text = without_shortcodes(text)
@@ -123,6 +132,18 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
         text = normal(repaired(text))
     language = _fact(source, page, s.LANGUAGE).lower()
     return Result(text, clean(repaired(title)), language[:20], made.code_languages, stated)
+
+
+def _of_state(source: bytes, settings: ExtractSettings) -> str:
+    """The article in the state of a page's framework, all of it kept."""
+    article = stated_article(source)
+    if "<" not in article:
+        return well_formed(article)
+    inner = well_formed(article).encode()
+    page = scan(inner, settings.max_depth, settings.max_nodes, settings.noscript_bytes)
+    everything = np.ones(len(page.b_start), np.bool_)
+    tables = tables_of(page, settings.tables)
+    return assemble(inner, page, tables, everything, settings.structure).text
 
 
 def _has_code(page: s.Page) -> bool:

@@ -1,0 +1,129 @@
+"""Parts of pages that forms can't show: state in scripts, streamed parts, growth, headlines."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curation.extract import Extractor, default_settings, extract
+from curation.extract.asciimath import asciimath
+from curation.extract.clean import clean
+from curation.extract.katex import katex_to_tex
+from curation.extract.page_state import stated_article
+from curation.extract.shortcodes import without_shortcodes
+from curation.extract.streaming import in_place
+
+_SENTENCE = "The harbour wall was rebuilt after the flood of that year, and it has stood since. "
+_ARTICLE = "<p>" + _SENTENCE * 6 + "</p>"
+
+
+def _next(props: object) -> bytes:
+    state = json.dumps({"props": {"pageProps": props}})
+    return (
+        '<html><body><div id="__next"></div>'
+        f'<script id="__NEXT_DATA__" type="application/json">{state}</script></body></html>'
+    ).encode()
+
+
+def test_an_article_in_the_state_of_a_page_without_text_is_read() -> None:
+    html = _next({"post": {"title": "Walls", "content": _ARTICLE + "<ul><li>One more.</li></ul>"}})
+    assert extract(html).text == (_SENTENCE * 6).strip() + "\nOne more."
+
+
+def test_rich_text_in_the_state_is_read_block_by_block() -> None:
+    nodes = [
+        {"nodeType": "paragraph", "content": [{"nodeType": "text", "value": _SENTENCE * 6}]},
+        {"nodeType": "paragraph", "content": [{"nodeType": "text", "value": "It "},
+                                              {"nodeType": "text", "value": "held."}]},
+    ]  # fmt: skip
+    html = _next({"body": {"nodeType": "document", "content": nodes}})
+    assert extract(html).text == (_SENTENCE * 6).strip() + "\nIt held."
+
+
+def test_a_page_with_text_of_its_own_does_not_read_its_state() -> None:
+    html = _next({"content": "<p>" + "Another article. " * 60 + "</p>"}).replace(
+        b'<div id="__next"></div>', f"<main><article>{_ARTICLE}</article></main>".encode()
+    )
+    assert "Another article" not in extract(html).text
+
+
+def test_state_that_is_no_article_is_left_alone() -> None:
+    assert stated_article(_next({"cookieText": "We use cookies. " * 60})) == ""
+    assert stated_article(_next({"css": ".a { color: red } " * 60})) == ""
+    assert stated_article(b'<script type="application/json">{"a": [</script>') == ""
+
+
+def test_streamed_parts_go_where_their_script_puts_them() -> None:
+    late = b'<div hidden id="S:0"><p>Late.</p></div><script>$RC("B:0","S:0")</script>'
+    page = b'<p>A</p><!--$?--><template id="B:0"></template><i>wait</i><!--/$--><p>C</p>'
+    found = in_place(page + late)
+    assert found.startswith(b"<p>A</p><!--$?--><p>Late.</p><p>C</p>")
+    assert b"hidden" not in found
+    segment = b'<p>A<template id="P:1"></template>C</p><div hidden id="S:1">B</div><script>$RS("S:1","P:1")</script>'
+    assert in_place(segment).startswith(b"<p>ABC</p>")
+    assert in_place(page) == page
+
+
+def test_parts_that_wait_for_themselves_are_left_alone() -> None:
+    html = b'<div hidden id="S:0"><template id="B:0"></template></div><script>$RC("B:0","S:0")</script>'
+    assert in_place(html) == html
+
+
+@given(st.lists(st.sampled_from([
+    b'<div hidden id="S:0">', b'<div hidden id="S:1">', b"</div>", b'<template id="B:0"></template>',
+    b'<template id="B:1"></template>', b'$RC("B:0","S:0")', b'$RC("B:1","S:1")', b"<!--$?-->", b"<!--/$-->",
+    b"text", b"<div>",
+]), max_size=30))  # fmt: skip
+def test_streaming_ends_whatever_the_order(pieces: list[bytes]) -> None:
+    html = b"".join(pieces)
+    assert in_place(html).count(b"text") <= html.count(b"text")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: asciimath("(" * n + "x" + ")" * n),
+        lambda n: asciimath("[" * n),
+        lambda n: asciimath("|" * n),
+        lambda n: asciimath("sqrt " * n),
+        lambda n: asciimath("x/" * n),
+        lambda n: katex_to_tex("<span>" * n + "x"),
+        lambda n: in_place(b'$RC("B:0","S:0")<template id="B:0"></template>' * n),
+        lambda n: without_shortcodes("[vc_row " * n),
+        lambda n: stated_article(b'<script type="application/json">' * n),
+    ],
+)
+def test_work_grows_with_the_input(make) -> None:  # type: ignore[no-untyped-def]
+    make(10)
+    spent = []
+    for size in (2_000, 16_000):
+        start = time.thread_time()
+        make(size)
+        spent.append(time.thread_time() - start)
+    assert spent[1] < 40 * spent[0] + 0.5
+
+
+@given(st.text(alphabet="()[]{}|/^_,; xy12+sqrtfacalphn\"'<>=-:", max_size=60))
+def test_any_asciimath_becomes_a_line(source: str) -> None:
+    assert "\n" not in asciimath(source)
+
+
+def test_zero_width_spaces_part_words_of_khmer_only() -> None:
+    assert clean("ភាសា\u200bខ្មែរ and har\u200bbour\u200b") == "ភាសា\u200bខ្មែរ and harbour"
+
+
+def test_the_headline_is_kept_if_it_repeats_the_title() -> None:
+    html = (
+        "<title>Walls of the harbour - The Daily</title><body><div class='x'><div class='menu-top'>"
+        "<h1>Walls of the harbour</h1></div><div class='y share'>Share</div></div>"
+        f"<article>{_ARTICLE * 3}</article>"
+    )
+    assert extract(html).text.startswith("Walls of the harbour\nThe harbour wall")
+    settings = default_settings()
+    structure = settings.structure.model_copy(update={"title": False})
+    without = Extractor(settings.model_copy(update={"structure": structure})).extract(html)
+    assert len(without.text) <= len(extract(html).text)
