@@ -6,7 +6,8 @@ DIR holds `<set>/html/<id>.html` and `<set>/gold.jsonl`, itself, in `data/` or i
 `dev.tar.xz`. Scores are those of the Scrapinghub article
 extraction benchmark: multisets of 4-grams of words (each Han character and kana one word), precision
 averaged over pages with text, recall over all pages, F1 of both averages; an empty answer counts as
-it is. Sets that the shipped model may learn from are scored by models that saw no page of the same
+it is. Besides these, pages with faults are counted (extraction_faults.py), and the kinds of page that
+a set tells apart are scored each by itself. Sets that the shipped model may learn from are scored by models that saw no page of the same
 site: `--models` names the folder that `python -m curation.train.extract --cross-fit` wrote. Without
 it they are left out for the engine `curation`. With `--all-sets` every set is scored so, by the
 models that `python -m curation.train.extract --all-sets` wrote to measure the method.
@@ -41,10 +42,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from extraction_faults import Faults, Shown
+
 from curation.extract import Extractor, PageTooLargeError, default_settings, native
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.model import Model, read_model
-from curation.readers.charset import decode_html
+from curation.readers.charset import decode_html, utf8_html
 from curation.train.extract import model_name
 from curation.train.extract.pages import fold_of, group_of
 from curation.train.extract.settings import default_training
@@ -99,8 +102,18 @@ class Score:
     recall: list[float] = field(default_factory=list)
     phrases: list[int] = field(default_factory=lambda: [0, 0, 0])  # hits, false, missed
     code: list[int] = field(default_factory=lambda: [0] * 8)
+    faults: Faults = field(default_factory=Faults)
+    kinds: dict[str, Score] = field(default_factory=dict)
 
-    def add(self, row: dict[str, Any], html: bytes, answer: str) -> None:
+    def add(self, row: dict[str, Any], html: bytes, shown: Shown, answer: str) -> None:
+        """Score an answer, by itself and with the pages of its kind where the set says a kind."""
+        self._add(row, html, answer)
+        if row.get("text"):
+            self.faults.add(row["text"], answer, shown)
+        if kind := row.get("page_type"):
+            self.kinds.setdefault(kind, Score())._add(row, html, answer)
+
+    def _add(self, row: dict[str, Any], html: bytes, answer: str) -> None:
         gold = row.get("text")
         if gold is None:
             self._phrases(row, answer)
@@ -294,9 +307,10 @@ def quality(data: Path, sets: list[str], runners: dict[str, Runner], every: int)
             if runner.can(name):
                 table[engine][name] = Score()
         for row, html in rows_of(data, name, every):
+            shown = Shown.of(utf8_html(html, None)[0])
             for engine, runner in runners.items():
                 if name in table[engine]:
-                    table[engine][name].add(row, html, runner.answer(name, row, html))
+                    table[engine][name].add(row, html, shown, runner.answer(name, row, html))
         for engine in runners:
             if name in table[engine]:
                 fitted = engine == "curation" and name in runners[engine].learned
@@ -309,6 +323,11 @@ def _print_score(name: str, engine: str, score: Score, fitted: bool) -> None:
     pages = len(score.recall) or "phrases"
     note = " cross-fitted" if fitted else ""
     print(f"{name:22} {engine:12} F1 {value:.3f} P {p:.3f} R {r:.3f} n {pages}{note}", flush=True)
+    for kind, part in sorted(score.kinds.items()):
+        value, p, r = part.figures()
+        print(f"  {kind:20} {engine:12} F1 {value:.3f} P {p:.3f} R {r:.3f} n {len(part.recall)}")
+    if score.faults.pages:
+        print(f"{'':22} {engine:12} pages with {score.faults}")
     if name == CODE_SET and score.code[3] and score.code[-1]:
         print(f"{'':22} {engine:12} {code_figures(score.code)}")
 
@@ -329,7 +348,21 @@ def _print_table(sets: list[str], table: dict[str, dict[str, Score]]) -> None:
         ]
         whole = len(figures) == len([name for name in sets if name != PHRASE_SET])
         cells.append(f"{statistics.mean(figures):12.4f}" if figures and whole else f"{'-':>12}")
-    print(f"{'macro (text gold)':22} " + " ".join(cells) + "\n", flush=True)
+    print(f"{'macro (text gold)':22} " + " ".join(cells))
+    _print_faults(table)
+
+
+def _print_faults(table: dict[str, dict[str, Score]]) -> None:
+    """Pages with each fault, over all sets, and the mean precision and recall of the sets."""
+    for engine, scores in table.items():
+        faults = Faults()
+        for score in scores.values():
+            faults += score.faults
+        figures = [score.figures() for score in scores.values() if score.recall]
+        if figures:
+            _, p, r = (statistics.mean(column) for column in zip(*figures, strict=True))
+            print(f"{engine:12} P {p:.4f} R {r:.4f}; pages with {faults}")
+    print(flush=True)
 
 
 def code_figures(counts: list[int]) -> str:

@@ -16,6 +16,7 @@ from curation.extract.features import NAMES
 from curation.extract.markup import ANCESTOR, FNV_PRIME
 from curation.extract.repeated import copies
 from curation.extract.tables import Tables, whole_tables
+from curation.extract.units import whole
 
 # How far up code and formulas (in rows of tables, often) and the text around them look for a
 # container that they share.
@@ -145,6 +146,8 @@ class BlockDecisions(NamedTuple):
     threshold: npt.NDArray[np.float64]  # [n] score that the block needed
     article: bool  # held to the threshold of articles
     copied: npt.NDArray[np.bool_]  # [n] reached their thresholds, but stand earlier on the page
+    filled: npt.NDArray[np.bool_]  # [n] kept because they stand inside a kept run
+    ended: npt.NDArray[np.bool_]  # [n] reached their thresholds, but end the text as stock
 
 
 def decide(
@@ -161,8 +164,8 @@ def decide(
     certain, that of the most agreement with what may be content is sought (`best_cut`). Where an
     article stands outside the comments, these need to be surer still; on other pages they are the
     page. Items of a list, cells of a row and paragraphs of one parent are mostly decided alike, so
-    that one odd among them doesn't stay or go alone. What the page holds twice is kept once.
-    Something is always kept.
+    that one odd among them doesn't stay or go alone, and runs of kept blocks are made whole
+    (`units.whole`). What the page holds twice is kept once. Something is always kept.
     """
     score, weight = _scores(
         probabilities, page.b_element, page.b_chars, page.b_link_chars, page.b_links, page.b_atoms,
@@ -179,9 +182,14 @@ def decide(
         decision.recall_weight, decision.sure_probability, decision.sure_share,
         decision.article_characters, decision.comment_threshold, decision.sibling_share,
     )  # fmt: skip
+    kept, filled, ended = whole(
+        kept, probabilities, score, threshold, page, tables.data, decision
+    )
     least, near = decision.copy_characters, decision.near_copy_characters
     copied = copies(kept, page, where.comments, least, near)
-    return BlockDecisions(kept & ~copied, score, threshold, article, copied)
+    return BlockDecisions(
+        kept & ~copied, score, threshold, article, copied, filled & ~copied, ended
+    )
 
 
 @kernel
@@ -293,7 +301,7 @@ def _decide(  # type: ignore[no-untyped-def]
     article_threshold, likely_probability, few_characters, recall_weight, sure_probability,
     sure_share, article_characters, comment_threshold, sibling_share,
 ):  # fmt: skip
-    """The parts of a BlockDecisions but the last, before what is copied goes."""
+    """The first parts of a BlockDecisions, before runs are made whole and what is copied goes."""
     n = len(score)
     score = score.copy()
     numbers = _line_numbers(text, b_start, b_end, gutter)

@@ -14,6 +14,7 @@ from curation.extract.extract_settings import ExtractSettings
 from curation.extract.features import NAMES
 from curation.extract.markup import TAG
 from curation.extract.native import Judged, judge, result
+from curation.extract.units import units_of
 from curation.html_page import head
 
 _TAG_NAMES = {number: name for name, number in TAG.items()}
@@ -52,10 +53,19 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Unit:
+    """A group of like elements, or a run of text between groups."""
+
+    blocks: range
+    elements: int  # like elements of a group, 0 of a run of text
+
+
+@dataclass(frozen=True)
 class Explanation:
     """All blocks of a page in reading order, and what was decided on the page as a whole."""
 
     blocks: tuple[Block, ...]
+    units: tuple[Unit, ...]
     notes: tuple[str, ...]
     judged: Judged
 
@@ -86,7 +96,16 @@ def explain(source: bytes, settings: ExtractSettings) -> Explanation:
                 ),
             )
         )
-    return Explanation(tuple(blocks), tuple(_notes(judged, settings)), judged)
+    return Explanation(tuple(blocks), _units(page), tuple(_notes(judged, settings)), judged)
+
+
+def _units(page: s.Page) -> tuple[Unit, ...]:
+    found = units_of(page)
+    bounds = zip(found.start[:-1].tolist(), found.start[1:].tolist(), strict=True)
+    return tuple(
+        Unit(range(*bound), elements)
+        for bound, elements in zip(bounds, found.elements.tolist(), strict=True)
+    )
 
 
 def _text(source: bytes, page: s.Page, blob: bytes, atoms: Atoms, block: int) -> str:
@@ -99,6 +118,10 @@ def _text(source: bytes, page: s.Page, blob: bytes, atoms: Atoms, block: int) ->
 def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
     decisions = judged.decisions
     score, threshold = decisions.score[block], decisions.threshold[block]
+    if decisions.filled[block]:
+        return f"score {score:.2f} is under {threshold:.2f}, but what stands around it is kept"
+    if decisions.ended[block]:
+        return "the text would end in it, and by itself it is unlikely to be content"
     if decisions.kept[block]:
         if score < threshold:
             return "the headline that repeats the title; or nothing reached its threshold, and this has the highest score"
@@ -158,6 +181,7 @@ th:first-child, td:first-child { text-align: left; }
 .code .text { font-family: ui-monospace, monospace; font-size: .9em; text-decoration: none; }
 .path { font: .75rem ui-monospace, monospace; color: #555; display: flex; gap: 1rem;
   justify-content: space-between; white-space: normal; }
+.unit { font-size: .8rem; color: #555; margin: 1rem 0 .2rem; border-top: 1px solid var(--line); }
 .facts { display: none; position: absolute; right: 0; top: 100%; z-index: 2; background: #fff;
   border: 1px solid #888; padding: .5rem .8rem; font-size: .8rem; box-shadow: 0 2px 8px #0004; }
 .block:hover > .facts, .block:focus > .facts { display: block; }
@@ -188,7 +212,7 @@ def view(explanation: Explanation, title: str, text: str) -> str:
         "<input type=radio name=show id=only-kept><label for=only-kept>only kept</label> ",
         "<input type=radio name=show id=only-removed><label for=only-removed>only removed</label>",
         "<div class=blocks>",
-        *(_block(number, block) for number, block in enumerate(blocks)),
+        *(part for unit in explanation.units for part in _unit(unit, blocks)),
         "</div>",
         f"<h2>Text</h2><pre>{_safe(text)}</pre></html>\n",
     ]
@@ -231,6 +255,19 @@ def _legend() -> str:
         "block: <b class=green>green, kept</b>; <b class=red>red, removed"
         "</b>. Point at a block to see what was measured.</p>"
     )
+
+
+def _unit(unit: Unit, blocks: tuple[Block, ...]) -> Iterator[str]:
+    inside = [blocks[number] for number in unit.blocks]
+    name = f"{unit.elements} like elements" if unit.elements else "run of text"
+    kept = sum(block.kept for block in inside)
+    mean = sum(block.score for block in inside) / len(inside)
+    yield (
+        f"<p class=unit>{name}: {kept} of {len(inside)} blocks kept, mean score {mean:.2f}, "
+        f"{sum(block.characters for block in inside):,} characters</p>"
+    )
+    for number, block in zip(unit.blocks, inside, strict=True):
+        yield _block(number, block)
 
 
 def _block(number: int, block: Block) -> str:

@@ -65,6 +65,21 @@ class Decision(Settings):
     comment_threshold: float = Field(
         ge=0, le=1, description="probability that readers' comments below an article need"
     )
+    ending_share: float = Field(
+        ge=0,
+        le=1,
+        description="share of the kept blocks' mean probability that a short block, by itself, needs "
+        "to be the last of the text",
+    )
+    ending_characters: int = Field(
+        ge=0, description="characters from which a last block is not short"
+    )
+    hole_probability: float = Field(
+        ge=0,
+        le=1,
+        description="mean probability from which blocks between two kept ones are kept with them",
+    )
+    hole_blocks: int = Field(ge=0, description="such blocks in a row at most")
     copy_characters: int = Field(
         ge=0,
         description="characters of two blocks or more that are dropped because they stand earlier "

@@ -1,0 +1,131 @@
+"""The units of a page, and runs of kept blocks made whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curation.extract import default_settings
+from curation.extract.blocks import PRE, Page
+from curation.extract.decide import decide, places
+from curation.extract.features import COUNT
+from curation.extract.scan import scan
+from curation.extract.tables import tables_of
+from curation.extract.units import units_of, whole
+
+DECISION, TABLES = default_settings().decision, default_settings().tables
+LONG = "Words that make up a paragraph of the kind that stories are made of. " * 20
+
+
+def scanned(html: str) -> Page:
+    return scan(html.encode(), 512, 10_000, 2000)
+
+
+def kept(html: str, probabilities: list[float], **changed: float) -> list[bool]:
+    page = scanned(html)
+    rows = np.zeros((len(page.b_start), COUNT), np.float32)
+    where = places(page, rows, np.arange(len(rows)), DECISION.remark_words)
+    decision = DECISION.model_copy(update=changed)
+    decisions = decide(
+        np.array(probabilities), page, tables_of(page, TABLES), where, decision, True
+    )
+    return [bool(one) for one in decisions.kept]
+
+
+def test_groups_and_runs_take_turns() -> None:
+    cards = "".join(f"<div class=card><h3>Card {i}</h3><p>says this</p></div>" for i in range(4))
+    page = scanned(f"<h1>Title</h1><p>one</p><p>two</p><p>three</p>{cards}<p>behind</p>")
+    units = units_of(page)
+    assert units.start.tolist() == [0, 4, 12, 13]  # paragraphs are no cards
+    assert units.elements.tolist() == [0, 4, 0]
+
+
+def test_a_page_without_text_has_no_units() -> None:
+    units = units_of(scanned(""))
+    assert units.start.tolist() == [0] and not len(units.elements)
+
+
+def test_what_stands_in_a_kept_run_is_kept_and_what_stands_before_and_behind_is_not() -> None:
+    html = f"<div>before</div><p>{LONG}</p><div>between</div><p>{LONG}</p><div>behind</div>"
+    likely = DECISION.hole_probability + 0.05
+    assert kept(html, [likely, 0.99, likely, 0.99, likely]) == [False, True, True, True, False]
+    less = DECISION.hole_probability - 0.05
+    assert kept(html, [less, 0.99, less, 0.99, less]) == [False, True, False, True, False]
+
+
+def test_what_a_rule_took_out_of_a_run_stays_out() -> None:
+    html = f"<p>{LONG}</p><div hidden>unseen</div><div>seen</div><p>{LONG}</p>"
+    assert kept(html, [0.99, 0.4, 0.4, 0.99]) == [True, False, True, True]
+    menu = f"<p>{LONG}</p><div><a href=1>one</a> <a href=2>two</a> <a href=3>three</a></div><p>{LONG}</p>"
+    assert kept(menu, [0.99, 0.5, 0.99]) == [True, False, True]
+
+
+def test_a_text_does_not_end_in_what_its_neighbours_lift() -> None:
+    html = "".join(f"<p>{text}</p>" for text in (LONG, LONG, "Next page"))
+    own = DECISION.ending_share * 0.9
+    assert kept(html, [0.99, 0.99, own]) == [True, True, False]
+    assert kept(html, [0.99, 0.99, own], ending_share=0.0) == [True, True, True]
+    inside = "".join(f"<p>{text}</p>" for text in (LONG, "Next page", LONG))
+    assert kept(inside, [0.99, own, 0.99]) == [True, True, True]
+    listing = f"<div><p>{LONG}</p><p>{LONG}</p><pre>run it</pre></div>"
+    assert kept(listing, [0.99, 0.99, own]) == [True, True, True]
+
+
+def reference(
+    page: Page, first: list[bool], own: list[float], score: list[float]
+) -> tuple[list[bool], set[int], set[int]]:
+    out, ended, filled = list(first), set[int](), set[int]()
+    listed = [b for b, one in enumerate(first) if one]
+    sizes = [float(np.sqrt(page.b_chars[b])) + 1 for b in listed]
+    mass = sum(size * own[b] for size, b in zip(sizes, listed, strict=True))
+    for b in sorted((b for b, one in enumerate(first) if one), reverse=True)[:-1]:
+        code = page.b_flags[b] & PRE or page.b_atoms[b]
+        short = page.b_chars[b] < DECISION.ending_characters
+        if code or not short or score[b] == 1:
+            break
+        if own[b] * sum(sizes) >= DECISION.ending_share * mass:
+            break
+        out[b] = False
+        ended.add(b)
+    left = [b for b, one in enumerate(out) if one]
+    for before, behind in zip(left, left[1:], strict=False):
+        hole = range(before + 1, behind)
+        area = [float(np.sqrt(page.b_chars[b])) + 1 for b in hole]
+        likely = sum(size * own[b] for size, b in zip(area, hole, strict=True))
+        few = 0 < len(hole) <= DECISION.hole_blocks
+        if few and likely >= DECISION.hole_probability * sum(area):
+            filled |= {b for b in hole if score[b] > 0}
+    return [one or b in filled for b, one in enumerate(out)], filled, ended
+
+
+_BLOCKS = st.lists(
+    st.tuples(
+        st.booleans(),
+        st.sampled_from([0.0, 0.05, 0.125, 0.25, 0.5, 0.75]),
+        st.sampled_from([0.0, 0.25, 0.75, 1.0]),
+        st.sampled_from(["<p>short</p>", f"<p>{LONG}</p>", "<pre>some code</pre>"]),
+    ),
+    max_size=25,
+)
+
+
+@given(_BLOCKS)
+def test_runs_are_made_whole_as_told(blocks: list[tuple[bool, float, float, str]]) -> None:
+    page = scanned("".join(html for *_, html in blocks))
+    first, own, score = ([block[i] for block in blocks] for i in range(3))
+    data: npt.NDArray[np.int32] = np.full(len(blocks), -1, np.int32)
+    found = whole(
+        np.array(first, np.bool_),
+        np.array(own),
+        np.array(score),
+        np.full(len(blocks), 0.5),
+        page,
+        data,
+        DECISION,
+    )
+    out, filled, ended = reference(page, first, own, score)
+    assert found.kept.tolist() == out
+    assert set(np.flatnonzero(found.filled).tolist()) == filled
+    assert set(np.flatnonzero(found.ended).tolist()) == ended
