@@ -56,6 +56,12 @@ UNITS = {
     "line ends with indentation": r"\n[ \t]+(?=\S)",
 }
 EMOJI = "\U0001f600 \u2764\ufe0f \U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f44d\U0001f3fd \U0001f680\u2705 "
+# Code as it is indented: by two, four, eight spaces and by tabs, with both line ends.
+CODE = "".join(
+    f"if a:{end}{indent}for b in c:{end}{2 * indent}d(b){end}{3 * indent}e = 1{end}{end}"
+    for indent in ("  ", "    ", " " * 8, "\t")
+    for end in ("\n", "\r\n")
+)
 
 
 def read_groups(files: list[Path], sources: tuple[str, ...] = ()) -> Groups:
@@ -161,7 +167,7 @@ def cuts(
     groups: Groups, found: dict[str, Tokenizer | tiktoken.Encoding], texts_each: int = 60
 ) -> dict[str, Any]:
     """Of each kind of unit: how many there are, and the share that each vocabulary cuts."""
-    texts = [EMOJI, *itertools.chain.from_iterable(t[:texts_each] for t in groups.values())]
+    texts = [EMOJI, CODE, *itertools.chain.from_iterable(t[:texts_each] for t in groups.values())]
     units = dict.fromkeys(UNITS, 0)
     cut = {name: dict.fromkeys(UNITS, 0) for name in found}
     for text in texts:

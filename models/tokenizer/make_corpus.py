@@ -8,9 +8,9 @@
 Writes one `<language>.jsonl.gz` per language with `text`, `language`, `source` and, for words,
 `count`. Sources are named after their kind: `natural` (sentences gathered for reading aloud,
 treebanks, reviews, social media, government news), `documentation` (handbooks, web sites of
-software, messages of programs), `written-words` and `spoken-words`. English is left out
-without `--english`: the base has its words. `--without PREFIX` leaves sources out, to measure on them. The same input gives the
-same bytes.
+software, messages of programs), `written-words` and `spoken-words`. English is left out without
+`--english`: the base has its words. `--without PREFIX` leaves sources out, to measure on them. The
+same input gives the same bytes.
 """
 
 from __future__ import annotations
