@@ -247,7 +247,9 @@ def _own_term(source: bytes, at: int) -> Statement | None:
     if tag[:2].lower() not in (b"<a", b"<l") or _commented(source, at):
         return None
     href = _attributes(tag).get("href", "")
-    return Statement(licence_of(href), "page", _place(source, at), "anchor", href[:_LINE_CHARACTERS])
+    return Statement(
+        licence_of(href), "page", _place(source, at), "anchor", href[:_LINE_CHARACTERS]
+    )
 
 
 def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | None:
