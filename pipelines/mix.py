@@ -37,7 +37,7 @@ from pipelines.storage.damage import check_content
 from pipelines.storage.exchange import concatenated, read_columns, scratch, write_columns
 from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
 
-_COLUMNS = ["id", "text", "source", "domain", "topic", "format", "language", "quality"]
+_COLUMNS = ["id", "text", "source", "domain", "topic", "format", "language", "quality", "rights"]
 _PLAN = f"{SCRATCH}/data/plan.json"
 #: Where a mix leaves the token ids of its documents, in the order of `documents`.
 TOKENS = "tokens"

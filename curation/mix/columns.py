@@ -16,6 +16,7 @@ from curation.inputs import source_names
 from curation.mix.keys import draw_keys, topic_values
 from curation.mix.mix_settings import Mixture
 from curation.mix.ranks import Ranks, rank
+from curation.rights.licences import matches_licence
 
 NARROW = pa.schema(
     [
@@ -26,6 +27,7 @@ NARROW = pa.schema(
         ("format", pa.string()),  # may be null
         ("language", pa.string()),  # may be null
         ("quality", pa.float64()),  # may be null
+        ("licence", pa.string()),  # of the page; may be null
         ("tokens", pa.int64()),  # as they will be written
     ]
 )
@@ -50,6 +52,9 @@ def narrow(
         kind = NARROW.field(name).type
         known = name in batch.schema.names
         columns[name] = batch.column(name).cast(kind) if known else pa.nulls(batch.num_rows, kind)
+    has_rights = "rights" in batch.schema.names
+    licences = pc.struct_field(batch.column("rights"), "licence") if has_rights else None
+    columns["licence"] = pa.nulls(batch.num_rows, pa.string()) if licences is None else licences
     return pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
 
 
@@ -64,6 +69,7 @@ class Rows(NamedTuple):
     shares: npt.NDArray[np.float64]  # of topic and format; 1 where neither is downsampled
     too_short: npt.NDArray[np.bool_]
     too_long: npt.NDArray[np.bool_]
+    unlicensed: npt.NDArray[np.bool_]  # without a licence that the mix takes
 
     @property
     def outlived(self) -> npt.NDArray[np.bool_]:
@@ -73,7 +79,7 @@ class Rows(NamedTuple):
     @property
     def eligible(self) -> npt.NDArray[np.bool_]:
         """Whether a document may be drawn at all."""
-        return self.outlived & ~self.too_short & ~self.too_long
+        return self.outlived & ~self.too_short & ~self.too_long & ~self.unlicensed
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Rows:
         """The documents where `rows` holds."""
@@ -117,6 +123,7 @@ def rows(
         topic_shares * _shares(batch, "format", settings.formats),
         tokens < (settings.min_tokens or 0),
         tokens > longest,
+        _unlicensed(batch, settings),
     )
 
 
@@ -134,6 +141,17 @@ def _shares(
     for name, share in shares.items():
         out[pc.fill_null(pc.equal(values, name), False).to_numpy(zero_copy_only=False)] = share
     return out
+
+
+def _unlicensed(
+    batch: pa.RecordBatch | pa.Table, settings: Mixture
+) -> npt.NDArray[np.bool_]:
+    if not settings.licences:
+        return np.zeros(batch.num_rows, np.bool_)
+    found = _flat(batch, "licence").dictionary_encode()
+    taken = [matches_licence(one, settings.licences) for one in found.dictionary.to_pylist()]
+    places = pc.fill_null(found.indices, len(taken)).to_numpy(zero_copy_only=False)
+    return ~np.array([*taken, False])[places]
 
 
 def _cells(

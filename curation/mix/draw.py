@@ -19,6 +19,7 @@ TOPIC_DOWNSAMPLED = "mix.topic_downsampled"
 FORMAT_DOWNSAMPLED = "mix.format_downsampled"
 TOO_SHORT = "mix.too_short"
 TOO_LONG = "mix.too_long"
+UNLICENSED = "mix.licence"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
 
     A document left out by its topic or format has its random value and the share of documents that
     may be drawn as value and threshold; one of a length that isn't wanted its tokens and the
-    limit; one over the budget its key and the key of its cell's cut (0 if none is drawn).
+    limit; one without a licence that the mix takes neither; one over the budget its key and the key
+    of its cell's cut (0 if none is drawn).
     Raises ConfigError on a plan without cuts.
     """
     if any(cell.kept is None for cell in mix.cells):
@@ -52,7 +54,8 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
     gone = repeats == 0
     cases = [r.topic_values >= r.topic_shares, ~r.outlived, r.too_short, r.too_long]
     reasons = [TOPIC_DOWNSAMPLED, FORMAT_DOWNSAMPLED, TOO_SHORT, TOO_LONG]
-    reason = np.select(cases, reasons, OVER_BUDGET)
+    reason = np.where(r.unlicensed, UNLICENSED, np.select(cases, reasons, OVER_BUDGET))
+    measured = gone & ~r.unlicensed
     value = np.select(
         cases,
         [r.topic_values, r.topic_values, r.tokens, r.tokens],
@@ -64,8 +67,8 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
         repeats,
         Verdicts(
             pa.array(reason.astype(object), pa.string(), mask=~gone),
-            pa.array(value, pa.float64(), mask=~gone),
-            pa.array(threshold, pa.float64(), mask=~gone),
+            pa.array(value, pa.float64(), mask=~measured),
+            pa.array(threshold, pa.float64(), mask=~measured),
             pa.nulls(len(repeats), pa.string()),
         ),
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from curation.config import Ascending, Settings
+from curation.rights.rights_settings import Licences
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0)]
@@ -79,6 +80,10 @@ class Mixture(Settings):
     )
     formats: dict[str, Share] = Field(
         description="The same by format; where topic and format are both named, the shares multiply"
+    )
+    licences: Licences = Field(
+        description="Documents whose page has none of these licences are left out (`CC-BY-*`, or "
+        "`open` for all open ones, docs/rights.md); empty: none is"
     )
     min_tokens: int | None = Field(ge=0, description="Shorter documents are left out")
     max_tokens: int | None = Field(ge=0, description="Longer documents are left out")

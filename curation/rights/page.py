@@ -98,6 +98,9 @@ _PART_TYPES = frozenset(
 def read_page(source: bytes) -> PageRights:
     """Return what a page (UTF-8) says of its rights. Broken HTML is never an error."""
     found = scan(source)
+    line = _copyright(source, found.copyright)
+    if not (found.tags or found.has_json or found.has_address or found.licences):
+        return PageRights((), (), None, line)
     tags = [(tag[1:2].lower(), _attributes(tag)) for tag in _stating_tags(source, found)]
     named = [
         (
@@ -120,7 +123,7 @@ def read_page(source: bytes) -> PageRights:
             [c for n, c in named if n == "tdm-reservation"],
             [c for n, c in named if n == "tdm-policy"],
         ),
-        _copyright(source, found.copyright),
+        line,
     )
 
 

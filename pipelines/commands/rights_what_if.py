@@ -120,8 +120,8 @@ def policies(folder: Folder, assignments: Sequence[str]) -> Iterator[tuple[str, 
         alone: dict[str, dict[str, Any]] = {name: {"honour": [name]} for name in get_args(Honoured)}
         alone["licences: open"] = {"licences": {"require": ["open"]}}
         alone["robots, unknown: remove"] = {"honour": ["robots"], "unknown": "remove"}
-        for name, change in alone.items():
-            yield name, validate(RightsSettings, {**tree, **nothing, **change}, _STAGE)
+        for name, choice in alone.items():
+            yield name, validate(RightsSettings, {**tree, **nothing, **choice}, _STAGE)
     yield " ".join(assignments) or "the recipe's policy", own
 
 
