@@ -40,7 +40,7 @@ from pipelines.storage.exchange import concatenated, read_columns, scratch, writ
 from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
 
 _COLUMNS = ["id", "text", "source", "date", *LABEL_COLUMNS, "quality"]
-_COLUMNS += ["cluster_size", "minhash_cluster_size"]
+_COLUMNS += ["cluster_size", "minhash_cluster_size", "rights"]
 _PLAN = f"{SCRATCH}/data/plan.json"
 #: Where a mix leaves the token ids of its documents, in the order of `documents`.
 TOKENS = "tokens"

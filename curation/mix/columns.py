@@ -17,6 +17,7 @@ from curation.mix.keys import draw_phases, topic_values
 from curation.mix.mix_settings import Mixture
 from curation.mix.ranks import Ranks, groups, rank
 from curation.mix.repeats import UNIT, Scales, repeating
+from curation.rights.licences import matches_licence
 
 NARROW = pa.schema(
     [
@@ -30,6 +31,7 @@ NARROW = pa.schema(
         ("date", pa.timestamp("us", tz="UTC")),  # may be null
         ("cluster_size", pa.int64()),  # documents of which it is the one that was kept; may be null
         ("variety", pa.float32()),  # distinct part of its runs of tokens; may be null
+        ("licence", pa.string()),  # of the page; may be null
         ("tokens", pa.int64()),  # as they will be written
     ]
 )
@@ -64,6 +66,9 @@ def narrow(
         batch.column(sizes[0]).cast(pa.int64()) if sizes else pa.nulls(batch.num_rows, pa.int64())
     )
     columns["variety"] = pa.nulls(batch.num_rows, pa.float32()) if variety is None else variety
+    has_rights = "rights" in batch.schema.names
+    licences = pc.struct_field(batch.column("rights"), "licence") if has_rights else None
+    columns["licence"] = pa.nulls(batch.num_rows, pa.string()) if licences is None else licences
     return pa.RecordBatch.from_arrays([columns[n] for n in NARROW.names], schema=NARROW)
 
 
@@ -94,6 +99,7 @@ class Rows(NamedTuple):
     too_long: npt.NDArray[np.bool_]
     varieties: npt.NDArray[np.float64]  # NaN where it was not measured
     monotonous: npt.NDArray[np.bool_]
+    unlicensed: npt.NDArray[np.bool_]  # without a licence that the mix takes
 
     @property
     def outlived(self) -> npt.NDArray[np.bool_]:
@@ -103,7 +109,8 @@ class Rows(NamedTuple):
     @property
     def eligible(self) -> npt.NDArray[np.bool_]:
         """Whether a document may be drawn at all, if its curve gives it any copies."""
-        return self.outlived & ~self.too_short & ~self.too_long & ~self.monotonous
+        short = self.too_short | self.monotonous
+        return self.outlived & ~short & ~self.too_long & ~self.unlicensed
 
     def copies(self, levels: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """How often each document is drawn at the levels [cells], eligible or not."""
@@ -167,6 +174,7 @@ def rows(
         tokens > longest,
         varieties,
         varieties < (settings.min_variety or 0),
+        _unlicensed(batch, settings),
     )
 
 
@@ -184,6 +192,15 @@ def _shares(
     for name, share in shares.items():
         out[pc.fill_null(pc.equal(values, name), False).to_numpy(zero_copy_only=False)] = share
     return out
+
+
+def _unlicensed(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> npt.NDArray[np.bool_]:
+    if not settings.licences:
+        return np.zeros(batch.num_rows, np.bool_)
+    found = _flat(batch, "licence").dictionary_encode()
+    taken = [matches_licence(one, settings.licences) for one in found.dictionary.to_pylist()]
+    places = pc.fill_null(found.indices, len(taken)).to_numpy(zero_copy_only=False)
+    return ~np.array([*taken, False])[places]
 
 
 def _cells(

@@ -23,6 +23,7 @@ TOO_SHORT = "mix.too_short"
 TOO_LONG = "mix.too_long"
 LOW_VARIETY = "mix.low_variety"
 NO_REPEATS = "mix.no_repeats"
+UNLICENSED = "mix.licence"
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ def draw(batch: pa.RecordBatch | pa.Table, mix: MixPlan) -> Draw:
 
     A document left out by its topic or format has its random value and the share of documents that
     may be drawn as value and threshold; one of a length or variety that isn't wanted what it has
-    and the limit;
-    one to which its curve gives no copies its place on the curve and the place where copies begin;
-    one over the budget the level at which its first copy would come and the level of its cell.
+    and the limit; one without a licence that the mix takes neither; one to which its curve gives no
+    copies its place on the curve and the place where copies begin; one over the budget the level at
+    which its first copy would come and the level of its cell.
     Raises ConfigError on a plan without levels.
     """
     if any(cell.levels is None for cell in mix.cells):
@@ -99,7 +100,9 @@ def _verdicts(
     begins = np.array([np.nan if c is None else first_place(c) for c in curves], np.float64)
     first = (1 - r.phases) / np.where(r.rates > 0, r.rates, np.nan)
     # reason, where it applies, value, threshold
+    nothing = np.full(len(gone), np.nan)
     cases = [
+        (UNLICENSED, r.unlicensed, nothing, nothing),
         (TOPIC_DOWNSAMPLED, r.topic_values >= r.topic_shares, r.topic_values, r.topic_shares),
         (FORMAT_DOWNSAMPLED, ~r.outlived, r.topic_values, r.shares),
         (TOO_SHORT, r.too_short, r.tokens, float(mix.settings.min_tokens or 0)),
@@ -109,10 +112,10 @@ def _verdicts(
         (OVER_BUDGET, np.ones(len(gone), bool), first, levels[r.cells]),
     ]
     names, where, values, thresholds = zip(*cases, strict=True)
-    value = np.select(where, values)
+    value, threshold = np.select(where, values), np.select(where, thresholds)
     return Verdicts(
         pa.array(np.select(where, names, "").astype(object), pa.string(), mask=~gone),
         pa.array(value, pa.float64(), mask=~gone | np.isnan(value)),
-        pa.array(np.select(where, thresholds), pa.float64(), mask=~gone),
+        pa.array(threshold, pa.float64(), mask=~gone | np.isnan(threshold)),
         pa.nulls(len(gone), pa.string()),
     )

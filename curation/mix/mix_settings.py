@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from curation.config import Ascending, Settings, nearest
 from curation.inputs import UNNAMED
+from curation.rights.rights_settings import Licences
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0)]
@@ -221,6 +222,10 @@ class Mixture(Settings):
     min_variety: Share | None = Field(
         description="Documents in which a smaller part of all runs of 13 tokens is distinct are "
         "left out: lists, tables and repetition; null: none"
+    )
+    licences: Licences = Field(
+        description="Documents whose page has none of these licences are left out (`CC-BY-*`, or "
+        "`open` for all open ones, docs/rights.md); empty: none is"
     )
     min_tokens: int | None = Field(ge=0, description="Shorter documents are left out")
     max_tokens: int | None = Field(ge=0, description="Longer documents are left out")

@@ -125,7 +125,9 @@ def joined(
         for name, kind in one.items():
             found[name] = _common(found.get(name, pa.null()), kind)
     return {
-        name: pa.field(_own_name(name, kind, taken), pa.string() if pa.types.is_null(kind) else kind)
+        name: pa.field(
+            _own_name(name, kind, taken), pa.string() if pa.types.is_null(kind) else kind
+        )
         for name, kind in found.items()
         if only is None or name in only
     }

@@ -98,6 +98,9 @@ _PART_TYPES = frozenset(
 def read_page(source: bytes) -> PageRights:
     """Return what a page (UTF-8) says of its rights. Broken HTML is never an error."""
     found = scan(source)
+    line = _copyright(source, found.copyright)
+    if not (found.tags or found.has_json or found.has_address or found.licences):
+        return PageRights((), (), None, line)
     tags = [(tag[1:2].lower(), _attributes(tag)) for tag in _stating_tags(source, found)]
     named = [
         (
@@ -120,7 +123,7 @@ def read_page(source: bytes) -> PageRights:
             [c for n, c in named if n == "tdm-reservation"],
             [c for n, c in named if n == "tdm-policy"],
         ),
-        _copyright(source, found.copyright),
+        line,
     )
 
 
@@ -247,7 +250,9 @@ def _own_term(source: bytes, at: int) -> Statement | None:
     if tag[:2].lower() not in (b"<a", b"<l") or _commented(source, at):
         return None
     href = _attributes(tag).get("href", "")
-    return Statement(licence_of(href), "page", _place(source, at), "anchor", href[:_LINE_CHARACTERS])
+    return Statement(
+        licence_of(href), "page", _place(source, at), "anchor", href[:_LINE_CHARACTERS]
+    )
 
 
 def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | None:

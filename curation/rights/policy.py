@@ -70,9 +70,7 @@ class Policy:
     def _counts(self, place: str | None) -> bool:
         return self._settings.retroactive or not (place or "").startswith(LATEST)
 
-    def _forbidding(
-        self, honoured: str, signals: Signals
-    ) -> Iterator[Mapping[str, str | None]]:
+    def _forbidding(self, honoured: str, signals: Signals) -> Iterator[Mapping[str, str | None]]:
         if honoured in _ASKED:
             answers = [s for s in signals if s["kind"] == honoured]
             for place in dict.fromkeys(s["place"] for s in answers):

@@ -70,7 +70,9 @@ class Found(NamedTuple):
     licences: list[tuple[int, int]]  # begin and end of parts in which the word may be
     has_json: bool  # JSON-LD
     copyright: int  # where the last sign or word is; -1: none
-    tags: list[tuple[int, int]]  # begin and end of meta and link tags in the head that say something
+    tags: list[
+        tuple[int, int]
+    ]  # begin and end of meta and link tags in the head that say something
 
 
 @inlined

@@ -37,6 +37,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: Begins the place of what a site's file said later than at the page's date.
 LATEST = "latest "
+#: Lines of an HTTP head that may hold a signal.
+_SAYING = frozenset(("x-robots-tag", "tdm-reservation", "link"))
 _SPDX = "SPDX-License-Identifier:"
 #: `<address>; rel="license"` in a Link header.
 _LINK = re.compile(r"<([^<>]{1,2000})>([^<]*)")
@@ -63,10 +65,15 @@ def document_rights(
         text: of the document.
         of_site: what the site's files say of the page.
     """
-    spdx = [Signal("spdx", "body", None, one) for one in _spdx(text)]
-    signals = [*of_site, *_of_headers(page.headers), *(_of_page(said) if said else ()), *spdx]
-    if not signals and said is None and page.status is None:
-        return None
+    signals = list(of_site)
+    if any(name in _SAYING for name, _ in page.headers):
+        signals += _of_headers(page.headers)
+    if said is not None:
+        signals += _of_page(said)
+    if _SPDX in text:
+        signals += [Signal("spdx", "body", None, one) for one in spdx_identifiers(text)]
+    if not signals:
+        return None if said is None and page.status is None else {"licence": None, "signals": []}
     return {
         "licence": _licence(page, said, signals),
         "signals": [signal._asdict() for signal in dict.fromkeys(signals)],
@@ -83,10 +90,6 @@ def _licence(page: Page, said: PageRights | None, signals: Iterable[Signal]) -> 
         return said.licence.name if said.licence else None
     is_code = page.kind == "text"
     return next((s.value for s in signals if s.kind == "spdx" and is_code), None)
-
-
-def _spdx(text: str) -> list[str]:
-    return spdx_identifiers(text) if _SPDX in text else []
 
 
 def _of_headers(headers: Sequence[tuple[str, str]]) -> Iterator[Signal]:

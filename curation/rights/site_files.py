@@ -28,7 +28,9 @@ _PATHS = {
     "/ai.txt": "ai_txt",
     "/.well-known/ai.txt": "ai_txt",
 }
-_IN_FOLDER = re.compile(r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))")
+_IN_FOLDER = re.compile(
+    r"(?:.*/)?([^/]+)(/robots\.txt|/ai\.txt|/\.well-known/(?:tdmrep\.json|ai\.txt))"
+)
 #: Types with which servers send these files, and errors in their place.
 _TYPES = (
     *("", "text/plain", "text/html", "application/xhtml+xml", "application/json", "text/json"),

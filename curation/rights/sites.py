@@ -26,8 +26,14 @@ from curation.rights.tdm import TdmFile, parse_tdm_file
 _SCHEMA = "CREATE TABLE files (site TEXT, kind TEXT, date INTEGER, said BLOB)"
 _INDEX = "CREATE INDEX by_site ON files (site, kind, date)"
 #: The latest capture that is not after the page, else the first one after it.
-_BEFORE = "SELECT rowid, said FROM files WHERE site=? AND kind=? AND date<=? ORDER BY date DESC, rowid DESC LIMIT 1"
-_AFTER = "SELECT rowid, said FROM files WHERE site=? AND kind=? AND date>? ORDER BY date, rowid LIMIT 1"
+_BEFORE = (
+    "SELECT rowid, said FROM files WHERE site=? AND kind=? AND date<=? "
+    "ORDER BY date DESC, rowid DESC LIMIT 1"
+)
+_AFTER = (
+    "SELECT rowid, said FROM files WHERE site=? AND kind=? AND date>? ORDER BY date, rowid LIMIT 1"
+)
+_COUNTS = "SELECT kind, COUNT(*) FROM files GROUP BY kind ORDER BY kind"
 _PLACES = {"robots": "robots.txt", "ai_txt": "ai.txt", "tdm": "tdmrep.json"}
 #: RFC 9309, 2.3.1.2: crawlers should follow at least five redirects.
 _MOST_REDIRECTS = 5
@@ -133,13 +139,13 @@ class SiteIndex:
         place = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         self._base = sqlite3.connect(place, uri=True, check_same_thread=False)
         self._parsed = lru_cache(_PARSED)(self._parse)
-        counted = self._base.execute("SELECT kind, COUNT(*) FROM files GROUP BY kind ORDER BY kind")
+        counted = self._base.execute(_COUNTS)
         #: Captures by kind.
         self.counts: dict[str, int] = dict(counted.fetchall())
         self._kinds = [kind for kind in _PLACES if kind in self.counts]
 
     def signals(self, url: str, date: datetime | None) -> list[Signal]:
-        """Return what the files of a page's site say of it at its date; without one, at the last."""
+        """Return what the files of a site say of a page at its date; without one, at the last."""
         site, at = site_of(url), _moment(date, _FOREVER)
         found: list[Signal] = []
         for kind in self._kinds if site else ():

@@ -1,4 +1,4 @@
-"""`curate rights --what-if`: what each choice of a policy costs a finished run; nothing is written."""
+"""`curate rights --what-if`: what each choice of a policy costs a finished run."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def what_if(options: argparse.Namespace) -> int:
     stage = _judged(folder, stages)
     documents = size = 0
     unit = "characters"
-    for column, sizes, unit in _documents(folder / stage):
-        documents, size = documents + len(column), size + sum(sizes)
+    for column, sizes, counted in _documents(folder / stage):
+        documents, size, unit = documents + len(column), size + sum(sizes), counted
         for cost in costs:
             cost.add(column, sizes)
     facts = {
@@ -105,9 +105,7 @@ def what_if(options: argparse.Namespace) -> int:
     return 0
 
 
-def policies(
-    folder: Folder, assignments: Sequence[str]
-) -> Iterator[tuple[str, RightsSettings]]:
+def policies(folder: Folder, assignments: Sequence[str]) -> Iterator[tuple[str, RightsSettings]]:
     """Yield the policy of --set by name or, without one, each choice alone, then the run's own."""
     recipe = run_recipe(folder)
     tree = recipe.get(_STAGE) or default_settings().model_dump(mode="json")
@@ -119,11 +117,11 @@ def policies(
     own = validate(RightsSettings, whole[_STAGE], "--set")
     if not assignments:
         nothing = {"honour": [], "unknown": "keep", "licences": {"require": []}}
-        alone = [(name, {"honour": [name]}) for name in get_args(Honoured)]
-        alone += [("licences: open", {"licences": {"require": ["open"]}})]
-        alone += [("no robots.txt read", {"honour": ["robots"], "unknown": "remove"})]
-        for name, change in alone:
-            yield name, validate(RightsSettings, {**tree, **nothing, **change}, _STAGE)
+        alone: dict[str, dict[str, Any]] = {name: {"honour": [name]} for name in get_args(Honoured)}
+        alone["licences: open"] = {"licences": {"require": ["open"]}}
+        alone["robots, unknown: remove"] = {"honour": ["robots"], "unknown": "remove"}
+        for name, choice in alone.items():
+            yield name, validate(RightsSettings, {**tree, **nothing, **choice}, _STAGE)
     yield " ".join(assignments) or "the recipe's policy", own
 
 

@@ -75,7 +75,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     )
     what.add_argument("--ids", metavar="FILE", help="so are those with these ids, one a line")
     what.add_argument(
-        "--hosts", metavar="FILE", help="so are those of these hosts and their subdomains, one a line"
+        "--hosts",
+        metavar="FILE",
+        help="so are those of these hosts and their subdomains, one a line",
     )
     what.add_argument(
         "--rights",
@@ -212,9 +214,7 @@ def _policy(given: str) -> RightsSettings:
     return validate(RightsSettings, merge(defaults, tree.get("rights", tree)), "--rights")
 
 
-def _record(
-    output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn
-) -> None:
+def _record(output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> None:
     """Write which documents are withdrawn, and why. Raises InputError where there are none."""
     with TableWriter(output, _DOCUMENTS, RECORD) as writer:
         for folder, stages in runs:

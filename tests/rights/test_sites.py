@@ -6,13 +6,18 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from curation.config import built_in_settings
 from curation.errors import InputError
+from curation.readers import Page, read
 from curation.readers.settings import ReaderSettings
 from curation.rights.site_files import SiteFile, read_site_files
+from curation.rights.signals import LATEST
 from curation.rights.sites import SiteIndex, build_index, site_of
+from curation.schema import SET_ASIDE
 from tests.readers.archives import http_response, warc_record
 
 READERS = built_in_settings(ReaderSettings, "defaults/readers")
@@ -37,7 +42,8 @@ def robots(
 
 def said(index: SiteIndex, url: str, day: int | None = None) -> list[tuple[str | None, str]]:
     date = datetime(2024, 5, day, tzinfo=UTC) if day else None
-    return [(signal.agent, signal.value) for signal in index.signals(url, date)]
+    found = index.signals(url, date)
+    return [(s.agent, s.value) for s in found if not s.place.startswith(LATEST)]
 
 
 def test_agents_with_a_group_of_their_own(tmp_path: Path) -> None:
@@ -61,6 +67,9 @@ def test_the_capture_at_the_date_of_the_page(tmp_path: Path) -> None:
     for day, path in ((5, "/10"), (10, "/10"), (19, "/10"), (20, "/20b"), (None, "/20b")):
         assert said(index, f"https://a.example{path}", day) == [("*", f"Disallow: {path}")]
         assert said(index, "https://a.example/else", day) == [("*", "")]
+    date = datetime(2024, 5, 10, tzinfo=UTC)
+    later = [(s.place, s.value) for s in index.signals("https://a.example/20c", date)]
+    assert later == [("robots.txt", ""), ("latest robots.txt", "Disallow: /20c")]
 
 
 def test_redirects_and_answers_in_place_of_the_file(tmp_path: Path) -> None:
@@ -108,8 +117,22 @@ def test_ai_txt_and_reservations(tmp_path: Path) -> None:
     index = index_of(
         tmp_path,
         [
-            SiteFile("ai_txt", "https://a.example/ai.txt", None, 200, "", b"User-Agent: *\nDisallow: *.html\n"),
-            SiteFile("tdm", "https://a.example/.well-known/tdmrep.json", None, 200, "", json.dumps(tdm).encode()),
+            SiteFile(
+                "ai_txt",
+                "https://a.example/ai.txt",
+                None,
+                200,
+                "",
+                b"User-Agent: *\nDisallow: *.html\n",
+            ),
+            SiteFile(
+                "tdm",
+                "https://a.example/.well-known/tdmrep.json",
+                None,
+                200,
+                "",
+                json.dumps(tdm).encode(),
+            ),
         ],
     )
     found = index.signals("https://a.example/about", None)
@@ -126,7 +149,11 @@ def test_archives_tables_and_folders(tmp_path: Path) -> None:
     records = [
         warc_record(0, page, url="https://a.example/"),
         warc_record(1, moved, url="https://a.example/robots.txt"),
-        warc_record(2, http_response(ROBOTS, b"Content-Type: text/plain"), url="https://www.a.example/robots.txt"),
+        warc_record(
+            2,
+            http_response(ROBOTS, b"Content-Type: text/plain"),
+            url="https://www.a.example/robots.txt",
+        ),
     ]
     (tmp_path / "robots.warc").write_bytes(b"".join(records))
     row = {"url": "https://b.example/robots.txt", "text": ROBOTS.decode(), "status": 200}
@@ -149,5 +176,25 @@ def test_archives_tables_and_folders(tmp_path: Path) -> None:
 
 def test_a_path_without_any_such_file(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "no robots", "url": "https://a.example/"}\n')
-    with pytest.raises(InputError, match="a.jsonl: has no robots.txt"):
+    with pytest.raises(InputError, match=r"a\.jsonl: has no robots\.txt"):
         list(read_site_files([str(tmp_path / "a.jsonl")], READERS))
+
+
+def test_heads_of_pages_that_were_set_aside_come_back(tmp_path: Path) -> None:
+    head = (("x-robots-tag", "noai"), ("x-robots-tag", "CCBot: noindex"))
+    row = dict.fromkeys(SET_ASIDE.names) | {
+        "id": "1",
+        "url": "https://a.example/",
+        "html": b"<p>Text.",
+        "status": 200,
+        "headers": head,
+        "source": {"file": "a.warc", "offset": 7},
+    }
+    whole = pa.Table.from_pylist([row], SET_ASIDE)
+    pq.write_table(whole, tmp_path / "new.parquet")
+    # As earlier versions wrote them.
+    pq.write_table(whole.drop_columns(["status", "headers"]), tmp_path / "old.parquet")
+    (new,) = read(str(tmp_path / "new.parquet"), READERS)
+    (old,) = read(str(tmp_path / "old.parquet"), READERS)
+    assert isinstance(new, Page) and (new.status, new.headers) == (200, head)
+    assert isinstance(old, Page) and (old.status, old.headers) == (None, ())

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (pages)
 """Rights from the archive to the token index, the policy, and what it would cost."""
 
 from __future__ import annotations
@@ -166,14 +167,27 @@ def test_why_and_the_cost_of_other_policies(done: Path) -> None:
     assert costs["documents"] == len(PAGES)
     assert (by_name["robots"], by_name["tdm"], by_name["noindex"]) == (2, 1, 1)
     assert by_name["licences: open"] == len(PAGES) - 2
-    assert by_name["no robots.txt read"] == len(PAGES)
+    assert by_name["robots, unknown: remove"] == len(PAGES)
     change = "rights.retroactive=true"
-    costs = json.loads(curate_well(["rights", "--what-if", "--run", done, "--set", change, "--json"]))
-    assert costs["policies"][0]["removed"] == {"rights.robots": 2, "rights.tdm": 1, "rights.noai": 2}
+    costs = json.loads(
+        curate_well(["rights", "--what-if", "--run", done, "--set", change, "--json"])
+    )
+    assert costs["policies"][0]["removed"] == {
+        "rights.robots": 2,
+        "rights.tdm": 1,
+        "rights.noai": 2,
+    }
 
 
 def test_a_policy_that_nothing_can_answer(place: Path) -> None:
-    command = ["run", place / "recipe.yaml", "--input", place / "pages.warc", "--output", place / "x"]
+    command = [
+        "run",
+        place / "recipe.yaml",
+        "--input",
+        place / "pages.warc",
+        "--output",
+        place / "x",
+    ]
     for change, message in (
         ("extract.rights.files=[]", "name captures in extract.rights.files"),
         ("rights.agents=[NewBot]", "'NewBot' is not among extract.rights.agents"),
@@ -184,15 +198,32 @@ def test_a_policy_that_nothing_can_answer(place: Path) -> None:
 
 
 def test_documents_without_the_column_are_refused(tmp_path: Path) -> None:
-    row = {"id": "1", "url": "", "date": None, "text": "t", "title": "", "source": {"file": "f", "offset": 0}}
+    row = {
+        "id": "1",
+        "url": "",
+        "date": None,
+        "text": "t",
+        "title": "",
+        "source": {"file": "f", "offset": 0},
+    }
     (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
-    answer = curate("rights", "--input", tmp_path / "t.jsonl", "--output", tmp_path / "o", "--set", "rights.honour=[tdm]")
+    answer = curate(
+        "rights",
+        "--input",
+        tmp_path / "t.jsonl",
+        "--output",
+        tmp_path / "o",
+        "--set",
+        "rights.honour=[tdm]",
+    )
     assert answer.returncode and "no column 'rights'" in answer.stderr
 
 
 def test_columns_are_null_where_nothing_is_known(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(json.dumps({"text": WORDS, "rights": "mine"}) + "\n")
-    curate_well(["extract", "--input", tmp_path / "t.jsonl", "--output", tmp_path / "o", "--workers", "0"])
+    curate_well(
+        ["extract", "--input", tmp_path / "t.jsonl", "--output", tmp_path / "o", "--workers", "0"]
+    )
     table = pq.read_table(tmp_path / "o/extract/documents")
     assert table.schema.field("rights").type == RIGHTS
     (found,) = table.to_pylist()
@@ -202,7 +233,9 @@ def test_columns_are_null_where_nothing_is_known(tmp_path: Path) -> None:
 def test_code_states_its_licence(tmp_path: Path) -> None:
     text = "// SPDX-License-Identifier: MIT\nint main() { return 0; }\n"
     (tmp_path / "t.jsonl").write_text(json.dumps({"text": text}) + "\n")
-    curate_well(["extract", "--input", tmp_path / "t.jsonl", "--output", tmp_path / "o", "--workers", "0"])
+    curate_well(
+        ["extract", "--input", tmp_path / "t.jsonl", "--output", tmp_path / "o", "--workers", "0"]
+    )
     (found,) = pq.read_table(tmp_path / "o/extract/documents").to_pylist()
     assert found["rights"]["licence"] == "MIT"
 
@@ -214,7 +247,9 @@ def tokens_of(folder: Path, index: Path) -> dict[str, list[int]]:
     for path in sorted(index.glob("*.parquet")):
         for row in pq.read_table(path).to_pylist():
             at = row["sequence"] * 64 + row["start"]
-            found.setdefault(row["id"], []).extend(data[path.stem][at : at + row["length"]].tolist())
+            found.setdefault(row["id"], []).extend(
+                data[path.stem][at : at + row["length"]].tolist()
+            )
     return found
 
 
@@ -269,3 +304,14 @@ def test_withdrawal_with_a_policy_in_the_command(whole: Path, tmp_path: Path) ->
     ):
         answer = curate(*command, given)
         assert answer.returncode == 2 and message in answer.stderr
+
+
+def test_a_mix_of_openly_licensed_documents(place: Path) -> None:
+    """A named mix leaves out all others; the mix without a name takes them."""
+    changes = ("stages=[extract, classify, mix]", "mix.mixes={open: {licences: [open]}}", "classify.min_quality={}")
+    out = run(place, "mixed", *(part for change in changes for part in ("--set", change)))
+    licensed = {"https://b.example/licence", "https://b.example/link"}
+    assert set(rows(out, "mix/open/documents")) <= licensed
+    left = rows(out, "mix/open/removed")
+    assert {row["reason"] for url, row in left.items() if url not in licensed} == {"mix.licence"}
+    assert set(rows(out, "mix/documents")) - licensed

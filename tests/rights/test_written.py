@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (pages)
 """Pages and header sets written for this, with signals in every form that docs/rights.md lists."""
 
 from __future__ import annotations
