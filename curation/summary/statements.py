@@ -114,9 +114,15 @@ def _opt_outs(recipe: Mapping[str, Any], stages: Sequence[str], columns: Sequenc
             f"Machine-readable reservations of rights {read}; this run removed nothing because "
             "of them."
         )
-    honoured = ", ".join(map(str, settings.get("honour") or ())) or "none"
-    agents = ", ".join(map(str, settings.get("agents") or ())) or "none"
-    return f"Reservations honoured: {honoured}; evaluated for the agents: {agents}."
+    honoured = ", ".join(settings.get("honour") or ()) or "none"
+    agents = ", ".join(settings.get("agents") or ()) or "none"
+    parts = [f"Reservations honoured: {honoured}; evaluated for the agents: {agents}"]
+    if settings.get("retroactive"):
+        parts.append("what a site has reserved since its capture is honoured, too")
+    required = ", ".join((settings.get("licences") or {}).get("require") or ())
+    if required:
+        parts.append(f"only documents under these licences are kept: {required}")
+    return f"{'; '.join(parts)}."
 
 
 def _illegal_content(recipe: Mapping[str, Any], stages: Sequence[str]) -> str:

@@ -139,5 +139,9 @@ def _verdict(facts: dict[str, Any]) -> str:
 
 
 def _rights(rights: dict[str, Any]) -> str:
-    signals = [f"{s['kind']} {s['value']} ({s['place']})" for s in rights.get("signals") or ()]
+    """Licence and signals: kind, place, agent, and the value as it was found."""
+    signals = [
+        " ".join(str(s[name]) for name in ("kind", "place", "agent", "value") if s.get(name))
+        for s in rights.get("signals") or ()
+    ]
     return "; ".join([rights.get("licence") or "no licence", *signals])

@@ -18,6 +18,7 @@ from curation.errors import ConfigError
 from curation.resources import root
 from curation.summary.document import check_answers, template, to_add
 from curation.summary.figures import grouped_sql, top_count, top_sql
+from curation.summary.statements import statements
 from pipelines.cli import main
 from pipelines.summary import RunFacts
 from tests.folders import digests
@@ -250,3 +251,44 @@ def test_the_same_run_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
 def test_a_mix_that_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["summary", "--run", str(run), "--mix", "late"]) == 2
     assert "--mix late" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("recipe", "stages", "columns", "said"),
+    [
+        ({}, ["extract"], ["rights"], "were read and kept with each document; this run removed"),
+        ({}, ["extract"], [], "were not read"),
+        (
+            {"rights": {"honour": ["tdm", "noai"], "agents": ["GPTBot"], "retroactive": True}},
+            ["extract", "rights"],
+            ["rights"],
+            "Reservations honoured: tdm, noai; evaluated for the agents: GPTBot; what a site has",
+        ),
+        (
+            {"rights": {"licences": {"require": ["CC-BY-4.0"]}}},
+            ["rights"],
+            ["rights"],
+            "Reservations honoured: none; evaluated for the agents: none; only documents under "
+            "these licences are kept: CC-BY-4.0.",
+        ),
+    ],
+)
+def test_what_is_said_of_opt_outs(
+    run: Path, recipe: dict[str, Any], stages: list[str], columns: list[str], said: str
+) -> None:
+    figures = RunFacts.of(str(run)).figures()
+    texts = statements(figures, recipe, stages, {}, columns, "0" * 64)
+    assert said in texts["opt_outs"]
+
+
+def test_what_is_said_of_unlawful_content(run: Path) -> None:
+    facts = RunFacts.of(str(run))
+    figures, settings = facts.figures(), facts.recipe["filter"]
+    whole = statements(figures, facts.recipe, facts.stages, {}, [], "")["illegal_content"]
+    assert "flagged words" in whole and "(email, ip, " in whole and "block lists" not in whole
+    lists = {"filter": settings | {"rules": {}, "blocklists": {"lists": {"adult": "x"}}, "pii": {}}}
+    listed = statements(figures, lists, facts.stages, {}, [], "")["illegal_content"]
+    assert listed == "Hosts and addresses of block lists are removed (adult)."
+    none = {"filter": {"rules": {"llama3": {"dirty_word_ratio": None}}}}
+    off = statements(figures, none, facts.stages, {}, [], "")["illegal_content"]
+    assert off == "None is switched on."
