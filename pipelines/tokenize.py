@@ -254,9 +254,11 @@ def _phases(run: StageRun) -> list[dict[str, Any]]:
     folders = {shard.folder.url: shard.folder for shard in run.inputs}
     found = [read_manifest(folder).get("notes", {}).get("phases") for folder in folders.values()]
     phases = [phase for phase in found if phase]
-    if phases and len(folders) > 1:
+    placed = any(PLACES in column_names(shard) for shard in run.inputs[:1])
+    if len(folders) > 1 if phases else placed:
         raise ConfigError(
-            "tokenize: a mix with phases is the order of all documents: give it as the only input"
+            "tokenize: a mix with phases is the order of all documents: give its stage folder, "
+            "and no other input"
         )
     return phases[0] if phases else []
 

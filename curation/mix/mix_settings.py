@@ -71,7 +71,8 @@ class Repeats(Settings):
         given = [name for name in ("curve", "steps", "half_life") if getattr(self, name)]
         if len(given) != 1:
             named = " and ".join(given) or "none"
-            raise ValueError(f"repeats need one of curve, steps and half_life, not {named}")
+            hint = "; null or [] takes away what another recipe or mix gave" if given else ""
+            raise ValueError(f"repeats need one of curve, steps and half_life, not {named}{hint}")
         if (self.half_life is None) != (self.as_of is None):
             raise ValueError("half_life and as_of go together: from which date does it count back?")
         if self.half_life is not None and self.by != "date":

@@ -103,7 +103,11 @@ class _Mix(Stage[MixSettings]):
 
 def _completed(own: Any, base: dict[str, Any]) -> Any:
     """A named mix with what it leaves out from the mix without a name."""
-    return merge(base, own or {}) if own is None or isinstance(own, dict) else own
+    if own is not None and not isinstance(own, dict):
+        return own
+    own = own or {}
+    # Two curves are not to be mixed key by key.
+    return merge(base | {"repeats": None} if "repeats" in own else base, own)
 
 
 STAGE = _Mix()

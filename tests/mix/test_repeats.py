@@ -257,6 +257,16 @@ def test_two_ways_to_prefer_documents_exclude_each_other() -> None:
         mixing(domains={"general": ranked})
 
 
+def test_a_named_mix_has_its_own_curve_or_none() -> None:
+    base = "mix.repeats={by: quality, curve: [[0, 0], [1, 2]]}"
+    mixes = (
+        "mix.mixes={long: {repeats: {by: length, steps: [[0, 1]]}}, flat: {repeats: null}, as: {}}"
+    )
+    mix = load("llama3", [base, mixes]).mix
+    assert mix.mixture("long").repeats.by == "length" and mix.mixture("flat").repeats is None
+    assert mix.mixture("as").repeats == mix.repeats
+
+
 def test_a_recipe_names_the_key_that_is_wrong() -> None:
     with pytest.raises(ConfigError, match=r"mix\.repeats: better documents must not"):
         load("llama3", ["mix.repeats={by: quality, curve: [[0, 1], [1, 0.5]]}"])

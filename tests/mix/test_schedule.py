@@ -212,6 +212,14 @@ def test_workers_change_no_byte(corpus: Path, run: Path, tmp_path: Path) -> None
         assert differences(run, tokenized(corpus, tmp_path / str(workers), workers)) == []
 
 
+def test_documents_without_their_mix_are_refused(
+    corpus: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loose = ["--input", f"{run}/mix/documents/*.parquet", "--output", str(tmp_path), "--quiet"]
+    assert main(["tokenize", *loose, "--recipe", str(corpus / "scheduled.yaml")]) != 0
+    assert "give its stage folder" in capsys.readouterr().err
+
+
 def taken(readers: list[TokenShards], steps: int) -> list[list[int]]:
     """Rows of so many steps of all ranks, in the order of the stream."""
     streams = [iter(reader) for reader in readers]
