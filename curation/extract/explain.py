@@ -101,7 +101,9 @@ def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
     score, threshold = decisions.score[block], decisions.threshold[block]
     if decisions.kept[block]:
         if score < threshold:
-            return "the headline that repeats the title; or nothing reached its threshold, and this has the highest score"
+            if score < decisions.score.max():
+                return "the headline, which repeats the title of the page"
+            return "nothing reached its threshold, and this has the highest score of the page"
         return f"score {score:.2f} reaches {threshold:.2f}"
     if decisions.copied[block]:
         return "the page says the same above"
