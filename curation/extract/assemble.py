@@ -172,7 +172,7 @@ class _Texts:
 
 
 #: Bytes of AsciiMath on a page that are converted, which takes long; the rest stays as it is typed.
-_ASCIIMATH = 10_000
+_ASCIIMATH = 6_000
 
 
 @dataclass(frozen=True)
