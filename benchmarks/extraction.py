@@ -42,8 +42,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from extraction_faults import Faults, Shown
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import forms
+from benchmarks.extraction_faults import Faults, Shown
 from curation.extract import Extractor, PageTooLargeError, default_settings, native
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.model import Model, read_model
@@ -434,7 +436,9 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join([*TEXT_SETS, PHRASE_SET]))
     parser.add_argument("--every", type=int, default=1, metavar="N", help="score each Nth page")
     parser.add_argument("--speed-pages", type=int, default=16, help="pages per set; 0: no timing")
-    parser.add_argument("--forms", action="store_true", help="only the forms of benchmarks/forms.py")
+    parser.add_argument(
+        "--forms", action="store_true", help="only the forms of benchmarks/forms.py"
+    )
     parser.add_argument("--no-quality", action="store_true", help="only the timing")
     if "--forms" in sys.argv[1:]:  # which needs no data
         forms.report([])

@@ -432,6 +432,61 @@ def formula_scripts(scale: float) -> bytes:
 
 
 @case
+def formulas_asciimath(scale: float) -> bytes:
+    """Brackets that may be matrices, and bars that nothing closes."""
+    one = b'<script type="math/asciimath">' + b"[[(x|{" * 700 + b"</script> a "
+    return page(ARTICLE + b"<p>" + one * int(240 * scale))
+
+
+@case
+def formulas_drawn(scale: float) -> bytes:
+    """KaTeX's HTML without its source, one deep, many flat."""
+    deep = b'<p>a <span class="katex-html">' + b'<span class="vlist">' * int(20_000 * scale)
+    flat = b'<p>a <span class="katex-html"><span class="mord">x</span></span>' * int(20_000 * scale)
+    return page(ARTICLE + flat + deep)
+
+
+@case
+def formulas_bare(scale: float) -> bytes:
+    return page(ARTICLE + b'<p>a <span class="math">x' * int(100_000 * scale))
+
+
+@case
+def cells_of_many_rows(scale: float) -> bytes:
+    row = b'<tr><td rowspan="900" colspan=2>a<td rowspan=1000>b<td>c'
+    return page(ARTICLE + b"<table>" + row * int(50_000 * scale) + b"</table>")
+
+
+@case
+def streamed_parts(scale: float) -> bytes:
+    """Parts within parts, and one that comes again and again."""
+    deep = b'<div hidden id="S:0"><template id="B:1"></template><!--$?-->' * int(20_000 * scale)
+    again = b'$RC("B:1","S:0")<template id="B:1"></template>' * int(20_000 * scale)
+    return page(ARTICLE + deep + again)
+
+
+@case
+def state_unclosed(scale: float) -> bytes:
+    """Scripts of a framework's state that never end, on a page without text."""
+    return page(
+        b'<script id="__NEXT_DATA__" type="application/json">{"a":[' * int(50_000 * scale)
+        + b'window.__INITIAL_STATE__ = {"b":' * int(50_000 * scale)
+    )
+
+
+@case
+def textareas_read_only(scale: float) -> bytes:
+    return page(
+        ARTICLE + b"<textarea readonly>a<b>\n</textarea><textarea readonly>" * int(50_000 * scale)
+    )
+
+
+@case
+def shortcodes_unclosed(scale: float) -> bytes:
+    return page(ARTICLE + b"<p>" + b"[vc_row a=" * int(200_000 * scale))
+
+
+@case
 def formula_images(scale: float) -> bytes:
     return page(ARTICLE + b'<p><img class=tex alt="$\\frac{1}{2}$"> a ' * int(100_000 * scale))
 

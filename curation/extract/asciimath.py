@@ -59,6 +59,7 @@ _TOKEN = regex.compile(
     + r")|(?P<other>\S))"
 )
 _MAX_DEPTH = 100
+_MOST_CHARACTERS = 5_000
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ class _Token:
 
 
 def asciimath(source: str) -> str:
-    """TeX of a formula in AsciiMath."""
+    """TeX of a formula in AsciiMath; the source itself where it is too long to be one."""
+    if len(source) > _MOST_CHARACTERS:
+        return " ".join(source.split())
     tokens = [
         _Token(found[found.lastgroup or 0], found.lastgroup or "", found[0][:1].isspace())
         for found in _TOKEN.finditer(source.strip().strip("`"))
@@ -237,9 +240,10 @@ def _pairs(tokens: list[_Token]) -> dict[int, int]:
 
 def _beside(one: str, other: str) -> str:
     """Two pieces of TeX, with a blank where a command would take a letter for its own."""
-    if one and other[:1].isalpha() and _COMMAND.search(one):
+    if one and other[:1].isalpha() and _COMMAND.search(one[-_LONGEST:]):
         return f"{one} {other}"
     return one + other
 
 
+_LONGEST = 40  # characters of a command
 _COMMAND = regex.compile(r"\\[A-Za-z]+$")

@@ -67,6 +67,7 @@ class _Pieces:
         self._blank_lines = structure.paragraphs == "blank_line"
         self._out: list[str] = []
         self._languages: dict[str, None] = {}  # in order
+        self._last = -1  # the block before the last one
 
     def assembly(self) -> Assembly:
         beside, empty = self._layout.beside.tolist(), self._layout.empty.tolist()
@@ -170,6 +171,10 @@ class _Texts:
         return with_formulas(self._source, self._blob, start, end, self._atoms, inside)
 
 
+#: Bytes of AsciiMath on a page that are converted, which takes long; the rest stays as it is typed.
+_ASCIIMATH = 6_000
+
+
 @dataclass(frozen=True)
 class Atoms:
     """Formulas, and for markdown the edges of inline code: place in the text, kind, span of the source.
@@ -186,7 +191,11 @@ class Atoms:
     @classmethod
     def of(cls, page: s.Page, inline_code: bool = False) -> Atoms:
         """Formulas of a page, and if asked for the edges of its inline code."""
-        columns = [page.a_at, page.a_kind, page.a_start, page.a_end]
+        kinds = page.a_kind
+        if (typed := kinds == s.ASCIIMATH).any():
+            length = np.cumsum(np.where(typed, page.a_end - page.a_start, 0))
+            kinds = np.where(typed & (length > _ASCIIMATH), s.TEX_INLINE, kinds)
+        columns = [page.a_at, kinds, page.a_start, page.a_end]
         shown = page.a_kind < (s.CODE_CLASS if inline_code else s.CODE_ON)
         columns = [column[shown] for column in columns]
         return cls(columns[0], *(column.tolist() for column in columns))

@@ -124,7 +124,9 @@ def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
         return "the text would end in it, and by itself it is unlikely to be content"
     if decisions.kept[block]:
         if score < threshold:
-            return "the headline that repeats the title; or nothing reached its threshold, and this has the highest score"
+            if score < decisions.score.max():
+                return "the headline, which repeats the title of the page"
+            return "nothing reached its threshold, and this has the highest score of the page"
         return f"score {score:.2f} reaches {threshold:.2f}"
     if decisions.copied[block]:
         return "the page says the same above"

@@ -41,9 +41,7 @@ def with_headline(
     return kept
 
 
-def _repeating(
-    page: s.Page, blocks: npt.NDArray[np.int64], titles: list[str], share: float
-) -> int:
+def _repeating(page: s.Page, blocks: npt.NDArray[np.int64], titles: list[str], share: float) -> int:
     """The first of some blocks that repeats at least `share` of a title, -1 if none does."""
     for block in blocks.tolist():
         start, end = int(page.b_start[block]), int(page.b_end[block])

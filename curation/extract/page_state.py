@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 _SCRIPT = re.compile(
-    rb"""<script\b(?=[^<>]*\b(?:id=["']?__\w+|type=["']?application/json))[^<>]*>(.*?)</script""",
-    re.I | re.S,
+    rb"""<script\b(?=[^<>]*\b(?:id=["']?__\w+|type=["']?application/json))[^<>]*>""", re.I
 )
 _ASSIGNED = re.compile(
     rb"\b(?:window|self|globalThis)\.__[A-Z][A-Z_]{2,40}__\s*=\s*(?=\{)|\b__INITIAL_STATE__\s*=\s*(?=\{)"
 )
 _MARKS = (b"__NEXT_DATA__", b"application/json", b"_STATE__", b"_DATA__")
 _MOST_BYTES = 5_000_000  # of a script
-_MOST_SCRIPTS = 20
+_MOST_SCRIPTS = 8
 _LEAST = 400  # characters of an article
 _SENTENCE = re.compile(r"[.!?…。！？।۔؟](?:\s|[\"'»”」]|<|$)|[。！？]")
 _SENTENCES = 3
@@ -48,14 +48,12 @@ def stated_article(source: bytes) -> str:
 
 def _states(source: bytes) -> Iterator[Any]:
     decoder = json.JSONDecoder(strict=False)
-    found = [found[1] for found in _SCRIPT.finditer(source)][:_MOST_SCRIPTS]
-    found += [
-        source[place.end() : place.end() + _MOST_BYTES]
-        for place, _ in zip(_ASSIGNED.finditer(source), range(_MOST_SCRIPTS), strict=False)
-    ]
-    for script in found:
-        if len(script) > _MOST_BYTES:
-            continue
+    for place in (
+        *itertools.islice(_SCRIPT.finditer(source), _MOST_SCRIPTS),
+        *itertools.islice(_ASSIGNED.finditer(source), _MOST_SCRIPTS),
+    ):
+        end = source.find(b"</script", place.end(), place.end() + _MOST_BYTES)
+        script = source[place.end() : end] if end >= 0 else b""
         try:
             yield decoder.raw_decode(script.decode("utf-8", "replace").strip())[0]
         except (ValueError, RecursionError):
@@ -85,7 +83,9 @@ def _articles(state: Any) -> Iterator[str]:
 def _is_prose(text: str) -> bool:
     if len(text) < _LEAST or _NO_TEXT.match(text):
         return False
-    return sum(1 for _ in zip(_SENTENCE.finditer(text), range(_SENTENCES), strict=False)) >= _SENTENCES
+    return (
+        sum(1 for _ in zip(_SENTENCE.finditer(text), range(_SENTENCES), strict=False)) >= _SENTENCES
+    )
 
 
 def _words(node: Any, depth: int) -> str:

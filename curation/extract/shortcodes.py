@@ -12,7 +12,7 @@ _SHORTCODE = regex.compile(
     r"|caption(?=\s+(?:id|align|width)=|\])|gallery(?=\s+\w+=)|embed(?=\]https?:)|/embed"
     r"|playlist(?=\s+\w+=)|video(?=\s+\w+=)|audio(?=\s+\w+=)|dropcap|tabs?group|toggle(?=\s+\w+=)"
     r"|row(?=\s+\w+=)|columns?(?=\s+\w+=)|/(?:caption|video|audio|row|columns?|toggle|playlist)"
-    r")(?:\s[^\[\]\n]{0,1000})?/?\]"
+    r")(?:\s[^\[\]\n]{0,500})?/?\]"
 )
 _ABOUT = regex.compile(r"short-?code", regex.I)
 
