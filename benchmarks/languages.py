@@ -34,7 +34,15 @@ LARGE = (
     "lt sl ca"
 ).split()
 #: Codes of other identifiers and labels of lid.176.
-SAME = {"nb": "no", "iw": "he", "jw": "jv", "zh-Hant": "zh", "zh-Latn": "zh", "fil": "tl", "in": "id"}
+SAME = {
+    "nb": "no",
+    "iw": "he",
+    "jw": "jv",
+    "zh-Hant": "zh",
+    "zh-Latn": "zh",
+    "fil": "tl",
+    "in": "id",
+}
 
 
 def ours(labels: Any = 176, corrector: bool = True) -> Identifier:

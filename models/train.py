@@ -3,7 +3,8 @@
 python models/train.py --data FOLDER [--only NAME]
 
 FOLDER holds lid/dev.jsonl.gz, lid/outofset-dev.jsonl.gz, multilingual/train.jsonl.xz,
-words/opensubtitles-50k.tar.xz, quality/dev.jsonl.gz, extract/dev.tar.xz and domain/dev.jsonl.gz. The same data and library versions give the same bytes.
+words/opensubtitles-50k.tar.xz, quality/dev.jsonl.gz, extract/dev.tar.xz and domain/dev.jsonl.gz.
+The same data and library versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ SOURCED = (
 SPOKEN = (
     "Texts in 176 languages and in 380 others: FLORES (SIB-200), Leipzig corpora, Universal "
     "Declaration of Human Rights, Tatoeba, Universal Dependencies, African Storybook, Pratham "
-    "Books, WordPress and MediaWiki messages (CC BY, CC BY-SA, GPL); Common Voice sentences, nsmc, "
-    "wisesight, thaigov (CC0, public domain), UD treebanks (CC BY, CC BY-SA), handbooks and manuals "
-    "of GNOME, React, Astro, Electron, Python, opensource.guide, tldr, bitcoin.org, Mozilla, "
+    "Books, WordPress and MediaWiki messages (CC BY, CC BY-SA, GPL); Common Voice sentences, "
+    "nsmc, wisesight, thaigov (CC0, public domain), UD treebanks (CC BY, CC BY-SA), manuals of "
+    "GNOME, React, Astro, Electron, Python, opensource.guide, tldr, bitcoin.org, Mozilla, "
     "coding-interview-university (CC BY, CC BY-SA, MIT, MPL-2.0); words by frequency in "
     "OpenSubtitles (hermitdave/FrequencyWords, CC-BY-SA-4.0); web pages by the first model's "
     "labels. Only weights are distributed, no text."

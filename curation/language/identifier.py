@@ -122,9 +122,7 @@ class LanguageIdentifier:
         second = average(corrector.model.probabilities(lines), windows)
         return corrector.combine(first, second, lines, windows.firsts, prior)
 
-    def _decide(
-        self, probabilities: npt.NDArray[np.float64]
-    ) -> tuple[pa.Array, pa.Array]:
+    def _decide(self, probabilities: npt.NDArray[np.float64]) -> tuple[pa.Array, pa.Array]:
         """Best label of every document; of equal scores the one that the model lists first."""
         labels = self._given_labels
         rest = probabilities[:, len(labels) :].sum(1)  # none, or a language without a label here

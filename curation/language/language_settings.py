@@ -22,8 +22,8 @@ class LanguageSettings(Settings):
         description="second model that corrects the first (`curate train corrector`), or null"
     )
     labels: Literal[176, "all"] = Field(
-        description="languages that a document can get: those of the model, or also those that only "
-        "the corrector knows, named by ISO 639-3 and script (`xho_Latn`)"
+        description="languages that a document can get: those of the model, or also those that "
+        "only the corrector knows, named by ISO 639-3 and script (`xho_Latn`)"
     )
     windows: int = Field(ge=1, description="parts of a long document that are looked at")
     characters: int = Field(ge=20, description="length of one part")

@@ -199,14 +199,15 @@ def _fitted(parts: Sequence[_Judged], settings: CorrectorTraining) -> Evidence:
         labels.append(part.truth[some])
     truth = np.concatenate(labels)
     unknown = truth == len(large)
-    counts = _counts(np.append(large, False)[truth], settings.large_share)
-    refusal = fit_refusal(np.concatenate(seen), unknown, counts, settings.unknown_share)
+    refusal = fit_refusal(np.concatenate(seen), unknown, settings.unknown_share)
     return replace(evidence, refusal=refusal)
 
 
 def _counts(large: Mask, share: float) -> Floats:
     """As how many texts each counts, so that those in large languages are this share of all."""
-    weight = np.where(large, share / max(large.mean(), 1e-9), (1 - share) / max(1 - large.mean(), 1e-9))
+    weight = np.where(
+        large, share / max(large.mean(), 1e-9), (1 - share) / max(1 - large.mean(), 1e-9)
+    )
     return np.asarray(weight)
 
 

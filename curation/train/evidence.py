@@ -23,8 +23,8 @@ def fit_weights(
 ) -> Floats:
     """Weights [WEIGHED, knots] that make the true labels most probable.
 
-    `first` and `second` are log probabilities [texts, labels]; `truth` are columns of them, `counts`
-    as how many texts each text counts.
+    `first` and `second` are log probabilities [texts, labels]; `truth` are columns of them,
+    `counts` as how many texts each text counts.
     """
     at = hats(sizes)
     rows = np.arange(len(truth))
@@ -52,15 +52,13 @@ def fit_weights(
     return np.asarray(found.reshape(len(WEIGHED), -1).round(_DIGITS))
 
 
-def fit_refusal(seen: Floats, unknown: Mask, counts: Floats, share: float) -> Floats:
+def fit_refusal(seen: Floats, unknown: Mask, share: float) -> Floats:
     """Log odds, by `REFUSAL`, that a text is in a language of neither model.
 
-    Texts in such languages count as this share of all, others as often as `counts` says.
+    Texts in such languages count as this share of all.
     """
-    counts = counts * np.where(
-        unknown, share / max(counts[unknown].sum(), 1), (1 - share) / max(counts[~unknown].sum(), 1)
-    )
-    counts = counts * len(seen)
+    there = unknown.mean().clip(1e-9, 1 - 1e-9)
+    counts = np.where(unknown, share / there, (1 - share) / (1 - there))
 
     def loss(w: Floats) -> tuple[float, Floats]:
         z = seen @ w

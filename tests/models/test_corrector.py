@@ -214,7 +214,14 @@ def test_training_is_reproducible(tmp_path: Path) -> None:
     source.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
     base = training_settings("corrector", CorrectorTraining)
     small = base.model_copy(
-        update={"bootstrap": 100, "epochs": 3, "dim": 4, "buckets": 500, "min_count": 2, "unseen_every": 2}
+        update={
+            "bootstrap": 100,
+            "epochs": 3,
+            "dim": 4,
+            "buckets": 500,
+            "min_count": 2,
+            "unseen_every": 2,
+        }
     )
     about = About("1", "CC0-1.0", "", "")
     reports = [

@@ -55,12 +55,11 @@ def test_refusal_follows_what_separates() -> None:
     unknown = random.random(500) < 0.5
     seen = np.zeros((500, len(REFUSAL)))
     seen[:, 0], seen[:, 2] = 1, unknown * 2.0 + random.random(500)
-    once = np.ones(500)
     weights = np.zeros((len(WEIGHED), len(KNOTS)))
-    evidence = Evidence(weights, fit_refusal(seen, unknown, once, 0.5), 0.0)
+    evidence = Evidence(weights, fit_refusal(seen, unknown, 0.5), 0.0)
     found = evidence.refused(seen)
     assert found[unknown].min() > found[~unknown].max()
-    rare = fit_refusal(seen, unknown, once, 0.01)
+    rare = fit_refusal(seen, unknown, 0.01)
     assert (1 / (1 + np.exp(-seen @ rare))).mean() < found.mean()
 
 
