@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models" / "domain"))
 
 from make_corpus import copies
-from train import class_settings, domain_inputs, domain_settings, labelled_files, topic_corpus
+from train import class_settings, corpus_of, domain_inputs, domain_settings, labelled_files
 
 from curation import classify, language, resources
 from curation.classify.classifier import decide_domains, sigmoid, softmax
@@ -168,7 +168,7 @@ def judge_classes(task: str, inputs: list[Path]) -> dict[str, Any]:
 
 def judge_unseen(data: Path) -> dict[str, Any]:
     """The built-in models on labelled pages of sets and hosts that they were not trained on."""
-    corpus = topic_corpus()
+    corpus = corpus_of("topic")
     labels = corpus.read_labels()
     known = {host_of(row["url"]) for row in corpus.pages(data)}
     sets = sorted({page.split("/")[0] for page in labels} - {corpus.GRADED, *corpus.WEB})

@@ -2,8 +2,9 @@
 
 python models/train.py --data FOLDER [--only NAME]
 
-FOLDER holds lid/dev.jsonl.gz, lid/outofset-dev.jsonl.gz, quality/dev.jsonl.gz, extract/dev.tar.xz
-and domain/dev.jsonl.gz. The same data and library versions give the same bytes.
+FOLDER holds lid/dev.jsonl.gz, lid/outofset-dev.jsonl.gz, multilingual/train.jsonl.xz,
+words/opensubtitles-50k.tar.xz, quality/dev.jsonl.gz, extract/dev.tar.xz and domain/dev.jsonl.gz.
+The same data and library versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -51,10 +52,14 @@ SOURCED = (
     "written for this by a language model (written.jsonl.gz). Only weights are distributed."
 )
 SPOKEN = (
-    "Texts in 176 languages and in 391 others: FLORES (SIB-200), Leipzig corpora, Universal "
+    "Texts in 176 languages and in 380 others: FLORES (SIB-200), Leipzig corpora, Universal "
     "Declaration of Human Rights, Tatoeba, Universal Dependencies, African Storybook, Pratham "
-    "Books, WordPress and MediaWiki messages (CC BY, CC BY-SA, GPL); web pages by the first "
-    "model's labels. Only weights are distributed, no text."
+    "Books, WordPress and MediaWiki messages (CC BY, CC BY-SA, GPL); Common Voice sentences, "
+    "nsmc, wisesight, thaigov (CC0, public domain), UD treebanks (CC BY, CC BY-SA), manuals of "
+    "GNOME, React, Astro, Electron, Python, opensource.guide, tldr, bitcoin.org, Mozilla, "
+    "coding-interview-university (CC BY, CC BY-SA, MIT, MPL-2.0); words by frequency in "
+    "OpenSubtitles (hermitdave/FrequencyWords, CC-BY-SA-4.0); web pages by the first model's "
+    "labels. Only weights are distributed, no text."
 )
 
 
@@ -85,10 +90,10 @@ def domain_settings() -> LinearTraining:
     return settings.model_copy(update={"file_weights": tuple(DOMAIN_FILES.values())})
 
 
-def topic_corpus() -> Any:
-    """The module models/topic/make_corpus.py."""
-    script = Path(__file__).parent / "topic" / "make_corpus.py"
-    found = importlib.util.spec_from_file_location("make_topic_corpus", script)
+def corpus_of(model: str) -> Any:
+    """The module models/<model>/make_corpus.py."""
+    script = Path(__file__).parent / model / "make_corpus.py"
+    found = importlib.util.spec_from_file_location(f"make_{model}_corpus", script)
     assert found is not None and found.loader is not None
     module: Any = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
@@ -97,7 +102,7 @@ def topic_corpus() -> Any:
 
 def labelled_files(data: Path, out: Path) -> list[Path]:
     """Examples for quality, topic and format, made by models/topic/make_corpus.py."""
-    return list(topic_corpus().make(data, out))
+    return list(corpus_of("topic").make(data, out))
 
 
 def class_settings(task: Any) -> LinearTraining:
@@ -120,9 +125,11 @@ def main() -> None:
     if "domain" in chosen and options.corpus is None:
         parser.error("the domain model needs --corpus")
     graded = options.data / "quality" / "dev.jsonl.gz"
-    spoken = [options.data / "lid" / n for n in ("dev.jsonl.gz", "outofset-dev.jsonl.gz")]
     with tempfile.TemporaryDirectory() as folder:
         labelled: list[Path] = []
+        spoken: list[Path] = []
+        if "corrector" in chosen:
+            spoken = [corpus_of("corrector").make(options.data, Path(folder))]
         if {"quality", *WEIGHTS} & set(chosen):
             labelled = labelled_files(options.data, Path(folder))
         tasks: dict[str, tuple[Callable[..., Any], list[Path], str]] = {

@@ -1,15 +1,16 @@
-"""A second, small model that corrects the first one and knows what neither of them knows.
+"""A second, small model that corrects the first one and knows languages that the first does not.
 
 The first model is fastText's: large training data, but languages it always takes for others, and
-no way to say "none of mine". The second is trained on few, clean texts of every label and of
-hundreds of other languages: character n-grams of lower-case letters alone, with one more label for
-"another language". Their answers are weighed as evidence (a product of experts; Hinton 2002):
+no way to say "none of mine". The second is trained on clean texts of every label of the first, cut
+to all lengths, and of hundreds of other languages: character n-grams of lower-case letters alone.
+Their answers are weighed as evidence (a product of experts; Hinton 2002):
 
     log score(c) = a log second(c) + b log sum_j given(j | c) first(j) + offset(c)
 
-where `given` tells how the first model answers texts of language c, learnt from the same examples.
-A text whose runs of letters are strange for its best label speaks for another language
-(`curation.language.familiar`).
+where `given` tells how the first model answers texts of language c, and the weights depend on the
+amount of text (`curation.language.evidence`). They are fitted on texts of sources that neither
+model was trained on. A text whose runs of letters are strange for its best label speaks for a
+language that no model knows (`curation.language.familiar`).
 """
 
 from __future__ import annotations
@@ -25,14 +26,12 @@ from curation.archive import read_as, read_headed
 from curation.arrow import Texts, text_buffers
 from curation.compiled import kernel
 from curation.errors import ConfigError
+from curation.language.evidence import KNOTS, Evidence
 from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, prepare
 from curation.language.fasttext_file import FastTextFile
 
-VERSION = 2
-
-#: Label of texts in a language that the first model does not have.
-OTHER = "other"
+VERSION = 3
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -44,48 +43,75 @@ _NEGLIGIBLE = 1e-3  # few answers are above, and the rest moves no score
 class Corrector:
     """The second model and how the two are weighed.
 
-    Its labels are those of the first model in the same order, and `OTHER` last: k + 1 in all.
+    Its labels are the k labels of the first model in the same order, then others: K in all.
     """
 
     model: FastText
     familiar: Familiarity
-    given: Floats  # [k + 1, k] answers of the first model to texts of each label, rows sum to 1
-    first_weight: float
-    second_weight: float
-    offsets: Floats  # [k + 1]
-    strange_from: float  # deviations of strangeness that are still usual
-    strange_weight: float  # log odds for another language of each deviation beyond
+    given: Floats  # [K, k] answers of the first model to texts of each label, rows sum to 1
+    evidence: Evidence
+    favoured: npt.NDArray[np.bool_]  # [K] languages of most pages
     floor: float  # added to probabilities before their logarithm
-    settled: int  # bytes of letters from which the evidence counts in full; "App" is no Swedish
 
     @property
     def labels(self) -> tuple[str, ...]:
         return self.model.labels
 
-    def combine(self, first: Floats, second: Floats, lines: Texts, firsts: Ints) -> Floats:
-        """Probabilities [texts, k + 1] from those of the two models, [texts, k] and [texts, k + 1].
+    @property
+    def foreign(self) -> npt.NDArray[np.bool_]:
+        """Labels that the first model does not have."""
+        return np.arange(len(self.labels)) >= self.given.shape[1]
 
-        The second model read `lines[firsts[i]:firsts[i + 1]]` of text i, letters only. All are 0
-        for a text of which it knows nothing.
+    def combine(
+        self, first: Floats, second: Floats, lines: Texts, firsts: Ints, prior: Floats | None = None
+    ) -> Floats:
+        """Probabilities [texts, K + 1] from those of the two models, [texts, k] and [texts, K].
+
+        The last column is for a language of neither model. The second model read
+        `lines[firsts[i]:firsts[i + 1]]` of text i, letters only. `prior` [texts, K] are
+        probabilities known beforehand. All are 0 for a text of which the second model knows
+        nothing.
         """
-        scores = np.log(expected(first, self.given) + self.floor)
-        scores *= self.first_weight
-        scores += np.log(second + self.floor) * self.second_weight
-        scores += self.offsets
-        best = scores[:, :-1].argmax(1)
-        strange = self.familiar.strangeness(lines, firsts, best) - self.strange_from
-        scores[:, -1] += self.strange_weight * np.maximum(strange, 0)
+        one, two = self.logarithms(first, second)
         sizes = np.diff(text_buffers(lines).offsets[firsts])
-        scores *= np.minimum(sizes / self.settled, 1.0)[:, None]
-        scores -= scores.max(1, keepdims=True, initial=-np.inf)
-        out = np.exp(scores)
-        out /= out.sum(1, keepdims=True)
+        scores = self.evidence.scores(one, two, sizes, self.favoured, self.foreign)
+        if prior is not None:
+            scores += np.log(prior)
+        out = np.zeros((len(scores), scores.shape[1] + 1))
+        out[:, :-1] = softmax(scores)
+        refused = self.evidence.refused(self.seen(one, two, out[:, :-1], lines, firsts))
+        out[:, :-1] *= (1 - refused)[:, None]
+        out[:, -1] = refused
         out[~second.any(1)] = 0
-        return np.asarray(out)
+        return out
+
+    def logarithms(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+        """Log evidence of either model for every label: [texts, K] each."""
+        one = np.log(expected(first, self.given) + self.floor)
+        return np.asarray(one), np.asarray(np.log(second + self.floor))
+
+    def seen(
+        self, one: Floats, two: Floats, probabilities: Floats, lines: Texts, firsts: Ints
+    ) -> Floats:
+        """What the refusal weighs (`evidence.REFUSAL`): [texts, features]."""
+        best = probabilities.argmax(1)
+        rows = np.arange(len(best))
+        sizes = np.diff(text_buffers(lines).offsets[firsts])
+        strange = self.familiar.strangeness(lines, firsts, best) - self.evidence.strange_from
+        columns = [
+            np.ones(len(best)),
+            np.log2(np.maximum(sizes, 1)).clip(KNOTS[0], KNOTS[-1]),
+            np.maximum(strange, 0),
+            one[rows, best],
+            two[rows, best],
+            np.log(probabilities[rows, best] + self.floor),
+            self.favoured[best].astype(np.float64),
+        ]
+        return np.stack(columns, 1)
 
     def save(self, path: Path) -> None:
         """Write the corrector; the same one gives the same bytes. Rows are kept in 8 bits each."""
-        file = self.model.file
+        file, evidence = self.model.file, self.evidence
         scale = np.maximum(np.abs(file.rows).max(1), 1e-12) / 127
         head = {
             "version": VERSION,
@@ -93,13 +119,9 @@ class Corrector:
             "min_n": file.min_n,
             "max_n": file.max_n,
             "buckets": file.buckets,
-            "first_weight": self.first_weight,
-            "second_weight": self.second_weight,
             "floor": self.floor,
-            "settled": self.settled,
             "everywhere": self.familiar.everywhere,
-            "strange_from": self.strange_from,
-            "strange_weight": self.strange_weight,
+            "strange_from": evidence.strange_from,
         }
         with path.open("wb") as out:
             np.savez_compressed(
@@ -107,15 +129,23 @@ class Corrector:
                 head=np.frombuffer(json.dumps(head, sort_keys=True).encode(), np.uint8),
                 words=np.frombuffer(b"\n".join(file.words), np.uint8),
                 rows=np.rint(file.rows / scale[:, None]).astype(np.int8),
-                scale=scale.astype(np.float32),
+                scale=scale.astype(np.float16),
                 outputs=file.outputs.astype(np.float32),
-                given=self.given.astype(np.float32),
-                offsets=self.offsets.astype(np.float32),
+                given=self.given.astype(np.float16),
+                favoured=self.favoured,
+                weights=evidence.weights,
+                refusal=evidence.refusal,
                 table=self.familiar.table,
                 usual=self.familiar.usual.astype(np.float32),
                 spread=self.familiar.spread.astype(np.float32),
                 runs=self.familiar.runs.astype(np.float32),
             )
+
+
+def softmax(scores: Floats) -> Floats:
+    """Probabilities of every row's scores."""
+    out = np.exp(scores - scores.max(1, keepdims=True, initial=-np.inf))
+    return np.asarray(out / out.sum(1, keepdims=True))
 
 
 @kernel
@@ -144,7 +174,7 @@ def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
             labels=tuple(head["labels"]),
             counts=np.ones(len(head["labels"]), np.int64),
             words=words,
-            rows=arrays["rows"].astype(np.float32) * arrays["scale"][:, None],
+            rows=arrays["rows"].astype(np.float32) * arrays["scale"].astype(np.float32)[:, None],
             outputs=arrays["outputs"],
             loss="softmax",
             min_n=head["min_n"],
@@ -163,15 +193,11 @@ def load_corrector(path: Path, name: str, labels: tuple[str, ...]) -> Corrector:
                 head["everywhere"],
             ),
             given=arrays["given"].astype(np.float64),
-            first_weight=head["first_weight"],
-            second_weight=head["second_weight"],
-            offsets=arrays["offsets"].astype(np.float64),
-            strange_from=head["strange_from"],
-            strange_weight=head["strange_weight"],
+            evidence=Evidence(arrays["weights"], arrays["refusal"], head["strange_from"]),
+            favoured=arrays["favoured"],
             floor=head["floor"],
-            settled=head["settled"],
         )
-    if found.labels != (*labels, OTHER):
+    if found.labels[: len(labels)] != labels or found.given.shape[1] != len(labels):
         raise ConfigError(
             f"{name}: a corrector of another language model: its labels differ "
             "(corrector: null turns it off)"

@@ -24,6 +24,12 @@ from curation.models import ModelFile, locate
 
 UNKNOWN = "und"
 
+#: Probability of languages without a label from which a text is `und`.
+NONE = 0.5
+
+#: Probability, before it is read, that a line is in a language of its page.
+PAGE = 0.5
+
 #: Scores are rounded, so that bytes of outputs do not depend on the last bits of a sum.
 DECIMALS = 4
 
@@ -40,7 +46,7 @@ class LanguageIdentifier:
         The score is the label's probability averaged over the windows, weighted by their letters;
         that of a text without letters is 0, that of `und` the best label's.
         """
-        return self._judge(cut(texts, self.settings.windows, self.settings.characters))
+        return self._decide(self._evidence(self._cut(texts)))
 
     def load(self) -> None:
         """Check the models now. Raises ConfigError when one is absent, wrong, or does not fit.
@@ -64,13 +70,17 @@ class LanguageIdentifier:
     @property
     def languages(self) -> set[str]:
         """Every label that a document can get."""
-        return {*_labels(self.settings.model), UNKNOWN}
+        own, every = self.settings, self.settings.labels == "all"
+        if every and own.corrector is not None:
+            return {*_load_corrector(own.corrector, own.model).labels, UNKNOWN}
+        return {*_labels(own.model), UNKNOWN}
 
     def by_line(self, texts: Texts) -> pa.Array:
         """Languages of the lines of every text: list of struct<language: string, share: float>.
 
-        Shares are of letters, highest first. A line with fewer letters than `line_letters` counts
-        for the language of the line before it, or of the text's first longer line.
+        Shares are of letters, highest first. Lines are judged knowing the languages of their text.
+        One with fewer letters than `line_letters` counts for the language of the line before it,
+        or of the text's first longer line.
         """
         lines, firsts = split_lines(texts)
         longest = pc.max(pc.utf8_length(lines)).as_py() or 1
@@ -78,32 +88,60 @@ class LanguageIdentifier:
         letters = np.zeros(len(lines), np.int64)
         letters[np.flatnonzero(np.diff(windows.firsts))] = windows.letters
         long = letters >= self.settings.line_letters
-        labels, _ = self.apply(lines.filter(pa.array(long)))
+        pages = self._evidence(self._cut(texts))[:, : self._known]
+        of = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))[long]
+        prior = PAGE * pages[of] + (1 - PAGE) / self._known
+        judged = lines.filter(pa.array(long))
+        labels, _ = self._decide(self._evidence(self._cut(judged), prior))
         return _shares(labels, long, letters, firsts)
 
-    def _judge(self, windows: Windows) -> tuple[pa.Array, pa.Array]:
-        model = _load(self.settings.model)
-        probabilities = average(model.probabilities(windows.texts), windows)
-        if self.settings.corrector is not None:
-            corrector = _load_corrector(self.settings.corrector, self.settings.model)
-            lines = letters_only(windows.texts)
-            second = average(corrector.model.probabilities(lines), windows)
-            probabilities = corrector.combine(probabilities, second, lines, windows.firsts)
-        return self._decide(probabilities, model.labels)
+    def _cut(self, texts: Texts) -> Windows:
+        return cut(texts, self.settings.windows, self.settings.characters)
 
-    def _decide(
-        self, probabilities: npt.NDArray[np.float64], labels: tuple[str, ...]
-    ) -> tuple[pa.Array, pa.Array]:
+    @property
+    def _known(self) -> int:
+        """Labels of the models together."""
+        own = self.settings
+        if own.corrector is None:
+            return len(_load(own.model).labels)
+        return len(_load_corrector(own.corrector, own.model).labels)
+
+    def _evidence(
+        self, windows: Windows, prior: npt.NDArray[np.float64] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Probability of every label of the models, and of none where there is a corrector."""
+        model = _load(self.settings.model)
+        first = average(model.probabilities(windows.texts), windows)
+        if self.settings.corrector is None:
+            if prior is None:
+                return first
+            weighed = first * prior
+            return weighed / np.maximum(weighed.sum(1, keepdims=True), 1e-12)
+        corrector = _load_corrector(self.settings.corrector, self.settings.model)
+        lines = letters_only(windows.texts)
+        second = average(corrector.model.probabilities(lines), windows)
+        return corrector.combine(first, second, lines, windows.firsts, prior)
+
+    def _decide(self, probabilities: npt.NDArray[np.float64]) -> tuple[pa.Array, pa.Array]:
         """Best label of every document; of equal scores the one that the model lists first."""
-        rounded = np.minimum(probabilities.round(DECIMALS), 1.0)
-        known = rounded[:, : len(labels)]
+        labels = self._given_labels
+        rest = probabilities[:, len(labels) :].sum(1)  # none, or a language without a label here
+        known = np.minimum(probabilities[:, : len(labels)].round(DECIMALS), 1.0)
         best = known.argmax(1)
         scores = known[np.arange(len(known)), best]
         sure = (scores > 0) & (scores >= self.settings.unknown_below)
-        sure &= scores >= rounded.max(1)  # the corrector may say that it is none of the labels
+        sure &= rest.round(DECIMALS) <= NONE
         names = np.array([*labels, UNKNOWN], object)
         found = names[np.where(sure, best, len(labels))]
         return pa.array(found, pa.string()), pa.array(scores, pa.float32())
+
+    @property
+    def _given_labels(self) -> tuple[str, ...]:
+        """Labels that a document can get, in the order of the columns."""
+        own = self.settings
+        if own.corrector is None or own.labels != "all":
+            return _load(own.model).labels
+        return _load_corrector(own.corrector, own.model).labels
 
 
 def identify(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -20,6 +20,10 @@ class LanguageSettings(Settings):
     model: ModelFile = Field(description="any supervised fastText model (.bin or .ftz)")
     corrector: ModelFile | None = Field(
         description="second model that corrects the first (`curate train corrector`), or null"
+    )
+    labels: Literal[176, "all"] = Field(
+        description="languages that a document can get: those of the model, or also those that "
+        "only the corrector knows, named by ISO 639-3 and script (`xho_Latn`)"
     )
     windows: int = Field(ge=1, description="parts of a long document that are looked at")
     characters: int = Field(ge=20, description="length of one part")

@@ -1,45 +1,42 @@
 """Train a corrector of a language model: a second model and how the two are weighed.
 
-See `curation.language.corrector`. Examples whose label the first model does not have teach what a
-foreign language looks like; half of these languages are held out whole, so that the metrics speak
-of languages that the corrector has never seen as well.
+See `curation.language.corrector`. How much either counts is fitted, and judged, on sources that no
+model of the fold was trained on; a part of the foreign languages is held out entirely, so that the
+metrics speak of languages that nobody knows as well.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
-import xxhash
-from scipy.sparse.csgraph import connected_components
 
 from curation.errors import ConfigError, InputError
-from curation.language.corrector import OTHER, Corrector
+from curation.language.corrector import Corrector, softmax
+from curation.language.evidence import KNOTS, REFUSAL, WEIGHED, Evidence
 from curation.language.familiar import Familiarity
 from curation.language.fasttext import FastText, load_fasttext
 from curation.language.windows import cut, letters_only
 from curation.models import ModelFile, locate
+from curation.train.evidence import fit_refusal, fit_weights
 from curation.train.familiar import learn
-from curation.train.heldout import class_metrics, folds_of
 from curation.train.inputs import Examples, read_examples, rows
 from curation.train.language import fit_lines
-from curation.train.metrics import accuracy, macro_f1
+from curation.train.metrics import macro_f1
 from curation.train.report import About, Report, write_card
 from curation.train.settings import CorrectorTraining, default_settings
+from curation.train.slices import Split, balanced, family, pieces, splits
 
 FILE = "corrector.npz"
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-_SHINGLE = 40  # characters that near-duplicates share
-_SAMPLE = 4  # one shingle in so many is looked at
+Mask = npt.NDArray[np.bool_]
 
 
 def train_corrector(
@@ -51,114 +48,48 @@ def train_corrector(
 ) -> Report:
     """Train on texts with labels and write `corrector.npz` and `card.yaml`.
 
-    Labels that the first model does not have count as another language. `pages` are texts without
-    labels (of the web, say) from which the second model learns what the first is sure of. Metrics
-    are of predictions for texts of which no near-duplicate had been seen.
-    Same examples and settings, same bytes. Raises InputError when no example has one of the first
-    model's labels, or all have.
+    Labels that the first model does not have become labels of the corrector. `pages` are texts
+    without labels (of the web, say) from which the second model learns what the first is sure of.
+    Metrics are of predictions for sources that had not been seen, with weights fitted on the other
+    folds. Same examples and settings, same bytes. Raises InputError when no example has one of the
+    first model's labels, or all have.
     """
     settings = settings or default_settings("corrector", CorrectorTraining)
     path, _ = locate(ModelFile(path=settings.base, sha256=None))
     base = load_fasttext(path, settings.base)
-    names = (*base.labels, OTHER)
     for name in (*settings.favoured, settings.everywhere):
         if name not in base.labels:
             raise ConfigError(f"{settings.base} has no language {name!r} (favoured, everywhere)")
     data = _Data.read(inputs, pages, base, settings)
-    if len(set(data.truth.tolist())) < 2 or OTHER not in {names[i] for i in data.truth}:
-        raise InputError(f"examples are needed in languages of {settings.base} and in others")
-
-    whole = _corrector(base, data, np.arange(len(data)), settings)
+    folds = splits(data.examples, data.truth, len(base.labels), settings)
+    judged = [_judged(base, data, split, settings) for split in folds]
+    metrics: dict[str, Any] = {"documents": len(data.truth), "labels": len(data.names)}
+    parts = []
+    for number, part in enumerate(judged):
+        others = [p for i, p in enumerate(judged) if i != number] or judged
+        parts.append((part, _probabilities(part, _fitted(others, settings))))
+    metrics |= _metrics(parts, data, settings)
+    whole = replace(
+        _corrector(base, data, np.arange(len(data.truth)), settings),
+        evidence=_fitted(judged, settings),
+    )
     target = Path(output) / FILE
     target.parent.mkdir(parents=True, exist_ok=True)
     whole.save(target)
-
-    probabilities = np.zeros((len(data), len(names)))
-    for train, test in folds_of(data.examples.groups, settings, data.truth):
-        corrector = _corrector(base, data, train, settings)
-        second = corrector.model.probabilities([data.lines[i] for i in test])
-        lines = [data.lines[i] for i in test]
-        probabilities[test] = corrector.combine(
-            data.first[test], second.astype(np.float64), lines, np.arange(len(test) + 1)
-        )
-    found = probabilities.argmax(1)
-    metrics = class_metrics(data.truth, found, probabilities.max(1), data.examples, names, settings)
-    metrics |= _as_stage(data, probabilities, names, settings)
-    return write_card(
-        target, "corrector", about, data.examples.files, settings.model_dump(mode="json"), metrics
-    )
+    files, said = data.examples.files, settings.model_dump(mode="json")
+    return write_card(target, "corrector", about, files, said, metrics)
 
 
-def _as_stage(
-    data: _Data, probabilities: Floats, names: tuple[str, ...], settings: CorrectorTraining
-) -> dict[str, Any]:
-    """Shares that a threshold of 1/2 accepts, of the first model alone and of both together."""
-    foreign = data.truth == len(names) - 1
-    large = np.isin(data.truth, [names.index(n) for n in settings.favoured])
-    table: dict[str, Any] = {}
-    for title, scores in (("first_model", data.first), ("corrected", probabilities)):
-        best = scores.argmax(1)
-        accepted = (scores.max(1) >= 0.5) & (best < len(names) - 1)
-        truth, guess = data.truth[~foreign], best[~foreign]
-        table[title] = {
-            "macro_f1": round(macro_f1(truth, guess), 4),
-            "accuracy": round(accuracy(truth, guess), 4),
-            "accuracy_favoured": round(accuracy(data.truth[large], best[large]), 4),
-            "accepted": round(float(accepted[~foreign].mean()), 4),
-            "other_accepted": round(float(accepted[foreign].mean()), 4),
-            "other_seen_accepted": round(float(accepted[foreign & ~data.unseen].mean()), 4),
-            "other_unseen_accepted": round(float(accepted[foreign & data.unseen].mean()), 4),
-        }
-    return {"at_threshold_0.5": table}
-
-
-def _corrector(base: FastText, data: _Data, train: Ints, settings: CorrectorTraining) -> Corrector:
-    names = (*base.labels, OTHER)
-    offsets = np.zeros(len(names))
-    offsets[[names.index(n) for n in settings.favoured]] = settings.favour
-    offsets[-1] = settings.other_offset
-    with tempfile.TemporaryDirectory() as folder:
-        second = _fit(data, train, names, settings, Path(folder) / "second.bin")
-    return Corrector(
-        model=_in_order(second, names),
-        familiar=_familiar(data, train, base.labels, settings.everywhere),
-        given=_given(data, train, settings),
-        first_weight=settings.first_weight,
-        second_weight=settings.second_weight,
-        offsets=offsets,
-        strange_from=settings.strange_from,
-        strange_weight=settings.strange_weight,
-        floor=settings.floor,
-        settled=settings.slice_min,
-    )
-
-
-def _familiar(data: _Data, train: Ints, labels: tuple[str, ...], everywhere: str) -> Familiarity:
-    """Runs of letters of the first model's languages, from examples and sure pages."""
-    own = train[data.truth[train] < len(labels)]
-    lines = [*(data.lines[i] for i in own), *(line for _, line in data.more)]
-    truth = [*data.truth[own].tolist(), *(label for label, _ in data.more)]
-    return learn(lines, np.array(truth, np.int64), len(labels), labels.index(everywhere))
-
-
+@dataclass(frozen=True, eq=False)
 class _Data:
-    """Training texts with what the first model says of them."""
+    """Training texts, one line each."""
 
-    def __init__(
-        self,
-        examples: Examples,
-        truth: Ints,
-        unseen: npt.NDArray[np.bool_],
-        lines: list[str],
-        first: Floats,
-        more: list[Any],
-    ) -> None:
-        self.examples, self.truth, self.lines, self.first = examples, truth, lines, first
-        self.unseen = unseen  # texts whose language stands in one fold alone
-        self.more = more  # (label, line) of pages without labels
-
-    def __len__(self) -> int:
-        return len(self.lines)
+    names: tuple[str, ...]
+    examples: Examples
+    truth: Ints
+    texts: list[str]
+    lines: list[str]  # letters only
+    more: list[tuple[int, str]]  # (label, line) of pages without labels
 
     @classmethod
     def read(
@@ -172,30 +103,195 @@ class _Data:
             inputs, settings.text_column, settings.label_column, settings.group_columns
         )
         windows = cut(examples.texts, 1, settings.characters)
-        spoken = np.flatnonzero(np.diff(windows.firsts))
-        examples = examples.select(spoken.tolist())
-        index = {name: i for i, name in enumerate(base.labels)}
-        other = len(base.labels)
-        truth = np.array([index.get(str(v), other) for v in examples.labels], np.int64)
-        near = _near_duplicates(windows.texts.to_pylist())
-        # of every second foreign language all texts stand in one fold: it is judged unseen
-        foreign = sorted(
-            {str(v) for v, t in zip(examples.labels, truth, strict=True) if t == other}
-        )
-        alone = set(foreign[::2])
-        unseen = np.array([str(v) in alone for v in examples.labels], bool)
-        groups = [
-            str(v) if apart else f"near-duplicates {g}"
-            for v, apart, g in zip(examples.labels, unseen, near, strict=True)
-        ]
+        examples = examples.select(np.flatnonzero(np.diff(windows.firsts)).tolist())
+        labels = list(map(str, examples.labels))
+        foreign = sorted(set(labels) - set(base.labels))
+        if not foreign or not set(labels) & set(base.labels):
+            raise InputError(f"examples are needed in languages of {settings.base} and in others")
+        names = (*base.labels, *foreign)
+        index = {name: i for i, name in enumerate(names)}
         return cls(
-            replace(examples, groups=groups),
-            truth,
-            unseen,
+            names,
+            examples,
+            np.array([index[label] for label in labels], np.int64),
+            windows.texts.to_pylist(),
             letters_only(windows.texts).to_pylist(),
-            base.probabilities(windows.texts).astype(np.float64),
             _sure(pages, base, settings),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """Held-out texts of a fold, cut to a length, and what its models say of them."""
+
+    corrector: Corrector
+    first: Floats
+    second: Floats
+    lines: list[str]
+    truth: Ints  # len(labels) for a language that the fold has not seen
+    length: Ints  # characters; 0: whole
+    by_source: Mask
+    key: Ints  # of label and source together
+
+
+def _judged(base: FastText, data: _Data, split: Split, settings: CorrectorTraining) -> _Judged:
+    corrector = _corrector(base, data, split.train, settings)
+    unknown = len(data.names)
+    chosen, counts = [], dict[tuple[int, str], int]()
+    for place in np.random.default_rng(settings.seed).permutation(len(split.test)).tolist():
+        row = int(split.test[place])
+        key = (int(data.truth[row]), family(data.examples.groups[row]))
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= settings.judged_per_source:
+            chosen.append(place)
+    places = np.sort(np.array(chosen, np.int64))
+    test = split.test[places]
+    truth = np.where(split.unseen[places], unknown, data.truth[test])
+    texts = [data.texts[i][: size or None].strip() for size in settings.lengths for i in test]
+    lines = letters_only(texts).to_pylist()
+    times = len(settings.lengths)
+    second = corrector.model.probabilities(lines).astype(np.float64)
+    second[:, np.bincount(data.truth[split.train], minlength=unknown) == 0] = 0
+    return _Judged(
+        corrector,
+        base.probabilities(texts).astype(np.float64),
+        second,
+        lines,
+        np.tile(truth, times),
+        np.repeat(settings.lengths, len(test)),
+        np.tile(split.by_source[places], times),
+        np.tile(data.truth[test], times),
+    )
+
+
+def _fitted(parts: Sequence[_Judged], settings: CorrectorTraining) -> Evidence:
+    """How much the models count, from texts that they were not trained on."""
+    corrector = parts[0].corrector
+    chosen = [
+        np.sort(
+            np.random.default_rng(settings.seed).permutation(len(part.truth))[
+                : settings.fitted // len(parts)
+            ]
+        )
+        for part in parts
+    ]
+    columns = []
+    for part, some in zip(parts, chosen, strict=True):
+        known = some[part.truth[some] < len(corrector.labels)]
+        one, two = part.corrector.logarithms(part.first[known], part.second[known])
+        sizes = np.array([len(part.lines[i].encode()) for i in known])
+        columns.append((one, two, sizes, part.truth[known]))
+    one, two, sizes, truth = (np.concatenate(c) for c in zip(*columns, strict=True))
+    large, foreign = corrector.favoured, corrector.foreign
+    counts = _counts(large[truth], settings.large_share)
+    weights = fit_weights(one, two, sizes, truth, counts, large, foreign)
+    evidence = Evidence(weights, np.zeros(len(REFUSAL)), settings.strange_from)
+    seen, labels = [], []
+    for part, some in zip(parts, chosen, strict=True):
+        fitted = replace(part.corrector, evidence=evidence)
+        first, second = part.first[some], part.second[some]
+        lines = [part.lines[i] for i in some]
+        firsts = np.arange(len(lines) + 1)
+        one, two = fitted.logarithms(first, second)
+        sizes = np.array([len(line.encode()) for line in lines])
+        best = softmax(evidence.scores(one, two, sizes, large, foreign))
+        seen.append(fitted.seen(one, two, best, lines, firsts))
+        labels.append(part.truth[some])
+    truth = np.concatenate(labels)
+    unknown = truth == len(large)
+    refusal = fit_refusal(np.concatenate(seen), unknown, settings.unknown_share)
+    return replace(evidence, refusal=refusal)
+
+
+def _counts(large: Mask, share: float) -> Floats:
+    """As how many texts each counts, so that those in large languages are this share of all."""
+    weight = np.where(
+        large, share / max(large.mean(), 1e-9), (1 - share) / max(1 - large.mean(), 1e-9)
+    )
+    return np.asarray(weight)
+
+
+def _probabilities(part: _Judged, evidence: Evidence) -> Floats:
+    corrector = replace(part.corrector, evidence=evidence)
+    firsts = np.arange(len(part.lines) + 1)
+    return corrector.combine(part.first, part.second, part.lines, firsts)
+
+
+def _metrics(
+    parts: Sequence[tuple[_Judged, Floats]], data: _Data, settings: CorrectorTraining
+) -> dict[str, Any]:
+    """Of both models together and the first alone, by length, on sources held out."""
+    k = parts[0][0].first.shape[1]
+    truth = np.concatenate([p.truth for p, _ in parts])
+    length = np.concatenate([p.length for p, _ in parts])
+    source = np.concatenate([p.by_source for p, _ in parts])
+    first = np.concatenate([p.first for p, _ in parts])
+    found = np.concatenate([f for _, f in parts])
+    large = np.isin(truth, [data.names.index(n) for n in settings.favoured])
+    table: dict[str, Any] = {}
+    for title, scores, names in (
+        ("first_model", first, k),
+        ("corrected", found, k),
+        ("all", found, len(data.names)),
+    ):
+        best, score = scores[:, :names].argmax(1), scores[:, :names].max(1)
+        named = scores[:, names:].sum(1) <= 0.5  # as the stage decides
+        best = np.where(named, best, len(data.names))
+        accepted = named & (score >= 0.5)
+        for size in settings.lengths:
+            at, row = length == size, {}
+            row["large"] = _share(best == truth, at & large & source)
+            if not size:
+                own = at & (truth < names)
+                row["macro_f1"] = round(macro_f1(truth[own], best[own]), 4)
+                own &= source
+                row["macro_f1_by_source"] = round(macro_f1(truth[own], best[own]), 4)
+            row["accepted"] = _share(accepted, at & source & (truth < names))
+            row["unseen_accepted"] = _share(accepted, at & (truth == len(data.names)))
+            table.setdefault(title, {})[str(size or "whole")] = row
+    return {"held_out_sources": table}
+
+
+def _share(values: Mask, where: Mask) -> float | None:
+    return round(float(values[where].mean()), 4) if where.any() else None
+
+
+def _corrector(base: FastText, data: _Data, train: Ints, settings: CorrectorTraining) -> Corrector:
+    taken = balanced(
+        data.examples, data.truth, train, settings.per_label, settings.per_source, settings.seed
+    )
+    lines, owners = pieces(data.lines, taken, settings)
+    truth = [int(data.truth[row]) for row in owners]
+    lines += [line for _, line in data.more]
+    truth += [label for label, _ in data.more]
+    with tempfile.TemporaryDirectory() as folder:
+        labels = np.array(truth, np.int64)
+        path = Path(folder) / "second.bin"
+        second = fit_lines(lines, labels, np.arange(len(lines)), data.names, settings, path)
+    none = np.zeros((len(WEIGHED), len(KNOTS)))
+    return Corrector(
+        model=_in_order(second, data.names),
+        familiar=_familiar(data, taken, settings),
+        given=_given(base, data, taken, settings),
+        evidence=Evidence(none, np.zeros(len(REFUSAL)), settings.strange_from),
+        favoured=np.isin(data.names, settings.favoured),
+        floor=settings.floor,
+    )
+
+
+def _familiar(
+    data: _Data, taken: Sequence[tuple[int, int]], settings: CorrectorTraining
+) -> Familiarity:
+    """Runs of letters of every language, from examples and sure pages."""
+    own = [row for row, _ in taken if len(data.lines[row]) >= settings.familiar_letters]
+    lines = [*(data.lines[row] for row in own), *(line for _, line in data.more)]
+    truth = [*data.truth[own].tolist(), *(label for label, _ in data.more)]
+    return learn(
+        lines,
+        np.array(truth, np.int64),
+        len(data.names),
+        data.names.index(settings.everywhere),
+    )
 
 
 def _sure(
@@ -221,44 +317,6 @@ def _sure(
     return found
 
 
-def _near_duplicates(lines: list[str]) -> Ints:
-    """Number of the group of each line; lines that share a shingle are of one group."""
-    lines_of: list[int] = []
-    keys: list[int] = []
-    for number, line in enumerate(lines):
-        letters = "".join(c for c in line.lower() if c.isalnum())
-        for i in range(max(1, len(letters) - _SHINGLE + 1)):
-            key = xxhash.xxh64_intdigest(letters[i : i + _SHINGLE].encode())
-            if key % _SAMPLE == 0:
-                lines_of.append(number)
-                keys.append(key)
-    _, codes = np.unique(np.array(keys, np.uint64), return_inverse=True)
-    size = len(lines) + (int(codes.max()) + 1 if len(codes) else 0)
-    graph = sp.csr_matrix((np.ones(len(codes)), (lines_of, len(lines) + codes)), (size, size))
-    _, group = connected_components(graph, directed=False)
-    return np.asarray(group[: len(lines)], np.int64)
-
-
-def _fit(
-    data: _Data, train: Ints, names: tuple[str, ...], settings: CorrectorTraining, path: Path
-) -> FastText:
-    """The second model: each line whole and one slice of it, so that short texts count too."""
-    lines = [data.lines[i] for i in train]
-    truth = data.truth[train].tolist()
-    for i in train:
-        line = data.lines[i]
-        random = np.random.default_rng((settings.seed, int(i)))
-        size = int(random.integers(settings.slice_min, settings.slice_max))
-        if len(line) > size + settings.slice_min // 2:
-            begin = int(random.integers(0, len(line) - size))
-            lines.append(line[begin : begin + size])
-            truth.append(int(data.truth[i]))
-    for label, line in data.more:
-        lines.append(line)
-        truth.append(label)
-    return fit_lines(lines, np.array(truth), np.arange(len(lines)), names, settings, path)
-
-
 def _in_order(model: FastText, names: tuple[str, ...]) -> FastText:
     """The same model with its labels in the order of `names`; those it lacks are never given."""
     file = model.file
@@ -268,11 +326,16 @@ def _in_order(model: FastText, names: tuple[str, ...]) -> FastText:
     return replace(model, file=replace(file, labels=names, outputs=outputs))
 
 
-def _given(data: _Data, train: Ints, settings: CorrectorTraining) -> Floats:
+def _given(
+    base: FastText, data: _Data, taken: Sequence[tuple[int, int]], settings: CorrectorTraining
+) -> Floats:
     """How the first model answers texts of each label, smoothed by its answers to all."""
-    labels = data.first.shape[1]
-    sums = np.zeros((labels + 1, labels))
-    np.add.at(sums, data.truth[train], data.first[train])
-    counts = np.bincount(data.truth[train], minlength=labels + 1)[:, None]
-    prior = data.first[train].mean(0)
+    texts = [data.texts[row] for row, _ in taken]
+    sizes = np.random.default_rng(settings.seed).choice(settings.given_characters, len(texts))
+    truth = data.truth[[row for row, _ in taken]]
+    answers = base.probabilities([t[:n] for t, n in zip(texts, sizes.tolist(), strict=True)])
+    sums = np.zeros((len(data.names), answers.shape[1]))
+    np.add.at(sums, truth, answers)
+    counts = np.bincount(truth, minlength=len(data.names))[:, None]
+    prior = answers.mean(0)
     return np.asarray((sums + settings.smoothing * prior) / (counts + settings.smoothing))

@@ -94,16 +94,33 @@ class CorrectorTraining(LanguageTraining):
     """How a corrector of a language model is trained; its second model is a fastText model."""
 
     base: str = Field(min_length=1, description="the model that is corrected")
+    held_out: tuple[tuple[str, ...], ...] = Field(
+        min_length=2,
+        description="lists of sources; each fold is judged on one list and trained without it. "
+        "Sources that are in none are always trained on. A source's name ends at `:` or `/`",
+    )
+    unseen_every: int = Field(
+        ge=2, description="every fold leaves out one in so many of the foreign languages"
+    )
+    lengths: tuple[int, ...] = Field(
+        description="characters to which held-out texts are cut; 0: whole"
+    )
+    judged_per_source: int = Field(ge=1, description="held-out texts of a language and source")
+    per_label: int = Field(ge=1, description="slices of a language, shared equally by its sources")
+    per_source: int = Field(ge=1, description="slices that a source gives at least, if it can")
     slice_min: int = Field(ge=1, description="characters of the slices of examples")
     slice_max: int = Field(ge=2)
+    whole: int = Field(ge=1, description="characters of examples that are trained on as a whole")
+    familiar_letters: int = Field(
+        ge=0, description="shorter texts don't say which runs of letters are usual"
+    )
+    given_characters: tuple[int, ...] = Field(
+        description="characters to which texts are cut for the first model's answers"
+    )
     page_score: float = Field(gt=0, le=1, description="from which a page's language is believed")
     pages_per_language: int = Field(ge=0)
     smoothing: float = Field(gt=0, description="texts as which the answers to all texts count")
-    first_weight: float = Field(gt=0, description="of the first model's evidence")
-    second_weight: float = Field(gt=0, description="of the second model's")
-    other_offset: float = Field(description="log odds in favour of no language of the first model")
     favoured: tuple[str, ...] = Field(description="languages of most pages")
-    favour: float = Field(description="log odds in favour of those")
     everywhere: str = Field(
         min_length=1,
         description="language whose runs of letters are known on pages of every language",
@@ -112,7 +129,13 @@ class CorrectorTraining(LanguageTraining):
         description="deviations from a language's usual share of known runs of letters from which "
         "a text speaks for another language"
     )
-    strange_weight: float = Field(ge=0, description="log odds of each deviation beyond")
+    fitted: int = Field(ge=100, description="held-out texts on which the weights are fitted")
+    large_share: float = Field(
+        gt=0, lt=1, description="as which share of them texts in the favoured languages count"
+    )
+    unknown_share: float = Field(
+        gt=0, lt=1, description="as which languages that no model knows count in the fit"
+    )
     floor: float = Field(gt=0, description="added to probabilities before their logarithm")
 
 

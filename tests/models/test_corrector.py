@@ -60,25 +60,47 @@ def test_a_word_is_little_evidence() -> None:
     assert scores[0] < 0.5 and scores[1] < 0.5 < scores[2]
 
 
+def test_names_beyond_the_first_model() -> None:
+    labels, scores = identify([ZULU, GERMAN], settings(labels="all"))
+    assert labels == ["zul_Latn", "de"] and min(scores) > 0.5
+    every = LanguageIdentifier(settings(labels="all")).languages
+    assert {"xho_Latn", "orm_Latn", "gaz_Latn"} & every and every > LanguageIdentifier(
+        default_settings()
+    ).languages
+
+
 def test_nothing_known_is_nothing_found(corrector: Corrector) -> None:
-    k = len(corrector.labels)
-    first, second = np.full((2, k - 1), 1 / (k - 1)), np.full((2, k), 1 / k)
+    both, k = len(corrector.labels), corrector.given.shape[1]
+    first, second = np.full((2, k), 1 / k), np.full((2, both), 1 / both)
     second[0] = 0
     found = corrector.combine(first, second, [GERMAN.lower()] * 2, np.arange(3))
     assert not found[0].any() and found[1].sum() == pytest.approx(1)
-    assert corrector.combine(first[:0], second[:0], [], np.zeros(1, int)).shape == (0, k)
+    empty = corrector.combine(first[:0], second[:0], [], np.zeros(1, int))
+    assert empty.shape == (0, both + 1)
 
 
 def test_strange_letters_speak_for_another_language(corrector: Corrector) -> None:
-    k = len(corrector.labels)
+    both, k = len(corrector.labels), corrector.given.shape[1]
     german = corrector.labels.index("de")
-    first, second = np.full((2, k - 1), 0.1 / k), np.full((2, k), 0.1 / k)
+    first, second = np.full((2, k), 0.1 / k), np.full((2, both), 0.1 / both)
     first[:, german] = second[:, german] = 0.9
     plain = letters_only([GERMAN])[0].as_py()
     odd = plain.translate(str.maketrans("eänb", "ŵœļŋ"))
     found = corrector.combine(first, second, [plain, odd], np.arange(3))
     assert found[0].argmax() == german
-    assert found[1].argmax() == k - 1 and corrector.labels[-1] == "other"
+    assert found[1, -1] > 10 * found[0, -1]
+
+
+def test_a_prior_decides_where_there_is_little_evidence(corrector: Corrector) -> None:
+    both, k = len(corrector.labels), corrector.given.shape[1]
+    pair = [corrector.labels.index(name) for name in ("da", "no")]
+    first, second = np.full((1, k), 0.1 / k), np.full((1, both), 0.1 / both)
+    first[:, pair] = second[:, pair] = 0.45
+    for known, other in (pair, pair[::-1]):
+        prior = np.full((1, both), 0.5 / both)
+        prior[0, known] += 0.5
+        found = corrector.combine(first, second, ["hav og land"], np.arange(2), prior)
+        assert found[0].argmax() == known and found[0, known] > 10 * found[0, other]
 
 
 def test_saving_and_loading(corrector: Corrector, tmp_path: Path) -> None:
@@ -86,7 +108,7 @@ def test_saving_and_loading(corrector: Corrector, tmp_path: Path) -> None:
     for path in paths:
         corrector.save(path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
-    again = load_corrector(paths[0], "a", corrector.labels[:-1])
+    again = load_corrector(paths[0], "a", corrector.labels[: corrector.given.shape[1]])
     texts = [GERMAN.lower(), SOMALI.lower()]
     labels = np.array([corrector.labels.index(n) for n in ("de", "so")])
     assert again.familiar.strangeness(texts, np.arange(3), labels) == pytest.approx(
@@ -192,7 +214,14 @@ def test_training_is_reproducible(tmp_path: Path) -> None:
     source.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
     base = training_settings("corrector", CorrectorTraining)
     small = base.model_copy(
-        update={"folds": 2, "bootstrap": 100, "epochs": 3, "dim": 4, "buckets": 500, "min_count": 2}
+        update={
+            "bootstrap": 100,
+            "epochs": 3,
+            "dim": 4,
+            "buckets": 500,
+            "min_count": 2,
+            "unseen_every": 2,
+        }
     )
     about = About("1", "CC0-1.0", "", "")
     reports = [

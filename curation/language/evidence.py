@@ -1,0 +1,58 @@
+"""How much two language models count, by how much text they read, and when neither is believed.
+
+The weights are functions of the bytes of letters in a text, linear between the knots in the binary
+logarithm: a model that is right about lines may guess at words. Bytes rather than letters, since a
+Chinese character says as much as a Latin syllable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Binary logarithms of the bytes at which weights are given.
+KNOTS = np.array([3.0, 4.0, 5.0, 6.0, 7.0, 9.0])
+
+#: What is weighed for every label: the log probabilities of both models, in general and in addition
+#: for the languages of most pages; whether the label is one of those; and whether it is foreign, a
+#: language that the first model does not have.
+WEIGHED = ("first", "second", "first_large", "second_large", "large", "foreign")
+
+#: What the refusal weighs: a constant, the binary logarithm of the bytes, the strangeness of the
+#: letters, the logarithms of the best label's evidence in either model and of its probability, and
+#: whether it is the language of many pages.
+REFUSAL = ("constant", "bytes", "strange", "first", "second", "best", "large")
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Weights at the knots, and of the refusal."""
+
+    weights: Floats  # [WEIGHED, knots]
+    refusal: Floats  # [REFUSAL] log odds for a language that no model has
+    strange_from: float  # deviations of strangeness that are still usual
+
+    def scores(
+        self, first: Floats, second: Floats, sizes: Ints, large: Mask, foreign: Mask
+    ) -> Floats:
+        """Log evidence for every label from that of the two models: [texts, labels]."""
+        at = hats(sizes) @ self.weights.T
+        scores = first * (at[:, :1] + at[:, 2:3] * large)
+        scores += second * (at[:, 1:2] + at[:, 3:4] * large)
+        return np.asarray(scores + at[:, 4:5] * large + at[:, 5:] * foreign)
+
+    def refused(self, seen: Floats) -> Floats:
+        """Probability that a text is in a language of neither model, from `REFUSAL`."""
+        return np.asarray(1 / (1 + np.exp(-np.clip(seen @ self.refusal, -30, 30))))
+
+
+def hats(sizes: Ints) -> Floats:
+    """Shares of the knots in a weight for texts of these bytes: [texts, knots], rows sum to 1."""
+    at = np.log2(np.maximum(sizes, 1)).clip(KNOTS[0], KNOTS[-1])
+    return np.stack([np.interp(at, KNOTS, row) for row in np.eye(len(KNOTS))], 1)

@@ -1,0 +1,136 @@
+"""Gather texts in all languages that the corrector learns, one file with label and source.
+
+python models/corrector/make_corpus.py --data FOLDER CORPUS
+
+FOLDER holds lid/, multilingual/ and words/. Labels that the first model has are as they are; all
+others become ISO 639-3 and script, `xho_Latn`. The same data gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import itertools
+import json
+import lzma
+import random
+import tarfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import regex
+
+FILE = "languages.jsonl.gz"
+
+#: Lines of a language and source that are kept, and lines made of a list of words.
+PER_SOURCE, FROM_WORDS = 2000, 500
+#: Words are drawn by their counts to this power, as many as one of these.
+POWER, WORDS = 0.7, (1, 2, 3, 4, 6, 10)
+_SHORTEST = 8
+
+#: Codes of the sources that aren't ISO 639-3, or are of a dialect.
+ISO_639_3 = {
+    "ee": "ewe", "ff": "ful", "fuf": "ful", "fuv": "ful", "ha": "hau", "ha-ne": "hau", "hz": "her",
+    "ki": "kik", "kj": "kua", "knc": "kau", "kr": "kau", "lg": "lug", "lgg-official": "lgg",
+    "mi": "mri", "ng": "ndo", "nr": "nbl", "ny": "nya", "rw": "kin", "sn": "sna", "ss": "ssw",
+    "st": "sot", "ti": "tir", "tn": "tsn", "ts": "tso", "aka": "twi", "fat": "twi",
+    "tw-akua": "twi", "tw-asan": "twi", "ve": "ven", "xh": "xho", "zu": "zul",
+}  # fmt: skip
+#: Languages of the lists of words that go by a country.
+LISTS = {"pt_br": "pt", "zh_cn": "zh", "zh_tw": "zh"}
+WITHOUT_WORDS = {"ze_en", "ze_zh", "th"}  # mixed languages; lines instead of words
+SCRIPTS = {
+    "Arabic": "Arab", "Armenian": "Armn", "Bamum": "Bamu", "Bengali": "Beng",
+    "Canadian_Aboriginal": "Cans", "Chakma": "Cakm", "Cham": "Cham", "Cherokee": "Cher",
+    "Cyrillic": "Cyrl", "Devanagari": "Deva", "Ethiopic": "Ethi", "Georgian": "Geor",
+    "Greek": "Grek", "Gujarati": "Gujr", "Gurmukhi": "Guru", "Han": "Hani", "Hangul": "Hang",
+    "Hebrew": "Hebr", "Hiragana": "Hira", "Javanese": "Java", "Kannada": "Knda", "Katakana": "Kana",
+    "Khmer": "Khmr", "Lao": "Laoo", "Latin": "Latn", "Lisu": "Lisu", "Malayalam": "Mlym",
+    "Meetei_Mayek": "Mtei", "Mongolian": "Mong", "Myanmar": "Mymr", "Nko": "Nkoo",
+    "Ol_Chiki": "Olck", "Oriya": "Orya", "Sinhala": "Sinh", "Syriac": "Syrc", "Tai_Le": "Tale",
+    "Tai_Viet": "Tavt", "Tai_Tham": "Lana", "Tamil": "Taml", "Telugu": "Telu", "Thaana": "Thaa",
+    "Thai": "Thai", "Tibetan": "Tibt", "Tifinagh": "Tfng", "Vai": "Vaii", "Yi": "Yiii",
+}  # fmt: skip
+
+
+def script(text: str) -> str:
+    """Code of the script of most letters; `Zyyy` where there is none."""
+    counts = {c: len(regex.findall(rf"\p{{Script={n}}}", text)) for n, c in SCRIPTS.items()}
+    best = max(counts, key=lambda code: counts[code])
+    return best if counts[best] else "Zyyy"
+
+
+def make(data: Path, out: Path) -> Path:
+    """Write the corpus into the folder `out` and return its path."""
+    path = out / FILE
+    out.mkdir(parents=True, exist_ok=True)
+    with gzip.GzipFile(path, "wb", compresslevel=1, mtime=0) as file:
+        for label, source, text in itertools.chain(_texts(data), _lines(data), _words(data)):
+            row = {"lang": label, "source": source, "text": text}
+            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    return path
+
+
+def _texts(data: Path) -> Iterator[tuple[str, str, str]]:
+    """Texts in the languages of the first model and, named by language and script, in others."""
+    with gzip.open(data / "lid" / "dev.jsonl.gz", "rt", encoding="utf-8") as file:
+        own = [json.loads(line) for line in file]
+    yield from ((row["lang"], row["source"], row["text"]) for row in own)
+    known = {row["lang"] for row in own}
+    by_language = defaultdict(list)
+    with gzip.open(data / "lid" / "outofset-dev.jsonl.gz", "rt", encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            by_language[ISO_639_3.get(row["lang"], row["lang"])].append(row)
+    by_language.pop("und")
+    for language, found in sorted(by_language.items()):
+        of = [script(row["text"]) for row in found]
+        usual = Counter(of)
+        for row, code in zip(found, of, strict=True):
+            if usual[code] >= 3:  # else a quotation, or a text without letters
+                name = language if language in known else f"{language}_{code}"
+                yield name, row["source"], row["text"]
+
+
+def _lines(data: Path) -> Iterator[tuple[str, str, str]]:
+    """Lines of natural text in the written languages, at most `PER_SOURCE` of each source."""
+    found = defaultdict(list)
+    path = data / "multilingual" / "train.jsonl.xz"
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            lines = [line for line in row["text"].split("\n") if len(line) >= _SHORTEST]
+            found[row["lang"], row["source"].split("/")[0]] += lines
+    for (language, source), lines in sorted(found.items()):
+        picked = random.Random(f"{language} {source}")
+        for line in picked.sample(lines, min(PER_SOURCE, len(lines))):
+            yield language, source, line
+
+
+def _words(data: Path) -> Iterator[tuple[str, str, str]]:
+    """Words drawn by their frequency in subtitles: letters of speech, in no order."""
+    archive = data / "words" / "opensubtitles-50k.tar.xz"
+    with tarfile.open(archive) as lists:
+        for member in sorted(lists.getmembers(), key=lambda m: m.name):
+            code = Path(member.name).name.removesuffix("_50k.txt")
+            content = lists.extractfile(member)
+            if content is None or not member.name.endswith("_50k.txt") or code in WITHOUT_WORDS:
+                continue
+            pairs = [line.rsplit(" ", 1) for line in content.read().decode().splitlines()]
+            sums = list(itertools.accumulate(int(count) ** POWER for _, count in pairs))
+            words = [word for word, _ in pairs]
+            drawn = random.Random(code)
+            for _ in range(FROM_WORDS):
+                chosen = drawn.choices(words, cum_weights=sums, k=drawn.choice(WORDS))
+                yield LISTS.get(code, code), "opensubtitles", " ".join(chosen)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("corpus", type=Path)
+    options = parser.parse_args()
+    print(make(options.data, options.corpus))
+
+
+if __name__ == "__main__":
+    main()
