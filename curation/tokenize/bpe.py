@@ -99,7 +99,7 @@ def _symbols(  # type: ignore[no-untyped-def]
                 work[_LINEAR + n - 1] = _byte_rank(data, i - 1, byte_pairs)
             else:
                 work[_LINEAR + n - 1] = _rank(work[n - 1], token, pairs, pair_bits)
-        was_byte = is_byte
+        was_byte = is_byte  # type: ignore[assignment]
         n += 1
         i += size
     return n

@@ -25,8 +25,8 @@ import lzma
 import os
 import tarfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 FORMS = 30_000  # most frequent forms of words kept of a list
 CAPITALIZED = 12  # of 100 occurrences of a word: begins of sentences, titles, names
@@ -49,7 +49,8 @@ MESSAGES = {
 }
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True)
+class Row:
     """A text, or a word and how often it occurs."""
 
     language: str
@@ -113,7 +114,7 @@ def opensubtitles(path: Path) -> Iterator[Row]:
 
 def wordfreq() -> Iterator[Row]:
     """Words of the package wordfreq: buckets by frequency in hundredths of a power of ten."""
-    import msgpack
+    import msgpack  # type: ignore[import-not-found]
 
     found = importlib.util.find_spec("wordfreq")
     if found is None or found.submodule_search_locations is None:
@@ -148,7 +149,7 @@ def write(rows: Iterable[Row], out: Path, without: tuple[str, ...], english: boo
             continue
         if row.language not in files:
             files[row.language] = compressed(out / f"{row.language}.jsonl.gz")
-        values = {key: value for key, value in row._asdict().items() if value is not None}
+        values = {key: value for key, value in vars(row).items() if value is not None}
         files[row.language].write(json.dumps(values, ensure_ascii=False) + "\n")
     for file in files.values():
         file.close()
