@@ -143,9 +143,7 @@ def _shares(
     return out
 
 
-def _unlicensed(
-    batch: pa.RecordBatch | pa.Table, settings: Mixture
-) -> npt.NDArray[np.bool_]:
+def _unlicensed(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> npt.NDArray[np.bool_]:
     if not settings.licences:
         return np.zeros(batch.num_rows, np.bool_)
     found = _flat(batch, "licence").dictionary_encode()
