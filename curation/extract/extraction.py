@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from curation.rights.page import PageRights
+if TYPE_CHECKING:  # its module has compiled kernels
+    from curation.rights.page import PageRights
 
 
 @dataclass(frozen=True, slots=True)

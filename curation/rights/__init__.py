@@ -1,15 +1,24 @@
 """Rights: what robots.txt, headers and pages say of how a page may be used.
 
 `parse_robots` and `parse_tdm_file` read a site's files, `parse_directives` and `reservation` its
-headers, `read_page` a page. Each signal comes with its exact value; none of them decides anything.
+headers, `read_page` a page. Each signal comes with its exact value; none of them decides anything:
+that does `Policy`.
 """
 
-from curation.rights.directives import Directive, for_agents, parse_directives
-from curation.rights.licences import Licence, licence_of, spdx_identifiers
-from curation.rights.page import PageRights, Statement, read_page
-from curation.rights.robots import Access, RobotsFile, Rule, parse_robots
-from curation.rights.signals import KINDS, Signal, document_rights, response_of
-from curation.rights.tdm import Reservation, TdmFile, parse_tdm_file, reservation
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from curation.lazy import lazily
+
+if TYPE_CHECKING:
+    from curation.rights.directives import Directive, for_agents, parse_directives
+    from curation.rights.licences import Licence, licence_of, spdx_identifiers
+    from curation.rights.page import PageRights, Statement, read_page
+    from curation.rights.policy import Policy
+    from curation.rights.robots import Access, RobotsFile, Rule, parse_robots
+    from curation.rights.signals import KINDS, Signal, document_rights, response_of
+    from curation.rights.tdm import Reservation, TdmFile, parse_tdm_file, reservation
 
 __all__ = [
     "KINDS",
@@ -17,6 +26,7 @@ __all__ = [
     "Directive",
     "Licence",
     "PageRights",
+    "Policy",
     "Reservation",
     "RobotsFile",
     "Rule",
@@ -34,3 +44,14 @@ __all__ = [
     "response_of",
     "spdx_identifiers",
 ]
+
+_MODULES = {
+    "directives": ("Directive", "for_agents", "parse_directives"),
+    "licences": ("Licence", "licence_of", "spdx_identifiers"),
+    "page": ("PageRights", "Statement", "read_page"),
+    "policy": ("Policy",),
+    "robots": ("Access", "RobotsFile", "Rule", "parse_robots"),
+    "signals": ("KINDS", "Signal", "document_rights", "response_of"),
+    "tdm": ("Reservation", "TdmFile", "parse_tdm_file", "reservation"),
+}
+lazily(__name__, _MODULES)

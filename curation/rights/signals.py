@@ -21,7 +21,7 @@ The agent is `*` for all crawlers, null where a signal is for no crawler in part
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from curation.readers.records import Page
@@ -150,22 +150,3 @@ def response_of(page: Page, language: str) -> dict[str, Any] | None:
         "language": language or headers.get("content-language") or None,
     }
     return found if any(value is not None for value in found.values()) else None
-
-
-def told(row: Mapping[str, Any]) -> list[str]:
-    """Return lines that tell a document's columns `rights` and `response`, where it has them."""
-    rights, response = row.get("rights"), row.get("response")
-    lines = []
-    if response is not None:
-        known = (f"{name.replace('_', ' ')} {v}" for name, v in response.items() if v is not None)
-        lines.append(f"response: {', '.join(known)}")
-    if rights is not None:
-        lines.append(f"licence: {rights['licence'] or 'none found'}")
-        lines += map(told_signal, rights["signals"])
-    return lines
-
-
-def told_signal(signal: Mapping[str, str | None]) -> str:
-    """Return one line on a signal: `directive in header for ccbot: noai`."""
-    agent = f" for {signal['agent']}" if signal["agent"] else ""
-    return f"{signal['kind']} in {signal['place']}{agent}: {signal['value'] or 'no rule applies'}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from curation.rights.rights_settings import RightsSettings
-from curation.rights.signals import told_signal
+from curation.rights.telling import told_signal
 from curation.stages.base import Columns, Stage
 
 

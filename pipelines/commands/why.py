@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import CurationError, InputError
-from curation.rights.signals import told
+from curation.rights.telling import told
 from curation.stages import find as find_stage
 from curation.stages import known_stages
 from pipelines.commands.options import add_json, add_run

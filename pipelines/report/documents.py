@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipelines.run_folder import load_run
 from pipelines.view.explorer import Explorer
 from pipelines.view.judging import draw
+from pipelines.view.ledger import main_stages
 from pipelines.view.masks import KEPT
 from pipelines.view.signals import measuring_stage
 
@@ -26,6 +28,8 @@ def documents(directory: str, most: int | None) -> dict[str, Any]:
 
     Returns `read` (documents), `signals`, `hosts`, `clusters`, and `samples` by stage and reason.
     """
+    if not main_stages(load_run(directory)[1]):  # tokens alone
+        return {"read": 0, "signals": [], "hosts": [], "clusters": [], "samples": {}}
     explorer = Explorer(directory, most=most)
     return {
         "read": len(explorer.ledger),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.marks import Cut, Edit, mark
-from curation.rights.signals import told
+from curation.rights.telling import told
 from curation.stages import find
 from pipelines.commands.why import FACTS, cuts_of, mended, token_spans
 from pipelines.run_folder import run_settings

@@ -14,8 +14,8 @@ from curation.config import built_in_settings
 from curation.errors import InputError
 from curation.readers import Page, read
 from curation.readers.settings import ReaderSettings
-from curation.rights.site_files import SiteFile, read_site_files
 from curation.rights.signals import LATEST
+from curation.rights.site_files import SiteFile, read_site_files
 from curation.rights.sites import SiteIndex, build_index, site_of
 from curation.schema import SET_ASIDE
 from tests.readers.archives import http_response, warc_record

@@ -308,7 +308,11 @@ def test_withdrawal_with_a_policy_in_the_command(whole: Path, tmp_path: Path) ->
 
 def test_a_mix_of_openly_licensed_documents(place: Path) -> None:
     """A named mix leaves out all others; the mix without a name takes them."""
-    changes = ("stages=[extract, classify, mix]", "mix.mixes={open: {licences: [open]}}", "classify.min_quality={}")
+    changes = (
+        "stages=[extract, classify, mix]",
+        "mix.mixes={open: {licences: [open]}}",
+        "classify.min_quality.general=0",
+    )
     out = run(place, "mixed", *(part for change in changes for part in ("--set", change)))
     licensed = {"https://b.example/licence", "https://b.example/link"}
     assert set(rows(out, "mix/open/documents")) <= licensed
