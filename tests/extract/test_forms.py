@@ -22,6 +22,7 @@ figure: caption
 figure: alt
 docs: tabs
 docs: details
+phpbb 3: codebox
 """.strip().split("\n")
 )
 
