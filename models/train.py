@@ -52,7 +52,7 @@ SOURCED = (
     "written for this by a language model (written.jsonl.gz). Only weights are distributed."
 )
 SPOKEN = (
-    "Texts in 176 languages and in 380 others: FLORES (SIB-200), Leipzig corpora, Universal "
+    "Texts in 176 languages and in 352 others: FLORES (SIB-200), Leipzig corpora, Universal "
     "Declaration of Human Rights, Tatoeba, Universal Dependencies, African Storybook, Pratham "
     "Books, WordPress and MediaWiki messages (CC BY, CC BY-SA, GPL); Common Voice sentences, "
     "nsmc, wisesight, thaigov (CC0, public domain), UD treebanks (CC BY, CC BY-SA), manuals of "

@@ -243,9 +243,9 @@ def _metrics(
             row["large"] = _share(best == truth, at & large & source)
             if not size:
                 own = at & (truth < names)
-                row["macro_f1"] = round(macro_f1(truth[own], best[own]), 4)
-                own &= source
-                row["macro_f1_by_source"] = round(macro_f1(truth[own], best[own]), 4)
+                for name, judged in (("macro_f1", own), ("macro_f1_by_source", own & source)):
+                    f1 = macro_f1(truth[judged], best[judged]) if judged.any() else None
+                    row[name] = None if f1 is None else round(f1, 4)
             row["accepted"] = _share(accepted, at & source & (truth < names))
             row["unseen_accepted"] = _share(accepted, at & (truth == len(data.names)))
             table.setdefault(title, {})[str(size or "whole")] = row

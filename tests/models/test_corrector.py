@@ -61,12 +61,12 @@ def test_a_word_is_little_evidence() -> None:
 
 
 def test_names_beyond_the_first_model() -> None:
-    labels, scores = identify([ZULU, GERMAN], settings(labels="all"))
-    assert labels == ["zul_Latn", "de"] and min(scores) > 0.5
+    luganda = "Abantu bonna bazaalibwa nga balina eddembe n'obuyinza ebyenkanankana."
+    labels, scores = identify([luganda, GERMAN], settings(labels="all"))
+    assert labels == ["lug_Latn", "de"] and min(scores) > 0.5
+    assert identify([luganda])[0] == ["und"]
     every = LanguageIdentifier(settings(labels="all")).languages
-    assert {"xho_Latn", "orm_Latn", "gaz_Latn"} & every and every > LanguageIdentifier(
-        default_settings()
-    ).languages
+    assert "xho_Latn" in every and every > LanguageIdentifier(default_settings()).languages
 
 
 def test_nothing_known_is_nothing_found(corrector: Corrector) -> None:
