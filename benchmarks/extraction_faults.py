@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -102,5 +103,5 @@ class Faults:
 
 def joined(answer: list[str], gold: list[str]) -> set[str]:
     """Words of the answer that are two neighbours of the gold text without what parted them."""
-    pairs = {a + b for a, b in zip(gold, gold[1:], strict=False) if len(a + b) >= _JOINED}
+    pairs = {a + b for a, b in itertools.pairwise(gold) if len(a + b) >= _JOINED}
     return (set(answer) & pairs) - set(gold)

@@ -183,7 +183,7 @@ def decide(
         decision.article_characters, decision.comment_threshold, decision.sibling_share,
     )  # fmt: skip
     kept, filled, ended = whole(
-        kept, probabilities, score, threshold, page, tables.data, decision
+        kept, probabilities, score, where.comments, page, tables.data, decision
     )
     least, near = decision.copy_characters, decision.near_copy_characters
     copied = copies(kept, page, where.comments, least, near)

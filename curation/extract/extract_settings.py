@@ -74,6 +74,7 @@ class Decision(Settings):
     ending_characters: int = Field(
         ge=0, description="characters from which a last block is not short"
     )
+    ending_blocks: int = Field(ge=0, description="last blocks that are dropped for it at most")
     hole_probability: float = Field(
         ge=0,
         le=1,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 from hypothesis import given
@@ -55,10 +57,20 @@ def test_what_stands_in_a_kept_run_is_kept_and_what_stands_before_and_behind_is_
     assert kept(html, [less, 0.99, less, 0.99, less]) == [False, True, False, True, False]
 
 
+def test_what_stands_between_two_cards_stays_out() -> None:
+    card = f"<div class=post><div>{LONG}</div></div>"
+    likely = DECISION.hole_probability + 0.05
+    html = f"<section>{card}<span>name</span>{card}{card}</section>"
+    assert kept(html, [0.99, likely, 0.99, 0.99]) == [True, False, True, True]
+    html = html.replace("<div class=post>", "<div>", 1)
+    assert kept(html, [0.99, likely, 0.99, 0.99]) == [True, True, True, True]
+
+
 def test_what_a_rule_took_out_of_a_run_stays_out() -> None:
     html = f"<p>{LONG}</p><div hidden>unseen</div><div>seen</div><p>{LONG}</p>"
     assert kept(html, [0.99, 0.4, 0.4, 0.99]) == [True, False, True, True]
-    menu = f"<p>{LONG}</p><div><a href=1>one</a> <a href=2>two</a> <a href=3>three</a></div><p>{LONG}</p>"
+    links = "".join(f"<a href={i}>name</a> " for i in range(3))
+    menu = f"<p>{LONG}</p><div>{links}</div><p>{LONG}</p>"
     assert kept(menu, [0.99, 0.5, 0.99]) == [True, False, True]
 
 
@@ -85,16 +97,19 @@ def reference(
         short = page.b_chars[b] < DECISION.ending_characters
         if code or not short or score[b] == 1:
             break
-        if own[b] * sum(sizes) >= DECISION.ending_share * mass:
+        likely = own[b] * sum(sizes) >= DECISION.ending_share * mass
+        if likely or len(ended) == DECISION.ending_blocks:
             break
         out[b] = False
         ended.add(b)
     left = [b for b, one in enumerate(out) if one]
-    for before, behind in zip(left, left[1:], strict=False):
+    for before, behind in itertools.pairwise(left):
         hole = range(before + 1, behind)
         area = [float(np.sqrt(page.b_chars[b])) + 1 for b in hole]
         likely = sum(size * own[b] for size, b in zip(area, hole, strict=True))
-        few = 0 < len(hole) <= DECISION.hole_blocks
+        cards = (page.b_flags & PRE > 0).sum() >= 3  # so many listings under one parent are cards
+        apart = cards and page.b_flags[before] & page.b_flags[behind] & PRE
+        few = 0 < len(hole) <= DECISION.hole_blocks and not apart
         if few and likely >= DECISION.hole_probability * sum(area):
             filled |= {b for b in hole if score[b] > 0}
     return [one or b in filled for b, one in enumerate(out)], filled, ended
@@ -120,7 +135,7 @@ def test_runs_are_made_whole_as_told(blocks: list[tuple[bool, float, float, str]
         np.array(first, np.bool_),
         np.array(own),
         np.array(score),
-        np.full(len(blocks), 0.5),
+        np.zeros(len(blocks), np.bool_),
         page,
         data,
         DECISION,
