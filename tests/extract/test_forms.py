@@ -9,17 +9,9 @@ from benchmarks.forms import Form, forms
 #: Those whose lines the model judges wrongly, so far.
 _MISJUDGED = frozenset(
     """
-sphinx: signature
 javadoc: signature
 blogger: span of courier with br and nbsp
-dokuwiki: file with tab
-azure: pre in a details
-sphinx: mathjax, numbered equation
 arxiv: equation in a table with its number
-definitions: without marks
-quotation: discourse aside
-figure: caption
-figure: alt
 docs: tabs
 docs: details
 phpbb 3: codebox
