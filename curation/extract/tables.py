@@ -104,8 +104,13 @@ def _data_rows(row, cell, table, width, b_element, short, least_rows, regular_sh
             wide[table[e]] = True
         if row[e] >= 0:
             cells[row[e]] = 1
+    for e in range(m):
+        if cell[e] == e and row[e] >= 0 and cells[row[e]]:
+            cells[row[e]] += 1
     for r in range(m):
-        cells[r] = width[r] if cells[r] else 0
+        cells[r] = max(cells[r] - 1, 0)
+        if cells[r] > 1:  # one cell over all columns is a banner, or a heading between rows
+            cells[r] = max(cells[r], width[r])
     rows = np.zeros(m, np.int32)
     usual = np.zeros(m, np.int32)  # the majority's number of cells (Boyer and Moore)
     lead = np.zeros(m, np.int32)

@@ -112,3 +112,18 @@ def test_the_headline_is_kept_if_it_repeats_the_title() -> None:
     structure = settings.structure.model_copy(update={"title": False})
     without = Extractor(settings.model_copy(update={"structure": structure})).extract(html)
     assert len(without.text) <= len(extract(html).text)
+
+
+def test_a_banner_over_columns_makes_no_table_of_a_layout() -> None:
+    """One cell over both columns, then navigation beside the article, as pages of 1999 have it."""
+    links = "".join(
+        f"<a href=s{i}.html>{n}</a><br>" for i, n in enumerate(("Start", "Links", "Photos"))
+    )
+    words = "Until the railways came, noon was the moment when the sun stood highest. " * 4
+    page = (
+        "<title>Noon</title><table width='100%'><tr><td colspan=2>Uncle Herbert's Page</td></tr>"
+        f"<tr><td width=140>{links}</td><td><h1>When every town had its noon</h1><p>{words}</p>"
+        f"<p>Trains made that dangerous. {words}</p></td></tr></table>"
+    )
+    text = Extractor(default_settings()).extract(page).text
+    assert text.startswith("When every town had its noon\nUntil") and "Photos" not in text
