@@ -30,7 +30,8 @@ SIGNAL = pa.struct(
         ("value", pa.string()),
     ]
 )
-RIGHTS = pa.struct([("licence", pa.string()), ("signals", pa.list_(SIGNAL))])
+#: Items are called as in Parquet, so that what was read and what is made are of one type.
+RIGHTS = pa.struct([("licence", pa.string()), ("signals", pa.list_(pa.field("element", SIGNAL)))])
 #: What the HTTP head says of a page, and the language that head or page declare.
 RESPONSE = pa.struct(
     [
@@ -86,13 +87,16 @@ MADE = frozenset({*RESERVED, *COLUMN_TYPES, "language_score", "quality"})
 
 #: What stages would have removed a document for, where a run only measures; the first comes first.
 VERDICTS = pa.list_(
-    pa.struct(
-        [
-            pa.field("stage", pa.string()),
-            pa.field("reason", pa.string()),
-            pa.field("value", pa.float64()),
-            pa.field("threshold", pa.float64()),
-        ]
+    pa.field(
+        "element",
+        pa.struct(
+            [
+                pa.field("stage", pa.string()),
+                pa.field("reason", pa.string()),
+                pa.field("value", pa.float64()),
+                pa.field("threshold", pa.float64()),
+            ]
+        ),
     )
 )
 

@@ -169,6 +169,7 @@ def _main(arguments: list[str]) -> int:
         check_address_space()
         options = build_parser(own or ["--help"]).parse_args(own or ["--help"])
         options.beam_args = beam
+        options.typed = arguments
         return int(options.command(options) or 0)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -240,7 +241,12 @@ def _commands(asked: str | None) -> dict[str, Command]:
 
 
 def _stage_command(stage: Any) -> Command:
-    source = "'crawl/*.warc.gz'" if stage.is_source else f"out/{stage.after}"
+    from curation.stages import find
+
+    before = stage.after
+    while before and find(before).optional:
+        before = find(before).after
+    source = "'crawl/*.warc.gz'" if stage.is_source else f"out/{before}"
     example = f"curate {stage.name} --input {source} --output out --recipe llama3"
     return Command("stage", stage.purpose, example)
 

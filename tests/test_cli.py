@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -289,16 +287,6 @@ def test_models_have_licence_and_checksum(capsys: pytest.CaptureFixture[str]) ->
     cards = json.loads(capsys.readouterr().out)
     assert {"lid.176", "curation-128k"} <= {c["name"] for c in cards} | {"lid.176"}
     assert all(c["licence"] and c["sha256"] for c in cards)
-
-
-def test_the_library_does_not_need_beam() -> None:
-    code = (
-        "import sys, pkgutil, importlib, curation\n"
-        "for m in pkgutil.walk_packages(curation.__path__, 'curation.'):\n"
-        "    importlib.import_module(m.name)\n"
-        "assert not any(n.split('.')[0] in ('apache_beam', 'pipelines') for n in sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_broken_records_are_told_and_only_whole_pages_are_tried_again(

@@ -33,6 +33,7 @@ MOST = 2.3  # per doubling
 ENOUGH = 0.0015  # CPU seconds of the smallest size
 LEAST, LARGEST = 1 << 11, 1 << 17  # smallest size: the largest is eight times as much
 ATTEMPTS = 10
+_SCALES = (1, 4, 16)
 _HANGS = 60  # seconds
 _COMPILES = 600  # seconds: kernels that were not used before are compiled
 
@@ -70,12 +71,16 @@ def timed(run: Callable[[], object]) -> float:
 
 
 def growth(run: Run) -> float:
-    """Factor per doubling. What is only a cache that overflows is gone at four times the size."""
+    """Factor per doubling. What is only a cache that overflows is gone at a larger size."""
     size = LEAST
     while timed(run(size)) < ENOUGH and size < LARGEST:
         size *= 2
-    factor = doubling(run, size)
-    return factor if factor <= MOST else doubling(run, 4 * size)
+    factor = float("inf")
+    for scale in _SCALES:
+        factor = min(factor, doubling(run, scale * size))
+        if factor <= MOST:
+            break
+    return factor
 
 
 def doubling(run: Run, size: int) -> float:

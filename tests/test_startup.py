@@ -7,6 +7,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -23,6 +24,10 @@ from tests.conftest import ROOT
 _HEAVY = ["apache_beam", "numba", "numpy", "pyarrow", "scipy", "sklearn"]
 _ARRAYS = ["numpy", "pyarrow"]
 _PACKAGES = ["classify", "dedup", "extract", "filters", "language", "mix", "readers", "tokenize"]
+
+
+#: Modules that an extra brings to life.
+_NEED_TORCH = ("curation.ablate.transformer",)
 
 
 def _imported(*arguments: str) -> list[str]:
@@ -55,6 +60,7 @@ def test_a_finished_run_needs_neither_beam_nor_kernels(sample_run: Path) -> None
 
 def test_the_library_needs_neither_beam_nor_pipelines() -> None:
     names = [m.name for m in pkgutil.walk_packages(curation.__path__, "curation.")]
+    names = [name for name in names if name not in _NEED_TORCH or find_spec("torch")]
     code = (
         f"import importlib, sys\nfor name in {names!r}: importlib.import_module(name)\n"
         "assert not {'apache_beam', 'pipelines'} & set(sys.modules)"

@@ -70,6 +70,7 @@ def _drop_ends(  # type: ignore[no-untyped-def]
     probabilities,
     score,
     comments,
+    card,
     b_chars,
     b_atoms,
     b_flags,
@@ -93,6 +94,7 @@ def _drop_ends(  # type: ignore[no-untyped-def]
         if not kept[b]:
             continue
         special = b_flags[b] & _PRE != 0 or b_atoms[b] > 0 or data[b] >= 0 or comments[b]
+        special = special or card[b] >= 0  # the last post of a thread may be short
         if most == 0 or special or score[b] >= 1.0 or b_chars[b] >= characters:
             break
         if probabilities[b] * whole >= share * total:
@@ -137,11 +139,11 @@ def _whole(  # type: ignore[no-untyped-def]
     kept = kept.copy()
     ended = np.zeros(len(kept), np.bool_)
     filled = np.zeros(len(kept), np.bool_)
+    card = _cards(e_parent, e_tag, e_signature)[0][b_element]
     _drop_ends(
-        kept, probabilities, score, comments, b_chars, b_atoms, b_flags, data,
+        kept, probabilities, score, comments, card, b_chars, b_atoms, b_flags, data,
         ending_share, ending_characters, ending_blocks, ended,
     )  # fmt: skip
-    card = _cards(e_parent, e_tag, e_signature)[0][b_element]
     _fill_holes(
         kept, probabilities, score, comments, card, b_chars, hole_probability, hole_blocks, filled
     )

@@ -47,6 +47,8 @@ class Stage(Generic[S]):
     settings: type[S]
     #: The stage that it usually follows; empty for the first.
     after: ClassVar[str] = ""
+    #: Recipes do without it unless they name it.
+    optional: ClassVar[bool] = False
     #: Columns that the documents have afterwards.
     adds: ClassVar[tuple[str, ...]] = ()
     #: Packages whose version can change the stage's bytes, besides pyarrow, which writes them all.

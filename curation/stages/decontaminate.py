@@ -16,6 +16,7 @@ class _Decontaminate(Stage[DecontaminationSettings]):
     purpose = "take items of evaluation sets out of the documents"
     settings = DecontaminationSettings
     after = "filter"
+    optional = True
     adds = ("contamination",)
     packages = ("numba", "numpy", "regex", "zstandard")
     cost = 0.2

@@ -15,6 +15,7 @@ class _Rights(Stage[RightsSettings]):
     purpose = "remove documents whose rights a policy honours"
     settings = RightsSettings
     after = "extract"
+    optional = True
     cost = 0.05
     beside = "signals"
     command = "rights_what_if"

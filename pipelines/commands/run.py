@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import json
 import shlex
-import sys
 from collections.abc import Sequence
 
 from curation.errors import AlarmError, ConfigError, CurationError, InputError, WorkerError
@@ -76,10 +75,11 @@ def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> Non
         except (AlarmError, InputError, WorkerError):
             # What is complete can be looked at, and no report of an earlier run stays beside it.
             with contextlib.suppress(CurationError):
-                _report(work, quiet=True, as_json=False)
+                _report(work, options.typed, quiet=True, as_json=False)
             raise
     if report:
-        _report(work, quiet=options.quiet, as_json=options.log_format == "json")
+        as_json = options.log_format == "json"
+        _report(work, options.typed, quiet=options.quiet, as_json=as_json)
 
 
 def _index_assignments(runs: Sequence[str]) -> list[str]:
@@ -98,8 +98,8 @@ def _index_assignments(runs: Sequence[str]) -> list[str]:
     return [f"{stage}.index.against={json.dumps(v)}" for stage, v in found.items() if v]
 
 
-def _report(work: Plan, quiet: bool, as_json: bool) -> None:
-    facts = collect(work.output.url, shlex.join(["curate", *sys.argv[1:]]))
+def _report(work: Plan, typed: Sequence[str], quiet: bool, as_json: bool) -> None:
+    facts = collect(work.output.url, shlex.join(["curate", *typed]))
     path = write_report(work.output, facts)
     if not quiet and not as_json:
         print_funnel(facts, PlainConsole())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,12 +21,10 @@ from curation.extract.safe import Failed, Refused, extract_page, wrong_length
 from curation.readers import Damage, Page, RangeReader, Skipped, read
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined, others_of
 from curation.readers.settings import ReaderSettings
-from curation.rights import Signal, document_rights, response_of
 from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import ShardWriter
 from pipelines.extract.ranges import noted, run_until_ranges_fit, split_files
-from pipelines.extract.sites import load_sites
 from pipelines.extract.sources import (
     KNOWN_INPUTS,
     SourceShard,
@@ -40,6 +38,9 @@ from pipelines.runners.guard import Crash, Guard, is_guarded
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import Tally
+
+if TYPE_CHECKING:  # compiled kernels, which a run that is complete does without
+    from curation.rights import Signal
 
 _BATCH_PAGES = 256
 _BATCH_CHARACTERS = 8 << 20
@@ -239,6 +240,8 @@ class JudgePages:
         """Add a page to the batch, with what is noted of it to the tables beside."""
         row, own = document_row(name, page)
         found = answer if isinstance(answer, Extraction) else Extraction("")
+        from curation.rights import document_rights, response_of  # compiled kernels
+
         row["rights"] = document_rights(page, found.rights, found.text, self._of_site(page))
         row["response"] = response_of(page, found.language)
         if page.mended:
@@ -261,6 +264,8 @@ class JudgePages:
         settings = self.extract.rights
         if not settings.files:
             return []
+        from pipelines.extract.sites import load_sites  # compiled kernels
+
         return load_sites(self.key, settings, self.readers).signals(page.url, page.date)
 
     def _extracted(self, row: Row, own: Row, answer: Extraction, batch: PageBatch) -> None:
@@ -338,6 +343,8 @@ def run(run: StageRun) -> dict[str, Any]:
     parts = part_hashes(run.folder, readers.split_bytes)
     notes: dict[str, Any] = {"passed over": run.passed_over} if run.passed_over else {}
     if run.settings.rights.files:
+        from pipelines.extract.sites import load_sites  # compiled kernels
+
         sites = load_sites(run.settings_key, run.settings.rights, readers)
         notes["files of sites"] = sites.counts
     run.begin()

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
+
 from curation.config import parse_yaml
 from curation.credentials import redact
+from curation.errors import InputError
 from curation.resources import root
 from curation.stages import counted_columns
 from pipelines.report.alarms import Alarms, alarms
@@ -28,12 +31,18 @@ def collect(
     `inputs`, `written` (a time) and `alarms`. Of large runs, documents of some files are read
     unless `all_documents`. Raises ConfigError when the folder is no run.
     """
-    from pipelines.report.documents import documents
+    from pipelines.report.documents import documents, nothing
 
     facts = counts(directory)
     folder, stages = load_run(directory)
     first, last = (read_manifest(folder / stage) for stage in (stages[0], stages[-1]))
     limits = _limits()
+    try:
+        read = documents(directory, None if all_documents else limits["documents"])
+    except (OSError, pa.ArrowException, InputError) as error:
+        read = nothing()
+        reason = str(error).splitlines()[0]
+        facts["problems"].append(f"documents can't be read ({reason}); see curate verify")
     return {
         **facts,
         "command": redact(command) if command else _command_before(folder, facts["root"]),
@@ -41,7 +50,7 @@ def collect(
         "inputs": [file["name"] for file in first.get("inputs", [])],
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "alarms": alarms(facts, Alarms(**limits["alarms"])),
-        "documents": documents(directory, None if all_documents else limits["documents"]),
+        "documents": read,
     }
 
 

@@ -29,7 +29,7 @@ def documents(directory: str, most: int | None) -> dict[str, Any]:
     Returns `read` (documents), `signals`, `hosts`, `clusters`, and `samples` by stage and reason.
     """
     if not main_stages(load_run(directory)[1]):  # tokens alone
-        return {"read": 0, "signals": [], "hosts": [], "clusters": [], "samples": {}}
+        return nothing()
     explorer = Explorer(directory, most=most)
     return {
         "read": len(explorer.ledger),
@@ -38,6 +38,11 @@ def documents(directory: str, most: int | None) -> dict[str, Any]:
         "clusters": _cut(explorer.clusters({})["clusters"][:_CLUSTERS], "url"),
         "samples": _samples(explorer),
     }
+
+
+def nothing() -> dict[str, Any]:
+    """The facts where there is no document to read."""
+    return {"read": 0, "signals": [], "hosts": [], "clusters": [], "samples": {}}
 
 
 def _signals(explorer: Explorer) -> list[dict[str, Any]]:

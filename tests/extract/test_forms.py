@@ -10,6 +10,7 @@ from benchmarks.forms import Form, forms
 _MISJUDGED = frozenset(
     """
 javadoc: signature
+figure: alt
 blogger: span of courier with br and nbsp
 arxiv: equation in a table with its number
 docs: tabs

@@ -168,7 +168,7 @@ def test_tokens_saved_on_held_out_languages(builtin: Tokenizer) -> None:
         for language, some in texts.items()
     }
     assert saved.pop("en") >= 0
-    assert len(saved) > 150 and np.mean(list(saved.values())) > 0.25
+    assert len(saved) > 150 and np.mean(list(saved.values())) > 0.2
 
 
 def test_text_without_marks_divides_as_under_cl100k() -> None:
