@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +28,30 @@ UNKNOWN = "und"
 #: Probability of languages without a label from which a text is `und`.
 NONE = 0.5
 
+#: Share of a page's letters with which its own label stays, though another language has more:
+#: lines tell close languages, such as Bosnian and Croatian, less well than the page does.
+OWN = 0.1
+
 #: Probability, before it is read, that a line is in a language of its page.
 PAGE = 0.5
 
 #: Scores are rounded, so that bytes of outputs do not depend on the last bits of a sum.
 DECIMALS = 4
+
+
+class _Lines(NamedTuple):
+    """Lines of texts; those of text i are `firsts[i]:firsts[i + 1]`."""
+
+    long: npt.NDArray[np.bool_]  # [lines] those that are judged
+    letters: npt.NDArray[np.int64]  # [lines]
+    firsts: npt.NDArray[np.int64]  # [texts + 1]
+    labels: pa.Array  # of the long lines
+    scores: npt.NDArray[np.float32]  # of the long lines
+
+    @property
+    def texts(self) -> npt.NDArray[np.int64]:
+        """Number of the text that each long line is of."""
+        return np.repeat(np.arange(len(self.firsts) - 1), np.diff(self.firsts))[self.long]
 
 
 @dataclass(frozen=True)
@@ -44,9 +64,23 @@ class LanguageIdentifier:
         """Language (string, the model's code or `und`) and score (float32, 0 to 1) of every text.
 
         The score is the label's probability averaged over the windows, weighted by their letters;
-        that of a text without letters is 0, that of `und` the best label's.
+        that of a text without letters is 0, that of `und` the best label's. Of a text in several
+        languages no label is probable: one that scores below `lines_below` is looked at line by
+        line. If that gives a higher score, for `und` one above `NONE`, the score is the mean of the
+        lines', weighted by letters, and the language that of most letters, unless `OWN` of them are
+        in the one that was found.
         """
-        return self._decide(self._evidence(self._cut(texts)))
+        labels, scores = self._decide(self._evidence(self._cut(texts)))
+        unsure = pc.less(scores, self.settings.lines_below)
+        if not pc.any(unsure).as_py():
+            return labels, scores
+        rows = np.flatnonzero(unsure.to_numpy(zero_copy_only=False))
+        names, values = np.array(labels.to_pylist(), object), scores.to_numpy().copy()
+        lines = self._lines(pa.array(texts, pa.large_string()).filter(unsure))
+        found, means = _of_most(lines, names[rows])
+        better = means > np.maximum(values[rows], np.where(names[rows] == UNKNOWN, NONE, 0))
+        names[rows[better]], values[rows[better]] = found[better], means[better]
+        return pa.array(names, pa.string()), pa.array(values, pa.float32())
 
     def load(self) -> None:
         """Check the models now. Raises ConfigError when one is absent, wrong, or does not fit.
@@ -82,18 +116,23 @@ class LanguageIdentifier:
         One with fewer letters than `line_letters` counts for the language of the line before it,
         or of the text's first longer line.
         """
+        pages = self._evidence(self._cut(texts))[:, : self._known]
+        lines = self._lines(texts, PAGE * pages + (1 - PAGE) / self._known)
+        return _shares(lines.labels, lines.long, lines.letters, lines.firsts)
+
+    def _lines(self, texts: Texts, prior: npt.NDArray[np.float64] | None = None) -> _Lines:
+        """Identify the lines of every text, given each text's probabilities of labels, if any."""
         lines, firsts = split_lines(texts)
         longest = pc.max(pc.utf8_length(lines)).as_py() or 1
         windows = cut(lines, 1, longest)  # whole lines: letters beyond what is judged count, too
         letters = np.zeros(len(lines), np.int64)
         letters[np.flatnonzero(np.diff(windows.firsts))] = windows.letters
         long = letters >= self.settings.line_letters
-        pages = self._evidence(self._cut(texts))[:, : self._known]
-        of = np.repeat(np.arange(len(firsts) - 1), np.diff(firsts))[long]
-        prior = PAGE * pages[of] + (1 - PAGE) / self._known
-        judged = lines.filter(pa.array(long))
-        labels, _ = self._decide(self._evidence(self._cut(judged), prior))
-        return _shares(labels, long, letters, firsts)
+        if prior is not None:
+            prior = np.repeat(prior, np.diff(firsts), axis=0)[long]
+        judged = self._cut(lines.filter(pa.array(long)))
+        labels, scores = self._decide(self._evidence(judged, prior))
+        return _Lines(long, letters, firsts, labels, scores.to_numpy())
 
     def _cut(self, texts: Texts) -> Windows:
         return cut(texts, self.settings.windows, self.settings.characters)
@@ -165,6 +204,27 @@ def check_known(key: str, languages: Iterable[str], known: Collection[str]) -> N
                 f"{key}: the model has no language {language!r}"
                 f"{nearest(language, known)} (it has: {', '.join(sorted(known))})"
             )
+
+
+def _of_most(
+    lines: _Lines, own: npt.NDArray[np.object_]
+) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.float32]]:
+    """Language of most letters of every text, or its own where that has `OWN`; mean score of lines.
+
+    Unknown lines score 0, as does a text without two long lines.
+    """
+    encoded = lines.labels.dictionary_encode()
+    names = np.array([*encoded.dictionary.to_pylist(), UNKNOWN], object)
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    texts, letters, known = lines.texts, lines.letters[lines.long], names[codes] != UNKNOWN
+    rows = len(own)
+    spoken = np.bincount(texts * len(names) + codes, letters * known, rows * len(names))
+    spoken, total = spoken.reshape(rows, -1), np.maximum(np.bincount(texts, letters, rows), 1)
+    enough = (spoken * (names == own[:, None])).sum(1) >= OWN * total
+    several = np.bincount(texts, minlength=rows) >= 2
+    means = several * np.bincount(texts, letters * known * lines.scores, rows) / total
+    best = np.where(enough, own, names[spoken.argmax(1)])
+    return best, means.round(DECIMALS).astype(np.float32)
 
 
 def _shares(

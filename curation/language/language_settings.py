@@ -32,6 +32,10 @@ class LanguageSettings(Settings):
         description="add the column `languages`: the languages of a document's lines with their "
         "shares of its letters"
     )
+    lines_below: Score = Field(
+        description="documents that score less are identified line by line: they may be in several "
+        "languages"
+    )
     line_letters: int = Field(ge=1, description="a line with fewer counts for the line before it")
     languages: tuple[str, ...] | None = Field(description="languages to keep; null keeps all")
     thresholds: dict[str, Score] = Field(

@@ -179,3 +179,29 @@ def test_shares_of_long_lines_are_of_all_their_letters() -> None:
     letters = [sum(map(str.isalpha, text)) for text in (german, english)]
     assert [entry["language"] for entry in found] == ["de", "en"]
     assert found[0]["share"] == pytest.approx(letters[0] / sum(letters), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "pair", [("de", "fr"), ("de", "ru"), ("ru", "ar"), ("th", "ar"), ("fr", "zh")]
+)
+def test_a_page_in_two_languages_is_as_sure_as_its_lines(pair: tuple[str, str]) -> None:
+    page = "\n".join([" ".join([SENTENCES[language]] * 4) for language in pair] * 6)
+    (before,), (score,) = identify([page], settings(lines_below=0.0))
+    assert before == "und" or score < 0.65  # either is removed
+    (label,), (score,) = identify([page])
+    assert label in pair and score > 0.8
+
+
+def test_lines_do_not_make_a_page_of_no_language_sure() -> None:
+    letters = np.random.default_rng(0).integers(97, 123, (20, 60), np.uint8)
+    letters[:, ::7] = 32
+    noise = "\n".join(line.tobytes().decode() for line in letters)
+    (label,), (score,) = identify([noise])
+    assert label == "und" or score < 0.5
+
+
+@given(st.lists(st.sampled_from([*SENTENCES.values(), "", "Ok", "12 345"]), max_size=12))
+def test_looking_at_lines_never_lowers_a_score(lines: list[str]) -> None:
+    _, (before,) = identify(["\n".join(lines)], settings(lines_below=0.0))
+    _, (after,) = identify(["\n".join(lines)])
+    assert after >= before
