@@ -21,6 +21,7 @@ from curation.errors import CurationError, WorkerError
 from curation.schema import conformed, with_column
 from pipelines.engine.stage import Shard
 from pipelines.runners.guard import Crash, Guard, is_guarded
+from pipelines.storage.exchange import decoded, encoded
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.shards import BATCH_ROWS
 
@@ -167,7 +168,7 @@ class _Parts(Generic[Answer]):
     def _guarded(self, batches: Sequence[pa.RecordBatch], row: int) -> list[Answer | Crash]:
         function, items = pickle.dumps(self.function), []
         for batch in batches:
-            items.append((function, _encoded(batch), row))
+            items.append((function, encoded(batch), row))
             row += batch.num_rows
         answers = []
         for answer in _guard.map(items, again=False):
@@ -177,23 +178,16 @@ class _Parts(Generic[Answer]):
         return answers
 
 
-def _encoded(batch: pa.RecordBatch) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
-
-
 @dataclass(frozen=True)
 class _Raised:
     error: CurationError
 
 
-def _apply(item: tuple[bytes, pa.Buffer, int]) -> Any:
+def _apply(item: tuple[bytes, bytes, int]) -> Any:
     """In the guarded process: a function's answer, or what it raised."""
     function, data, row = item
     try:
-        return _load(function)(pa.ipc.open_stream(data).read_next_batch(), row)
+        return _load(function)(decoded(data), row)
     except MemoryError:
         raise
     except CurationError as error:
@@ -208,7 +202,7 @@ def _load(function: bytes) -> Function[Any]:
 
 
 #: The guarded process of this worker.
-_guard: Guard[tuple[bytes, pa.Buffer, int], Any] = Guard(_apply)
+_guard: Guard[tuple[bytes, bytes, int], Any] = Guard(_apply)
 
 
 def noted(aside: Mapping[int, str]) -> dict[str, Any]:

@@ -94,6 +94,20 @@ def key_ranges(count: int, keys: int = 1 << 64) -> list[tuple[int, int]]:
     return [(edges[i], edges[i + 1] - 1) for i in range(count)]
 
 
+def encoded(batch: pa.RecordBatch) -> bytes:
+    """An Arrow IPC stream of one batch, schema included."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def decoded(data: bytes) -> pa.RecordBatch:
+    """The batch that was `encoded`."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_next_batch()
+
+
 @dataclass(frozen=True)
 class ExchangeFolder(Folder):
     """A folder as a task sees it whose rows travel by GroupByKey.
