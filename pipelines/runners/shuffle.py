@@ -39,7 +39,8 @@ from pipelines.runners.tasks import (
     record_name,
     shown,
 )
-from pipelines.storage.exchange import ExchangeFolder, decoded, encoded
+from pipelines.storage.exchange import decoded, encoded, with_rows
+from pipelines.storage.files import Folder
 from pipelines.storage.runs import read_batches_of
 
 #: Rows of a run for a task: number of the run, of the piece inside it, of the part of that, and the
@@ -121,20 +122,20 @@ class PerformPass(beam.DoFn):
         for tag in self._waiting:
             yield TaggedOutput(tag, (0, (self.number, number, 0, file_lines(record).encode())))
 
-    def _folder(self, pieces: Iterable[Piece]) -> ExchangeFolder:
+    def _folder(self, pieces: Iterable[Piece]) -> Folder:
         """The stage's folder with what came."""
         folder, kinds = self._work.folder, self._leg.unwritten
         if self._runs is None:
-            return ExchangeFolder(folder.url, folder.sync, None, kinds)
+            return with_rows(folder, None, kinds)
         rows: dict[str, list[pa.RecordBatch]] = {}
         sorted_pieces = sorted(pieces, key=lambda p: p[:3])
         for (run, _), parts in itertools.groupby(sorted_pieces, lambda p: p[:2]):
             if run != _OWN:
                 batch = decoded(b"".join(part[-1] for part in parts))
                 rows.setdefault(self._runs[run], []).append(batch)
-        return ExchangeFolder(folder.url, folder.sync, rows, kinds)
+        return with_rows(folder, rows, kinds)
 
-    def _done(self, step: Step, task: Task, folder: ExchangeFolder, always: bool) -> dict[str, Any]:
+    def _done(self, step: Step, task: Task, folder: Folder, always: bool) -> dict[str, Any]:
         """The task's commit record."""
         place = self._work.folder  # as such: digests of its files are remembered
         if not always:

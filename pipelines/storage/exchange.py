@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.storage.files import SCRATCH, FileRecord, Folder, HashingSink
+from pipelines.storage.files import SCRATCH, FileRecord, Folder, HashingSink, LocalFolder
 from pipelines.storage.runs import read_batches_between, read_batches_of, write_batches
 
 UInt64 = npt.NDArray[np.uint64]
@@ -110,7 +110,7 @@ def decoded(data: bytes) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class ExchangeFolder(Folder):
-    """A folder as a task sees it whose rows travel by GroupByKey.
+    """A folder as a task sees it whose rows travel by GroupByKey; see `with_rows`.
 
     Args:
         rows: the task's range of the runs, by name; None where it reads runs from files.
@@ -134,6 +134,18 @@ class ExchangeFolder(Folder):
     def mapped(self, name: str) -> Any:
         found = self._written.get(name)
         return super().mapped(name) if found is None else found
+
+
+class _LocalExchangeFolder(ExchangeFolder, LocalFolder):
+    """The same on this machine's disks."""
+
+
+def with_rows(
+    folder: Folder, rows: Mapping[str, Sequence[pa.RecordBatch]] | None, unwritten: tuple[str, ...]
+) -> ExchangeFolder:
+    """The folder with what came for a task, and kinds of files that are not to be written."""
+    kind = _LocalExchangeFolder if folder.is_local else ExchangeFolder
+    return kind(folder.url, folder.sync, rows, unwritten)
 
 
 def read_range(

@@ -21,12 +21,12 @@ from pipelines.runners.shuffle import PerformPass
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.damage import DamagedError, damaged
 from pipelines.storage.exchange import (
-    ExchangeFolder,
     key_ranges,
     numbers_of_shard,
     read_columns,
     read_range,
     scratch,
+    with_rows,
     write_run,
 )
 from pipelines.storage.files import Folder
@@ -139,8 +139,8 @@ def test_a_task_without_rows_reads_none_from_files(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     name = scratch("keys", "a")
     write_run(folder, name, "key", {"key": np.arange(3, dtype=np.uint64)})
-    assert list(read_range(ExchangeFolder(folder.url, rows={}), [name], "key", 0, 9)) == []
-    assert len(list(read_range(ExchangeFolder(folder.url), [name], "key", 0, 9))) == 1
+    assert list(read_range(with_rows(folder, {}, ()), [name], "key", 0, 9)) == []
+    assert len(list(read_range(with_rows(folder, None, ()), [name], "key", 0, 9))) == 1
 
 
 @dataclass(frozen=True)
