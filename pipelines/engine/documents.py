@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from curation.errors import CurationError, WorkerError
 from curation.schema import conformed, with_column
 from pipelines.engine.stage import Shard
 from pipelines.runners.guard import Crash, Guard, is_guarded
+from pipelines.runners.tasks import Progress, no_progress
 from pipelines.storage.exchange import decoded, encoded
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.shards import BATCH_ROWS
@@ -100,6 +101,19 @@ def over_documents(
         batch = pa.RecordBatch.from_pylist([], schema=shard.schema())
         batch = conformed(batch.select(list(columns)) if columns is not None else batch)
         yield Part(batch, 0, function(batch, 0))
+
+
+def answers(
+    parts: Iterable[Part[Answer]], progress: Progress = no_progress
+) -> tuple[list[Answer], dict[int, str]]:
+    """All answers of a shard, and the rows that were set aside, with the reason."""
+    found: list[Answer] = []
+    aside: dict[int, str] = {}
+    for part in parts:
+        found.append(part.answer)
+        aside |= part.aside
+        progress(part.batch.num_rows, part.batch.num_rows)
+    return found, aside
 
 
 def column_names(shard: Shard) -> list[str]:

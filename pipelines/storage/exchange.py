@@ -60,26 +60,28 @@ def row_of(numbers: UInt64) -> npt.NDArray[np.int64]:
     return (numbers & _ROW_MASK).astype(np.int64)
 
 
-def write_columns(folder: Folder, name: str, columns: Mapping[str, Any]) -> FileRecord:
-    """Write columns (NumPy or Arrow arrays of one length) as one uncompressed Arrow batch."""
+def write_columns(
+    folder: Folder, name: str, columns: pa.RecordBatch | Mapping[str, Any]
+) -> FileRecord:
+    """Write a batch, or NumPy or Arrow arrays of one length, as one uncompressed Arrow batch."""
     return write_batches(folder, name, _batch(columns))
 
 
-def write_run(folder: Folder, name: str, key: str, columns: Mapping[str, Any]) -> FileRecord:
-    """Write columns sorted by the uint64 column `key`; rows of equal keys keep their order."""
-    order = np.argsort(np.asarray(columns[key]), kind="stable")
-    if np.array_equal(order, np.arange(len(order))):
-        return write_batches(folder, name, _batch(columns), key)
-    ordered = {
-        k: c.take(pa.array(order)) if isinstance(c, pa.Array) else np.asarray(c)[order]
-        for k, c in columns.items()
-    }
-    return write_batches(folder, name, _batch(ordered), key)
+def write_run(
+    folder: Folder, name: str, key: str, columns: pa.RecordBatch | Mapping[str, Any]
+) -> FileRecord:
+    """The same sorted by the uint64 column `key`; rows of equal keys keep their order."""
+    batch = _batch(columns)
+    order = np.argsort(batch.column(key).to_numpy(), kind="stable")
+    if not np.array_equal(order, np.arange(len(order))):
+        batch = batch.take(pa.array(order))
+    return write_batches(folder, name, batch, key)
 
 
-def _batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
-    arrays = [c if isinstance(c, pa.Array) else pa.array(c) for c in columns.values()]
-    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+def _batch(columns: pa.RecordBatch | Mapping[str, Any]) -> pa.RecordBatch:
+    if isinstance(columns, pa.RecordBatch):
+        return columns
+    return pa.RecordBatch.from_pydict(dict(columns))
 
 
 def read_columns(folder: Folder, name: str) -> pa.RecordBatch:

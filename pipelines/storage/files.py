@@ -107,7 +107,7 @@ class Folder:
     is_local: ClassVar[bool] = False
 
     def __new__(cls, url: str, *others: Any, **named: Any) -> Self:
-        return super().__new__(LocalFolder if cls is Folder and _is_local(url) else cls)  # type: ignore[arg-type]
+        return super().__new__(LocalFolder if cls is Folder and _is_local(url) else cls)  # type: ignore[return-value]
 
     def __getnewargs__(self) -> tuple[str]:
         return (self.url,)
