@@ -10,16 +10,12 @@ import pyarrow as pa
 from curation.classify.classify_settings import ClassifySettings
 from curation.classify.verdicts import classify_documents
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, run_transform, with_errors
-from pipelines.storage.files import Folder
+from pipelines.engine.transform import Outcome, Transform, run_transform, with_errors
 
 
 @dataclass(frozen=True)
-class ClassifyDocuments:
+class ClassifyDocuments(Transform):
     settings: ClassifySettings
-
-    def open(self, shard: str, folder: Folder) -> ClassifyDocuments:
-        return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         judged, verdicts, failures = classify_documents(batch, self.settings)

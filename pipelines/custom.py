@@ -11,19 +11,15 @@ from curation.judging import judge_all, opened
 from curation.schema import conformed
 from curation.stages.custom import CustomSettings
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, run_transform, with_errors
-from pipelines.storage.files import Folder
+from pipelines.engine.transform import Outcome, Transform, run_transform, with_errors
 
 
 @dataclass(frozen=True)
-class JudgeDocuments:
+class JudgeDocuments(Transform):
     """Call the function on every batch."""
 
     stage: str
     settings: CustomSettings
-
-    def open(self, shard: str, folder: Folder) -> JudgeDocuments:
-        return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         code = self.settings.python

@@ -18,19 +18,16 @@ from curation.decontaminate.judge import FOUND, REASON, Decontaminator
 from curation.decontaminate.overlap import overlap, summary
 from curation.stages import find
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, batches_beside, run_transform
+from pipelines.engine.transform import Outcome, Transform, batches_beside, run_transform
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
-from pipelines.storage.files import Folder, fingerprint
+from pipelines.storage.files import fingerprint
 
 
 @dataclass(frozen=True)
-class Decontaminate:
+class Decontaminate(Transform):
     settings: DecontaminationSettings
     key: str  # fingerprint of settings and evaluation sets
-
-    def open(self, shard: str, folder: Folder) -> Decontaminate:
-        return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         done = load(self.key, self.settings).apply(batch)
@@ -69,9 +66,7 @@ def run(run: StageRun) -> dict[str, Any]:
 
     The manifest's notes have the shares of each set's items before this stage and after it.
     """
-    inputs = [(s.name, s.fingerprint) for s in run.inputs]
-    if not run.complete(inputs):
-        load(run.settings_key, run.settings)
+    load(run.settings_key, run.settings)
 
     def notes() -> dict[str, Any]:
         return {"contamination": _shares(run)}

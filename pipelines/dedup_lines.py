@@ -45,9 +45,15 @@ from pipelines.dedup.indexes import (
     index_files,
     indexes_fingerprint,
 )
-from pipelines.engine.documents import column_names, noted, over_documents
+from pipelines.engine.documents import answers, noted, over_documents
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.transform import Outcome, TransformShards, batches_beside, shard_tasks
+from pipelines.engine.transform import (
+    Outcome,
+    Transform,
+    TransformShards,
+    batches_beside,
+    shard_tasks,
+)
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Progress, Result, Task, read_record, records_of
 from pipelines.storage.exchange import (
@@ -84,12 +90,16 @@ class Census:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         shard: Shard = task.payload
-        if self.settings.per_language:
-            check_languages(column_names(shard), "dedup-lines")
         found: Counter[str] = Counter()
         for batch in shard.batches(_columns(self.settings, "id")):
-            found.update(languages(batch, self.settings).to_pylist())
+            found.update(documents_by_language(batch, self.settings))
         return Result({}, dict(sorted(found.items())))
+
+
+def documents_by_language(batch: pa.RecordBatch, settings: LineDedupSettings) -> Counter[str]:
+    """How many documents a batch has of each language. Raises InputError without languages."""
+    check_languages(batch, settings, _STAGE)
+    return Counter(languages(batch, settings).to_pylist())
 
 
 @dataclass(frozen=True)
@@ -125,21 +135,13 @@ class CountLines:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        parts: list[LineCounts] = []
-        placed: list[npt.NDArray[np.int64]] = []
-        all_hosts: list[UInt64] = []
-        aside: dict[int, str] = {}
         read = _columns(self.settings, "id", "url", "text")
         function = partial(_lines_of, index, _read_buckets(folder, self.settings))
-        for part in over_documents(_STAGE, shard, function, read):
-            lines, places, hosts = part.answer
-            parts.append(lines)
-            placed.append(places)
-            all_hosts.append(hosts)
-            aside |= part.aside
-            progress(part.batch.num_rows, part.batch.num_rows)
-        counts = with_pages(merge_counts(parts), np.concatenate(all_hosts))
-        buckets = np.concatenate(placed)[row_of(counts.first)]
+        parts = over_documents(_STAGE, shard, function, read)
+        found, aside = answers(parts, progress)
+        lines, places, hosts = zip(*found, strict=True)
+        counts = with_pages(merge_counts(lines), np.concatenate(hosts))
+        buckets = np.concatenate(places)[row_of(counts.first)]
         name = scratch("lines", shard.name)
         columns = count_columns(counts, buckets)
         return Result({name: write_run(folder, name, "key", columns)}, noted(aside))
@@ -237,7 +239,7 @@ def _greatest(keys: UInt64, totals: LineTotals) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class CutLines:
+class CutLines(Transform):
     """The transform that cuts frequent lines and removes what they leave too short."""
 
     settings: LineDedupSettings
@@ -306,8 +308,7 @@ def run(run: StageRun) -> dict[str, Any]:
     """Cut lines that occur too often in their bucket of documents, and audit what was cut."""
     settings: LineDedupSettings = run.settings
     indexed = check_indexes(settings)
-    inputs = [(s.name, s.fingerprint) for s in run.inputs]
-    inputs += [(i.name, i.fingerprint) for i in indexed]
+    inputs = run.read + [(i.name, i.fingerprint) for i in indexed]
     if manifest := run.complete(inputs):
         return manifest
     run.begin()

@@ -29,7 +29,7 @@ from pipelines.dedup.indexes import (
     index_files,
     indexes_fingerprint,
 )
-from pipelines.engine.documents import noted, over_documents, set_aside_by
+from pipelines.engine.documents import answers, noted, over_documents, set_aside_by
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import shard_tasks
 from pipelines.runners.chain import Pass
@@ -67,16 +67,10 @@ class UrlKeys:
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
-        parts: list[pa.RecordBatch] = []
-        aside: dict[int, str] = {}
-        for part in over_documents(_STAGE, shard, partial(self.keys_of, index), _COLUMNS):
-            parts.append(part.answer)
-            aside |= part.aside
-            progress(part.batch.num_rows, part.batch.num_rows)
-        keys = concatenated(parts)
+        keys_of = partial(self.keys_of, index)
+        parts, aside = answers(over_documents(_STAGE, shard, keys_of, _COLUMNS), progress)
         name = scratch("keys", shard.name)
-        columns = dict(zip(keys.schema.names, keys.columns, strict=True))
-        return Result({name: write_run(folder, name, "key", columns)}, noted(aside))
+        return Result({name: write_run(folder, name, "key", concatenated(parts))}, noted(aside))
 
     def keys_of(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         """Keys of the documents of a batch, of those that have a URL."""
@@ -115,8 +109,8 @@ class UrlSurvivors(OverRanges):
         found = url_copies(rows, np.concatenate([last, *priorities]), self.settings)
         found = found.filter(pa.array(found.column("place").to_numpy() < count))
         name = scratch("survivors", task.name)
-        columns = {n: found.column(n) for n in found.schema.names[1:]}
-        return Result({name: write_run(folder, name, "key", columns)})
+        rows = found.select(found.schema.names[1:])
+        return Result({name: write_run(folder, name, "key", rows)})
 
 
 def url_copies(
@@ -186,10 +180,8 @@ class WriteUrlIndex:
         keys = read_columns(folder, scratch("keys", shard.name))
         lost = read_columns(folder, scratch("verdicts", shard.name)).column("row").to_numpy()
         stays = ~np.isin(row_of(keys.column("number").to_numpy()), lost)
-        kept = keys.filter(pa.array(stays))
         name = index_file(shard.name)
-        columns = dict(zip(kept.schema.names, kept.columns, strict=True))
-        return Result({name: write_run(folder, name, "key", columns)})
+        return Result({name: write_run(folder, name, "key", keys.filter(pa.array(stays)))})
 
 
 def check_indexes(settings: UrlDedupSettings) -> list[Indexed]:
@@ -204,8 +196,7 @@ def check_indexes(settings: UrlDedupSettings) -> list[Indexed]:
 def run(run: StageRun) -> dict[str, Any]:
     """Keep the newest capture of each URL (or what the recipe's policy says)."""
     indexed = check_indexes(run.settings)
-    inputs = [(s.name, s.fingerprint) for s in run.inputs]
-    inputs += [(i.name, i.fingerprint) for i in indexed]
+    inputs = run.read + [(i.name, i.fingerprint) for i in indexed]
     if manifest := run.complete(inputs):
         return manifest
     run.begin()

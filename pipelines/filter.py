@@ -14,18 +14,21 @@ from curation.filters.filter_settings import FilterSettings
 from curation.filters.hosts import FOLDER, HOSTS, most_personal
 from curation.filters.personal_hosts import manifest_url
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, batches_beside, run_transform, with_errors
+from pipelines.engine.transform import (
+    Outcome,
+    Transform,
+    batches_beside,
+    run_transform,
+    with_errors,
+)
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import MANIFEST
 from pipelines.storage.shards import characters
 
 
 @dataclass(frozen=True)
-class FilterDocuments:
+class FilterDocuments(Transform):
     settings: FilterSettings
-
-    def open(self, shard: str, folder: Folder) -> FilterDocuments:
-        return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         result = load_filter(self.settings).apply(batch)

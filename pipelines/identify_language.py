@@ -12,16 +12,12 @@ import pyarrow as pa
 from curation.language.language_settings import LanguageSettings
 from curation.language.verdicts import identify_documents
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, run_transform
-from pipelines.storage.files import Folder
+from pipelines.engine.transform import Outcome, Transform, run_transform
 
 
 @dataclass(frozen=True)
-class IdentifyLanguage:
+class IdentifyLanguage(Transform):
     settings: LanguageSettings
-
-    def open(self, shard: str, folder: Folder) -> IdentifyLanguage:
-        return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         return Outcome(*identify_documents(batch, self.settings))

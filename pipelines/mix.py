@@ -25,7 +25,7 @@ from curation.tokenize.tokenize_settings import EncodeSettings
 from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
+from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import (
     Progress,
@@ -71,8 +71,7 @@ class CountTokens:
                 progress(part.batch.num_rows, part.batch.num_rows)
         table = concatenated(batches, NARROW)
         name = scratch("narrow", shard.name)
-        columns = {n: table.column(n) for n in NARROW.names}
-        files = {name: write_columns(folder, name, columns)}
+        files = {name: write_columns(folder, name, table.select(NARROW.names))}
         files[_ids_name(shard.name)] = ids.record(table.num_rows)
         return Result(files, noted(aside))
 
@@ -134,7 +133,7 @@ class PlanMix:
 
 
 @dataclass(frozen=True)
-class DrawDocuments:
+class DrawDocuments(Transform):
     """The transform that draws: adds `tokens` and `repeats` (how often a document is used)."""
 
     counts: Folder
@@ -233,9 +232,6 @@ def _read_plan(folder: Folder) -> MixPlan:
 
 def run(run: StageRun) -> dict[str, Any]:
     """Count tokens, plan the mix, draw."""
-    inputs = [(s.name, s.fingerprint) for s in run.inputs]
-    if manifest := run.complete(inputs):
-        return manifest
     run.begin()
     counts = counts_folder(run)
     transform = DrawDocuments(counts, run.also["tokenize"].marks)
@@ -252,4 +248,4 @@ def run(run: StageRun) -> dict[str, Any]:
         **({"phases": mix.phase_rows()} if mix.settings.phases else {}),
         "advice": advice(mix),
     }
-    return run.finish(tasks, inputs, {"notes": notes})
+    return run.finish(tasks, run.read, {"notes": notes})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -214,9 +214,6 @@ def _losses(
         Task(f"{prefix}-{i:05d}", (("sample", sample), ("shares", repr(one))), 0, one)
         for i, one in enumerate(shares)
     ]
-    step = RunProxies(
-        step.settings_key, step.settings, step.domains, step.tokens, step.vocabulary, prefix
-    )
-    run.executor.run(run.stage, step, run.folder, tasks, 0)
+    run.executor.run(run.stage, replace(step, name=prefix), run.folder, tasks)
     results = run.folder.each(run.folder.read_json, [_result(t.name) for t in tasks])
     return [result["losses"] for result in results]

@@ -14,18 +14,14 @@ from curation.rights.rights_settings import RightsSettings
 from curation.schema import Verdicts
 from curation.stages import find
 from pipelines.engine.stage import StageRun
-from pipelines.engine.transform import Outcome, run_transform
-from pipelines.storage.files import Folder
+from pipelines.engine.transform import Outcome, Transform, run_transform
 
 
 @dataclass(frozen=True)
-class ApplyRights:
+class ApplyRights(Transform):
     """The policy as a transform; what it found of removed documents lies in a table beside them."""
 
     settings: RightsSettings
-
-    def open(self, shard: str, folder: Folder) -> ApplyRights:
-        return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         if batch.schema.get_field_index("rights") < 0:

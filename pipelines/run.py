@@ -214,7 +214,7 @@ def run_stage(
     run = stage_run(stage, work, inputs, executor, mix)
     executor.display.stage(run.stage, "started")
     before, started = read_manifest(run.folder).get("key"), time.perf_counter()
-    manifest = run.complete([(s.name, s.fingerprint) for s in run.inputs]) if run.inputs else None
+    manifest = None if find(stage).is_source else run.complete(run.read)
     if manifest is None:  # the module is only loaded, with its kernels, where there is work
         manifest = importlib.import_module(find(stage).module).run(run)
     counts = manifest["counts"]

@@ -130,8 +130,7 @@ class _Runs:
         self._rows, self._bytes = [], 0
         number = f"~{len(self.files):05d}" if self.files else ""
         name = scratch(_RUNS, f"{self.shard}{number}")
-        columns = {n: table.column(n) for n in ENCODED.names}
-        self.files[name] = write_run(self.folder, name, "key", columns)
+        self.files[name] = write_run(self.folder, name, "key", table.select(ENCODED.names))
 
 
 @dataclass
@@ -324,9 +323,6 @@ def tokens_saved(run: StageRun) -> dict[str, str]:
 
 def run(run: StageRun) -> dict[str, Any]:
     """Write token shards of every document that the mix drew (or of all, without a mix)."""
-    inputs = [(s.name, s.fingerprint) for s in run.inputs]
-    if manifest := run.complete(inputs):
-        return manifest
     run.begin()
     encode = EncodeShards(run.settings_key, run.settings, tokens_saved(run))
     encode_tasks = shard_tasks(run.inputs)
@@ -354,4 +350,4 @@ def run(run: StageRun) -> dict[str, Any]:
     removed = [{n: f for n, f in r["files"].items() if n.startswith("removed/")} for r in records]
     extra = {"notes": {"phases": _schedule(phases, ranges)}} if phases else None
     also = [{"files": files} for files in removed]
-    return run.finish(tasks, inputs, extra, counts=counts, also=also)
+    return run.finish(tasks, run.read, extra, counts=counts, also=also)

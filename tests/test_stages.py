@@ -51,15 +51,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.schema import Verdicts, with_column
-from pipelines.engine.transform import Outcome, run_transform
+from pipelines.engine.transform import Outcome, Transform, run_transform
 
 
 @dataclass(frozen=True)
-class Shorten:
+class Shorten(Transform):
     most: int
-
-    def open(self, shard, folder):
-        return self
 
     def apply(self, batch, first_row):
         lengths = pc.utf8_length(batch["text"]).to_numpy(zero_copy_only=False)

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from curation.dedup.dedup_settings import DocumentDedupSettings, LineDedupSettings
 from curation.errors import InputError
 from curation.schema import Verdicts
 from pipelines.engine.stage import Shard, StageRun
-from pipelines.engine.transform import Outcome, TransformShards, shard_tasks
+from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
 from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Step, Task
 from pipelines.storage.exchange import (
@@ -48,9 +49,11 @@ VERDICTS = pa.schema(
 CLUSTER_SIZE = pa.field("cluster_size", pa.int64())
 
 
-def check_languages(columns: Sequence[str], stage: str) -> None:
+def check_languages(
+    batch: pa.RecordBatch, settings: DocumentDedupSettings | LineDedupSettings, stage: str
+) -> None:
     """Raise InputError for documents without a language where they are compared within it."""
-    if "language" not in columns:
+    if settings.per_language and "language" not in batch.schema.names:
         raise InputError(
             "no column 'language'; run identify-language first, or compare all languages "
             f"together with {stage}.per_language=false"
@@ -146,12 +149,11 @@ def write_verdicts(
         more = pa.RecordBatch.from_pylist(rows, verdicts.schema)
         verdicts = concatenated([verdicts.filter(pa.array(others)), more])
     verdicts = verdicts.take(pa.array(np.argsort(verdicts.column("row").to_numpy(), kind="stable")))
-    columns = dict(zip(verdicts.schema.names, verdicts.columns, strict=True))
-    return write_columns(folder, scratch("verdicts", shard), columns)
+    return write_columns(folder, scratch("verdicts", shard), verdicts)
 
 
 @dataclass(frozen=True)
-class ApplyVerdicts:
+class ApplyVerdicts(Transform):
     """The transform that removes what the verdict step decided."""
 
     rows: Any = None  # int64 [verdicts], ascending

@@ -41,8 +41,7 @@ def run(run: StageRun) -> dict[str, Any]:
     """Keep one document of each cluster of copies."""
     settings: DocumentDedupSettings = run.settings
     indexed = indexed_shards(settings, len(run.inputs))
-    inputs = [(s.name, s.fingerprint) for s in run.inputs]
-    inputs += [(p.name, p.fingerprint) for p in indexed]
+    inputs = run.read + [(p.name, p.fingerprint) for p in indexed]
     if manifest := run.complete(inputs):
         return manifest
     run.begin()

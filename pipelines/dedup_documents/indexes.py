@@ -80,7 +80,5 @@ class WriteIndex:
         stays = np.ones(facts.num_rows, bool)
         gone = read_columns(folder, scratch("verdicts", place.name)).column("row").to_numpy()
         stays[gone] = False
-        kept = facts.filter(pa.array(stays))
         name = index_file(place.name)
-        columns = dict(zip(kept.schema.names, kept.columns, strict=True))
-        return Result({name: write_columns(folder, name, columns)})
+        return Result({name: write_columns(folder, name, facts.filter(pa.array(stays)))})

@@ -25,7 +25,7 @@ from curation.hashing import mix64
 from pipelines.dedup.duplicates import read_key_range
 from pipelines.dedup_documents.indexes import Place
 from pipelines.dedup_documents.sign import Sign
-from pipelines.engine.documents import noted, over_documents, set_aside_by
+from pipelines.engine.documents import answers, noted, over_documents, set_aside_by
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import (
     UInt64,
@@ -106,13 +106,12 @@ class Members:
         """Shingle sets of the given rows of a shard, read from its text."""
         if not len(rows):
             return pa.array([], pa.large_binary())
-        parts = []
         try:
             function = partial(self._shingle_sets, rows)
             known = set_aside_by(folder, Sign.name, place.name)
-            for part in over_documents(_STAGE, place.shard, function, ["text"], known=known):
-                parts.append(part.answer)
-                aside |= part.aside
+            found = over_documents(_STAGE, place.shard, function, ["text"], known=known)
+            parts, more = answers(found)
+            aside |= more
         except InputError as error:
             if place.index_file is None:
                 raise

@@ -11,7 +11,7 @@ from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.facts import bucketed, document_facts
 from pipelines.dedup.duplicates import check_languages
 from pipelines.dedup.graph import write_edges
-from pipelines.engine.documents import column_names, noted, over_documents
+from pipelines.engine.documents import answers, column_names, noted, over_documents
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import (
     concatenated,
@@ -37,28 +37,18 @@ class Sign:
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         index, shard = task.payload
         present = column_names(shard)
-        if self.settings.per_language:
-            check_languages(present, "dedup-documents")
         wanted = ("id", "url", "date", "text", "source", "language", "quality")
-        facts: list[pa.RecordBatch] = []
-        aside: dict[int, str] = {}
         columns = [c for c in wanted if c in present]
-        for part in over_documents(_STAGE, shard, self.facts, columns):
-            facts.append(part.answer)
-            aside |= part.aside
-            progress(part.batch.num_rows, part.batch.num_rows)
-        name = scratch("facts", shard.name)
-        table = concatenated(facts)
-        files = {
-            name: write_columns(
-                folder, name, dict(zip(table.schema.names, table.columns, strict=True))
-            )
-        }
+        parts = over_documents(_STAGE, shard, self.facts, columns)
+        facts, aside = answers(parts, progress)
+        name, table = scratch("facts", shard.name), concatenated(facts)
+        files = {name: write_columns(folder, name, table)}
         result = write_buckets(folder, shard.name, self.settings, index, table, files)
         return Result(result.files, result.counts | noted(aside))
 
     def facts(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
-        """What is compared of each document of a batch."""
+        """What is compared of each document of a batch. Raises InputError without languages."""
+        check_languages(batch, self.settings, _STAGE)
         return document_facts(batch, self.settings)
 
 

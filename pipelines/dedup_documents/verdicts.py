@@ -23,7 +23,7 @@ from pipelines.dedup.duplicates import (
 )
 from pipelines.dedup_documents.members import Members
 from pipelines.dedup_documents.sign import Sign
-from pipelines.engine.documents import over_documents, set_aside_by
+from pipelines.engine.documents import answers, over_documents, set_aside_by
 from pipelines.engine.stage import Shard
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import numbers_of_shard, scratch, write_run
@@ -81,12 +81,11 @@ def _losses(
 
     What `lost` says of rows holds for duplicates; those set aside here are added to `aside`.
     """
-    parts = []
     wanted = ["id", "url", "source"]
-    for part in over_documents(_STAGE, shard, partial(_lost, lost), wanted, known=aside):
-        parts.append(part.answer)
-        aside |= part.aside
-    sums = _sum(pa.concat_tables(parts), "lost", "count")
+    found = over_documents(_STAGE, shard, partial(_lost, lost), wanted, known=aside.copy())
+    parts, more = answers(found)
+    aside |= more
+    sums = _sum(pa.concat_tables(parts))
     name = scratch("losses", shard.name)
     keys = string_keys(pc.binary_join_element_wise(sums["kind"], sums["name"], " "))[:, 0]
     columns = {n: sums[n].combine_chunks() for n in sums.column_names}
@@ -111,9 +110,9 @@ def _lost(lost: Any, batch: pa.RecordBatch, first_row: int) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _sum(table: pa.Table, lost: str, documents: str) -> pa.Table:
+def _sum(table: pa.Table) -> pa.Table:
     summed = table.group_by(["kind", "name"], use_threads=False).aggregate(
-        [(lost, "sum"), (lost, "count"), ("id", "min")]
+        [("lost", "sum"), ("lost", "count"), ("id", "min")]
     )
     return summed.select(["kind", "name", "lost_count", "lost_sum", "id_min"]).rename_columns(
         ["kind", "name", "documents", "lost", "id"]

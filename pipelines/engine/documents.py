@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,8 @@ from curation.errors import CurationError, WorkerError
 from curation.schema import conformed, with_column
 from pipelines.engine.stage import Shard
 from pipelines.runners.guard import Crash, Guard, is_guarded
+from pipelines.runners.tasks import Progress, no_progress
+from pipelines.storage.exchange import decoded, encoded
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.shards import BATCH_ROWS
 
@@ -101,6 +103,19 @@ def over_documents(
         yield Part(batch, 0, function(batch, 0))
 
 
+def answers(
+    parts: Iterable[Part[Answer]], progress: Progress = no_progress
+) -> tuple[list[Answer], dict[int, str]]:
+    """All answers of a shard, and the rows that were set aside, with the reason."""
+    found: list[Answer] = []
+    aside: dict[int, str] = {}
+    for part in parts:
+        found.append(part.answer)
+        aside |= part.aside
+        progress(part.batch.num_rows, part.batch.num_rows)
+    return found, aside
+
+
 def column_names(shard: Shard) -> list[str]:
     """Columns that a shard has."""
     return list(shard.schema().names)
@@ -167,7 +182,7 @@ class _Parts(Generic[Answer]):
     def _guarded(self, batches: Sequence[pa.RecordBatch], row: int) -> list[Answer | Crash]:
         function, items = pickle.dumps(self.function), []
         for batch in batches:
-            items.append((function, _encoded(batch), row))
+            items.append((function, encoded(batch), row))
             row += batch.num_rows
         answers = []
         for answer in _guard.map(items, again=False):
@@ -177,23 +192,16 @@ class _Parts(Generic[Answer]):
         return answers
 
 
-def _encoded(batch: pa.RecordBatch) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
-
-
 @dataclass(frozen=True)
 class _Raised:
     error: CurationError
 
 
-def _apply(item: tuple[bytes, pa.Buffer, int]) -> Any:
+def _apply(item: tuple[bytes, bytes, int]) -> Any:
     """In the guarded process: a function's answer, or what it raised."""
     function, data, row = item
     try:
-        return _load(function)(pa.ipc.open_stream(data).read_next_batch(), row)
+        return _load(function)(decoded(data), row)
     except MemoryError:
         raise
     except CurationError as error:
@@ -208,7 +216,7 @@ def _load(function: bytes) -> Function[Any]:
 
 
 #: The guarded process of this worker.
-_guard: Guard[tuple[bytes, pa.Buffer, int], Any] = Guard(_apply)
+_guard: Guard[tuple[bytes, bytes, int], Any] = Guard(_apply)
 
 
 def noted(aside: Mapping[int, str]) -> dict[str, Any]:

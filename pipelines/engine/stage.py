@@ -88,6 +88,11 @@ class StageRun:
     def documents(self) -> int:
         return sum(s.rows for s in self.inputs)
 
+    @property
+    def read(self) -> list[tuple[str, str]]:
+        """Names and fingerprints of the shards of the input."""
+        return [(s.name, s.fingerprint) for s in self.inputs]
+
     def run(self, step: Step, tasks: Sequence[Task], folder: Folder | None = None) -> int:
         """Run a step, in this folder or another. Raises DamagedError for what can't be read."""
         place = folder or self.folder
@@ -128,8 +133,7 @@ class StageRun:
         return manifest
 
     def _after(self) -> dict[str, Any]:
-        documents = [(s.name, s.fingerprint) for s in self.inputs]
-        return {"after": after(self.follows, documents)} if self.follows else {}
+        return {"after": after(self.follows, self.read)} if self.follows else {}
 
     def begin(self) -> None:
         """From here to `finish` the stage does not exist for others.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,12 +44,15 @@ def with_errors(
     return outcome
 
 
-class Transform(Protocol):
-    """The function of a stage, a dataclass of data; `open` loads models and lists for a shard."""
+class Transform:
+    """The function of a stage, a dataclass of data."""
 
-    def open(self, shard: str, folder: Folder) -> Transform: ...
+    def open(self, shard: str, folder: Folder) -> Transform:
+        """The function for a shard, with what it needs of earlier steps."""
+        return self
 
-    def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome: ...
+    def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -202,9 +205,6 @@ def run_transform(
 
     `notes` is asked for the manifest's notes when all shards are written.
     """
-    inputs = [(s.name, s.fingerprint) for s in run.inputs]
-    if manifest := run.complete(inputs):
-        return manifest
     run.begin()
     step = TransformShards(
         run.stage, run.settings_key, transform, writes_edits, beside or {}, measures=run.measures
@@ -212,4 +212,4 @@ def run_transform(
     tasks = shard_tasks(run.inputs)
     run.run(step, tasks)
     told = errors_of(run) | (notes() if notes else {})
-    return run.finish(tasks, inputs, {"notes": told} if told else None)
+    return run.finish(tasks, run.read, {"notes": told} if told else None)

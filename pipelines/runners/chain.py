@@ -2,7 +2,7 @@
 
 With the exchange by files they run one after the other. By Beam (clusters) they are one job
 (`shuffle.py`): rows that only later steps read go straight into a GroupByKey and never into a file.
-Commit records are the same either way.
+What an earlier job wrote is read from its files. Commit records are the same either way.
 """
 
 from __future__ import annotations
@@ -59,10 +59,6 @@ class Pass:
         source = output_fingerprint(found)
         return [with_source(task, source) for task in self.tasks]
 
-    def planned_in_job(self, records: Mapping[str, Sequence[dict[str, Any]]]) -> list[Task]:
-        """As one job knows the tasks: it has no fingerprint of rows under way."""
-        return list(self.tasks) if isinstance(self.step, Gathers) else self.planned(records)
-
 
 def with_source(task: Task, source: str) -> Task:
     return replace(task, inputs=(*task.inputs, (_SOURCE, source)))
@@ -77,24 +73,38 @@ class Moves:
 
     def __init__(self, passes: Sequence[Pass]) -> None:
         self._led = {p.beside for p in passes}
-        self._gathered = {kind for p in passes for kind in gathers(p.step)}
+        self._read = {kind for p in passes for kind in _kinds_read(p.step)}
+        self._sent = {kind for p in passes for kind in _kinds_sent(p.step)}
 
     def sent(self, step: Step) -> tuple[str, ...]:
         """Kinds of files of a step that others of the job gather."""
-        return tuple(kind for kind in getattr(step, "sends", ()) if kind in self._gathered)
+        return tuple(kind for kind in _kinds_sent(step) if kind in self._read)
+
+    def gathered(self, step: Step) -> tuple[str, ...]:
+        """Kinds of files that a step gathers from others of the job; none of a job before."""
+        kinds = _kinds_read(step)
+        assert kinds <= self._sent or kinds.isdisjoint(self._sent)
+        return tuple(sorted(kinds & self._sent))
 
     def unwritten(self, step: Step) -> tuple[str, ...]:
         """Kinds of its files that are only rows: no other job reads them."""
-        kinds = getattr(step, "sends", ()) if step.name in self._led else self.sent(step)
+        kinds = _kinds_sent(step) if step.name in self._led else self.sent(step)
         return tuple(kind for kind in kinds if kind not in getattr(step, "keeps", ()))
 
     def always_done(self, step: Step) -> bool:
         """Whether the job does it in any case: what it sends or gathers lies nowhere."""
-        return bool(self.sent(step) or self.unwritten(step)) or isinstance(step, Gathers)
+        return bool(self.sent(step) or self.unwritten(step) or self.gathered(step))
+
+    def planned(self, p: Pass, records: Mapping[str, Sequence[dict[str, Any]]]) -> list[Task]:
+        """The tasks of a pass as one job knows them: without a fingerprint of rows under way."""
+        return list(p.tasks) if self.gathered(p.step) else p.planned(records)
 
 
-def gathers(step: Step) -> set[str]:
-    """Kinds of files that a step gathers."""
+def _kinds_sent(step: Step) -> tuple[str, ...]:
+    return getattr(step, "sends", ())
+
+
+def _kinds_read(step: Step) -> set[str]:
     return {kind_of(name) for name in step.runs()} if isinstance(step, Gathers) else set()
 
 
@@ -106,7 +116,7 @@ class Leg:
     after: tuple[int, ...]  # legs
     sends: tuple[str, ...]  # kinds of files
     unwritten: tuple[str, ...]  # likewise
-    gathers: tuple[str, ...]  # likewise
+    gathers: tuple[str, ...]  # likewise, of legs before it
     always_done: bool
     followers: tuple[TaskList, ...]  # their tasks in the order of its own
 
@@ -142,6 +152,6 @@ def write_chain(passes: Sequence[Pass]) -> Chain:
         beside = [(other, w) for other, w in works if other.beside == step.name]
         assert all([t.name for t in o.tasks] == [t.name for t in p.tasks] for o, _ in beside)
         followers = tuple(w for _, w in beside)
-        kinds = moves.sent(step), moves.unwritten(step), tuple(sorted(gathers(step)))
+        kinds = moves.sent(step), moves.unwritten(step), moves.gathered(step)
         legs.append(Leg(work, after, *kinds, moves.always_done(step), followers))
     return Chain(tuple(legs))

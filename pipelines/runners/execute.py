@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError
-from pipelines.runners.chain import Gathers, Moves, Pass, write_chain
+from pipelines.runners.chain import Moves, Pass, write_chain
 from pipelines.runners.progress import Quiet
 from pipelines.runners.tasklist import write_task_list
 from pipelines.runners.tasks import (
@@ -146,7 +146,7 @@ class Executor:
         `documents` is how many documents the tasks hold in all, where known, for the display.
         Records and outputs of tasks that are no longer planned are removed.
         """
-        if not self.options.is_local or (self.options.gathers and isinstance(step, Gathers)):
+        if not self.options.is_local:
             return self.run_chain(stage, [Pass(step, tasks, folder)])
         names = {t.name for t in tasks}
         if len(names) != len(tasks):
@@ -239,7 +239,7 @@ def _is_done(passes: Sequence[Pass], moves: Moves) -> bool:
         present = (p.place / record_place(p.step)).sizes()
         if any(commit_name(t) not in present for t in p.tasks):
             return False
-        tasks, absent = p.planned_in_job(records), moves.unwritten(p.step)
+        tasks, absent = moves.planned(p, records), moves.unwritten(p.step)
         if len(committed(p.place, p.step, tasks, present, absent)) < len(tasks):
             return False
         records[p.step.name] = records_of(p.place, p.step, tasks)

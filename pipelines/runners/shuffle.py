@@ -13,7 +13,7 @@ GroupByKey share (https://github.com/apache/beam/issues/34647).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -24,7 +24,7 @@ from apache_beam.pvalue import TaggedOutput
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from curation.errors import WorkerError
-from pipelines.runners.chain import Chain, Gathers, Leg, with_source
+from pipelines.runners.chain import Chain, Gathers, with_source
 from pipelines.runners.tasklist import TaskList
 from pipelines.runners.tasks import (
     Step,
@@ -39,8 +39,8 @@ from pipelines.runners.tasks import (
     record_name,
     shown,
 )
-from pipelines.storage.damage import DamagedError, note
-from pipelines.storage.exchange import ExchangeFolder, kind_of
+from pipelines.storage.exchange import decoded, encoded, with_rows
+from pipelines.storage.files import Folder
 from pipelines.storage.runs import read_batches_of
 
 #: Rows of a run for a task: number of the run, of the piece inside it, of the part of that, and the
@@ -69,7 +69,7 @@ class Routes:
         """The rows of a run, each to the task that reads it."""
         for piece, batch in enumerate(read_batches_of(folder, name)):
             for task, rows in self._divide(batch):
-                data = _encoded(rows)
+                data = encoded(rows)
                 for part, start in enumerate(range(0, len(data), _PART_BYTES)):
                     yield task, (self.runs[name], piece, part, data[start : start + _PART_BYTES])
 
@@ -84,45 +84,6 @@ class Routes:
         for i, (a, b) in enumerate(zip(starts, ends, strict=True), first):
             if b > a:
                 yield int(self.order[i]), batch.slice(a, b - a)
-
-
-def _encoded(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
-class Scatter(beam.DoFn):
-    """Sends a task its own entry, or the rows of a file of an earlier job to those who read them.
-
-    Elements are numbers: of tasks first, then of runs that nobody in the chain sends.
-    """
-
-    def __init__(self, leg: Leg, sent: Sequence[str]) -> None:
-        self.leg, self.sent = leg, frozenset(sent)
-
-    def setup(self) -> None:
-        self._routes = Routes(self.leg.work)
-        self._files = _files(self.leg, self.sent)
-
-    def process(self, element: int) -> Iterator[Sent]:
-        tasks = len(self._routes.order)
-        if element < tasks:
-            yield element, (_OWN, 0, 0, b"")
-            return
-        try:
-            yield from self._routes.of(self.leg.work.folder, self._files[element - tasks])
-        except DamagedError as error:
-            note(self.leg.work.folder, error)
-            raise
-
-
-def _files(leg: Leg, sent: Container[str]) -> list[str]:
-    """Runs that a leg gathers from files: those of kinds that no leg before it sends."""
-    step = leg.work.step
-    assert isinstance(step, Gathers)
-    return [name for name in step.runs() if kind_of(name) not in sent]
 
 
 class PerformPass(beam.DoFn):
@@ -140,7 +101,8 @@ class PerformPass(beam.DoFn):
     def setup(self) -> None:
         leg, legs = self.chain.legs[self.number], self.chain.legs
         self._leg, self._work = leg, leg.work
-        self._runs = leg.work.step.runs() if isinstance(leg.work.step, Gathers) else None
+        step = leg.work.step
+        self._runs = step.runs() if leg.gathers and isinstance(step, Gathers) else None
         self._routes = {_tag(t): Routes(legs[t].work) for t in self.targets if legs[t].gathers}
         self._waiting = [_tag(t) for t in self.targets if not legs[t].gathers]
 
@@ -160,21 +122,20 @@ class PerformPass(beam.DoFn):
         for tag in self._waiting:
             yield TaggedOutput(tag, (0, (self.number, number, 0, file_lines(record).encode())))
 
-    def _folder(self, pieces: Iterable[Piece]) -> ExchangeFolder:
+    def _folder(self, pieces: Iterable[Piece]) -> Folder:
         """The stage's folder with what came."""
         folder, kinds = self._work.folder, self._leg.unwritten
         if self._runs is None:
-            return ExchangeFolder(folder.url, folder.sync, None, kinds)
+            return with_rows(folder, None, kinds)
         rows: dict[str, list[pa.RecordBatch]] = {}
         sorted_pieces = sorted(pieces, key=lambda p: p[:3])
         for (run, _), parts in itertools.groupby(sorted_pieces, lambda p: p[:2]):
             if run != _OWN:
-                data = pa.py_buffer(b"".join(part[-1] for part in parts))
-                batch = pa.ipc.open_stream(data).read_next_batch()
+                batch = decoded(b"".join(part[-1] for part in parts))
                 rows.setdefault(self._runs[run], []).append(batch)
-        return ExchangeFolder(folder.url, folder.sync, rows, kinds)
+        return with_rows(folder, rows, kinds)
 
-    def _done(self, step: Step, task: Task, folder: ExchangeFolder, always: bool) -> dict[str, Any]:
+    def _done(self, step: Step, task: Task, folder: Folder, always: bool) -> dict[str, Any]:
         """The task's commit record."""
         place = self._work.folder  # as such: digests of its files are remembered
         if not always:
@@ -205,6 +166,10 @@ def _tag(leg: int) -> str:
 
 def _alone(number: int) -> tuple[int, tuple[Piece, ...]]:
     return number, ()
+
+
+def _own(number: int) -> Sent:
+    return number, (_OWN, 0, 0, b"")
 
 
 def build_chain(pipeline: beam.Pipeline, chain: Chain, guarded: bool = False) -> None:
@@ -246,24 +211,19 @@ def _targets(chain: Chain, number: int) -> list[int]:
 def _begun(pipeline: beam.Pipeline, chain: Chain, number: int, arriving: Sequence[Any]) -> Any:
     """Tasks with the rows that they gather, once those before them are done."""
     leg = chain.legs[number]
-    step, count = leg.work.step, len(leg.work.tasks)
-    if leg.gathers:
-        sent = [kind for before in chain.legs[:number] for kind in before.sends]
-        elements = list(range(count + len(_files(leg, sent))))
-        scatter = beam.ParDo(Scatter(leg, sent)).with_output_types(Sent)
-        own = pipeline | f"Tasks {step.name}" >> beam.Create(elements)
-        arriving = [*arriving, own | f"Scatter {step.name}" >> scatter]
-        return _flat(arriving, step.name) | f"Gather {step.name}" >> beam.GroupByKey()
+    name, count = leg.work.step.name, len(leg.work.tasks)
+    if arriving and not leg.gathers:
+        return (
+            _flat(arriving, name)
+            | f"Wait {name}" >> beam.GroupByKey()
+            | f"Release {name}" >> beam.ParDo(Release(count)).with_output_types(Sent)
+            | f"Divide {name}" >> beam.GroupByKey()
+        )
+    numbers = pipeline | f"Tasks {name}" >> beam.Create(list(range(count)))
     if not arriving:
-        numbers = pipeline | f"Tasks {step.name}" >> beam.Create(list(range(count)))
-        return numbers | f"Alone {step.name}" >> beam.Map(_alone)
-    release = beam.ParDo(Release(count)).with_output_types(Sent)
-    return (
-        _flat(arriving, step.name)
-        | f"Wait {step.name}" >> beam.GroupByKey()
-        | f"Release {step.name}" >> release
-        | f"Divide {step.name}" >> beam.GroupByKey()
-    )
+        return numbers | f"Alone {name}" >> beam.Map(_alone)
+    own = numbers | f"Own {name}" >> beam.Map(_own).with_output_types(Sent)
+    return _flat([*arriving, own], name) | f"Gather {name}" >> beam.GroupByKey()
 
 
 def _flat(arriving: Sequence[Any], name: str) -> Any:

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import multiprocessing.process
-import os
 import signal
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import wait as wait_for
 from typing import Any
 
 import grpc
 from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
 
 from curation.errors import ConfigError
+from pipelines.process import end_with_parent
 from pipelines.terminal import say
 
 #: Seconds that a worker has to end by itself.
@@ -107,16 +105,9 @@ def _work(control_endpoint: str, worker_id: str, begun: Any) -> None:
             begun.set()
             super()._request_process_bundle(request)
 
-    threading.Thread(target=_end_with_pool, daemon=True).start()
+    end_with_parent()
     logging.getLogger("apache_beam").setLevel(logging.ERROR)
     Harness(control_endpoint, worker_id=worker_id).run()
-
-
-def _end_with_pool() -> None:
-    parent = multiprocessing.process.parent_process()
-    if parent is not None:
-        wait_for([parent.sentinel])
-        os._exit(1)
 
 
 #: Addresses that no other machine can reach.

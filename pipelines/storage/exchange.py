@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.storage.files import SCRATCH, FileRecord, Folder, HashingSink
+from pipelines.storage.files import SCRATCH, FileRecord, Folder, HashingSink, LocalFolder
 from pipelines.storage.runs import read_batches_between, read_batches_of, write_batches
 
 UInt64 = npt.NDArray[np.uint64]
@@ -60,26 +60,28 @@ def row_of(numbers: UInt64) -> npt.NDArray[np.int64]:
     return (numbers & _ROW_MASK).astype(np.int64)
 
 
-def write_columns(folder: Folder, name: str, columns: Mapping[str, Any]) -> FileRecord:
-    """Write columns (NumPy or Arrow arrays of one length) as one uncompressed Arrow batch."""
+def write_columns(
+    folder: Folder, name: str, columns: pa.RecordBatch | Mapping[str, Any]
+) -> FileRecord:
+    """Write a batch, or NumPy or Arrow arrays of one length, as one uncompressed Arrow batch."""
     return write_batches(folder, name, _batch(columns))
 
 
-def write_run(folder: Folder, name: str, key: str, columns: Mapping[str, Any]) -> FileRecord:
-    """Write columns sorted by the uint64 column `key`; rows of equal keys keep their order."""
-    order = np.argsort(np.asarray(columns[key]), kind="stable")
-    if np.array_equal(order, np.arange(len(order))):
-        return write_batches(folder, name, _batch(columns), key)
-    ordered = {
-        k: c.take(pa.array(order)) if isinstance(c, pa.Array) else np.asarray(c)[order]
-        for k, c in columns.items()
-    }
-    return write_batches(folder, name, _batch(ordered), key)
+def write_run(
+    folder: Folder, name: str, key: str, columns: pa.RecordBatch | Mapping[str, Any]
+) -> FileRecord:
+    """The same sorted by the uint64 column `key`; rows of equal keys keep their order."""
+    batch = _batch(columns)
+    order = np.argsort(batch.column(key).to_numpy(), kind="stable")
+    if not np.array_equal(order, np.arange(len(order))):
+        batch = batch.take(pa.array(order))
+    return write_batches(folder, name, batch, key)
 
 
-def _batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
-    arrays = [c if isinstance(c, pa.Array) else pa.array(c) for c in columns.values()]
-    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+def _batch(columns: pa.RecordBatch | Mapping[str, Any]) -> pa.RecordBatch:
+    if isinstance(columns, pa.RecordBatch):
+        return columns
+    return pa.RecordBatch.from_pydict(dict(columns))
 
 
 def read_columns(folder: Folder, name: str) -> pa.RecordBatch:
@@ -94,9 +96,23 @@ def key_ranges(count: int, keys: int = 1 << 64) -> list[tuple[int, int]]:
     return [(edges[i], edges[i + 1] - 1) for i in range(count)]
 
 
+def encoded(batch: pa.RecordBatch) -> bytes:
+    """An Arrow IPC stream of one batch, schema included."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def decoded(data: bytes) -> pa.RecordBatch:
+    """The batch that was `encoded`."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_next_batch()
+
+
 @dataclass(frozen=True)
 class ExchangeFolder(Folder):
-    """A folder as a task sees it whose rows travel by GroupByKey.
+    """A folder as a task sees it whose rows travel by GroupByKey; see `with_rows`.
 
     Args:
         rows: the task's range of the runs, by name; None where it reads runs from files.
@@ -120,6 +136,18 @@ class ExchangeFolder(Folder):
     def mapped(self, name: str) -> Any:
         found = self._written.get(name)
         return super().mapped(name) if found is None else found
+
+
+class _LocalExchangeFolder(ExchangeFolder, LocalFolder):
+    """The same on this machine's disks."""
+
+
+def with_rows(
+    folder: Folder, rows: Mapping[str, Sequence[pa.RecordBatch]] | None, unwritten: tuple[str, ...]
+) -> ExchangeFolder:
+    """The folder with what came for a task, and kinds of files that are not to be written."""
+    kind = _LocalExchangeFolder if folder.is_local else ExchangeFolder
+    return kind(folder.url, folder.sync, rows, unwritten)
 
 
 def read_range(

@@ -12,13 +12,12 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, ClassVar, Self, TypeVar, cast
 
 import pyarrow as pa
-from fsspec.implementations.local import LocalFileSystem
 
 from curation import stores
 from curation.credentials import redact
@@ -97,12 +96,21 @@ class HashingSink:
 class Folder:
     """A folder by local path or fsspec URL. Names inside it use `/` on every system.
 
-    With `sync`, files on local disks and their folders are on the disk, and not only in its cache,
-    before `create` ends.
+    What is written here is what object stores need; of a folder on this machine's disks the class
+    makes a `LocalFolder`. With `sync`, files on local disks and their folders are on the disk, and
+    not only in its cache, before `create` ends.
     """
 
     url: str
     sync: bool = field(default=True, compare=False)
+
+    is_local: ClassVar[bool] = False
+
+    def __new__(cls, url: str, *others: Any, **named: Any) -> Self:
+        return super().__new__(LocalFolder if cls is Folder and _is_local(url) else cls)  # type: ignore[return-value]
+
+    def __getnewargs__(self) -> tuple[str]:
+        return (self.url,)
 
     def __post_init__(self) -> None:
         url = self.url.rstrip("/")
@@ -131,10 +139,6 @@ class Folder:
     def fs(self) -> Any:
         return self._fs_path[0]
 
-    @property
-    def is_local(self) -> bool:
-        return isinstance(self.fs, LocalFileSystem)
-
     def path(self, name: str = "") -> str:
         """Path inside `fs`."""
         base = self._fs_path[1]
@@ -148,32 +152,21 @@ class Folder:
         return f"{self.url}/{name}" if name else self.url
 
     def _persistently(self, name: str, action: Callable[[str], T]) -> T:
-        """Do something with a path; on other file systems than the local one, persistently."""
-        path = self.path(name)
-        if self.is_local:
-            return action(path)
-        return stores.persistently(self.url_of(name), lambda: action(path))
+        """Do something with a path, again while its failure may pass."""
+        return stores.persistently(self.url_of(name), lambda: action(self.path(name)))
 
     def exists(self, name: str = "") -> bool:
-        if self.is_local:
-            return os.path.exists(self.path(name))
         return stores.info(self.fs, self.path(name), self.url_of(name)) is not None
 
     def size(self, name: str) -> int | None:
         """Size in bytes, or None when there is no such file."""
         try:
-            if self.is_local:
-                return os.stat(self.path(name)).st_size
             return int(self._persistently(name, self.fs.size))
         except FileNotFoundError:
             return None
 
     def stamp(self, name: str) -> str:
         """What changes with a file's content: size and times, or what a store has for these."""
-        if self.is_local:
-            status = os.stat(self.path(name))
-            times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
-            return f"{status.st_size} {status.st_ino} {times}"
         return str(self._persistently(name, self.fs.checksum))
 
     def digest(self, name: str) -> str:
@@ -189,29 +182,16 @@ class Folder:
         content of what changed after the witness was written. A file that is not what was written
         is named in the log, and removed.
         """
-        if self.is_local:
-            try:
-                since = os.stat(self.path(witness)).st_ctime_ns
-            except FileNotFoundError:
-                return False
-            wrong = [name for name, f in files.items() if not self._is_as_named(name, f, since)]
-        else:
-            found = self.tree() if sizes is None else sizes
-            wrong = [name for name, f in files.items() if found.get(name) != f["bytes"]]
+        found = self.tree() if sizes is None else sizes
+        return self._removed([n for n, f in files.items() if found.get(n) != f["bytes"]])
+
+    def _removed(self, wrong: Sequence[str]) -> bool:
+        """Remove files that are not what was written; whether there are none."""
         for name in wrong:
             if self.exists(name):
                 _LOG.warning("%s: not the bytes that were written; made again", self.url_of(name))
                 self.remove(name)
         return not wrong
-
-    def _is_as_named(self, name: str, file: dict[str, Any], since: int) -> bool:
-        try:
-            status = os.stat(self.path(name))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        if status.st_size != file["bytes"]:
-            return False
-        return status.st_ctime_ns < since or self.digest(name) == file["sha256"]
 
     def names(self, suffix: str = "") -> list[str]:
         """Names of the files directly inside, sorted; empty when the folder is absent."""
@@ -222,46 +202,31 @@ class Folder:
 
         Hidden ones are left out: file managers leave them, a run never does.
         """
-        if self.is_local:
-            try:
-                with os.scandir(self.path()) as entries:
-                    sizes = {e.name: e.stat().st_size for e in entries if e.is_file()}
-            except FileNotFoundError:
-                return {}
-        else:
-            found = stores.listing(self.fs, self.path(), self.url)
-            sizes = {e["name"].rsplit("/", 1)[-1]: e["size"] for e in found if e["type"] == "file"}
-        return {name: size for name, size in sizes.items() if not name.startswith(".")}
+        return {name: e["size"] for name, e in self._listing("file").items()}
 
     def folders(self) -> list[str]:
         """Names of the folders directly inside, sorted, hidden ones left out."""
+        return sorted(self._listing("directory"))
+
+    def _listing(self, kind: str) -> dict[str, dict[str, Any]]:
         found = stores.listing(self.fs, self.path(), self.url)
-        inside = (e["name"].rstrip("/") for e in found if e["type"] == "directory")
-        names = (name.rpartition("/")[2] for name in inside)
-        return sorted(name for name in names if not name.startswith("."))
+        named = {e["name"].rstrip("/").rpartition("/")[2]: e for e in found if e["type"] == kind}
+        return {name: entry for name, entry in named.items() if not name.startswith(".")}
 
     def tree(self) -> dict[str, int]:
         """Sizes of all files below, by name relative to this folder, in order of the names."""
-        base = self.path()
-        sizes: dict[str, int] = {}
-        if self.is_local:
-            # not fsspec's `find`, to which a folder that can't be read is an empty one
-            for place, _, names in os.walk(base, onerror=_raise_unless_absent):
-                for path in (f"{place}/{name}" for name in names):
-                    with contextlib.suppress(FileNotFoundError):
-                        sizes[path] = os.stat(path).st_size
-        else:
-            found = stores.tree(self.fs, base, self.url)
-            sizes = {path: facts["size"] for path, facts in found.items()}
-        return {path[len(base) :].lstrip("/"): sizes[path] for path in sorted(sizes)}
+        found = stores.tree(self.fs, self.path(), self.url)
+        return self._below({path: facts["size"] for path, facts in found.items()})
+
+    def _below(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        base = len(self.path())
+        return {path[base:].lstrip("/"): sizes[path] for path in sorted(sizes)}
 
     def mapped(self, name: str) -> Any:
         """All of a file as an Arrow buffer, of which only what is used is read; None in stores."""
-        return pa.memory_map(self.path(name)).read_buffer() if self.is_local else None
+        return None
 
     def open(self, name: str) -> BinaryIO:
-        if self.is_local:
-            return cast(BinaryIO, self.fs.open(self.path(name), "rb"))
         return cast(BinaryIO, stores.open_url(self.url_of(name)))
 
     def read_bytes(self, name: str, start: int = 0, end: int | None = None) -> bytes:
@@ -305,7 +270,7 @@ class Folder:
 
     def each(self, action: Callable[[A], T], items: Iterable[A]) -> list[T]:
         """Do something with files of this folder; results in order. Many at a time if far away."""
-        return list(map(action, items) if self.is_local else stores.each(action, items))
+        return list(stores.each(action, items))
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[HashingSink]:
@@ -313,22 +278,112 @@ class Folder:
 
         On local disks the bytes go to the scratch folder and are renamed at the end. For object
         stores they wait here, in memory or beyond a part's size in a temporary file, until they are
-        complete: an upload that fails begins anew. After an exception nothing is left.
+        complete: an upload that fails begins again. After an exception nothing is left.
         """
-        target, scratch = self.path(name), self.path(SCRATCH)
-        temporary = f"{scratch}/{uuid.uuid4().hex}{_PART}"
-        if not self.is_local:
-            with (
-                room_for(tempfile.gettempdir()),
-                tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool,
-            ):
-                sink = HashingSink(cast(BinaryIO, spool))
-                yield sink
-                stores.write(self.fs, target, self.url_of(name), spool, sink.tell(), temporary)
-            return
+        with (
+            room_for(tempfile.gettempdir()),
+            tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool,
+        ):
+            sink = HashingSink(cast(BinaryIO, spool))
+            yield sink
+            target, part = self.path(name), self._part()
+            stores.write(self.fs, target, self.url_of(name), spool, sink.tell(), part)
+
+    def _part(self) -> str:
+        """Path for a file that is being written."""
+        return self.path(f"{SCRATCH}/{uuid.uuid4().hex}{_PART}")
+
+    def remove_parts(self) -> None:
+        """Remove what killed processes had begun to write, which may be much."""
+        scratch = self / SCRATCH
+        scratch.each(scratch.remove, scratch.names(_PART))
+
+    def write_bytes(self, name: str, data: bytes) -> FileRecord:
+        with self.create(name) as sink:
+            sink.write(data)
+        return sink.record(0)
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Canonical JSON: sorted keys, so equal values are equal bytes."""
+        self.write_bytes(name, _json(value))
+
+    def remove(self, name: str = "") -> None:
+        """Remove a file or a whole folder; absent is fine."""
+        stores.remove(self.fs, self.path(name), self.url_of(name))
+
+
+class LocalFolder(Folder):
+    """A folder on this machine's disks."""
+
+    is_local = True
+
+    def _persistently(self, name: str, action: Callable[[str], T]) -> T:
+        return action(self.path(name))
+
+    def exists(self, name: str = "") -> bool:
+        return os.path.exists(self.path(name))
+
+    def size(self, name: str) -> int | None:
+        try:
+            return os.stat(self.path(name)).st_size
+        except FileNotFoundError:
+            return None
+
+    def stamp(self, name: str) -> str:
+        status = os.stat(self.path(name))
+        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+        return f"{status.st_size} {status.st_ino} {times}"
+
+    def holds(
+        self, files: Mapping[str, dict[str, Any]], witness: str, sizes: Mapping[str, int] | None
+    ) -> bool:
+        try:
+            since = os.stat(self.path(witness)).st_ctime_ns
+        except FileNotFoundError:
+            return False
+        return self._removed([n for n, f in files.items() if not self._is_as_named(n, f, since)])
+
+    def _is_as_named(self, name: str, file: dict[str, Any], since: int) -> bool:
+        try:
+            status = os.stat(self.path(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        if status.st_size != file["bytes"]:
+            return False
+        return status.st_ctime_ns < since or self.digest(name) == file["sha256"]
+
+    def sizes(self) -> dict[str, int]:
+        try:
+            with os.scandir(self.path()) as entries:
+                sizes = {e.name: e.stat().st_size for e in entries if e.is_file()}
+        except FileNotFoundError:
+            return {}
+        return {name: size for name, size in sizes.items() if not name.startswith(".")}
+
+    def tree(self) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        # not fsspec's `find`, to which a folder that can't be read is an empty one
+        for place, _, names in os.walk(self.path(), onerror=_raise_unless_absent):
+            for path in (f"{place}/{name}" for name in names):
+                with contextlib.suppress(FileNotFoundError):
+                    sizes[path] = os.stat(path).st_size
+        return self._below(sizes)
+
+    def mapped(self, name: str) -> Any:
+        return pa.memory_map(self.path(name)).read_buffer()
+
+    def open(self, name: str) -> BinaryIO:
+        return cast(BinaryIO, self.fs.open(self.path(name), "rb"))
+
+    def each(self, action: Callable[[A], T], items: Iterable[A]) -> list[T]:
+        return list(map(action, items))
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[HashingSink]:
+        target, temporary = self.path(name), self._part()
         with room_for(target):
             self._make(os.path.dirname(target))
-            os.makedirs(scratch, exist_ok=True)
+            os.makedirs(self.path(SCRATCH), exist_ok=True)
             try:
                 with open(temporary, "wb") as file:
                     yield HashingSink(cast(BinaryIO, file))
@@ -359,27 +414,13 @@ class Folder:
             finally:
                 os.close(handle)
 
-    def remove_parts(self) -> None:
-        """Remove what killed processes had begun to write, which may be much."""
-        scratch = self / SCRATCH
-        scratch.each(scratch.remove, scratch.names(_PART))
-
-    def write_bytes(self, name: str, data: bytes) -> FileRecord:
-        with self.create(name) as sink:
-            sink.write(data)
-        return sink.record(0)
-
-    def write_json(self, name: str, value: Any) -> None:
-        """Canonical JSON: sorted keys, so equal values are equal bytes."""
-        self.write_bytes(name, _json(value))
-
     def remove(self, name: str = "") -> None:
-        """Remove a file or a whole folder; absent is fine."""
-        if not self.is_local:
-            stores.remove(self.fs, self.path(name), self.url_of(name))
-            return
         with contextlib.suppress(FileNotFoundError):
             self.fs.rm(self.path(name), recursive=True)
+
+
+def _is_local(url: str) -> bool:
+    return not stores.is_url(url) or url.partition("://")[0] in ("file", "local")
 
 
 def _raise_unless_absent(error: OSError) -> None:

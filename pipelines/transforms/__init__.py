@@ -11,7 +11,12 @@ Each decides what the stage of the same name decides, by the same functions; doc
 says what each takes, gives and shuffles.
 """
 
-from pipelines.transforms.documents import DeduplicateDocuments as DeduplicateDocuments
+from pipelines.transforms.duplicates import DeduplicateDocuments as DeduplicateDocuments
+from pipelines.transforms.extract import PAGES as PAGES
+from pipelines.transforms.extract import Extract as Extract
+from pipelines.transforms.extract import Extracted as Extracted
+from pipelines.transforms.extract import Pages as Pages
+from pipelines.transforms.extract import ReadPages as ReadPages
 from pipelines.transforms.files import ReadDocuments as ReadDocuments
 from pipelines.transforms.files import WriteDocuments as WriteDocuments
 from pipelines.transforms.files import WrittenShard as WrittenShard
@@ -27,11 +32,6 @@ from pipelines.transforms.keys import ShardKey as ShardKey
 from pipelines.transforms.keys import ShardKeyCoder as ShardKeyCoder
 from pipelines.transforms.lines import DeduplicateLines as DeduplicateLines
 from pipelines.transforms.mix import Mix as Mix
-from pipelines.transforms.pages import PAGES as PAGES
-from pipelines.transforms.pages import Extract as Extract
-from pipelines.transforms.pages import Extracted as Extracted
-from pipelines.transforms.pages import Pages as Pages
-from pipelines.transforms.pages import ReadPages as ReadPages
 from pipelines.transforms.tokenize import Tokenize as Tokenize
 from pipelines.transforms.tokenize import TokenShard as TokenShard
 from pipelines.transforms.urls import DeduplicateUrls as DeduplicateUrls

@@ -149,4 +149,4 @@ def remove(
 ) -> Judged:
     """Remove what verdicts say. `clusters`: these have a cluster's size, too."""
     side = beam.pvalue.AsMultiMap(verdicts)
-    return judge(documents, _Remove(stage, clusters), side)
+    return judge(Judged, documents, _Remove(stage, clusters), side)

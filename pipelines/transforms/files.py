@@ -15,13 +15,13 @@ from apache_beam import PCollection
 from curation.errors import ConfigError, InputError
 from curation.readers import discover
 from curation.schema import conformed
+from pipelines.storage.exchange import decoded, encoded
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.manifest import MANIFEST, documents_of, read_manifest
 from pipelines.storage.shards import BATCH_ROWS, TableWriter, open_parquet, read_batches
-from pipelines.transforms.keys import Keyed, RecordBatchCoder, ShardKey
+from pipelines.transforms.keys import Keyed, ShardKey
 
 _PARTS = f"{SCRATCH}/parts"
-_CODER = RecordBatchCoder()
 
 
 class _File(NamedTuple):
@@ -165,7 +165,7 @@ class _WritePart(beam.DoFn):
     def process(self, element: Keyed) -> Iterator[tuple[str, int]]:
         key, batch = element
         folder = Folder(self.folder, sync=False)
-        folder.write_bytes(_part(key.shard, key.row), _CODER.encode(batch))
+        folder.write_bytes(_part(key.shard, key.row), encoded(batch))
         yield key.shard, key.row
 
 
@@ -191,7 +191,7 @@ class _Merge(beam.DoFn):
         yield WrittenShard(name, record.rows, record.bytes, record.sha256)
 
     def _read(self, folder: Folder, shard: str, row: int) -> pa.RecordBatch:
-        return _CODER.decode(folder.read_bytes(_part(shard, row)))
+        return decoded(folder.read_bytes(_part(shard, row)))
 
 
 def _clear(written: int, folder: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import apache_beam as beam
 import pyarrow as pa
@@ -50,6 +50,10 @@ class Edited(NamedTuple):
     edits: PCollection[Keyed]
 
 
+#: One of these, or another NamedTuple of outputs.
+Outputs = TypeVar("Outputs", bound=NamedTuple)
+
+
 @functools.cache
 def _default_recipe() -> Recipe:
     return load("llama3")
@@ -73,19 +77,15 @@ def outputs(key: ShardKey, outcome: Outcome, stage: str) -> Iterator[Any]:
         yield beam.pvalue.TaggedOutput("edits", (key, outcome.edits))
 
 
-def judge(documents: PCollection[Keyed], function: beam.DoFn, *side_inputs: Any) -> Judged:
-    """Apply a DoFn that yields `outputs`."""
-    judging = beam.ParDo(function, *side_inputs).with_output_types(Keyed, removed=Keyed)
-    found = documents | "Judge" >> judging.with_outputs("removed", main="documents")
-    return Judged(found.documents, found.removed)
-
-
-def judge_and_edit(documents: PCollection[Keyed], function: beam.DoFn, *side_inputs: Any) -> Edited:
-    """The same for a DoFn that cuts into texts."""
+def judge(
+    kind: type[Outputs], documents: PCollection[Keyed], function: beam.DoFn, *side_inputs: Any
+) -> Outputs:
+    """Apply a DoFn that yields what has the names of this kind, all but the first by tag."""
+    main, *tagged = kind._fields
     judging = beam.ParDo(function, *side_inputs)
-    judging = judging.with_output_types(Keyed, removed=Keyed, edits=Keyed)
-    found = documents | "Judge" >> judging.with_outputs("removed", "edits", main="documents")
-    return Edited(found.documents, found.removed, found.edits)
+    judging = judging.with_output_types(Keyed, **dict.fromkeys(tagged, Keyed))
+    found = documents | "Judge" >> judging.with_outputs(*tagged, main=main)
+    return kind(*(found[name] for name in kind._fields))
 
 
 @dataclass
@@ -120,7 +120,7 @@ class IdentifyLanguage(beam.PTransform):
 
     def expand(self, documents: PCollection[Keyed]) -> Judged:
         apply = LanguageTransform(self.settings).apply
-        return judge(documents, _Judge("identify-language", apply))
+        return judge(Judged, documents, _Judge("identify-language", apply))
 
 
 @dataclass
@@ -144,7 +144,7 @@ class Classify(beam.PTransform):
     )
 
     def expand(self, documents: PCollection[Keyed]) -> Judged:
-        return judge(documents, _Judge("classify", ClassifyDocuments(self.settings).apply))
+        return judge(Judged, documents, _Judge("classify", ClassifyDocuments(self.settings).apply))
 
 
 @dataclass
@@ -166,7 +166,7 @@ class Filter(beam.PTransform):
     settings: FilterSettings = field(default_factory=functools.partial(default_settings, "filter"))
 
     def expand(self, documents: PCollection[Keyed]) -> Edited:
-        return judge_and_edit(documents, _Judge("filter", FilterDocuments(self.settings).apply))
+        return judge(Edited, documents, _Judge("filter", FilterDocuments(self.settings).apply))
 
 
 @dataclass
@@ -185,7 +185,7 @@ class Decontaminate(beam.PTransform):
 
     def expand(self, documents: PCollection[Keyed]) -> Edited:
         function = DecontaminateDocuments(self.settings, evals_key(self.settings))
-        return judge_and_edit(documents, _Judge("decontaminate", function.apply))
+        return judge(Edited, documents, _Judge("decontaminate", function.apply))
 
 
 @dataclass
@@ -218,9 +218,8 @@ class Apply(beam.PTransform):
     stage: str = "apply"
 
     def expand(self, documents: PCollection[Keyed]) -> Judged:
-        return judge(
-            documents, _Judge(self.stage, functools.partial(_applied, self.function, self.stage))
-        )
+        apply = functools.partial(_applied, self.function, self.stage)
+        return judge(Judged, documents, _Judge(self.stage, apply))
 
 
 def _applied(function: Function, stage: str, batch: pa.RecordBatch, first_row: int) -> Outcome:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from apache_beam import coders
 
+from pipelines.storage.exchange import decoded, encoded
+
 _ROW = struct.Struct(">Q")
 
 
@@ -66,14 +68,10 @@ class RecordBatchCoder(coders.Coder):
     """
 
     def encode(self, value: pa.RecordBatch) -> bytes:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, value.schema) as writer:
-            writer.write_batch(value)
-        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+        return encoded(value)
 
-    def decode(self, encoded: bytes) -> pa.RecordBatch:
-        with pa.ipc.open_stream(encoded) as reader:
-            return reader.read_next_batch()
+    def decode(self, data: bytes) -> pa.RecordBatch:
+        return decoded(data)
 
     def is_deterministic(self) -> bool:
         return False  # equal values may have different buffers

@@ -13,11 +13,15 @@ import numpy as np
 import pyarrow as pa
 from apache_beam import PCollection
 
-from curation.dedup.buckets import Buckets, languages, lines_of
+from curation.dedup.buckets import Buckets, lines_of
 from curation.dedup.dedup_settings import LineDedupSettings
 from curation.dedup.lines import LineTotals, frequent_lines, merge_counts, total_lines
-from pipelines.dedup.duplicates import check_languages
-from pipelines.dedup_lines import CutLines, count_columns, counted_totals
+from pipelines.dedup_lines import (
+    CutLines,
+    count_columns,
+    counted_totals,
+    documents_by_language,
+)
 from pipelines.storage.exchange import concatenated, document_numbers, shard_of
 from pipelines.transforms.compare import (
     PARTS,
@@ -29,7 +33,7 @@ from pipelines.transforms.compare import (
     shard_names,
     sorted_rows,
 )
-from pipelines.transforms.judge import Edited, default_settings, judge_and_edit, outputs
+from pipelines.transforms.judge import Edited, default_settings, judge, outputs
 from pipelines.transforms.keys import Keyed, OfShard
 
 #: Columns that name documents, their languages and hosts.
@@ -81,7 +85,7 @@ class DeduplicateLines(beam.PTransform):
         count = beam.ParDo(_Pages(), shards, buckets).with_output_types(OfShard)
         pages = named | "OfShard" >> beam.GroupByKey() | "Pages" >> count
         frequent = self._frequent(second, shards, buckets, beam.pvalue.AsMultiMap(pages))
-        return judge_and_edit(third, _Cut(self.settings), shards, buckets, frequent)
+        return judge(Edited, third, _Cut(self.settings), shards, buckets, frequent)
 
     def _buckets(self, narrow: PCollection[OfShard]) -> beam.pvalue.AsSingleton:
         """Buckets of documents, from how many there are of each language."""
@@ -110,15 +114,13 @@ class _Narrow(beam.DoFn):
 
     def process(self, element: Keyed) -> Iterator[OfShard]:
         key, batch = element
-        if self.settings.per_language:
-            check_languages(batch.schema.names, "dedup-lines")
         narrow = batch.select([name for name in _NARROW if name in batch.schema.names])
         rows = pa.array(document_numbers(0, batch.num_rows, key.row))
         yield key.shard, narrow.append_column("row", rows)
 
 
 def _languages(element: OfShard, settings: LineDedupSettings) -> dict[str, int]:
-    return dict(Counter(languages(element[1], settings).to_pylist()))
+    return dict(documents_by_language(element[1], settings))
 
 
 def _total(counts: Iterable[dict[str, int]]) -> dict[str, int]:

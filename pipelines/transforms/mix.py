@@ -68,7 +68,7 @@ class Mix(beam.PTransform):
         second = first if self.source is None else self._counted(next(reads), 2)
         rows = first | "Narrow" >> beam.ParDo(_Narrow(sources)).with_output_types(_OfMix)
         plan = rows | "Together" >> beam.GroupByKey() | "Plan" >> beam.ParDo(_Plan(settings))
-        return judge(second, _Draw(sources), beam.pvalue.AsSingleton(plan))
+        return judge(Judged, second, _Draw(sources), beam.pvalue.AsSingleton(plan))
 
     def _counted(self, documents: PCollection[Keyed], number: int) -> PCollection[Keyed]:
         count = beam.ParDo(_CountTokens(self.tokenize)).with_output_types(Keyed)

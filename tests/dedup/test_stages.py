@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from curation.errors import CurationError
 from curation.recipe import load
 from curation.schema import DOCUMENTS
 from pipelines.cli import main
@@ -384,3 +385,17 @@ def test_every_batch_of_an_index_is_asked_for_withdrawn_documents(tmp_path: Path
     assert not _holds(folder.url, "dedup-urls", Withdrawn((), {"other"}))
     index([])
     assert not _holds(folder.url, "dedup-urls", Withdrawn((), {ids[-1]}))
+
+
+@pytest.mark.parametrize("name", ["dedup-documents", "dedup-lines"])
+def test_a_shard_without_languages_is_named(
+    tmp_path: Path, stage: Callable[..., Path], name: str
+) -> None:
+    """The plan looks at the first shard."""
+    write(tmp_path / "in", [document("a", "one"), document("b", "two")], shards=2)
+    pq.write_table(
+        pq.read_table(tmp_path / "in/s1.parquet").drop_columns(["language"]),
+        tmp_path / "in/s1.parquet",
+    )
+    with pytest.raises(CurationError, match=r"shard s1: no column 'language'"):
+        stage(str(tmp_path / "in/*.parquet"), tmp_path / "out", name)

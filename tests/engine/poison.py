@@ -23,9 +23,8 @@ from curation.readers import Page
 from curation.schema import Verdicts, with_column
 from pipelines.dedup.duplicates import ApplyVerdicts
 from pipelines.engine import documents
-from pipelines.engine.transform import Outcome
+from pipelines.engine.transform import Outcome, Transform
 from pipelines.runners import local
-from pipelines.storage.files import Folder
 
 KINDS = {"abort": "crash", "kill": "memory", "starve": "memory"}
 
@@ -82,11 +81,8 @@ def start_deadly_worker(*arguments: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Delicate:
+class Delicate(Transform):
     """A transform that counts letters, and that marked documents of a stage `toy` are deadly to."""
-
-    def open(self, shard: str, folder: Folder) -> Delicate:
-        return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
         texts = batch.column("text").to_pylist()

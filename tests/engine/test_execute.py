@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.local import _innermost, bundles
 from pipelines.runners.progress import open_display
 from pipelines.runners.tasks import Task
-from pipelines.storage.files import Folder
+from pipelines.storage.files import Folder, LocalFolder
 from tests.engine.toys import Die, Fail, WriteName
 
 TASKS = [Task(n, (("input", n),), size=1) for n in "abcd"]
@@ -93,6 +94,16 @@ def test_beam_arguments() -> None:
     assert (flink.is_local, flink.beam_args) == (False, ("--flink_master=h:1",))
     with pytest.raises(ConfigError, match="--flink_master"):
         parse_beam_args(["--flink_master=h:1"], None)
+
+
+@pytest.mark.parametrize(
+    "url, kind", [("a/b", LocalFolder), ("file:///a", LocalFolder), ("memory://a", Folder)]
+)
+def test_a_folder_is_of_the_class_of_its_place(url: str, kind: type[Folder]) -> None:
+    folder = Folder(url)
+    assert type(folder) is type(folder / "c") is type(pickle.loads(pickle.dumps(folder))) is kind
+    assert pickle.loads(pickle.dumps(folder)) == folder == Folder(url, sync=False)
+    assert folder.is_local == (kind is LocalFolder)
 
 
 def test_files_are_whole_or_absent(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +14,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.engine.stage import StageRun
-from pipelines.runners.chain import Pass, write_chain
+from pipelines.runners.chain import Chain, Pass, write_chain
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.jobs import cause
-from pipelines.runners.shuffle import PerformPass, Scatter
+from pipelines.runners.shuffle import PerformPass
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.damage import DamagedError, damaged
 from pipelines.storage.exchange import (
-    ExchangeFolder,
     key_ranges,
     numbers_of_shard,
     read_columns,
     read_range,
     scratch,
+    with_rows,
     write_run,
 )
 from pipelines.storage.files import Folder
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Writes the keys of a task, each with a text, as a run."""
+
+    name: str = "keys"
+    settings_key: str = "keys"
+    sends = ("keys",)
+
+    def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
+        keys, texts = task.payload
+        name, columns = scratch("keys", task.name), {"key": np.array(keys, np.uint64)}
+        return Result({name: write_run(folder, name, "key", columns | {"text": pa.array(texts)})})
 
 
 @dataclass(frozen=True)
@@ -57,94 +71,76 @@ def _tasks(ranges: Sequence[tuple[int, int]]) -> list[Task]:
     return [Task(f"t{i}", (("range", f"{a}-{b}"),), 0, (a, b)) for i, (a, b) in enumerate(ranges)]
 
 
-def _runs(folder: Folder, keys: Sequence[Any]) -> tuple[str, ...]:
-    names = []
-    for i, some in enumerate(keys):
-        values = np.array(some, np.uint64)
-        texts = pa.array([f"{i}.{j}" for j in range(len(values))], pa.string())
-        write_run(folder, f"run-{i}.arrow", "key", {"key": values, "text": texts})
-        names.append(f"run-{i}.arrow")
-    return tuple(names)
+def _listed(folder: Folder, runs: Sequence[Any], ranges: Sequence[tuple[int, int]]) -> list[Pass]:
+    """Keys and texts of each run, and what each range of keys holds."""
+    keys = [Task(f"run-{i}", (), 0, run) for i, run in enumerate(runs)]
+    lists = Lists(tuple(scratch("keys", t.name) for t in keys))
+    return [Pass(Keys(), keys, folder), Pass(lists, _tasks(ranges), folder, after=("keys",))]
 
 
-KEYS = st.lists(st.integers(0, 2**64 - 1) | st.sampled_from([0, 5, 2**63, 2**64 - 1]), max_size=30)
+def _sent(chain: Chain, tasks: int) -> dict[int, list[Any]]:
+    """The pieces that each task of the second step gets from those of the first, in no order."""
+    sender, sent = PerformPass(chain, 0, (1,)), {i: [] for i in range(tasks)}
+    sender.setup()
+    for i in reversed(range(len(chain.tasks))):
+        for output in sender.process((i, ())):
+            number, piece = output.value
+            sent[number].insert(0, piece)
+    return sent
 
 
-@given(st.lists(KEYS, min_size=1, max_size=4), st.integers(1, 9))
+RUNS = st.lists(st.integers(0, 2**64 - 1) | st.sampled_from([0, 5, 2**63, 2**64 - 1]), max_size=30)
+
+
+@given(st.lists(RUNS, min_size=1, max_size=4), st.integers(1, 9))
 @settings(max_examples=60)
 def test_pieces_are_what_files_hold(
     tmp_path_factory: pytest.TempPathFactory, keys: list[list[int]], count: int
 ) -> None:
-    """A step that gathers runs of an earlier job, pieces in any order."""
-    folder = Folder(str(tmp_path_factory.mktemp("runs")))
-    step, tasks = Lists(_runs(folder, keys)), _tasks(key_ranges(count))
-    chain = write_chain([Pass(step, tasks, folder)])
-    scatter = Scatter(chain.legs[0], ())
-    scatter.setup()
-    sent: dict[int, list[Any]] = {i: [] for i in range(count)}
-    for element in reversed(range(count + len(keys))):
-        for number, piece in scatter.process(element):
-            sent[number].append(piece)
-    performer = PerformPass(chain, 0, ())
+    files, job = (Folder(str(tmp_path_factory.mktemp("runs"))) for _ in range(2))
+    runs = [(some, [f"{i}.{j}" for j in range(len(some))]) for i, some in enumerate(keys)]
+    first, second = _listed(files, runs, key_ranges(count))
+    for task in first.tasks:
+        first.step.run(task, files, lambda a, b: None)
+    chain = write_chain(_listed(job, runs, key_ranges(count)))
+    performer, sent = PerformPass(chain, 1, ()), _sent(chain, count)
     performer.setup()
-    for i, task in enumerate(tasks):
-        whole = step.run(task, folder, lambda a, b: None)
+    for i, task in enumerate(second.tasks):
+        whole = second.step.run(task, files, lambda a, b: None)
         assert list(performer.process((i, sent[i]))) == []
-        assert folder.read_json(f"shards/{task.name}.json")["files"] == {
+        assert job.read_json(f"shards/{task.name}.json")["files"] == {
             n: f.as_dict() for n, f in whole.files.items()
         }
+    assert not (job / ".work/data/keys").sizes(), "rows that only travel are in no file"
 
 
 def test_a_row_longer_than_any_element_comes_in_parts(tmp_path: Path) -> None:
     """Flink's runner refuses elements beyond its sort buffer."""
-    folder = Folder(str(tmp_path))
-    texts = pa.array(["short", "long " * 900_000, "end"])
-    write_run(folder, "run", "key", {"key": np.arange(3, dtype=np.uint64), "text": texts})
-    step, tasks = Lists(("run",)), _tasks(key_ranges(1))
-    chain = write_chain([Pass(step, tasks, folder)])
-    scatter = Scatter(chain.legs[0], ())
-    scatter.setup()
-    pieces = [piece for element in (1, 0) for _, piece in scatter.process(element)]
+    texts = ["short", "long " * 900_000, "end"]
+    chain = write_chain(_listed(Folder(str(tmp_path)), [([0, 1, 2], texts)], key_ranges(1)))
+    (pieces,) = _sent(chain, 1).values()
     assert len(pieces) > 4 and max(len(piece[-1]) for piece in pieces) <= 1 << 20
-    performer = PerformPass(chain, 0, ())
+    performer = PerformPass(chain, 1, ())
     performer.setup()
-    assert list(performer.process((0, pieces[::-1]))) == []
-    whole = step.run(tasks[0], folder, lambda a, b: None)
-    written = folder.read_json("shards/t0.json")["files"]
-    assert written == {n: f.as_dict() for n, f in whole.files.items()}
+    assert list(performer.process((0, pieces))) == []
+    rows = [{"key": i, "text": text} for i, text in enumerate(texts)]
+    assert chain.folder.read_bytes("out/t0.txt") == repr(rows).encode()
 
 
 def test_ranges_of_shards_leave_gaps(tmp_path: Path) -> None:
-    """Ranges need not touch: pending tasks are some of all."""
-    folder = Folder(str(tmp_path))
-    step = Lists(_runs(folder, [[1 << 32, 2 << 32, (2 << 32) + 7, 9 << 32]]))
-    tasks = _tasks([numbers_of_shard(9), numbers_of_shard(1), numbers_of_shard(5)])
-    scatter = Scatter(write_chain([Pass(step, tasks, folder)]).legs[0], ())
-    scatter.setup()
-    assert [number for number, _ in scatter.process(len(tasks))] == [1, 0]
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_the_executor_gives_the_same_files(tmp_path: Path, workers: int) -> None:
-    rng = np.random.default_rng(0)
-    # One key in every row of a long run, and a run without rows.
-    keys = [rng.integers(0, 2**63, 5000), np.full(20_000, 77), np.zeros(0)]
-    outputs = []
-    for exchange in ("files", "beam"):
-        folder = Folder(str(tmp_path / exchange))
-        step, tasks = Lists(_runs(folder, keys)), _tasks(key_ranges(7))
-        with Executor(parse_beam_args([], workers, exchange)) as executor:
-            assert executor.run("stage", step, folder, tasks) == 7
-            assert executor.run("stage", step, folder, tasks) == 0
-        outputs.append([folder.read_bytes(f"out/{t.name}.txt") for t in tasks])
-    assert outputs[0] == outputs[1]
+    """Ranges need not touch, nor come in their order."""
+    keys = [1 << 32, 2 << 32, (2 << 32) + 7, 9 << 32]
+    ranges = [numbers_of_shard(9), numbers_of_shard(1), numbers_of_shard(5)]
+    chain = write_chain(_listed(Folder(str(tmp_path)), [(keys, ["a", "b", "c", "d"])], ranges))
+    assert [len(pieces) for pieces in _sent(chain, 3).values()] == [1, 1, 0]
 
 
 def test_a_task_without_rows_reads_none_from_files(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
-    (name,) = _runs(folder, [[1, 2, 3]])
-    assert list(read_range(ExchangeFolder(folder.url, rows={}), [name], "key", 0, 9)) == []
-    assert len(list(read_range(ExchangeFolder(folder.url), [name], "key", 0, 9))) == 1
+    name = scratch("keys", "a")
+    write_run(folder, name, "key", {"key": np.arange(3, dtype=np.uint64)})
+    assert list(read_range(with_rows(folder, {}, ()), [name], "key", 0, 9)) == []
+    assert len(list(read_range(with_rows(folder, None, ()), [name], "key", 0, 9))) == 1
 
 
 @dataclass(frozen=True)
@@ -275,6 +271,16 @@ def test_a_chain_is_one_pipeline_with_the_same_bytes(
     assert folders["beam"].exists(scratch("numbers", "a")) == bool(keeps)
     for kind in ("sums", "shares"):
         assert not (folders["beam"] / f".work/data/{kind}").sizes()
+
+
+def test_a_job_reads_what_an_earlier_one_wrote_from_its_files(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    first, *rest = _passes(folder)
+    _run_chain(folder, [first])
+    assert folder.exists(scratch("numbers", "a"))
+    sums, *others = rest[:3]
+    found = _run_chain(folder, [replace(sums, after=()), *others])
+    assert found["out/low.txt"] == b"[5, 7, 7]"
 
 
 def test_a_chain_that_is_done_is_passed_over(tmp_path: Path) -> None:

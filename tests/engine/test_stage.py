@@ -21,7 +21,7 @@ from pipelines.plan import check_current
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.tasks import Task
 from pipelines.storage.damage import DamagedError
-from pipelines.storage.files import Folder, HashingSink
+from pipelines.storage.files import Folder, HashingSink, LocalFolder
 from pipelines.storage.manifest import complete_manifest, documents_of, read_manifest
 from pipelines.storage.own import remove_stage
 from pipelines.storage.shards import TableWriter, read_batches
@@ -346,8 +346,10 @@ def test_a_loose_file_is_hashed_once_as_long_as_it_stays(
     file = tmp_path / "a[1].parquet"  # no pattern, since there is such a file
     pq.write_table(DOCUMENTS.empty_table(), file)
     opened: list[str] = []
-    read = Folder.open
-    monkeypatch.setattr(Folder, "open", lambda self, name: opened.append(name) or read(self, name))
+    read = LocalFolder.open
+    monkeypatch.setattr(
+        LocalFolder, "open", lambda self, name: opened.append(name) or read(self, name)
+    )
     first, again = stage_inputs([str(file)]), stage_inputs([str(file)])
     assert first == again and len(opened) == 1  # Arrow opens it by itself to look at its columns
     rows = pa.Table.from_pylist([{"id": "1", "text": "t"}], schema=DOCUMENTS)

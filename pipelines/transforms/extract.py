@@ -29,7 +29,7 @@ from pipelines.engine.transform import Outcome
 from pipelines.extract import JudgePages, PageBatch, PagesBeside, damaged_row
 from pipelines.extract.sites import sites_key
 from pipelines.extract.sources import source_shards
-from pipelines.transforms.judge import default_settings, outputs
+from pipelines.transforms.judge import default_settings, judge, outputs
 from pipelines.transforms.keys import Keyed, ShardKey
 
 #: A batch of pages has at most so many pages, and about so many bytes where it has several.
@@ -184,14 +184,9 @@ class Extract(beam.PTransform):
         default_factory=functools.partial(default_settings, "extract")
     )
 
-    def _judge(self) -> JudgePages:
-        return JudgePages(self.settings, default_settings("readers"), sites_key(self.settings))
-
     def expand(self, pages: PCollection[Keyed]) -> Extracted:
-        judging = beam.ParDo(_Extract(self._judge()))
-        judging = judging.with_output_types(Keyed, removed=Keyed, set_aside=Keyed)
-        found = pages | "Judge" >> judging.with_outputs("removed", "set_aside", main="documents")
-        return Extracted(found.documents, found.removed, found.set_aside)
+        readers, key = default_settings("readers"), sites_key(self.settings)
+        return judge(Extracted, pages, _Extract(JudgePages(self.settings, readers, key)))
 
 
 @dataclass

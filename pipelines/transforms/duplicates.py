@@ -18,7 +18,6 @@ from curation.dedup.facts import bucketed
 from curation.dedup.sorting import sort_pairs
 from curation.errors import ConfigError
 from curation.hashing import mix64
-from pipelines.dedup.duplicates import check_languages
 from pipelines.dedup.graph import NO_EDGES, components, edge_pairs
 from pipelines.dedup_documents.clusters import Clusters
 from pipelines.dedup_documents.link import linked
@@ -140,8 +139,6 @@ class _Sign(beam.DoFn):
 
     def process(self, element: Keyed) -> Iterator[OfShard]:
         key, batch = element
-        if self.step.settings.per_language:
-            check_languages(batch.schema.names, "dedup-documents")
         facts = self.step.facts(batch, key.row)
         facts = facts.select([name for name in _SIGNED if name in facts.schema.names])
         rows = pa.array(document_numbers(0, batch.num_rows, key.row))
