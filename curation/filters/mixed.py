@@ -2,9 +2,9 @@
 
 Untranslated paragraphs and long quotations are strange to the reference of the document's language,
 which says nothing against either part. A strange document is therefore measured again in pieces of
-whole lines. Where the strange pieces together fit another language's reference, and the others are
-a fair share, the divergence is that of the others alone. Gibberish fits no reference, and a document
-that is wholly in another language has no piece of its own, so both stay strange.
+whole lines. Where the strange pieces together fit another language's reference and the rest is a
+fair share of the text, the divergence is that of the rest alone. Gibberish fits no reference, and
+a document that is wholly in another language has nothing of its own, so both stay strange.
 """
 
 from __future__ import annotations
