@@ -1,9 +1,8 @@
 """Fit linear models over hashed features: ridge regression on scaled buckets, then calibration.
 
 Buckets are weighted by inverse document frequency (Salton and Buckley 1988) and dropped when rare.
-With few targets, or many documents, the ridge solution is found by conjugate gradients
-(scikit-learn's sparse_cg); with many targets by one factorization of the documents' inner
-products (the dual form), which serves all of them. One thread, no randomness.
+The ridge solution is found by conjugate gradients (scikit-learn's sparse_cg). One thread, no
+randomness.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.linalg import solve
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -35,9 +33,6 @@ _SOLVER_TOLERANCE = 1e-6
 _SOLVER_STEPS = 5000
 _LOG_TEMPERATURES = (-3.0, 6.0)
 _SCALING_PENALTY = 0.002
-_DUAL_TARGETS = 8
-_DUAL_DOCUMENTS = 12_000  # the matrix of inner products of these takes 1.2 GB
-_FREQUENT = 0.1  # buckets in this share of the documents are multiplied as a dense matrix
 
 
 @dataclass(frozen=True)
@@ -150,25 +145,21 @@ def fit(
     shape = standardise(features.shape, mean, deviation) * shape_scale
     design = sp.hstack([matrix @ sp.diags(scale), sp.csr_matrix(shape)]).tocsr()
     with threadpool_limits(1):
-        if targets.shape[1] >= _DUAL_TARGETS and documents <= _DUAL_DOCUMENTS:
-            coefficients, intercept = _dual_ridge(design, targets, weights, settings.alpha)
-        else:
-            ridge = Ridge(
-                alpha=settings.alpha,
-                solver="sparse_cg",
-                tol=_SOLVER_TOLERANCE,
-                max_iter=_SOLVER_STEPS,
-            )
-            ridge.fit(design, targets, sample_weight=weights)
-            coefficients = np.atleast_2d(ridge.coef_).T
-            intercept = np.atleast_1d(ridge.intercept_)
+        ridge = Ridge(
+            alpha=settings.alpha,
+            solver="sparse_cg",
+            tol=_SOLVER_TOLERANCE,
+            max_iter=_SOLVER_STEPS,
+        )
+        ridge.fit(design, targets, sample_weight=weights)
+    coefficients = np.atleast_2d(ridge.coef_).T
     return Fitted(
         buckets=buckets,
         weights=coefficients[: len(buckets)] * scale[:, None],
         mean=mean,
         deviation=deviation,
         shape_weights=coefficients[len(buckets) :] * shape_scale[:, None],
-        intercept=intercept,
+        intercept=np.atleast_1d(ridge.intercept_),
         scales=scales,
     )
 
@@ -177,31 +168,6 @@ def _unit_length(matrix: Any) -> Any:
     """The rows of a sparse matrix, scaled to unit length; empty ones stay."""
     lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
     return sp.diags(1 / np.where(lengths > 0, lengths, 1.0)) @ matrix
-
-
-def _dual_ridge(
-    design: Any, targets: Floats, weights: Floats | None, alpha: float
-) -> tuple[Floats, Floats]:
-    """Coefficients [columns, k] and intercept [k] of the ridge regression, by its dual form."""
-    each = np.ones(len(targets)) if weights is None else weights
-    share = each / each.sum()
-    products = _inner_products(design)
-    mean = products @ share
-    products += mean @ share - mean[:, None] - mean[None, :]
-    products[np.diag_indices_from(products)] += alpha / np.maximum(each, 1e-9)
-    centre = share @ targets
-    dual = solve(products, targets - centre, assume_a="pos", overwrite_a=True)
-    coefficients = design.T @ (dual - share[:, None] * dual.sum(0))
-    return coefficients, centre - (design.T @ share) @ coefficients
-
-
-def _inner_products(design: Any) -> Floats:
-    """Inner products of the rows of a sparse matrix: [rows, rows]."""
-    used = np.bincount(design.indices, minlength=design.shape[1])
-    frequent = used > _FREQUENT * design.shape[0]
-    rare = design[:, ~frequent]
-    dense = design[:, frequent].toarray()
-    return np.asarray((rare @ rare.T).toarray() + dense @ dense.T)
 
 
 def _used(settings: LinearTraining) -> npt.NDArray[np.bool_]:
