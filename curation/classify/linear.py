@@ -10,7 +10,7 @@ Outputs are calibrated: a sigmoid or softmax of them is a probability.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +28,8 @@ FEATURES_VERSION = 4
 #: Standardised dense features are cut here, so that one odd page can't outvote its words.
 CLIP = 4.0
 
-Kind = Literal["quality", "classes"]
+Floats = npt.NDArray[np.float64]
+Kind = Literal["quality", "classes", "scores"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class LinearModel:
 
     kind `quality`: outputs are the grade on the scale of the training labels, and the log odds
     that the grade is high (its sigmoid is the quality). kind `classes`: one output per label, whose
-    softmax is the probability.
+    softmax is the probability. kind `scores`: as fitted, before calibration; never in a file.
     """
 
     kind: Kind
@@ -66,6 +67,20 @@ class LinearModel:
         for column in range(len(SHAPE)):  # sums in one order, whatever the BLAS
             out += shape[:, column, None] * self.shape_weights[column]
         return out
+
+    def calibrated(
+        self, kind: Kind, labels: tuple[str, ...], slopes: Floats, offsets: Floats
+    ) -> LinearModel:
+        """Return the model whose outputs are those of this one @ slopes + offsets, in the precision
+        of its file."""
+        return replace(
+            self,
+            kind=kind,
+            labels=labels,
+            weights=(self.weights @ slopes).astype(np.float16).astype(np.float32),
+            shape_weights=(self.shape_weights @ slopes).astype(np.float32),
+            intercept=(self.intercept @ slopes + offsets).astype(np.float32),
+        )
 
     def save(self, path: Path) -> None:
         """Write the model; the same model gives the same bytes."""

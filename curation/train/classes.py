@@ -64,9 +64,7 @@ def train_classes(
     folds = [(np.concatenate([rows[train], others]), rows[test]) for train, test in splits]
     scores = out_of_fold(features, targets, weights, folds, settings)[rows]
     slopes, offsets = _calibration(scores, truth[rows], weights[rows], settings)
-    model = fit(features, targets, weights, settings).calibrated(
-        "classes", names, settings.max_bytes, slopes, offsets
-    )
+    model = fit(features, targets, weights, settings).calibrated("classes", names, slopes, offsets)
     path = Path(output) / f"{task}.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from curation.classify.classifier import softmax
 from curation.classify.features import BITS, SHAPE, Features, measure
-from curation.classify.linear import Kind, LinearModel, standardise
+from curation.classify.linear import LinearModel, standardise
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.text import characters as ch
@@ -33,49 +32,6 @@ _SOLVER_TOLERANCE = 1e-6
 _SOLVER_STEPS = 5000
 _LOG_TEMPERATURES = (-3.0, 6.0)
 _SCALING_PENALTY = 0.002
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Linear scores before calibration."""
-
-    buckets: npt.NDArray[np.int32]
-    weights: Floats  # [buckets, k]
-    mean: npt.NDArray[np.float32]
-    deviation: npt.NDArray[np.float32]
-    shape_weights: Floats  # [len(SHAPE), k]
-    intercept: Floats  # [k]
-    scales: npt.NDArray[np.float32] | None = None  # [buckets]: unit length after these
-
-    def scores(self, features: Features) -> Floats:
-        """[texts, k]"""
-        matrix = _matrix(features)[:, self.buckets]
-        if self.scales is not None:
-            matrix = _unit_length(matrix @ sp.diags(self.scales))
-        words = matrix @ self.weights
-        return (
-            words
-            + standardise(features.shape, self.mean, self.deviation) @ self.shape_weights
-            + self.intercept
-        )
-
-    def calibrated(
-        self, kind: Kind, labels: tuple[str, ...], max_bytes: int, slopes: Floats, offsets: Floats
-    ) -> LinearModel:
-        """The model whose outputs are scores @ slopes + offsets."""
-        weights = (self.weights @ slopes).astype(np.float16)  # the precision of the file
-        return LinearModel(
-            kind=kind,
-            labels=labels,
-            max_bytes=max_bytes,
-            buckets=self.buckets,
-            weights=weights.astype(np.float32),
-            mean=self.mean,
-            deviation=self.deviation,
-            shape_weights=(self.shape_weights @ slopes).astype(np.float32),
-            intercept=(self.intercept @ slopes + offsets).astype(np.float32),
-            scales=np.zeros(0, np.float32) if self.scales is None else self.scales,
-        )
 
 
 def features_of(texts: list[str], settings: LinearTraining) -> Features:
@@ -122,15 +78,15 @@ def select(features: Features, rows: npt.NDArray[np.int64]) -> Features:
 
 def fit(
     features: Features, targets: Floats, weights: Floats | None, settings: LinearTraining
-) -> Fitted:
-    """Ridge regression of targets [texts, k] on the features."""
+) -> LinearModel:
+    """Ridge regression of targets [texts, k] on the features; outputs aren't calibrated yet."""
     matrix = _matrix(features)
     documents = matrix.shape[0]
     frequency = np.bincount(features.ids, minlength=1 << BITS)
     buckets = np.flatnonzero(frequency >= settings.min_documents).astype(np.int32)
     matrix = matrix[:, buckets]
     scale = np.log((1 + documents) / (1 + frequency[buckets])) + 1
-    scales = None
+    scales = np.zeros(0, np.float32)
     if settings.words_only:
         scales = scale.astype(np.float16).astype(np.float32)  # the precision of the file
         matrix, scale = _unit_length(matrix @ sp.diags(scales)), np.ones(len(buckets))
@@ -153,13 +109,16 @@ def fit(
         )
         ridge.fit(design, targets, sample_weight=weights)
     coefficients = np.atleast_2d(ridge.coef_).T
-    return Fitted(
+    return LinearModel(
+        kind="scores",
+        labels=("",) * targets.shape[1],
+        max_bytes=settings.max_bytes,
         buckets=buckets,
-        weights=coefficients[: len(buckets)] * scale[:, None],
+        weights=(coefficients[: len(buckets)] * scale[:, None]).astype(np.float32),
         mean=mean,
         deviation=deviation,
-        shape_weights=coefficients[len(buckets) :] * shape_scale[:, None],
-        intercept=np.atleast_1d(ridge.intercept_),
+        shape_weights=(coefficients[len(buckets) :] * shape_scale[:, None]).astype(np.float32),
+        intercept=np.atleast_1d(ridge.intercept_).astype(np.float32),
         scales=scales,
     )
 
@@ -196,7 +155,7 @@ def out_of_fold(
             None if weights is None else weights[train],
             settings,
         )
-        scores[test] = fitted.scores(select(features, test))
+        scores[test] = fitted.outputs(select(features, test))
     return scores
 
 

@@ -56,7 +56,7 @@ def train_quality(
     scores = out_of_fold(features, targets, None, folds, settings)
     slopes, offsets = grade_calibration(scores, grades, good)
     model = fit(features, targets, None, settings).calibrated(
-        "quality", ("grade", "log_odds"), settings.max_bytes, slopes, offsets
+        "quality", ("grade", "log_odds"), slopes, offsets
     )
     path = Path(output) / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
