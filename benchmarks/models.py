@@ -39,7 +39,8 @@ from make_corpus import copies
 from train import class_settings, corpus_of, domain_inputs, domain_settings, labelled_files
 
 from curation import classify, language, resources
-from curation.classify.classifier import decide_domains, sigmoid, softmax
+from curation.classify.classifier import decide_domains
+from curation.classify.linear import sigmoid, softmax
 from curation.extract import extract
 from curation.models import read_card
 from curation.train import About, metrics, train_classes

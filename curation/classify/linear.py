@@ -134,6 +134,20 @@ def standardise(
     return np.clip((shape.astype(np.float64) - mean) / deviation, -CLIP, CLIP)
 
 
+def sigmoid(x: Floats) -> Floats:
+    """1 / (1 + exp(-x)), without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+def softmax(x: Floats) -> Floats:
+    """Probabilities of the columns, row by row."""
+    if not len(x):
+        return x
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
 @kernel
 def _add_sparse(starts, ids, values, rows, weights, scales, out):  # type: ignore[no-untyped-def]
     outputs = weights.shape[1]

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from curation.classify.classifier import CODE, GENERAL, MATH, softmax
+from curation.classify.classifier import CODE, GENERAL, MATH
+from curation.classify.linear import softmax
 from curation.errors import InputError
 from curation.train.heldout import Folds, class_metrics, folds_of
 from curation.train.inputs import Examples, read_labelled

@@ -18,9 +18,8 @@ from scipy.optimize import minimize, minimize_scalar
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from curation.classify.classifier import softmax
 from curation.classify.features import BITS, SHAPE, Features, measure
-from curation.classify.linear import LinearModel, standardise
+from curation.classify.linear import LinearModel, softmax, standardise
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.text import characters as ch

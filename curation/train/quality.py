@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from curation.classify.classifier import sigmoid
+from curation.classify.linear import sigmoid
 from curation.errors import InputError
 from curation.train import metrics as m
 from curation.train.heldout import folds_of
