@@ -39,10 +39,12 @@ from make_corpus import copies
 from train import class_settings, corpus_of, domain_inputs, domain_settings, labelled_files
 
 from curation import classify, language, resources
-from curation.classify.classifier import decide_domains, sigmoid, softmax
+from curation.classify.classifier import decide_domains
+from curation.classify.linear import sigmoid, softmax
 from curation.extract import extract
 from curation.models import read_card
-from curation.train import About, metrics, train_format, train_topic
+from curation.train import About, metrics, train_classes
+from curation.train.classes import ClassTask
 from curation.train.heldout import folds_of
 from curation.train.inputs import read_examples
 from curation.train.linear import features_of, grade_calibration, out_of_fold, temperature
@@ -160,10 +162,9 @@ def judge_quality(pages: Path) -> dict[str, Any]:
     }
 
 
-def judge_classes(task: str, inputs: list[Path]) -> dict[str, Any]:
-    train = train_topic if task == "topic" else train_format
+def judge_classes(task: ClassTask, inputs: list[Path]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        return dict(train(inputs, folder, ABOUT, class_settings(task)).metrics)
+        return dict(train_classes(task, inputs, folder, ABOUT, class_settings(task)).metrics)
 
 
 def judge_unseen(data: Path) -> dict[str, Any]:

@@ -21,11 +21,9 @@ from typing import Any
 from curation.train import (
     About,
     train_citable,
+    train_classes,
     train_corrector,
-    train_domain,
-    train_format,
     train_quality,
-    train_topic,
 )
 from curation.train.settings import LinearTraining, default_settings
 
@@ -137,13 +135,17 @@ def main() -> None:
             "citable": (train_citable, [graded], GRADED),
             "quality": (train_quality, labelled[:1], LABELLED),
             "domain": (
-                partial(train_domain, settings=domain_settings()),
+                partial(train_classes, "domain", settings=domain_settings()),
                 domain_inputs(graded, options.corpus) if options.corpus else [],
                 SOURCED,
             ),
-            "topic": (partial(train_topic, settings=class_settings("topic")), labelled, WRITTEN),
+            "topic": (
+                partial(train_classes, "topic", settings=class_settings("topic")),
+                labelled,
+                WRITTEN,
+            ),
             "format": (
-                partial(train_format, settings=class_settings("format")),
+                partial(train_classes, "format", settings=class_settings("format")),
                 labelled[:2],
                 WRITTEN,
             ),

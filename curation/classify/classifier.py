@@ -15,7 +15,7 @@ from curation.arrow import Texts
 from curation.classify import onnx, ranking, words
 from curation.classify.classify_settings import ClassifySettings
 from curation.classify.features import Features, measure
-from curation.classify.linear import LinearModel, load
+from curation.classify.linear import LinearModel, load, sigmoid, softmax
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.models import ModelFile, locate
@@ -60,12 +60,10 @@ class Classifier:
         document is general, mathematics or code by content alone. Raises ConfigError when a model
         is absent, wrong, or of another kind.
         """
-        quality_model = _load(self.settings.quality, "quality")
-        domain_model = _load(self.settings.domain, "classes")
-        topic_model = _load(self.settings.topic, "classes")
-        format_model = _load(self.settings.format, "classes")
+        models = self._linear_models()
+        quality_model, domain_model, topic_model, format_model = models
         measured: dict[int, Features] = {}
-        for model in (quality_model, domain_model, topic_model, format_model):
+        for model in models:
             if model.max_bytes not in measured:
                 measured[model.max_bytes] = measure(texts, model.max_bytes)
         graded = quality_model.outputs(measured[quality_model.max_bytes])
@@ -94,10 +92,7 @@ class Classifier:
     def load(self) -> None:
         """Load the models now. Raises ConfigError when one is absent, or not what it should be."""
         settings = self.settings
-        _load(settings.quality, "quality")
-        _load(settings.domain, "classes")
-        _load(settings.topic, "classes")
-        _load(settings.format, "classes")
+        self._linear_models()
         if settings.fasttext is not None:
             words.load(settings.fasttext)
         if settings.onnx is not None:
@@ -108,6 +103,13 @@ class Classifier:
     def labels(self, kind: Literal["topic", "format"]) -> tuple[str, ...]:
         """Every topic, or format, that the model knows."""
         return _load(getattr(self.settings, kind), "classes").labels
+
+    def _linear_models(self) -> tuple[LinearModel, LinearModel, LinearModel, LinearModel]:
+        """Of quality, domain, topic and format."""
+        settings = self.settings
+        classes = (settings.domain, settings.topic, settings.format)
+        domain, topic, form = (_load(file, "classes") for file in classes)
+        return _load(settings.quality, "quality"), domain, topic, form
 
     def _prose(self, texts: Texts) -> npt.NDArray[np.bool_]:
         if self.settings.paths is None:
@@ -153,20 +155,6 @@ def decide_domains(
         domain[taken] = name
         best[taken] = score[taken]
     return pa.array(domain, pa.string())
-
-
-def sigmoid(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """1 / (1 + exp(-x)), without overflow."""
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
-
-
-def softmax(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Probabilities of the columns, row by row."""
-    if not len(x):
-        return x
-    e = np.exp(x - x.max(1, keepdims=True))
-    return e / e.sum(1, keepdims=True)
 
 
 def _best(model: LinearModel, features: Features) -> tuple[pa.Array, pa.Array]:

@@ -10,7 +10,7 @@ Outputs are calibrated: a sigmoid or softmax of them is a probability.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +28,8 @@ FEATURES_VERSION = 4
 #: Standardised dense features are cut here, so that one odd page can't outvote its words.
 CLIP = 4.0
 
-Kind = Literal["quality", "classes"]
+Floats = npt.NDArray[np.float64]
+Kind = Literal["quality", "classes", "scores"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class LinearModel:
 
     kind `quality`: outputs are the grade on the scale of the training labels, and the log odds
     that the grade is high (its sigmoid is the quality). kind `classes`: one output per label, whose
-    softmax is the probability.
+    softmax is the probability. kind `scores`: as fitted, before calibration; never in a file.
     """
 
     kind: Kind
@@ -66,6 +67,20 @@ class LinearModel:
         for column in range(len(SHAPE)):  # sums in one order, whatever the BLAS
             out += shape[:, column, None] * self.shape_weights[column]
         return out
+
+    def calibrated(
+        self, kind: Kind, labels: tuple[str, ...], slopes: Floats, offsets: Floats
+    ) -> LinearModel:
+        """Return the model whose outputs are those of this one @ slopes + offsets, in the precision
+        of its file."""
+        return replace(
+            self,
+            kind=kind,
+            labels=labels,
+            weights=(self.weights @ slopes).astype(np.float16).astype(np.float32),
+            shape_weights=(self.shape_weights @ slopes).astype(np.float32),
+            intercept=(self.intercept @ slopes + offsets).astype(np.float32),
+        )
 
     def save(self, path: Path) -> None:
         """Write the model; the same model gives the same bytes."""
@@ -117,6 +132,20 @@ def standardise(
 ) -> npt.NDArray[np.float64]:
     """Dense features in deviations from the mean, cut at CLIP."""
     return np.clip((shape.astype(np.float64) - mean) / deviation, -CLIP, CLIP)
+
+
+def sigmoid(x: Floats) -> Floats:
+    """1 / (1 + exp(-x)), without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+def softmax(x: Floats) -> Floats:
+    """Probabilities of the columns, row by row."""
+    if not len(x):
+        return x
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
 
 
 @kernel

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from curation.arrow import Texts, large_strings
 from curation.classify.classify_settings import OnnxSettings
+from curation.classify.linear import sigmoid, softmax
 from curation.errors import ConfigError
 from curation.models import locate
 
@@ -57,14 +58,13 @@ class OnnxClassifier:
                 f"{self.settings.model.path}: no output {self.settings.column}, it has "
                 f"{logits.shape[1]}"
             )
+        if self.settings.output == "softmax":
+            return softmax(logits)[:, self.settings.column]
         column = logits[:, self.settings.column]
-        if self.settings.output == "regression":
-            low, high = self.settings.range
-            return np.clip((column - low) / (high - low), 0.0, 1.0)
         if self.settings.output == "sigmoid":
-            return 1 / (1 + np.exp(-np.clip(column, -700, 700)))
-        e = np.exp(logits - logits.max(1, keepdims=True))
-        return np.asarray(e[:, self.settings.column] / e.sum(1))
+            return sigmoid(column)
+        low, high = self.settings.range
+        return np.clip((column - low) / (high - low), 0.0, 1.0)
 
 
 def batches(lengths: npt.NDArray[np.int64], tokens: int) -> list[npt.NDArray[np.int64]]:

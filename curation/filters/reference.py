@@ -15,7 +15,8 @@ Each falls or rises with length. The reference therefore has, by length, the med
 that it was not counted on and their spread, the distance from median to 95th percentile. Excesses
 are in spreads above the median, at least 0. By the chain rule the divergence of adjacent words is
 that of the words plus that of the pairs given the words; `kl_divergence` is this sum of excesses,
-of words or outliers, whichever is larger, and of pairs. The Llama 3 report names the measurement
+of words or outliers, whichever is larger, and of pairs (of documents in two languages: see
+`mixed.py`). The Llama 3 report names the measurement
 without numbers; reading and calibration are ours.
 """
 

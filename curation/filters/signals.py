@@ -27,6 +27,7 @@ from curation.filters import (
     lexicon,
     line_ngrams,
     lists,
+    mixed,
     names,
     perplexity,
     reference,
@@ -333,16 +334,27 @@ class Meter:
         paths: PathSettings | None = None,
     ) -> pa.StructArray:
         """Do as `measure`, with the structure of the texts known."""
-        mixed = content.has_blocks(found) if paths is not None else np.zeros(len(texts), bool)
-        out = self._table(content.prose_of(texts, found, mixed), languages, tokens)
-        if mixed.any():
-            whole = self._whole(pa.array(texts, pa.large_string()).filter(pa.array(mixed)))
+        blocks = content.has_blocks(found) if paths is not None else np.zeros(len(texts), bool)
+        prose = content.prose_of(texts, found, blocks)
+        out = self._table(prose, languages, tokens)
+        self._look_for_languages(prose, languages, out[:, _REFERENCE])
+        if blocks.any():
+            whole = self._whole(pa.array(texts, pa.large_string()).filter(pa.array(blocks)))
             for k, name in enumerate(_OF_WHOLE):
-                out[mixed, NAMES.index(name)] = whole[:, k]
+                out[blocks, NAMES.index(name)] = whole[:, k]
         out[:, _CONTENT:_QUALITY] = found.signals
         out[:, _QUALITY] = np.nan
         columns = np.ascontiguousarray(out.T)
         return pa.StructArray.from_arrays([pa.array(column) for column in columns], list(NAMES))
+
+    def _look_for_languages(
+        self, texts: pa.Array, languages: pa.Array | None, divergences: npt.NDArray[np.float64]
+    ) -> None:
+        """Replace the divergences of documents in two languages by those of their own parts."""
+        strange = np.flatnonzero(divergences > mixed.STRANGE)
+        numbers = self.list_numbers(languages, len(texts))[strange, 2]
+        own = mixed.own_divergences(texts.take(strange), numbers, self._kit.references)
+        divergences[strange] = np.fmin(divergences[strange], own)
 
     def _whole(self, texts: Texts) -> npt.NDArray[np.float64]:
         """Signals `_OF_WHOLE` -> float64 [texts, 2]."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from curation.train.classes import train_domain, train_format, train_topic
+from curation.train.classes import train_classes
 from curation.train.corrector import train_corrector
 from curation.train.language import train_citable, train_language
 from curation.train.quality import train_quality
@@ -12,10 +12,8 @@ __all__ = [
     "About",
     "Report",
     "train_citable",
+    "train_classes",
     "train_corrector",
-    "train_domain",
-    "train_format",
     "train_language",
     "train_quality",
-    "train_topic",
 ]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, Field
 
 from curation.config import Settings
 from curation.errors import InputError
-from curation.models import ModelCard, read_card
+from curation.models import ModelCard, read_card, sha256_of
 from curation.train.inputs import rows
-from curation.train.report import About, Report
-
-CARD = "card.yaml"
+from curation.train.report import CARD, About, Report, write
 
 
 class TextSettings(Settings):
@@ -69,10 +65,7 @@ def pieces(texts: list[str], characters: int) -> list[str]:
 
 def file_facts(inputs: Sequence[Path | str]) -> list[dict[str, Any]]:
     """Names and checksums, for the card."""
-    return [
-        {"file": Path(p).name, "sha256": hashlib.sha256(Path(p).read_bytes()).hexdigest()}
-        for p in inputs
-    ]
+    return [{"file": path.name, "sha256": sha256_of(path)} for path in map(Path, inputs)]
 
 
 def add_to_card(
@@ -86,14 +79,13 @@ def add_to_card(
     metrics: dict[str, Any],
 ) -> Report:
     """Create the folder's card, or add the language to it."""
-    folder = model.parent
-    old = read_card(folder) if (folder / CARD).exists() else None
+    old = read_card(model.parent) if (model.parent / CARD).exists() else None
     held: dict[str, Any] = {
         "sha256": dict(old.sha256) if old and isinstance(old.sha256, dict) else {},
         "data": dict(old.data) if old and isinstance(old.data, dict) else {},
         "metrics": dict(old.metrics) if old else {},
     }
-    sha256 = hashlib.sha256(model.read_bytes()).hexdigest()
+    sha256 = sha256_of(model)
     held["sha256"][model.name] = sha256
     held["data"][language] = files
     held["metrics"][language] = metrics
@@ -109,8 +101,4 @@ def add_to_card(
         metrics=dict(sorted(held["metrics"].items())),
         settings=settings.model_dump(mode="json"),  # type: ignore[call-arg]
     )
-    text = yaml.safe_dump(
-        card.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100
-    )
-    (folder / CARD).write_text(text, encoding="utf-8")
-    return Report(model, sha256, metrics)
+    return write(card, model, sha256, metrics)

@@ -5,75 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.classify.classifier import CODE, GENERAL, MATH, softmax
+from curation.classify.classifier import CODE, GENERAL, MATH
+from curation.classify.linear import softmax
 from curation.errors import InputError
 from curation.train.heldout import Folds, class_metrics, folds_of
-from curation.train.inputs import Examples, read_examples
+from curation.train.inputs import Examples, read_labelled
 from curation.train.linear import class_scaling, features_of, fit, out_of_fold, temperature
 from curation.train.report import About, Report, write_card
-from curation.train.settings import LinearTraining, Task, default_settings
+from curation.train.settings import LinearTraining, default_settings
 
+ClassTask = Literal["domain", "topic", "format"]
 Floats = npt.NDArray[np.float64]
 
+#: What is decided by content.
+DOMAINS = (GENERAL, MATH, CODE)
 #: Other names under which data sets know the domains; null: examples that are no domain of content.
 DOMAIN_ALIASES: Mapping[str, str | None] = {"math": MATH, "multilingual": None}
 
 
-def train_domain(
+def train_classes(
+    task: ClassTask,
     inputs: Sequence[Path | str],
     output: Path | str,
     about: About,
     settings: LinearTraining | None = None,
 ) -> Report:
-    """Train the domain model (general, math_reasoning, code) and write `domain.npz` and card.
+    """Train a model of domains, topics or formats and write `<task>.npz` and `card.yaml`.
 
-    Labels may also say `math`; examples labelled `multilingual` are left out, since that domain is
-    decided by language. Raises InputError on other labels.
+    Topics and formats are whatever the labels name. Domains are general, math_reasoning (or `math`)
+    and code; examples labelled `multilingual` are left out, since that domain is decided by
+    language. Raises InputError on other domains, and where all examples have the same label.
     """
-    settings = settings or default_settings("domain", LinearTraining)
-    return _train("domain", inputs, output, about, settings, (GENERAL, MATH, CODE), DOMAIN_ALIASES)
-
-
-def train_topic(
-    inputs: Sequence[Path | str],
-    output: Path | str,
-    about: About,
-    settings: LinearTraining | None = None,
-) -> Report:
-    """Train the topic model on whatever topics the labels name; writes `topic.npz` and card."""
-    settings = settings or default_settings("topic", LinearTraining)
-    return _train("topic", inputs, output, about, settings, None, {})
-
-
-def train_format(
-    inputs: Sequence[Path | str],
-    output: Path | str,
-    about: About,
-    settings: LinearTraining | None = None,
-) -> Report:
-    """Train the format model on whatever formats the labels name; writes `format.npz` and card."""
-    settings = settings or default_settings("format", LinearTraining)
-    return _train("format", inputs, output, about, settings, None, {})
-
-
-def _train(
-    task: Task,
-    inputs: Sequence[Path | str],
-    output: Path | str,
-    about: About,
-    settings: LinearTraining,
-    labels: tuple[str, ...] | None,
-    aliases: Mapping[str, str | None],
-) -> Report:
-    examples = read_examples(
-        inputs, settings.text_column, settings.label_column, settings.group_columns
-    )
-    examples = _renamed(examples, aliases)
-    names = labels or tuple(sorted(set(examples.labels)))
+    settings = settings or default_settings(task, LinearTraining)
+    examples = read_labelled(settings, inputs)
+    examples = _renamed(examples, DOMAIN_ALIASES if task == "domain" else {})
+    names = DOMAINS if task == "domain" else tuple(sorted(set(examples.labels)))
     unknown = sorted(set(examples.labels) - set(names))
     if unknown:
         raise InputError(f"unknown {task} {unknown[0]!r}; known: {', '.join(names)}")
@@ -94,9 +65,7 @@ def _train(
     folds = [(np.concatenate([rows[train], others]), rows[test]) for train, test in splits]
     scores = out_of_fold(features, targets, weights, folds, settings)[rows]
     slopes, offsets = _calibration(scores, truth[rows], weights[rows], settings)
-    model = fit(features, targets, weights, settings).calibrated(
-        "classes", names, settings.max_bytes, slopes, offsets
-    )
+    model = fit(features, targets, weights, settings).calibrated("classes", names, slopes, offsets)
     path = Path(output) / f"{task}.npz"
     path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)

@@ -25,7 +25,7 @@ from curation.language.windows import cut, letters_only
 from curation.models import ModelFile, locate
 from curation.train.evidence import fit_refusal, fit_weights
 from curation.train.familiar import learn
-from curation.train.inputs import Examples, read_examples, rows
+from curation.train.inputs import Examples, read_labelled, rows
 from curation.train.language import fit_lines
 from curation.train.metrics import macro_f1
 from curation.train.report import About, Report, write_card
@@ -99,9 +99,7 @@ class _Data:
         base: FastText,
         settings: CorrectorTraining,
     ) -> _Data:
-        examples = read_examples(
-            inputs, settings.text_column, settings.label_column, settings.group_columns
-        )
+        examples = read_labelled(settings, inputs)
         windows = cut(examples.texts, 1, settings.characters)
         examples = examples.select(np.flatnonzero(np.diff(windows.firsts)).tolist())
         labels = list(map(str, examples.labels))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curation.errors import InputError
+from curation.models import sha256_of
+from curation.train.settings import LabelledTraining
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,25 @@ def read_examples(
             groups.append(_group(row, group_columns) or place)
             inputs.append(number)
             count += 1
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        files.append({"file": path.name, "sha256": digest, "examples": count})
+        files.append({"file": path.name, "sha256": sha256_of(path), "examples": count})
     if not texts:
         raise InputError("no training examples in " + ", ".join(map(str, paths)))
     return Examples(texts, labels, groups, inputs, tuple(files))
 
 
-def join(parts: Sequence[Examples]) -> Examples:
+def read_labelled(
+    settings: LabelledTraining,
+    inputs: Sequence[Path | str],
+    positive: Sequence[Path | str] = (),
+    negative: Sequence[Path | str] = (),
+) -> Examples:
+    """Read examples with labels, then those of files of good (label 1) and of bad ones (0)."""
+    columns = (settings.text_column, settings.label_column, settings.group_columns)
+    kinds = ((inputs, None), (positive, 1), (negative, 0))
+    return _join([read_examples(paths, *columns, label=label) for paths, label in kinds if paths])
+
+
+def _join(parts: Sequence[Examples]) -> Examples:
     """Several sets of examples, one after the other."""
     inputs: list[int] = []
     files: tuple[dict[str, Any], ...] = ()

@@ -20,9 +20,9 @@ from curation.language.fasttext import FastText, load_fasttext
 from curation.language.fasttext_file import PREFIX
 from curation.language.windows import cut
 from curation.train.heldout import class_metrics, folds_of
-from curation.train.inputs import Examples, join, read_examples
+from curation.train.inputs import Examples, read_labelled
 from curation.train.report import About, Report, write_card
-from curation.train.settings import LanguageTraining, Task, default_settings
+from curation.train.settings import FastTextTraining, LanguageTraining, Task, default_settings
 
 Ints = npt.NDArray[np.int64]
 
@@ -41,9 +41,7 @@ def train_language(
     settings make training diverge.
     """
     settings = settings or default_settings("language", LanguageTraining)
-    examples = read_examples(
-        inputs, settings.text_column, settings.label_column, settings.group_columns
-    )
+    examples = read_labelled(settings, inputs)
     return _train("language", examples, output, about, settings)
 
 
@@ -61,11 +59,7 @@ def train_citable(
     `card.yaml`. The kind of model by which the Llama 3 report and DCLM chose pages.
     """
     settings = settings or default_settings("citable", LanguageTraining)
-    columns = (settings.text_column, settings.label_column, settings.group_columns)
-    parts = [read_examples(inputs, *columns)] if inputs else []
-    parts += [read_examples(positive, *columns, label=1)] if positive else []
-    parts += [read_examples(negative, *columns, label=0)] if negative else []
-    examples = join(parts)
+    examples = read_labelled(settings, inputs, positive, negative)
     for label in examples.labels:
         if str(label) not in ("0", "1"):
             raise InputError(f"label {label!r}: an example is citable (1) or not (0)")
@@ -113,7 +107,7 @@ def fit_lines(
     truth: Ints,
     rows: Ints,
     names: tuple[str, ...],
-    settings: LanguageTraining,
+    settings: FastTextTraining,
     path: Path,
 ) -> FastText:
     """Train on some lines, write the model to `path`, and return it as read from there."""

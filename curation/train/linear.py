@@ -1,29 +1,25 @@
 """Fit linear models over hashed features: ridge regression on scaled buckets, then calibration.
 
 Buckets are weighted by inverse document frequency (Salton and Buckley 1988) and dropped when rare.
-With few targets, or many documents, the ridge solution is found by conjugate gradients
-(scikit-learn's sparse_cg); with many targets by one factorization of the documents' inner
-products (the dual form), which serves all of them. One thread, no randomness.
+The ridge solution is found by conjugate gradients (scikit-learn's sparse_cg). One thread, no
+randomness.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.linalg import solve
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from curation.classify.classifier import softmax
 from curation.classify.features import BITS, SHAPE, Features, measure
-from curation.classify.linear import Kind, LinearModel, standardise
+from curation.classify.linear import LinearModel, softmax, standardise
 from curation.config import nearest
 from curation.errors import ConfigError
 from curation.text import characters as ch
@@ -35,52 +31,6 @@ _SOLVER_TOLERANCE = 1e-6
 _SOLVER_STEPS = 5000
 _LOG_TEMPERATURES = (-3.0, 6.0)
 _SCALING_PENALTY = 0.002
-_DUAL_TARGETS = 8
-_DUAL_DOCUMENTS = 12_000  # the matrix of inner products of these takes 1.2 GB
-_FREQUENT = 0.1  # buckets in this share of the documents are multiplied as a dense matrix
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Linear scores before calibration."""
-
-    buckets: npt.NDArray[np.int32]
-    weights: Floats  # [buckets, k]
-    mean: npt.NDArray[np.float32]
-    deviation: npt.NDArray[np.float32]
-    shape_weights: Floats  # [len(SHAPE), k]
-    intercept: Floats  # [k]
-    scales: npt.NDArray[np.float32] | None = None  # [buckets]: unit length after these
-
-    def scores(self, features: Features) -> Floats:
-        """[texts, k]"""
-        matrix = _matrix(features)[:, self.buckets]
-        if self.scales is not None:
-            matrix = _unit_length(matrix @ sp.diags(self.scales))
-        words = matrix @ self.weights
-        return (
-            words
-            + standardise(features.shape, self.mean, self.deviation) @ self.shape_weights
-            + self.intercept
-        )
-
-    def calibrated(
-        self, kind: Kind, labels: tuple[str, ...], max_bytes: int, slopes: Floats, offsets: Floats
-    ) -> LinearModel:
-        """The model whose outputs are scores @ slopes + offsets."""
-        weights = (self.weights @ slopes).astype(np.float16)  # the precision of the file
-        return LinearModel(
-            kind=kind,
-            labels=labels,
-            max_bytes=max_bytes,
-            buckets=self.buckets,
-            weights=weights.astype(np.float32),
-            mean=self.mean,
-            deviation=self.deviation,
-            shape_weights=(self.shape_weights @ slopes).astype(np.float32),
-            intercept=(self.intercept @ slopes + offsets).astype(np.float32),
-            scales=np.zeros(0, np.float32) if self.scales is None else self.scales,
-        )
 
 
 def features_of(texts: list[str], settings: LinearTraining) -> Features:
@@ -127,15 +77,15 @@ def select(features: Features, rows: npt.NDArray[np.int64]) -> Features:
 
 def fit(
     features: Features, targets: Floats, weights: Floats | None, settings: LinearTraining
-) -> Fitted:
-    """Ridge regression of targets [texts, k] on the features."""
+) -> LinearModel:
+    """Ridge regression of targets [texts, k] on the features; outputs aren't calibrated yet."""
     matrix = _matrix(features)
     documents = matrix.shape[0]
     frequency = np.bincount(features.ids, minlength=1 << BITS)
     buckets = np.flatnonzero(frequency >= settings.min_documents).astype(np.int32)
     matrix = matrix[:, buckets]
     scale = np.log((1 + documents) / (1 + frequency[buckets])) + 1
-    scales = None
+    scales = np.zeros(0, np.float32)
     if settings.words_only:
         scales = scale.astype(np.float16).astype(np.float32)  # the precision of the file
         matrix, scale = _unit_length(matrix @ sp.diags(scales)), np.ones(len(buckets))
@@ -150,25 +100,24 @@ def fit(
     shape = standardise(features.shape, mean, deviation) * shape_scale
     design = sp.hstack([matrix @ sp.diags(scale), sp.csr_matrix(shape)]).tocsr()
     with threadpool_limits(1):
-        if targets.shape[1] >= _DUAL_TARGETS and documents <= _DUAL_DOCUMENTS:
-            coefficients, intercept = _dual_ridge(design, targets, weights, settings.alpha)
-        else:
-            ridge = Ridge(
-                alpha=settings.alpha,
-                solver="sparse_cg",
-                tol=_SOLVER_TOLERANCE,
-                max_iter=_SOLVER_STEPS,
-            )
-            ridge.fit(design, targets, sample_weight=weights)
-            coefficients = np.atleast_2d(ridge.coef_).T
-            intercept = np.atleast_1d(ridge.intercept_)
-    return Fitted(
+        ridge = Ridge(
+            alpha=settings.alpha,
+            solver="sparse_cg",
+            tol=_SOLVER_TOLERANCE,
+            max_iter=_SOLVER_STEPS,
+        )
+        ridge.fit(design, targets, sample_weight=weights)
+    coefficients = np.atleast_2d(ridge.coef_).T
+    return LinearModel(
+        kind="scores",
+        labels=("",) * targets.shape[1],
+        max_bytes=settings.max_bytes,
         buckets=buckets,
-        weights=coefficients[: len(buckets)] * scale[:, None],
+        weights=(coefficients[: len(buckets)] * scale[:, None]).astype(np.float32),
         mean=mean,
         deviation=deviation,
-        shape_weights=coefficients[len(buckets) :] * shape_scale[:, None],
-        intercept=intercept,
+        shape_weights=(coefficients[len(buckets) :] * shape_scale[:, None]).astype(np.float32),
+        intercept=np.atleast_1d(ridge.intercept_).astype(np.float32),
         scales=scales,
     )
 
@@ -177,31 +126,6 @@ def _unit_length(matrix: Any) -> Any:
     """The rows of a sparse matrix, scaled to unit length; empty ones stay."""
     lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
     return sp.diags(1 / np.where(lengths > 0, lengths, 1.0)) @ matrix
-
-
-def _dual_ridge(
-    design: Any, targets: Floats, weights: Floats | None, alpha: float
-) -> tuple[Floats, Floats]:
-    """Coefficients [columns, k] and intercept [k] of the ridge regression, by its dual form."""
-    each = np.ones(len(targets)) if weights is None else weights
-    share = each / each.sum()
-    products = _inner_products(design)
-    mean = products @ share
-    products += mean @ share - mean[:, None] - mean[None, :]
-    products[np.diag_indices_from(products)] += alpha / np.maximum(each, 1e-9)
-    centre = share @ targets
-    dual = solve(products, targets - centre, assume_a="pos", overwrite_a=True)
-    coefficients = design.T @ (dual - share[:, None] * dual.sum(0))
-    return coefficients, centre - (design.T @ share) @ coefficients
-
-
-def _inner_products(design: Any) -> Floats:
-    """Inner products of the rows of a sparse matrix: [rows, rows]."""
-    used = np.bincount(design.indices, minlength=design.shape[1])
-    frequent = used > _FREQUENT * design.shape[0]
-    rare = design[:, ~frequent]
-    dense = design[:, frequent].toarray()
-    return np.asarray((rare @ rare.T).toarray() + dense @ dense.T)
 
 
 def _used(settings: LinearTraining) -> npt.NDArray[np.bool_]:
@@ -230,7 +154,7 @@ def out_of_fold(
             None if weights is None else weights[train],
             settings,
         )
-        scores[test] = fitted.scores(select(features, test))
+        scores[test] = fitted.outputs(select(features, test))
     return scores
 
 

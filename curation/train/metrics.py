@@ -7,26 +7,25 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
+from scipy.stats import spearmanr
+from sklearn.metrics import f1_score, precision_recall_fscore_support, roc_auc_score
 
 Floats = npt.NDArray[np.float64]
 _DECIMALS = 4
 
 
 def spearman(truth: Floats, scores: Floats) -> float:
-    """Rank correlation, with average ranks for ties."""
-    a, b = rankdata(truth), rankdata(scores)
-    if a.std() == 0 or b.std() == 0:
+    """Rank correlation, with average ranks for ties; NaN where all of one are equal."""
+    if not np.ptp(truth) or not np.ptp(scores):
         return float("nan")
-    return float(np.corrcoef(a, b)[0, 1])
+    return float(spearmanr(truth, scores).statistic)
 
 
 def auc(positive: npt.NDArray[np.bool_], scores: Floats) -> float:
     """Area under the ROC curve; NaN where one class is empty."""
-    n, m = int(positive.sum()), int((~positive).sum())
-    if not n or not m:
+    if positive.all() or not positive.any():
         return float("nan")
-    return float((rankdata(scores)[positive].sum() - n * (n + 1) / 2) / (n * m))
+    return float(roc_auc_score(positive, scores))
 
 
 def accuracy(truth: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> float:
@@ -36,11 +35,8 @@ def accuracy(truth: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> floa
 
 def macro_f1(truth: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> float:
     """Mean F1 over the classes that the truth has."""
-    classes = int(max(truth.max(), found.max())) + 1
-    hits = np.bincount(truth[truth == found], minlength=classes)
-    support = np.bincount(truth, minlength=classes)
-    f1 = 2 * hits / np.maximum(support + np.bincount(found, minlength=classes), 1)
-    return float(f1[support > 0].mean())
+    classes = np.unique(truth)
+    return float(f1_score(truth, found, labels=classes, average="macro", zero_division=0))
 
 
 def with_interval(
@@ -87,20 +83,18 @@ def by_class(
     truth: npt.NDArray[np.int64], found: npt.NDArray[np.int64], labels: Sequence[str]
 ) -> dict[str, dict[str, float]]:
     """Precision, recall and support of every label that occurs."""
-    table = {}
-    for i, label in enumerate(labels):
-        hits, support, given = (
-            int(((truth == i) & (found == i)).sum()),
-            int((truth == i).sum()),
-            int((found == i).sum()),
-        )
-        if support or given:
-            table[label] = {
-                "precision": round(hits / max(given, 1), _DECIMALS),
-                "recall": round(hits / max(support, 1), _DECIMALS),
-                "documents": support,
-            }
-    return table
+    precision, recall, _, support = precision_recall_fscore_support(
+        truth, found, labels=range(len(labels)), zero_division=0
+    )
+    return {
+        label: {
+            "precision": round(float(precision[i]), _DECIMALS),
+            "recall": round(float(recall[i]), _DECIMALS),
+            "documents": int(support[i]),
+        }
+        for i, label in enumerate(labels)
+        if support[i] or (found == i).any()
+    }
 
 
 def calibration(

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from curation.classify.classifier import sigmoid
+from curation.classify.linear import sigmoid
 from curation.errors import InputError
 from curation.train import metrics as m
 from curation.train.heldout import folds_of
-from curation.train.inputs import Examples, join, read_examples
+from curation.train.inputs import Examples, read_labelled
 from curation.train.linear import features_of, fit, grade_calibration, out_of_fold
 from curation.train.report import About, Report, write_card
 from curation.train.settings import LinearTraining, default_settings
@@ -36,14 +36,7 @@ def train_quality(
     beside graded ones whose `positive_grade` puts both on one side.
     """
     settings = settings or default_settings("quality", LinearTraining)
-    columns = (settings.text_column, settings.label_column, settings.group_columns)
-    examples = join(
-        [
-            *([read_examples(inputs, *columns)] if inputs else []),
-            *([read_examples(positive, *columns, label=1)] if positive else []),
-            *([read_examples(negative, *columns, label=0)] if negative else []),
-        ]
-    )
+    examples = read_labelled(settings, inputs, positive, negative)
     least = settings.positive_grade if inputs else 1.0
     if least is None:
         raise InputError("training quality needs positive_grade")
@@ -63,7 +56,7 @@ def train_quality(
     scores = out_of_fold(features, targets, None, folds, settings)
     slopes, offsets = grade_calibration(scores, grades, good)
     model = fit(features, targets, None, settings).calibrated(
-        "quality", ("grade", "log_odds"), settings.max_bytes, slopes, offsets
+        "quality", ("grade", "log_odds"), slopes, offsets
     )
     path = Path(output) / FILE
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pydantic import Field
 from curation.classify.ranking import BINS, Ranking, bins
 from curation.config import Settings
 from curation.errors import InputError
+from curation.models import sha256_of
 from curation.train.report import About, Report, write_card
 
 FILE = "ranking.npz"
@@ -55,8 +55,7 @@ def train_ranking(
                 documents += batch.num_rows
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        files.append({"file": path.name, "sha256": digest, "examples": documents})
+        files.append({"file": path.name, "sha256": sha256_of(path), "examples": documents})
     kept = sorted(n for n, counts in total.items() if counts.sum() >= settings.min_documents)
     if not every.any():
         raise InputError("no classified documents in " + ", ".join(map(str, inputs)))

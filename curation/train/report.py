@@ -11,6 +11,8 @@ import yaml
 from curation.models import ModelCard, sha256_of
 from curation.train.plot import calibration_svg
 
+CARD = "card.yaml"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -21,8 +23,7 @@ class Report:
     metrics: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        head = {"model": str(self.model), "sha256": self.sha256, "metrics": self.metrics}
-        return yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
+        return _yaml({"model": str(self.model), "sha256": self.sha256, "metrics": self.metrics})
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,17 @@ def write_card(
         metrics=metrics,
         settings=settings,  # type: ignore[call-arg]
     )
-    content = card.model_dump(mode="json")
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
-    (model.parent / "card.yaml").write_text(text, encoding="utf-8")
     if "calibration" in metrics:
         drawing = calibration_svg(metrics["calibration"], f"{task}: held-out predictions")
         (model.parent / "calibration.svg").write_text(drawing, encoding="utf-8")
+    return write(card, model, sha256, metrics)
+
+
+def write(card: ModelCard, model: Path, sha256: str, metrics: dict[str, Any]) -> Report:
+    """Write the card next to the model; return the report of what was trained."""
+    (model.parent / CARD).write_text(_yaml(card.model_dump(mode="json")), encoding="utf-8")
     return Report(model, sha256, metrics)
+
+
+def _yaml(content: dict[str, Any]) -> str:
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)

@@ -12,8 +12,8 @@ from curation.config import Settings, built_in_settings
 Task = Literal["quality", "domain", "topic", "format", "language", "corrector", "citable"]
 
 
-class TrainingSettings(Settings):
-    """What every training has: columns, cross-validation and intervals."""
+class LabelledTraining(Settings):
+    """Where the examples have text, label and group."""
 
     text_column: str = Field(min_length=1)
     label_column: str = Field(min_length=1)
@@ -22,8 +22,13 @@ class TrainingSettings(Settings):
         "stands on both sides of a split: a source, or of a `url` its host; an example with none "
         "is a group of its own"
     )
-    folds: int = Field(ge=2, description="of the cross-validation by group")
     seed: int = Field(ge=0)
+
+
+class TrainingSettings(LabelledTraining):
+    """Trainings that are judged by cross-validation, with intervals."""
+
+    folds: int = Field(ge=2, description="of the cross-validation by group")
     bootstrap: int = Field(ge=100, description="resamplings of groups for a confidence interval")
     confidence: float = Field(gt=0, lt=1, description="coverage of the intervals")
     bins: int = Field(ge=2, description="rows of the calibration table")
@@ -75,8 +80,8 @@ class LinearTraining(TrainingSettings):
     )
 
 
-class LanguageTraining(TrainingSettings):
-    """How a fastText language model is trained. One thread always: more are not reproducible."""
+class FastTextTraining(LabelledTraining):
+    """How a fastText model is trained. One thread always: more are not reproducible."""
 
     dim: int = Field(ge=1, description="size of the hidden layer")
     epochs: int = Field(ge=1)
@@ -90,7 +95,11 @@ class LanguageTraining(TrainingSettings):
     characters: int = Field(ge=20, description="of each example, from its beginning")
 
 
-class CorrectorTraining(LanguageTraining):
+class LanguageTraining(FastTextTraining, TrainingSettings):
+    """How a fastText language model is trained and judged."""
+
+
+class CorrectorTraining(FastTextTraining):
     """How a corrector of a language model is trained; its second model is a fastText model."""
 
     base: str = Field(min_length=1, description="the model that is corrected")

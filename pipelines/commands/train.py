@@ -7,7 +7,7 @@ import glob
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -172,12 +172,10 @@ def _labelled(options: argparse.Namespace) -> int:
     from curation.train import (
         About,
         train_citable,
+        train_classes,
         train_corrector,
-        train_domain,
-        train_format,
         train_language,
         train_quality,
-        train_topic,
     )
     from curation.train.settings import CorrectorTraining, LanguageTraining, LinearTraining
 
@@ -204,12 +202,7 @@ def _labelled(options: argparse.Namespace) -> int:
         good, bad = _files(options.positive), _files(options.negative)
         say(train_quality(inputs, output, about, settings, good, bad))
         return 0
-    trains: dict[str, Callable[..., Any]] = {
-        "domain": train_domain,
-        "topic": train_topic,
-        "format": train_format,
-    }
-    say(trains[options.task](inputs, output, about, settings))
+    say(train_classes(options.task, inputs, output, about, settings))
     return 0
 
 

@@ -215,7 +215,6 @@ def test_training_is_reproducible(tmp_path: Path) -> None:
     base = training_settings("corrector", CorrectorTraining)
     small = base.model_copy(
         update={
-            "bootstrap": 100,
             "epochs": 3,
             "dim": 4,
             "buckets": 500,

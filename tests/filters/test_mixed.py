@@ -1,0 +1,60 @@
+"""Documents in two languages: their own part is measured, and gibberish is no second language."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+
+from curation.filters.filter_settings import default_settings
+from curation.filters.mixed import PIECE, STRANGE, own_divergences
+from curation.filters.reference import load_reference, measure_references, reference_tables
+from curation.filters.signals import Meter
+from curation.resources import resolve
+from tests.filters.test_reference import ENGLISH, GERMAN
+
+REFERENCES = reference_tables(
+    [load_reference(resolve(f"builtin:models/reference/{n}.npz"), n) for n in ("de", "en", "fr")]
+)
+DE, EN = 0, 1
+
+
+def own(text: str, number: int) -> float:
+    return float(own_divergences(pa.array([text]), np.array([number]), REFERENCES)[0])
+
+
+def gibberish(characters: int) -> str:
+    dice = random.Random(3)
+    words = (
+        "".join(dice.choices("abcdefghijklmnoprstuvwyz", k=dice.randint(3, 9))) for _ in range(999)
+    )
+    return " ".join(words)[:characters]
+
+
+def test_of_two_languages_the_own_part_counts() -> None:
+    english, german = ENGLISH.replace("\n", " "), GERMAN.replace("\n", " ")
+    for number, part, other in ((EN, english, german), (DE, german, english)):
+        text = f"{part}\n{other}\n{other}\n{part}\n{other}\n{other}"
+        assert measure_references([text], REFERENCES, number)[0, 0] > STRANGE
+        alone = measure_references([f"{part}\n{part}"], REFERENCES, number)[0, 0]
+        assert own(text, number) == alone < STRANGE
+
+
+def test_other_strange_documents_stay_strange() -> None:
+    english, german = ENGLISH.replace("\n", " "), GERMAN.replace("\n", " ")
+    noise = gibberish(2 * PIECE)
+    assert np.isnan(own(f"{english}\n{noise}\n{english}", EN)), "gibberish fits no reference"
+    assert np.isnan(own(f"{german}\n{german}", EN)), "nothing is in the own language"
+    assert np.isnan(own(f"{english}\n{english}", EN)), "nothing is strange"
+    assert np.isnan(own("", EN))
+
+
+def test_the_signal_is_that_of_the_own_part() -> None:
+    english, german = ENGLISH.replace("\n", " "), GERMAN.replace("\n", " ")
+    meter = Meter(default_settings().signals)
+    noise = gibberish(2 * PIECE)
+    texts = [f"{german}\n{english}\n{english}", f"{english}\n{noise}\n{english}", noise]
+    found = meter.measure(pa.array(texts), pa.array(["de", "en", "en"])).field("kl_divergence")
+    two, mixed, wild = found.to_pylist()
+    assert two < STRANGE < mixed and wild > 4.5
