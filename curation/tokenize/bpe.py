@@ -233,7 +233,8 @@ def _encode_piece(data, start, end, tables, work, out, at):  # type: ignore[no-u
 
 
 @inlined
-def _is_in(cache, row, a, b, c, d):  # type: ignore[no-untyped-def]
+def _is_in(cache, row, key):  # type: ignore[no-untyped-def]
+    a, b, c, d = key
     return cache[row, 0] == a and cache[row, 3] == d and cache[row, 1] == b and cache[row, 2] == c
 
 
@@ -250,15 +251,12 @@ def _recall(cache, row, out, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _remember(cache, row, a, b, c, d, out, n, count):  # type: ignore[no-untyped-def]
+def _remember(cache, row, key, out, n, count):  # type: ignore[no-untyped-def]
     """Write a piece and its ids to its slot; what was there goes to the neighbouring one."""
     for k in range(_WORDS):
         cache[row ^ 1, k] = cache[row, k]
         cache[row, k] = 0
-    cache[row, 0] = a
-    cache[row, 1] = b
-    cache[row, 2] = c
-    cache[row, 3] = d
+    cache[row, 0], cache[row, 1], cache[row, 2], cache[row, 3] = key
     for k in range(count):
         cache[row, 4 + k // 3] |= np.uint64(out[n + k]) << _ID_BITS * np.uint64(k % 3)
     cache[row, 7] |= np.uint64(count) << _COUNT_AT
@@ -300,14 +298,15 @@ def encode_texts(  # type: ignore[no-untyped-def]
                 h = (h ^ h >> np.uint64(32) ^ b) * np.uint64(0xBF58476D1CE4E5B9)
                 h = (h ^ h >> np.uint64(32) ^ c) * np.uint64(0x94D049BB133111EB)
             row = np.int64((h ^ h >> np.uint64(32)) & np.uint64(len(cache) - 1))
-            if _is_in(cache, row, a, b, c, d):
+            key = (a, b, c, d)
+            if _is_in(cache, row, key):
                 n += _recall(cache, row, out, n)
-            elif _is_in(cache, row ^ 1, a, b, c, d):
+            elif _is_in(cache, row ^ 1, key):
                 n += _recall(cache, row ^ 1, out, n)
             else:
                 count = _encode_piece(data, start, stop, tables, work, out, n)
                 if count <= _CACHED_IDS:
-                    _remember(cache, row, a, b, c, d, out, n, count)
+                    _remember(cache, row, key, out, n, count)
                 n += count
             start = stop
         out_offsets[i + 1] = n
