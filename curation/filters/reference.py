@@ -313,11 +313,7 @@ def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: igno
     if whole >= 0:
         room.ids[0] = whole
         return 1, ending
-    count = merge_piece(
-        letters, 0, n, v.pairs, v.pair_bits, v.byte_ids, v.byte_pairs, v.characters, v.unsafe,
-        room.work, room.ids, 0
-    )  # fmt: skip
-    return count, ending
+    return merge_piece(letters, 0, n, v, room.work, room.ids, 0), ending
 
 
 @borrowing

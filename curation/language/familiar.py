@@ -50,19 +50,10 @@ class Familiarity:
         than usual; 0 for a text without letters.
         """
         offsets, data = read_only(lines)
-        known = np.zeros(len(labels))
-        total = np.zeros(len(labels))
-        _count(
-            offsets,
-            data,
-            firsts,
-            labels,
-            self.table,
-            self.everywhere,
-            _scratch(offsets),
-            known,
-            total,
-        )
+        counts = np.zeros((2, len(labels)))
+        scratch = _scratch(offsets)
+        _count(offsets, data, firsts, labels, self.table, self.everywhere, scratch, counts)
+        known, total = counts
         share = known / np.maximum(total, 1)
         wider = np.sqrt(np.maximum(self.runs[labels] / np.maximum(total, 1), 1))
         strange = (self.usual[labels] - share) / (self.spread[labels] * wider)
@@ -106,9 +97,8 @@ def _runs(data, begin, end, out, n):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _count(  # type: ignore[no-untyped-def]
-    offsets, data, firsts, labels, table, everywhere, scratch, known, total
-):
+def _count(offsets, data, firsts, labels, table, everywhere, scratch, counts):  # type: ignore[no-untyped-def]
+    """Known runs and all runs of each text: [2, texts]."""
     for text in range(len(labels)):
         hits = runs = 0
         for line in range(firsts[text], firsts[text + 1]):
@@ -117,8 +107,8 @@ def _count(  # type: ignore[no-untyped-def]
             for k in range(n):
                 own = _has(table, _place(scratch[k], labels[text]))
                 hits += own or _has(table, _place(scratch[k], everywhere))
-        known[text] = hits
-        total[text] = runs
+        counts[0, text] = hits
+        counts[1, text] = runs
 
 
 @borrowing

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,17 +32,44 @@ _LABEL = np.frombuffer(PREFIX.encode(), np.uint8)
 Floats = npt.NDArray[np.float32]
 
 
+class Buckets(NamedTuple):
+    """Rows of hashed n-grams."""
+
+    count: int
+    words: int  # rows of words come before those of n-grams
+    present: npt.NDArray[np.uint8]  # bits of the buckets that were not pruned; empty: all are there
+    pruned: npt.NDArray[np.int32]  # [count] row of each, without `words`, or -1; empty: its number
+
+
+class Inputs(NamedTuple):
+    """What the rows of a line's words and character n-grams are found and read by."""
+
+    slots: npt.NDArray[np.int32]  # [power of two] word by hash, probed linearly, -1 empty
+    word_starts: npt.NDArray[np.int64]  # [words + 1]
+    word_bytes: npt.NDArray[np.uint8]
+    end_row: int  # row of the end of a line, -1 where the model has none
+    buckets: Buckets
+    rows: Floats  # [words + n-gram rows, d]
+    min_n: int
+    max_n: int
+    word_ngrams: int
+
+
+class Tree(NamedTuple):
+    """Children of the inner nodes of the tree of loss `hs`."""
+
+    left: npt.NDArray[np.int32]  # [labels - 1]
+    right: npt.NDArray[np.int32]
+
+
 @dataclass(frozen=True, eq=False)
 class FastText:
     """A loaded fastText classifier; `probabilities` may be called by several threads."""
 
     file: FastTextFile
-    slots: npt.NDArray[np.int32]  # [power of two] word by hash, probed linearly, -1 empty
-    word_starts: npt.NDArray[np.int64]  # [words + 1]
-    word_bytes: npt.NDArray[np.uint8]
-    end_row: int  # row of the end of a line, -1 where the model has none
-    left: npt.NDArray[np.int32]  # [labels - 1] children of the inner nodes of the tree of `hs`
-    right: npt.NDArray[np.int32]
+    inputs: Inputs
+    outputs: Floats  # [d, labels], so that the labels of a line are summed next to each other
+    tree: Tree
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -57,19 +85,16 @@ class FastText:
         file = self.file
         hidden = np.zeros((len(offsets) - 1, file.rows.shape[1]), np.float32)
         known = np.zeros(len(offsets) - 1, np.bool_)
-        pruned = file.pruned if file.pruned is not None else np.zeros(0, np.int32)
-        longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
-        hashes = np.empty(longest + 2 if file.word_ngrams > 1 else 0, np.int32)
-        _hidden(
-            offsets, data, self.slots, self.word_starts, self.word_bytes, self.end_row, _LABEL,
-            file.rows, file.min_n, file.max_n, file.word_ngrams, file.buckets, pruned,
-            hashes, hidden, known,
-        )  # fmt: skip
+        longest = int(np.diff(offsets).max(initial=0))
+        # of each byte, and of the ends of each word: itself and its n-grams
+        found = np.empty((2 * longest + 4) * (1 + file.max_n + file.word_ngrams), np.int64)
+        hashes = np.empty(longest + 2, np.int32)
+        _hidden(offsets, data, self.inputs, found, hashes, hidden, known)
         out = np.zeros((len(hidden), len(file.labels)), np.float32)
         if file.loss == "hs":
-            _tree(hidden, known, file.outputs, self.left, self.right, out)
+            _tree(hidden, known, self.outputs, self.tree, out)
         else:
-            _flat(hidden, known, file.outputs, file.loss == "softmax", out)
+            _flat(hidden, known, self.outputs, file.loss == "softmax", out)
         return out
 
 
@@ -85,12 +110,30 @@ def prepare(file: FastTextFile) -> FastText:
     np.cumsum([len(w) for w in file.words], out=word_starts[1:])
     slots = np.full(1 << (2 * len(file.words) + 1).bit_length(), -1, np.int32)
     _fill(word_starts, word_bytes, slots)
-    left, right = _huffman(file.counts)
+    pruned = np.zeros(0, np.int32) if file.pruned is None else file.pruned
+    buckets = Buckets(
+        file.buckets, len(file.words), np.packbits(pruned >= 0, bitorder="little"), pruned
+    )
     end_row = file.words.index(_EOS) if _EOS in file.words else -1
-    return FastText(file, slots, word_starts, word_bytes, end_row, left, right)
+    return FastText(
+        file,
+        Inputs(
+            slots,
+            word_starts,
+            word_bytes,
+            end_row,
+            buckets,
+            file.rows,
+            file.min_n,
+            file.max_n,
+            file.word_ngrams,
+        ),
+        np.ascontiguousarray(file.outputs.T),
+        _huffman(file.counts),
+    )
 
 
-def _huffman(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _huffman(counts: npt.NDArray[np.int64]) -> Tree:
     """Children of the inner nodes, in the order in which they are made; leaves come first.
 
     Counts are descending, as the file has them; of equal counts an inner node is taken first.
@@ -112,7 +155,7 @@ def _huffman(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.
         weight[made] = weight[pair[0]] + weight[pair[1]]
         children.append(pair)
     table = np.array(children, np.int32).reshape(-1, 2)
-    return table[:, 0].copy(), table[:, 1].copy()
+    return Tree(table[:, 0].copy(), table[:, 1].copy())
 
 
 @inlined
@@ -135,17 +178,17 @@ def _fill(starts, data, slots):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _find(h, data, begin, end, slots, starts, words):  # type: ignore[no-untyped-def]
+def _find(h, data, begin, end, inputs):  # type: ignore[no-untyped-def]
     """Number of the word data[begin:end] with hash h, -1 when it is not in the dictionary."""
-    mask = np.uint32(len(slots) - 1)
+    mask = np.uint32(len(inputs.slots) - 1)
     slot = h & mask
-    while slots[slot] >= 0:
-        word = slots[slot]
-        first = starts[word]
-        if starts[word + 1] - first == end - begin:
+    while inputs.slots[slot] >= 0:
+        word = inputs.slots[slot]
+        first = inputs.word_starts[word]
+        if inputs.word_starts[word + 1] - first == end - begin:
             same = True
             for k in range(end - begin):
-                if words[first + k] != data[begin + k]:
+                if inputs.word_bytes[first + k] != data[begin + k]:
                     same = False
                     break
             if same:
@@ -154,45 +197,51 @@ def _find(h, data, begin, end, slots, starts, words):  # type: ignore[no-untyped
     return np.int32(-1)
 
 
-@borrowing
-def _add(row, rows, out):  # type: ignore[no-untyped-def]
-    for k in range(out.shape[0]):
-        out[k] += rows[row, k]
+@inlined
+def _append(bucket, buckets, found, n):  # type: ignore[no-untyped-def]
+    """Append the row of a bucket to `found`, unless it was pruned; return how many there are."""
+    if len(buckets.pruned):
+        # bits, since few of the buckets are there and all of their rows fit into no cache
+        if not (buckets.present[bucket >> 3] >> (bucket & 7)) & 1:
+            return n
+        found[n] = buckets.words + np.int64(buckets.pruned[bucket])
+    else:
+        found[n] = buckets.words + bucket
+    return n + 1
 
 
 @inlined
-def _bucket_row(bucket, words, pruned):  # type: ignore[no-untyped-def]
-    if len(pruned):
-        row = np.int64(pruned[bucket])
-        return row + words if row >= 0 else np.int64(-1)
-    return np.int64(bucket) + words
+def _remainder(h, count, inverse):  # type: ignore[no-untyped-def]
+    """h % count for 32 bits, by the inverse of `count`: a division takes ten times as long."""
+    rest = np.int64(h) - np.int64(np.float64(h) * inverse) * count
+    if rest < 0:
+        return rest + count
+    return rest - count if rest >= count else rest
 
 
 @borrowing
-def _subwords(data, begin, end, min_n, max_n, buckets, words, pruned, rows, out):  # type: ignore[no-untyped-def]
-    """Add the rows of the character n-grams of `<word>`; return how many there were."""
-    count = 0
+def _subwords(data, begin, end, inputs, found, n):  # type: ignore[no-untyped-def]
+    """Append the rows of the character n-grams of `<word>`; return how many there are."""
     length = end - begin + 2
+    count = np.int64(inputs.buckets.count)
+    inverse = 1.0 / np.float64(count)
     for i in range(length):
         if 0 < i < length - 1 and data[begin + i - 1] & 0xC0 == 0x80:
             continue
         h = _OFFSET
         j = i
-        n = 1
-        while j < length and n <= max_n:
+        size = 1
+        while j < length and size <= inputs.max_n:
             byte = _BOW if j == 0 else (_EOW if j == length - 1 else data[begin + j - 1])
             h = np.uint32(_step(h, byte))
             j += 1
             while 0 < j < length - 1 and data[begin + j - 1] & 0xC0 == 0x80:
                 h = np.uint32(_step(h, data[begin + j - 1]))
                 j += 1
-            if n >= min_n and not (n == 1 and (i == 0 or j == length)):
-                row = _bucket_row(np.int64(h % np.uint32(buckets)), words, pruned)
-                if row >= 0:
-                    _add(row, rows, out)
-                    count += 1
-            n += 1
-    return count
+            if size >= inputs.min_n and not (size == 1 and (i == 0 or j == length)):
+                n = _append(_remainder(h, count, inverse), inputs.buckets, found, n)
+            size += 1
+    return n
 
 
 @inlined
@@ -200,94 +249,98 @@ def _is_break(byte):  # type: ignore[no-untyped-def]
     return byte == 32 or 9 <= byte <= 13 or byte == 0
 
 
-@kernel
-def _hidden(  # type: ignore[no-untyped-def]
-    offsets, data, slots, starts, word_bytes, end_row, label, rows, min_n, max_n, word_ngrams,
-    buckets, pruned, hashes, hidden, known,
-):  # fmt: skip
-    words = len(starts) - 1
-    total = np.zeros(rows.shape[1], np.float32)
-    for line in range(len(offsets) - 1):
-        total[:] = 0
-        count = 0
-        seen = 0
-        i = offsets[line]
-        stop = offsets[line + 1]
-        while i < stop:
-            if _is_break(data[i]):
-                i += 1
-                continue
-            begin = i
-            h = _OFFSET
-            while i < stop and not _is_break(data[i]):
-                h = np.uint32(_step(h, data[i]))
-                i += 1
-            word = _find(h, data, begin, i, slots, starts, word_bytes)
-            if word < 0 and i - begin >= len(label):
-                prefix = True
-                for k in range(len(label)):
-                    if data[begin + k] != label[k]:
-                        prefix = False
-                        break
-                if prefix:  # the library takes it for a label
-                    continue
-            if word >= 0:
-                _add(word, rows, total)
-                count += 1
-            if max_n > 0 and buckets > 0:
-                count += _subwords(
-                    data, begin, i, min_n, max_n, buckets, words, pruned, rows, total
-                )
-            if word_ngrams > 1:
-                hashes[seen] = np.int32(h)
-                seen += 1
-        if end_row >= 0:  # a line ends with its line feed
-            _add(end_row, rows, total)
-            count += 1
-            if word_ngrams > 1:
-                h = _OFFSET
-                for k in range(starts[end_row], starts[end_row + 1]):
-                    h = np.uint32(_step(h, word_bytes[k]))
-                hashes[seen] = np.int32(h)
-                seen += 1
-        if word_ngrams > 1 and buckets > 0:
-            for a in range(seen):
-                g = np.uint64(np.int64(hashes[a]))
-                for b in range(a + 1, min(seen, a + word_ngrams)):
-                    g = g * _BIGRAM + np.uint64(np.int64(hashes[b]))
-                    row = _bucket_row(np.int64(g % np.uint64(buckets)), words, pruned)
-                    if row >= 0:
-                        _add(row, rows, total)
-                        count += 1
-        known[line] = count > 0
-        if count:
-            for k in range(rows.shape[1]):
-                hidden[line, k] = total[k] / np.float32(count)
+@inlined
+def _is_label(data, begin, end):  # type: ignore[no-untyped-def]
+    same = end - begin >= len(_LABEL)
+    for k in range(len(_LABEL) if same else 0):
+        same = same and data[begin + k] == _LABEL[k]
+    return same
 
 
 @borrowing
-def _dot(hidden, row):  # type: ignore[no-untyped-def]
-    total = np.float32(0)
-    for k in range(hidden.shape[0]):
-        total += hidden[k] * row[k]
-    return total
+def _rows(data, begin, stop, inputs, found, hashes):  # type: ignore[no-untyped-def]
+    """Write the rows of a line to `found`; return how many."""
+    n = 0
+    seen = 0
+    ngrams = inputs.buckets.count > 0
+    i = begin
+    while i < stop:
+        if _is_break(data[i]):
+            i += 1
+            continue
+        first = i
+        h = _OFFSET
+        while i < stop and not _is_break(data[i]):
+            h = np.uint32(_step(h, data[i]))
+            i += 1
+        word = _find(h, data, first, i, inputs)
+        if word >= 0:
+            found[n] = word
+            n += 1
+        elif _is_label(data, first, i):  # the library takes it for one
+            continue
+        if inputs.max_n > 0 and ngrams:
+            n = _subwords(data, first, i, inputs, found, n)
+        hashes[seen] = np.int32(h)
+        seen += 1
+    if inputs.end_row >= 0:  # a line ends with its line feed
+        found[n] = inputs.end_row
+        n += 1
+        h = _OFFSET
+        for k in range(inputs.word_starts[inputs.end_row], inputs.word_starts[inputs.end_row + 1]):
+            h = np.uint32(_step(h, inputs.word_bytes[k]))
+        hashes[seen] = np.int32(h)
+        seen += 1
+    if inputs.word_ngrams > 1 and ngrams:
+        for a in range(seen):
+            g = np.uint64(np.int64(hashes[a]))
+            for b in range(a + 1, min(seen, a + inputs.word_ngrams)):
+                g = g * _BIGRAM + np.uint64(np.int64(hashes[b]))
+                bucket = np.int64(g % np.uint64(inputs.buckets.count))
+                n = _append(bucket, inputs.buckets, found, n)
+    return n
 
 
 @kernel
-def _tree(hidden, known, outputs, left, right, out):  # type: ignore[no-untyped-def]
+def _hidden(offsets, data, inputs, found, hashes, hidden, known):  # type: ignore[no-untyped-def]
+    rows = inputs.rows
+    for line in range(len(offsets) - 1):
+        n = _rows(data, offsets[line], offsets[line + 1], inputs, found, hashes)
+        known[line] = n > 0
+        for at in range(n):
+            row = found[at]
+            for k in range(rows.shape[1]):
+                hidden[line, k] += rows[row, k]
+        if n:
+            for k in range(rows.shape[1]):
+                hidden[line, k] /= np.float32(n)
+
+
+@inlined
+def _score(hidden, outputs, scores):  # type: ignore[no-untyped-def]
+    """Products of a line with all columns, each summed in the order of the dimensions."""
+    scores[:] = 0
+    for k in range(len(hidden)):
+        for label in range(len(scores)):
+            scores[label] += hidden[k] * outputs[k, label]
+
+
+@kernel
+def _tree(hidden, known, outputs, tree, out):  # type: ignore[no-untyped-def]
     """Probabilities of the leaves of a binary tree: products along the way from the root."""
     labels = out.shape[1]
+    scores = np.empty(labels, np.float32)
     nodes = np.empty(2 * labels - 1, np.float64)
     for line in range(len(hidden)):
         if not known[line]:
             continue
+        _score(hidden[line], outputs, scores)
         nodes[2 * labels - 2] = 1.0
         for inner in range(labels - 2, -1, -1):
-            score = np.float64(_dot(hidden[line], outputs[inner]))
-            share = 1.0 / (1.0 + np.exp(-score))
+            share = 1.0 / (1.0 + np.exp(-np.float64(scores[inner])))
             mass = nodes[inner + labels]
-            nodes[left[inner]] = mass * (1.0 - share + _EPSILON)
-            nodes[right[inner]] = mass * (share + _EPSILON)
+            nodes[tree.left[inner]] = mass * (1.0 - share + _EPSILON)
+            nodes[tree.right[inner]] = mass * (share + _EPSILON)
         for label in range(labels):
             out[line, label] = nodes[label]
 
@@ -295,20 +348,20 @@ def _tree(hidden, known, outputs, left, right, out):  # type: ignore[no-untyped-
 @kernel
 def _flat(hidden, known, outputs, softmax, out):  # type: ignore[no-untyped-def]
     labels = out.shape[1]
-    scores = np.empty(labels, np.float64)
+    scores = np.empty(labels, np.float32)
+    shares = np.empty(labels, np.float64)
     for line in range(len(hidden)):
         if not known[line]:
             continue
-        for label in range(labels):
-            scores[label] = _dot(hidden[line], outputs[label])
+        _score(hidden[line], outputs, scores)
         if softmax:
-            best = scores.max()
+            best = np.float64(scores.max())
             total = 0.0
             for label in range(labels):
-                scores[label] = np.exp(scores[label] - best)
-                total += scores[label]
+                shares[label] = np.exp(np.float64(scores[label]) - best)
+                total += shares[label]
             for label in range(labels):
-                out[line, label] = scores[label] / total
+                out[line, label] = shares[label] / total
         else:
             for label in range(labels):
-                out[line, label] = 1.0 / (1.0 + np.exp(-scores[label]))
+                out[line, label] = 1.0 / (1.0 + np.exp(-np.float64(scores[label])))

@@ -42,20 +42,29 @@ def cut(texts: Texts, windows: int, characters: int) -> Windows:
     offsets, data = read_only(texts)
     documents = len(offsets) - 1
     widest = np.minimum(np.diff(offsets), windows * characters * _MAX_CODE_POINT_BYTES)
-    out = np.empty(int(widest.sum()), np.uint8)
-    out_offsets = np.zeros(documents * windows + 1, np.int64)
-    letters = np.zeros(documents * windows, np.int64)
-    firsts = np.zeros(documents + 1, np.int64)
-    _cut(offsets, data, windows, characters, ch.properties(), out, out_offsets, letters, firsts)
-    count = int(firsts[-1])
-    strings = from_buffers(out_offsets[: count + 1], out[: out_offsets[count]])
-    return Windows(strings, letters[:count], firsts)
+    out = _Room(
+        np.empty(int(widest.sum()), np.uint8),
+        np.zeros(documents * windows + 1, np.int64),
+        np.zeros(documents * windows, np.int64),
+        np.zeros(documents + 1, np.int64),
+    )
+    _cut(offsets, data, windows, characters, ch.properties(), out)
+    count = int(out.firsts[-1])
+    strings = from_buffers(out.offsets[: count + 1], out.data[: out.offsets[count]])
+    return Windows(strings, out.letters[:count], out.firsts)
+
+
+class _Room(NamedTuple):
+    """Where windows are written."""
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]  # of windows in `data`
+    letters: npt.NDArray[np.int64]
+    firsts: npt.NDArray[np.int64]
 
 
 @borrowing
-def _cut(  # type: ignore[no-untyped-def]
-    offsets, data, windows, characters, properties, out, out_offsets, letters, firsts
-):
+def _cut(offsets, data, windows, characters, properties, out):  # type: ignore[no-untyped-def]
     n = 0
     for doc in range(len(offsets) - 1):
         begin = offsets[doc]
@@ -78,7 +87,7 @@ def _cut(  # type: ignore[no-untyped-def]
                 while data[i] & 0xC0 == 0x80:
                     i += 1
                 at += 1
-            size = out_offsets[n]
+            size = out.offsets[n]
             blank = True
             alphabetic = 0
             while at < last:
@@ -86,22 +95,22 @@ def _cut(  # type: ignore[no-untyped-def]
                 p = np.int64(properties[c])
                 if p & _BLANK:
                     if not blank:
-                        out[size] = 32
+                        out.data[size] = 32
                         size += 1
                     blank = True
                 else:
                     for k in range(width):
-                        out[size + k] = data[i + k]
+                        out.data[size + k] = data[i + k]
                     size += width
                     blank = False
                     alphabetic += (p & _ALPHA) != 0
                 i += width
                 at += 1
             if alphabetic:
-                letters[n] = alphabetic
+                out.letters[n] = alphabetic
                 n += 1
-                out_offsets[n] = size
-        firsts[doc + 1] = n
+                out.offsets[n] = size
+        out.firsts[doc + 1] = n
 
 
 def split_lines(texts: Texts) -> tuple[pa.Array, npt.NDArray[np.int64]]:

@@ -37,8 +37,8 @@ def new_cache(slots: int = 1 << 16) -> npt.NDArray[np.uint64]:
 
 
 @inlined
-def _rank(left, right, pairs, pair_bits):  # type: ignore[no-untyped-def]
-    found = find_pair(left, right, pairs, pair_bits)
+def _rank(left, right, tables):  # type: ignore[no-untyped-def]
+    found = find_pair(left, right, tables.pairs, tables.pair_bits)
     return _NONE if found < 0 else found
 
 
@@ -74,9 +74,7 @@ def _word(data, start, size):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _symbols(  # type: ignore[no-untyped-def]
-    data, start, end, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe, work
-):
+def _symbols(data, start, end, tables, work):  # type: ignore[no-untyped-def]
     """Write the first symbols of a piece, and the rank of each with the next; return how many.
 
     Returns _LINEAR + 1 where there is no room for them.
@@ -89,16 +87,16 @@ def _symbols(  # type: ignore[no-untyped-def]
             return n + 1
         token, size = np.int64(-1), np.int64(0)
         if data[i] >= 0xC2:
-            token, size = whole_at(data, start, i, end, characters, unsafe)
+            token, size = whole_at(data, start, i, end, tables.characters, tables.unsafe)
         is_byte = token < 0
         if is_byte:
-            token, size = np.int64(byte_ids[data[i]]), np.int64(1)
+            token, size = np.int64(tables.byte_ids[data[i]]), np.int64(1)
         work[n] = token
         if n > 0:
             if is_byte and was_byte:
-                work[_LINEAR + n - 1] = _byte_rank(data, i - 1, byte_pairs)
+                work[_LINEAR + n - 1] = _byte_rank(data, i - 1, tables.byte_pairs)
             else:
-                work[_LINEAR + n - 1] = _rank(work[n - 1], token, pairs, pair_bits)
+                work[_LINEAR + n - 1] = _rank(work[n - 1], token, tables)
         was_byte = is_byte  # type: ignore[assignment]
         n += 1
         i += size
@@ -106,7 +104,7 @@ def _symbols(  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _merge_short(n, pairs, pair_bits, work, out, at):  # type: ignore[no-untyped-def]
+def _merge_short(n, tables, work, out, at):  # type: ignore[no-untyped-def]
     ids, ranks = np.int64(0), np.int64(_LINEAR)  # where in `work` each begins
     while n > 1:
         best = np.int64(0)
@@ -123,9 +121,9 @@ def _merge_short(n, pairs, pair_bits, work, out, at):  # type: ignore[no-untyped
             work[ranks + k] = work[ranks + k + 1]
         n -= 1
         if best + 1 < n:
-            work[ranks + best] = _rank(token, work[ids + best + 1], pairs, pair_bits)
+            work[ranks + best] = _rank(token, work[ids + best + 1], tables)
         if best > 0:
-            work[ranks + best - 1] = _rank(work[ids + best - 1], token, pairs, pair_bits)
+            work[ranks + best - 1] = _rank(work[ids + best - 1], token, tables)
     for k in range(n):
         out[at + k] = work[ids + k]
     return n
@@ -165,9 +163,7 @@ def _pop(heap, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _merge_long(  # type: ignore[no-untyped-def]
-    data, start, end, pairs, pair_bits, byte_ids, byte_pairs, out, at
-):
+def _merge_long(data, start, end, tables, out, at):  # type: ignore[no-untyped-def]
     """As `_merge_short` in O(n log n): a heap of (rank, position), stale entries skipped."""
     n = end - start
     ids = np.empty(n, np.int64)
@@ -177,11 +173,11 @@ def _merge_long(  # type: ignore[no-untyped-def]
     heap = np.empty(3 * n, np.int64)
     size = 0
     for k in range(n):
-        ids[k] = byte_ids[data[start + k]]
+        ids[k] = tables.byte_ids[data[start + k]]
         after[k] = k + 1
         before[k] = k - 1
     for k in range(n):
-        ranks[k] = _NONE if k + 1 == n else _byte_rank(data, start + k, byte_pairs)
+        ranks[k] = _NONE if k + 1 == n else _byte_rank(data, start + k, tables.byte_pairs)
         if ranks[k] != _NONE:
             size = _push(heap, size, ranks[k] << 32 | k)
     while size > 0:
@@ -198,12 +194,12 @@ def _merge_long(  # type: ignore[no-untyped-def]
         ranks[k] = _NONE
         if right < n:
             before[right] = k
-            ranks[k] = _rank(token, ids[right], pairs, pair_bits)
+            ranks[k] = _rank(token, ids[right], tables)
             if ranks[k] != _NONE:
                 size = _push(heap, size, ranks[k] << 32 | k)
         left = before[k]
         if left >= 0:
-            ranks[left] = _rank(ids[left], token, pairs, pair_bits)
+            ranks[left] = _rank(ids[left], token, tables)
             if ranks[left] != _NONE:
                 size = _push(heap, size, ranks[left] << 32 | left)
     count = 0
@@ -216,38 +212,29 @@ def _merge_long(  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def merge_piece(  # type: ignore[no-untyped-def]
-    data, start, end, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe, work, out, at
-):
+def merge_piece(data, start, end, tables, work, out, at):  # type: ignore[no-untyped-def]
     """Write ids of data[start:end] by merging alone to out[at:]; return how many.
 
     `work` is scratch memory, int64 [WORK].
     """
-    n = _symbols(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe, work)
+    n = _symbols(data, start, end, tables, work)
     if n <= _LINEAR:
-        return _merge_short(n, pairs, pair_bits, work, out, at)
-    return _merge_long(data, start, end, pairs, pair_bits, byte_ids, byte_pairs, out, at)
+        return _merge_short(n, tables, work, out, at)
+    return _merge_long(data, start, end, tables, out, at)
 
 
 @borrowing
-def _encode_piece(  # type: ignore[no-untyped-def]
-    data, start, end, blob, offsets, slots, pairs, pair_bits, byte_ids, byte_pairs, characters,
-    unsafe, work, out, at
-):  # fmt: skip
-    whole = find_bytes(data, start, end, blob, offsets, slots)
+def _encode_piece(data, start, end, tables, work, out, at):  # type: ignore[no-untyped-def]
+    whole = find_bytes(data, start, end, tables.blob, tables.offsets, tables.slots)
     if whole >= 0:
         out[at] = whole
         return np.int64(1)
-    return np.int64(
-        merge_piece(
-            data, start, end, pairs, pair_bits, byte_ids, byte_pairs, characters, unsafe, work, out,
-            at,
-        )
-    )  # fmt: skip
+    return np.int64(merge_piece(data, start, end, tables, work, out, at))
 
 
 @inlined
-def _is_in(cache, row, a, b, c, d):  # type: ignore[no-untyped-def]
+def _is_in(cache, row, key):  # type: ignore[no-untyped-def]
+    a, b, c, d = key
     return cache[row, 0] == a and cache[row, 3] == d and cache[row, 1] == b and cache[row, 2] == c
 
 
@@ -264,15 +251,12 @@ def _recall(cache, row, out, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _remember(cache, row, a, b, c, d, out, n, count):  # type: ignore[no-untyped-def]
+def _remember(cache, row, key, out, n, count):  # type: ignore[no-untyped-def]
     """Write a piece and its ids to its slot; what was there goes to the neighbouring one."""
     for k in range(_WORDS):
         cache[row ^ 1, k] = cache[row, k]
         cache[row, k] = 0
-    cache[row, 0] = a
-    cache[row, 1] = b
-    cache[row, 2] = c
-    cache[row, 3] = d
+    cache[row, 0], cache[row, 1], cache[row, 2], cache[row, 3] = key
     for k in range(count):
         cache[row, 4 + k // 3] |= np.uint64(out[n + k]) << _ID_BITS * np.uint64(k % 3)
     cache[row, 7] |= np.uint64(count) << _COUNT_AT
@@ -280,22 +264,7 @@ def _remember(cache, row, a, b, c, d, out, n, count):  # type: ignore[no-untyped
 
 @kernel
 def encode_texts(  # type: ignore[no-untyped-def]
-    data,
-    text_offsets,
-    limit,
-    classes,
-    blob,
-    offsets,
-    slots,
-    pairs,
-    pair_bits,
-    byte_ids,
-    byte_pairs,
-    characters,
-    unsafe,
-    cache,
-    out,
-    out_offsets,
+    data, text_offsets, limit, classes, tables, cache, out, out_offsets
 ):
     """Write ids of texts to out (uint32, room for one per byte), bounds to out_offsets [n + 1].
 
@@ -315,10 +284,7 @@ def encode_texts(  # type: ignore[no-untyped-def]
             stop = piece_end(data, start, text_offsets[i + 1], classes)
             size = stop - start
             if size > _CACHED_BYTES:
-                n += _encode_piece(
-                    data, start, stop, blob, offsets, slots, pairs, pair_bits, byte_ids,
-                    byte_pairs, characters, unsafe, work, out, n,
-                )  # fmt: skip
+                n += _encode_piece(data, start, stop, tables, work, out, n)
                 start = stop
                 continue
             a = _word(data, start, size)
@@ -332,17 +298,15 @@ def encode_texts(  # type: ignore[no-untyped-def]
                 h = (h ^ h >> np.uint64(32) ^ b) * np.uint64(0xBF58476D1CE4E5B9)
                 h = (h ^ h >> np.uint64(32) ^ c) * np.uint64(0x94D049BB133111EB)
             row = np.int64((h ^ h >> np.uint64(32)) & np.uint64(len(cache) - 1))
-            if _is_in(cache, row, a, b, c, d):
+            key = (a, b, c, d)
+            if _is_in(cache, row, key):
                 n += _recall(cache, row, out, n)
-            elif _is_in(cache, row ^ 1, a, b, c, d):
+            elif _is_in(cache, row ^ 1, key):
                 n += _recall(cache, row ^ 1, out, n)
             else:
-                count = _encode_piece(
-                    data, start, stop, blob, offsets, slots, pairs, pair_bits, byte_ids,
-                    byte_pairs, characters, unsafe, work, out, n,
-                )  # fmt: skip
+                count = _encode_piece(data, start, stop, tables, work, out, n)
                 if count <= _CACHED_IDS:
-                    _remember(cache, row, a, b, c, d, out, n, count)
+                    _remember(cache, row, key, out, n, count)
                 n += count
             start = stop
         out_offsets[i + 1] = n

@@ -120,37 +120,36 @@ def best_fit(lengths: I64, context_length: int) -> Spans:
     return Spans(sequences[order], starts[order], sizes[order], documents[order], offsets[order])
 
 
-@borrowing
-def fill(  # type: ignore[no-untyped-def]
-    rows,
-    first_row,
-    sequences,
-    starts,
-    lengths,
-    offsets,
-    token_starts,
-    token_counts,
-    tokens,
-    begin,
-    end,
-    pad,
-):
-    """Write the spans' tokens into rows [sequences, context_length], padding what is left.
+class Tokens(NamedTuple):
+    """Token ids of documents, without begin and end tokens."""
 
-    Per span: where its document's tokens start in `tokens` and how many there are, without the
-    begin and end tokens, which are added where `begin` and `end` are not negative.
-    """
-    rows[:] = pad
-    for k in range(len(sequences)):
-        row = rows[sequences[k] - first_row]
-        at = starts[k]
-        offset = offsets[k]
-        shift = np.int64(1 if begin >= 0 else 0)
-        for j in range(lengths[k]):
-            place = offset + j - shift
+    ids: npt.NDArray[np.uint32]
+    starts: I64  # [documents] into `ids`
+    counts: I64
+
+
+class Marks(NamedTuple):
+    """Tokens around documents: before each, after each (negative: none), and behind the last."""
+
+    begin: int
+    end: int
+    pad: int
+
+
+@borrowing
+def fill(rows, first_row, spans, tokens, marks):  # type: ignore[no-untyped-def]
+    """Write the spans' tokens into rows [sequences, context_length], padding what is left."""
+    rows[:] = marks.pad
+    shift = np.int64(1 if marks.begin >= 0 else 0)
+    for k in range(len(spans.sequences)):
+        row = rows[spans.sequences[k] - first_row]
+        document = spans.documents[k]
+        at = spans.starts[k]
+        for j in range(spans.lengths[k]):
+            place = spans.offsets[k] + j - shift
             if place < 0:
-                row[at + j] = begin
-            elif place < token_counts[k]:
-                row[at + j] = tokens[token_starts[k] + place]
+                row[at + j] = marks.begin
+            elif place < tokens.counts[document]:
+                row[at + j] = tokens.ids[tokens.starts[document] + place]
             else:
-                row[at + j] = end
+                row[at + j] = marks.end

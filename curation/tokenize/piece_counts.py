@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,19 +16,29 @@ from curation.tokenize.pretokenize import Pattern, piece_end
 _SEED = np.uint64(0)
 
 
+class Table(NamedTuple):
+    """Words end to end, in order of first appearance; arrays have room for more."""
+
+    arena: npt.NDArray[np.uint8]
+    ends: npt.NDArray[np.int64]  # of each word in `arena`
+    hashes: npt.NDArray[np.uint64]
+    counts: npt.NDArray[np.int64]
+    slots: npt.NDArray[np.int32]  # word by hash, -1 where empty; a power of two
+
+
 @inlined
-def _slot(data, start, end, h, arena, ends, hashes, slots):  # type: ignore[no-untyped-def]
+def _slot(data, start, end, h, table):  # type: ignore[no-untyped-def]
     """Slot of the word data[start:end], or the empty slot where it belongs."""
-    mask = np.uint64(len(slots) - 1)
+    mask = np.uint64(len(table.slots) - 1)
     slot = h & mask
-    while slots[slot] >= 0:
-        word = slots[slot]
-        if hashes[word] == h:
-            begin = ends[word - 1] if word > 0 else np.int64(0)
-            if ends[word] - begin == end - start:
+    while table.slots[slot] >= 0:
+        word = table.slots[slot]
+        if table.hashes[word] == h:
+            begin = table.ends[word - 1] if word > 0 else np.int64(0)
+            if table.ends[word] - begin == end - start:
                 same = True
                 for k in range(end - start):
-                    if arena[begin + k] != data[start + k]:
+                    if table.arena[begin + k] != data[start + k]:
                         same = False
                         break
                 if same:
@@ -35,30 +47,41 @@ def _slot(data, start, end, h, arena, ends, hashes, slots):  # type: ignore[no-u
     return slot
 
 
-@kernel
-def _count(data, start, end, weight, classes, longest, arena, ends, hashes, counts, slots, words):  # type: ignore[no-untyped-def]
-    """Add the pieces of data[start:end]; stops early where a table is full.
+@borrowing
+def _enter(data, start, end, h, weight, table, words):  # type: ignore[no-untyped-def]
+    """Count the word data[start:end]; return how many words there are, -1 if there is no room."""
+    slot = _slot(data, start, end, h, table)
+    word = np.int64(table.slots[slot])
+    if word < 0:
+        begin = table.ends[words - 1] if words > 0 else np.int64(0)
+        full = begin + end - start > len(table.arena)
+        if full or words == len(table.ends) or 2 * words >= len(table.slots):
+            return np.int64(-1)
+        word = np.int64(words)
+        table.ends[word] = copy_bytes(data, start, end, table.arena, begin)
+        table.hashes[word] = h
+        table.counts[word] = 0
+        table.slots[slot] = word
+        words += 1
+    table.counts[word] += weight
+    return np.int64(words)
 
-    Returns the byte where it stopped and the number of words.
+
+@kernel
+def _count(data, start, end, weight, split, table, words):  # type: ignore[no-untyped-def]
+    """Add the pieces of data[start:end] by `split`, character classes and bytes of the longest.
+
+    Stops early where a table is full: returns the byte where it stopped and the number of words.
     """
+    classes, longest = split
     while start < end:
         stop = piece_end(data, start, end, classes)
         if stop - start <= longest:
             h = xxh64(data, start, stop, _SEED)
-            slot = _slot(data, start, stop, h, arena, ends, hashes, slots)
-            word = np.int64(slots[slot])
-            if word < 0:
-                begin = ends[words - 1] if words > 0 else np.int64(0)
-                full = begin + stop - start > len(arena)
-                if full or words == len(ends) or 2 * words >= len(slots):
-                    return start, words
-                word = np.int64(words)
-                ends[word] = copy_bytes(data, start, stop, arena, begin)
-                hashes[word] = h
-                counts[word] = 0
-                slots[slot] = word
-                words += 1
-            counts[word] += weight
+            more = _enter(data, start, stop, h, weight, table, words)
+            if more < 0:
+                break
+            words = more
         start = stop
     return start, words
 
@@ -74,30 +97,16 @@ def _rehash(hashes, words, slots):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add(  # type: ignore[no-untyped-def]
-    source, source_ends, source_hashes, weights, first, arena, ends, hashes, counts, slots, words
-):
-    """Add whole words with weights from `first` on; stops early where a table is full."""
-    for i in range(first, len(source_ends)):
-        start = source_ends[i - 1] if i > 0 else np.int64(0)
-        stop = source_ends[i]
-        h = source_hashes[i]
-        slot = _slot(source, start, stop, h, arena, ends, hashes, slots)
-        word = np.int64(slots[slot])
-        if word < 0:
-            begin = ends[words - 1] if words > 0 else np.int64(0)
-            full = begin + stop - start > len(arena)
-            if full or words == len(ends) or 2 * words >= len(slots):
-                return i, words
-            word = np.int64(words)
-            copy_bytes(source, start, stop, arena, begin)
-            ends[word] = begin + stop - start
-            hashes[word] = h
-            counts[word] = 0
-            slots[slot] = word
-            words += 1
-        counts[word] += weights[i]
-    return len(source_ends), words
+def _add(source, weights, first, table, words):  # type: ignore[no-untyped-def]
+    """Add the words of another table with weights [words] from `first` on, as `_count`."""
+    for i in range(first, len(weights)):
+        start = source.ends[i - 1] if i > 0 else np.int64(0)
+        h = source.hashes[i]
+        more = _enter(source.arena, start, source.ends[i], h, weights[i], table, words)
+        if more < 0:
+            return i, words
+        words = more
+    return len(weights), words
 
 
 class WordCounts:
@@ -106,11 +115,13 @@ class WordCounts:
     def __init__(self) -> None:
         self.size = 0
         self.bytes_seen = 0
-        self._arena = np.empty(1 << 12, np.uint8)
-        self._ends = np.empty(1 << 9, np.int64)
-        self._hashes = np.empty(1 << 9, np.uint64)
-        self._counts = np.empty(1 << 9, np.int64)
-        self._slots = np.full(1 << 10, -1, np.int32)
+        self._table = Table(
+            np.empty(1 << 12, np.uint8),
+            np.empty(1 << 9, np.int64),
+            np.empty(1 << 9, np.uint64),
+            np.empty(1 << 9, np.int64),
+            np.full(1 << 10, -1, np.int32),
+        )
 
     def __len__(self) -> int:
         return self.size
@@ -118,17 +129,17 @@ class WordCounts:
     @property
     def counts(self) -> npt.NDArray[np.int64]:
         """How often each word came: [words]."""
-        return self._counts[: self.size]
+        return self._table.counts[: self.size]
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
         """Bounds of each word in `data`: [words + 1]."""
-        return np.concatenate([np.zeros(1, np.int64), self._ends[: self.size]])
+        return np.concatenate([np.zeros(1, np.int64), self._table.ends[: self.size]])
 
     @property
     def data(self) -> npt.NDArray[np.uint8]:
         """Bytes of all words end to end."""
-        return self._arena[: self._ends[self.size - 1] if self.size else 0]
+        return self._table.arena[: self._table.ends[self.size - 1] if self.size else 0]
 
     def count(
         self,
@@ -142,7 +153,7 @@ class WordCounts:
         `times` says how often each text occurs: [texts].
         """
         buffers = text_buffers(texts)
-        classes = split.classes
+        how = split.classes, longest
         if times is None:
             times = np.ones(len(buffers), np.int64)
         self.bytes_seen += int(np.diff(buffers.offsets) @ times)
@@ -151,38 +162,33 @@ class WordCounts:
             buffers.offsets[:-1].tolist(), ends, times.tolist(), strict=True
         ):
             while at < end:
-                at, self.size = _count(
-                    buffers.data, at, end, weight, classes, longest, *self._arrays, self.size
-                )
+                at, self.size = _count(buffers.data, at, end, weight, how, self._table, self.size)
                 if at < end:
                     self._grow(longest)
 
     def add(self, other: WordCounts, weights: npt.NDArray[np.int64]) -> None:
         """Add the words of another count, each with the given weight [len(other)]."""
         at = 0
-        ends = other._ends[: other.size]
         longest = int(np.diff(other.offsets).max(initial=0))
         while at < len(other):
-            at, self.size = _add(
-                other.data, ends, other._hashes, weights, at, *self._arrays, self.size
-            )
+            at, self.size = _add(other._table, weights, at, self._table, self.size)
             if at < len(other):
                 self._grow(longest)
 
-    @property
-    def _arrays(self) -> tuple[npt.NDArray, ...]:
-        return self._arena, self._ends, self._hashes, self._counts, self._slots
-
     def _grow(self, room: int) -> None:
         """Double whatever is more than half full."""
-        if 2 * len(self.data) + room > len(self._arena):
-            self._arena = np.concatenate(
-                [self._arena, np.empty(max(room, len(self._arena)), np.uint8)]
-            )
-        if 2 * self.size > len(self._ends):
-            self._ends = np.concatenate([self._ends, np.empty_like(self._ends)])
-            self._hashes = np.concatenate([self._hashes, np.empty_like(self._hashes)])
-            self._counts = np.concatenate([self._counts, np.empty_like(self._counts)])
-        if 4 * self.size >= len(self._slots):
-            self._slots = np.full(2 * len(self._slots), -1, np.int32)
-            _rehash(self._hashes, self.size, self._slots)
+        table = self._table
+        if 2 * len(self.data) + room > len(table.arena):
+            more = np.empty(max(room, len(table.arena)), np.uint8)
+            table = table._replace(arena=np.concatenate([table.arena, more]))
+        if 2 * self.size > len(table.ends):
+            longer = {
+                name: np.concatenate([array, np.empty_like(array)])
+                for name in ("ends", "hashes", "counts")
+                for array in (getattr(table, name),)
+            }
+            table = table._replace(**longer)
+        if 4 * self.size >= len(table.slots):
+            table = table._replace(slots=np.full(2 * len(table.slots), -1, np.int32))
+            _rehash(table.hashes, self.size, table.slots)
+        self._table = table

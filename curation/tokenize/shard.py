@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import BinaryIO
 
@@ -17,7 +17,7 @@ from curation.hashing import hash_spans, mix64
 from curation.readers.documents import as_json, plain
 from curation.schema import MADE, PLACES, RIGHTS, SOURCE
 from curation.tokenize.megatron import IndexedWriter, token_dtype
-from curation.tokenize.pack import Spans, best_fit, concatenate, fill
+from curation.tokenize.pack import Marks, Spans, Tokens, best_fit, concatenate, fill
 from curation.tokenize.tokenize_settings import EncodeSettings, TokenizeSettings
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 
@@ -193,23 +193,16 @@ def write_rows(
     """
     tokenizer = load_tokenizer(settings.tokenizer)
     order = np.argsort(encoded.column("key").to_numpy(), kind="stable")
-    token_counts, token_starts = np.diff(offsets)[order], offsets[:-1][order]
-    lengths = token_counts + settings.marks
+    flat = Tokens(tokens, offsets[:-1][order], np.diff(offsets)[order])
+    lengths = flat.counts + settings.marks
     pack = best_fit if settings.packing == "best_fit" else concatenate
     spans = pack(lengths, settings.context_length)
-    places = spans.documents
-    _write_spans(
-        spans,
-        token_starts[places],
-        token_counts[places],
-        tokens,
-        tokenizer,
-        settings,
-        bin_file,
-        idx_file,
-        after_block,
-    )
-    index = _index(spans, encoded, order[places])
+    writer = IndexedWriter(bin_file, token_dtype(tokenizer.vocab_size))
+    for rows in _blocks(spans, flat, tokenizer, settings):
+        writer.write(rows)
+        after_block()
+    writer.finish(idx_file)
+    index = _index(spans, encoded, order[spans.documents])
     tokens_written = int(lengths.sum())
     first_copies = encoded.column("repeat").to_numpy() == 0
     stats = ShardStats(
@@ -223,42 +216,20 @@ def write_rows(
     return index, stats
 
 
-def _write_spans(
-    spans: Spans,
-    token_starts: npt.NDArray[np.int64],
-    token_counts: npt.NDArray[np.int64],
-    tokens: npt.NDArray[np.uint32],
-    tokenizer: Tokenizer,
-    settings: TokenizeSettings,
-    bin_file: BinaryIO,
-    idx_file: BinaryIO,
-    after_block: Callable[[], object],
-) -> None:
-    """Write the sequences block by block, then the index."""
+def _blocks(
+    spans: Spans, tokens: Tokens, tokenizer: Tokenizer, settings: TokenizeSettings
+) -> Iterator[npt.NDArray]:
+    """Sequences [n, context_length], some at a time, so that not all are in memory."""
     dtype = token_dtype(tokenizer.vocab_size)
-    writer = IndexedWriter(bin_file, dtype)
+    begin, end = tokenizer.bos if settings.bos else -1, tokenizer.eos if settings.eos else -1
+    marks = Marks(begin, end, tokenizer.pad)
     step = max(1, _BLOCK_BYTES // (settings.context_length * dtype.itemsize))
     for first in range(0, spans.sequence_count, step):
         last = min(first + step, spans.sequence_count)
         a, b = np.searchsorted(spans.sequences, [first, last])
         rows = np.empty((last - first, settings.context_length), dtype)
-        fill(
-            rows,
-            first,
-            spans.sequences[a:b],
-            spans.starts[a:b],
-            spans.lengths[a:b],
-            spans.offsets[a:b],
-            token_starts[a:b],
-            token_counts[a:b],
-            tokens,
-            tokenizer.bos if settings.bos else -1,
-            tokenizer.eos if settings.eos else -1,
-            tokenizer.pad,
-        )
-        writer.write(rows)
-        after_block()
-    writer.finish(idx_file)
+        fill(rows, first, Spans(*(column[a:b] for column in spans)), tokens, marks)
+        yield rows
 
 
 def _index(spans: Spans, encoded: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:

@@ -55,13 +55,9 @@ class Tokenizer:
         return Tokenizer, (self.name, self.tokens, self.pattern, tuple(self.special_tokens))
 
     @functools.cached_property
-    def _tables(self) -> Tables:
-        return tables(self.tokens)
-
-    @property
     def token_tables(self) -> Tables:
-        """The vocabulary's look-up tables, for kernels that tokenize single words."""
-        return self._tables
+        """The vocabulary's look-up tables, which kernels take as they are."""
+        return tables(self.tokens)
 
     @property
     def vocab_size(self) -> int:
@@ -140,24 +136,8 @@ class Tokenizer:
         except IndexError:
             cache = bpe.new_cache()
         bounds = np.empty(len(offsets), np.int64)
-        t = self._tables
         n, reached = bpe.encode_texts(
-            data,
-            offsets,
-            limit,
-            self.pattern.classes,
-            t.blob,
-            t.offsets,
-            t.slots,
-            t.pairs,
-            t.pair_bits,
-            t.byte_ids,
-            t.byte_pairs,
-            t.characters,
-            t.unsafe,
-            cache,
-            out,
-            bounds,
+            data, offsets, limit, self.pattern.classes, self.token_tables, cache, out, bounds
         )
         self._caches.append(cache)
         return out[:n].copy(), bounds, reached

@@ -20,7 +20,7 @@ from curation.errors import ConfigError, InputError
 from curation.language.corrector import Corrector, softmax
 from curation.language.evidence import KNOTS, REFUSAL, WEIGHED, Evidence
 from curation.language.familiar import Familiarity
-from curation.language.fasttext import FastText, load_fasttext
+from curation.language.fasttext import FastText, load_fasttext, prepare
 from curation.language.windows import cut, letters_only
 from curation.models import ModelFile, locate
 from curation.train.evidence import fit_refusal, fit_weights
@@ -321,7 +321,8 @@ def _in_order(model: FastText, names: tuple[str, ...]) -> FastText:
     outputs = np.zeros((len(names), file.outputs.shape[1]), np.float32)
     for label, row in zip(file.labels, file.outputs, strict=True):
         outputs[names.index(label)] = row
-    return replace(model, file=replace(file, labels=names, outputs=outputs))
+    counts = np.ones(len(names), np.int64)
+    return prepare(replace(file, labels=names, counts=counts, outputs=outputs))
 
 
 def _given(

@@ -54,7 +54,7 @@ def encoder(tokens: list[bytes]) -> Tables:
 
 def by_kernel(piece: bytes, t: Tables) -> list[int]:
     data, out = np.frombuffer(piece, np.uint8), np.empty(len(piece), np.uint32)
-    return out[: merge_piece(data, 0, len(data), *t[3:], np.empty(WORK, np.int64), out, 0)].tolist()
+    return out[: merge_piece(data, 0, len(data), t, np.empty(WORK, np.int64), out, 0)].tolist()
 
 
 @pytest.mark.parametrize("seed", range(12))

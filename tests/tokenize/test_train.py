@@ -110,11 +110,11 @@ def test_small_alphabets_equal_the_reference(text: str) -> None:
 
 def test_every_token_is_reached_by_merging() -> None:
     tokens = train([(("", ""), [TEXT])], training(360)).tokens
-    t = Tokenizer("t", tokens, pattern("marks"), special_tokens(3))._tables
+    t = Tokenizer("t", tokens, pattern("marks"), special_tokens(3)).token_tables
     out = np.empty(64, np.uint32)
     for rank, token in enumerate(tokens):
         data = np.frombuffer(token, np.uint8)
-        assert merge_piece(data, 0, len(data), *t[3:], np.empty(WORK, np.int64), out, 0) == 1
+        assert merge_piece(data, 0, len(data), t, np.empty(WORK, np.int64), out, 0) == 1
         assert out[0] == rank
 
 
