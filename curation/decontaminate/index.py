@@ -53,6 +53,10 @@ class Index(NamedTuple):
     patterns: npt.NDArray[np.int32]  # [postings] sorted by n-gram, pattern, position
     positions: npt.NDArray[np.int32]  # [postings] token of the pattern at which the n-gram begins
 
+    def pattern(self, number: int) -> npt.NDArray[np.uint32]:
+        """Return the tokens of a pattern."""
+        return self.tokens[self.offsets[number] : self.offsets[number + 1]]
+
 
 def build_index(texts: Sequence[str], background: Background) -> Index:
     """Index patterns, which must differ in their tokens; their numbers follow their order."""
