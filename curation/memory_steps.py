@@ -28,16 +28,14 @@ from curation.extract.texts import text_of
 from curation.filters.apply import load_filter
 from curation.judging import judge_all, opened
 from curation.language.verdicts import identify_documents
-from curation.mix.columns import narrow
+from curation.mix.count import counted
 from curation.mix.draw import draw
 from curation.mix.levels import plan_tables
-from curation.mix.variety import varieties
 from curation.readers.records import Page
 from curation.recipe import Recipe
 from curation.schema import PLACES, Verdicts, conformed, with_column
 from curation.stages import find
 from curation.tables import combined, first_column
-from curation.tokenize.tokenizer import load_tokenizer
 
 #: Documents that are looked at together by stages that decide each alone.
 BATCH_ROWS = 512
@@ -156,10 +154,8 @@ def _filter(
 
 
 def _mix(batch: pa.RecordBatch, recipe: Recipe, table: pa.Table) -> tuple[pa.RecordBatch, Verdicts]:
-    settings, encoding = recipe.mix.mixture(""), recipe.tokenize.encoding
-    tokens, offsets = load_tokenizer(encoding.tokenizer).encode_batch(batch.column("text"))
-    counts = np.diff(offsets) + encoding.marks
-    table = narrow(batch, counts, settings.input_names, varieties(tokens, offsets))
+    settings = recipe.mix.mixture("")
+    table, _ = counted(batch, recipe.tokenize.encoding, settings.input_names)
     drawn = draw(table, plan_tables([table], settings))
     batch = with_column(batch, "tokens", table.column("tokens"))
     batch = with_column(batch, "repeats", pa.array(drawn.repeats, pa.int32()))

@@ -17,12 +17,11 @@ import pyarrow as pa
 
 from curation.columns import LABEL_COLUMNS
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
-from curation.mix.columns import grouped, narrow
-from curation.mix.variety import varieties
+from curation.mix.columns import grouped
+from curation.mix.count import counted
 from curation.schema import PLACES, with_column
 from curation.tokenize.delimited import DELIMITED, delimited
 from curation.tokenize.tokenize_settings import EncodeSettings
-from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, noted, over_documents
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import Outcome, Transform, TransformShards, shard_tasks
@@ -78,11 +77,7 @@ class CountTokens:
     def _narrow(
         self, batch: pa.RecordBatch, first_row: int
     ) -> tuple[pa.RecordBatch, npt.NDArray[np.uint32]]:
-        """What draws look at, and the token ids of the documents, end to end."""
-        tokenizer = load_tokenizer(self.tokenize.tokenizer)
-        tokens, offsets = tokenizer.encode_batch(batch.column("text"))
-        counts = np.diff(offsets) + self.tokenize.marks
-        return narrow(batch, counts, self.sources, varieties(tokens, offsets)), tokens
+        return counted(batch, self.tokenize, self.sources)
 
 
 def _ids_name(shard: str) -> str:

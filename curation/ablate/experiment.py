@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +89,10 @@ class Experiment:
         return min(corpus.tokens for corpus in self.corpora)
 
 
+#: Fields of an experiment of which there are several, and what each is.
+_PARTS = {"corpora": Corpus, "texts": TextSet, "tasks": TaskSet}
+
+
 def check(experiment: Experiment) -> None:
     """Raise ConfigError or InputError where nothing can be compared."""
     names = [corpus.name for corpus in experiment.corpora]
@@ -111,12 +114,11 @@ def save(experiment: Experiment, folder: Path) -> None:
     arrays: dict[str, Any] = {}
     head: dict[str, Any] = {"version": _VERSION, "notes": experiment.notes}
     head["vocabulary"] = [experiment.vocabulary, experiment.vocabulary_size]
-    head["corpora"] = [corpus.name for corpus in experiment.corpora]
-    head["texts"] = [texts.label for texts in experiment.texts]
-    head["tasks"] = [task.label for task in experiment.tasks]
-    for kind in ("corpora", "texts", "tasks"):
-        for number, part in enumerate(getattr(experiment, kind)):
-            _flatten(f"{kind}.{number}", asdict(part), arrays)
+    for kind in _PARTS:
+        parts = [asdict(part) for part in getattr(experiment, kind)]
+        head[kind] = [next(iter(part.values())) for part in parts]
+        for number, part in enumerate(parts):
+            _flatten(f"{kind}.{number}", part, arrays)
     arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
     folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(folder / FILE, allow_pickle=False, **arrays)
@@ -140,44 +142,21 @@ def load(folder: Path) -> Experiment:
         if head["version"] != _VERSION:
             raise ValueError(f"version {head['version']}, not {_VERSION}")
         name, size = head["vocabulary"]
-        return Experiment(
-            name,
-            size,
-            tuple(_corpus(n, f"corpora.{k}", arrays) for k, n in enumerate(head["corpora"])),
-            tuple(_texts(n, f"texts.{k}", arrays) for k, n in enumerate(head["texts"])),
-            tuple(_task(n, f"tasks.{k}", arrays) for k, n in enumerate(head["tasks"])),
-            tuple(head["notes"]),
-        )
+        parts = {
+            kind: tuple(_part(of, n, f"{kind}.{k}", arrays) for k, n in enumerate(head[kind]))
+            for kind, of in _PARTS.items()
+        }
+        return Experiment(name, size, notes=tuple(head["notes"]), **parts)
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: not a prepared experiment: {error}") from None
 
 
-def _documents(prefix: str, arrays: dict[str, Any]) -> Documents:
-    return Documents(*(arrays[f"{prefix}.{name}"] for name in ("tokens", "bounds", "sizes")))
-
-
-def _corpus(name: str, prefix: str, arrays: dict[str, Any]) -> Corpus:
-    return Corpus(name, _documents(f"{prefix}.documents", arrays), arrays[f"{prefix}.keys"])
-
-
-def _texts(label: str, prefix: str, arrays: dict[str, Any]) -> TextSet:
-    return TextSet(label, _documents(f"{prefix}.documents", arrays), arrays[f"{prefix}.groups"])
-
-
-def _task(label: str, prefix: str, arrays: dict[str, Any]) -> TaskSet:
-    return TaskSet(
-        label,
-        _documents(f"{prefix}.prompts", arrays),
-        _documents(f"{prefix}.continuations", arrays),
-        arrays[f"{prefix}.items"],
-        arrays[f"{prefix}.right"],
-    )
-
-
-def joined(parts: Sequence[Documents]) -> Documents:
-    """Return several sets of texts as one."""
-    lengths = [np.diff(part.bounds) for part in parts]
-    bounds = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
-    tokens = np.concatenate([np.zeros(0, np.uint16), *(part.tokens for part in parts)])
-    sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in parts)])
-    return Documents(tokens, bounds, sizes)
+def _part(kind: type[Any], name: str, prefix: str, arrays: dict[str, Any]) -> Any:
+    """Return a corpus or set: its name first, then arrays and texts."""
+    values = [
+        Documents(*(arrays[f"{prefix}.{one.name}.{f.name}"] for f in fields(Documents)))
+        if f"{prefix}.{one.name}.tokens" in arrays
+        else arrays[f"{prefix}.{one.name}"]
+        for one in fields(kind)[1:]
+    ]
+    return kind(name, *values)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from xxhash import xxh3_64_intdigest
 
 from curation.batches import batched
 from curation.decontaminate.background import Background, load_background
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings, EvalSettings
-from curation.decontaminate.index import Index, build_index, map_index, save_index, sequence_keys
+from curation.decontaminate.index import Index, build_index, map_index, save_index
 from curation.decontaminate.items import Item, read_items
 from curation.decontaminate.mappings import load_mapping
 from curation.decontaminate.ngrams import SIZE
-from curation.decontaminate.normalize import WORD, tokenize
+from curation.decontaminate.normalize import WORD, Tokens, sums, tokenize
 
 #: Parts by number.
 PARTS = ("question", "choices", "answer", "passage")
@@ -77,11 +79,13 @@ def build_catalog(items: Iterable[Item], background: Background) -> Catalog:
     first = 0
     for some in batched(items, _READ_AT_ONCE):
         parts = [(k, part, text) for k, item in enumerate(some) for part, text in _parts_of(item)]
-        keys = sequence_keys([text for *_, text in parts])
-        sizes = _sizes([text for *_, text in parts])
-        for (k, part, text), key, size in zip(parts, keys.tolist(), sizes.tolist(), strict=True):
+        tokens = tokenize([text for *_, text in parts])
+        for (k, part, text), size, (a, b) in zip(
+            parts, _sizes(tokens), pairwise(tokens.offsets.tolist()), strict=True
+        ):
             if size < SIZE:
                 continue
+            key = xxh3_64_intdigest(tokens.hashes[a:b].tobytes())
             if key not in known:
                 known[key] = len(patterns)
                 patterns.append(text)
@@ -93,16 +97,15 @@ def build_catalog(items: Iterable[Item], background: Background) -> Catalog:
     return Catalog(build_index(patterns, background), table, ranked)
 
 
-def _sizes(texts: list[str]) -> npt.NDArray[np.int64]:
-    tokens = tokenize(texts)
-    sums = np.concatenate([[0], np.cumsum(tokens.sizes, dtype=np.int64)])
-    return np.diff(sums[tokens.offsets])
+def _sizes(tokens: Tokens) -> list[int]:
+    found: list[int] = np.diff(sums(tokens.sizes)[tokens.offsets]).tolist()
+    return found
 
 
 def _parts_of(item: Item) -> Iterator[tuple[int, str]]:
     """Texts to look for; a short question counts with its choices or its answer, too."""
     choices = "\n".join(item.choices)
-    size = int(_sizes([item.question])[0])
+    size, answer = _sizes(tokenize([item.question, item.answer]))
     yield _QUESTION, item.question
     if size < _SHORT_QUESTION * WORD and choices:
         yield _QUESTION, f"{item.question}\n{choices}"
@@ -110,7 +113,7 @@ def _parts_of(item: Item) -> Iterator[tuple[int, str]]:
         yield _QUESTION, f"{item.question}\n{item.answer}"
     if choices:
         yield _CHOICES, choices
-    if _sizes([item.answer])[0] >= _LONG_ANSWER * WORD:
+    if answer >= _LONG_ANSWER * WORD:
         yield _ANSWER, item.answer
     if item.passage:
         yield _PASSAGE, item.passage

@@ -20,8 +20,7 @@ import numpy.typing as npt
 from curation.compiled import inlined, kernel
 from curation.decontaminate.background import Background
 from curation.decontaminate.ngrams import ngrams
-from curation.decontaminate.normalize import WORD, Tokens, tokenize
-from curation.text.words import PRIME, SEED
+from curation.decontaminate.normalize import WORD, Tokens, sums, tokenize
 
 #: Patterns that may share an n-gram for it to point at them.
 MOST_PATTERNS = 32
@@ -35,7 +34,6 @@ _DIGIT_BITS, _MOST_DIGITS = 3, 5
 STEPS = 4
 NUMBER = 0x80
 _EMPTY = -1
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Index(NamedTuple):
@@ -52,6 +50,10 @@ class Index(NamedTuple):
     starts: npt.NDArray[np.int32]  # [n-grams + 1] postings of each
     patterns: npt.NDArray[np.int32]  # [postings] sorted by n-gram, pattern, position
     positions: npt.NDArray[np.int32]  # [postings] token of the pattern at which the n-gram begins
+
+    def pattern(self, number: int) -> npt.NDArray[np.uint32]:
+        """Return the tokens of a pattern."""
+        return self.tokens[self.offsets[number] : self.offsets[number + 1]]
 
 
 def build_index(texts: Sequence[str], background: Background) -> Index:
@@ -85,8 +87,8 @@ def build_index(texts: Sequence[str], background: Background) -> Index:
         (tokens.hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32),
         weights | np.where(tokens.numbers, NUMBER, 0).astype(np.uint8),
         tokens.offsets,
-        _sums(weights, tokens.offsets),
-        _sums(tokens.sizes, tokens.offsets),
+        np.diff(sums(weights)[tokens.offsets]).astype(np.int32),
+        np.diff(sums(tokens.sizes)[tokens.offsets]).astype(np.int32),
         bits,
         keys,
         values,
@@ -94,11 +96,6 @@ def build_index(texts: Sequence[str], background: Background) -> Index:
         pattern_of[kept],
         (kept - starts).astype(np.int32),
     )
-
-
-def _sums(values: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    sums = np.concatenate([[0], np.cumsum(values.astype(np.int64))])
-    return np.diff(sums[offsets]).astype(np.int32)
 
 
 def _weights(
@@ -186,21 +183,3 @@ def map_index(folder: Path) -> Index:
 def index_bytes(index: Index) -> int:
     """Bytes of the arrays."""
     return sum(array.nbytes for array in index)
-
-
-def sequence_keys(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Return a key of each text's tokens: equal for texts that differ only in form."""
-    tokens = tokenize(texts)
-    keys = np.empty(len(texts), np.uint64)
-    _sequences(tokens.hashes, tokens.offsets, keys)
-    return keys
-
-
-@kernel
-def _sequences(hashes, offsets, keys):  # type: ignore[no-untyped-def]
-    for d in range(len(keys)):
-        h = SEED
-        for k in range(offsets[d], offsets[d + 1]):
-            h = (h ^ hashes[k]) * PRIME
-            h ^= h >> np.uint64(29)
-        keys[d] = h

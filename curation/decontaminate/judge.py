@@ -17,6 +17,7 @@ from curation.decontaminate.index import STEPS, Index
 from curation.decontaminate.matching import HIT, Matcher
 from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
 from curation.decontaminate.normalize import WORD, Scratch, folding, tokenize
+from curation.decontaminate.template import Rival, is_template
 from curation.schema import EDITS, Verdicts, with_column
 from curation.text.buffers import read_only
 
@@ -51,8 +52,6 @@ _SHOWN = 600
 _QUOTED = 0.5
 #: Tokens from which most of an answer is enough.
 _LONG_ANSWER = 5
-#: A place fits a template if that many other items score no less than this below, and none more.
-_TEMPLATE, _ALIKE, _UNIQUE = 2, 0.06, 0.93
 #: Length of the span of a short item, in those of the item.
 _STRETCHED = 1.5
 _SPACES = b" \t\r\n\f\v"
@@ -72,6 +71,8 @@ class Found(NamedTuple):
     exact: float
     start: int  # bytes of the text
     end: int
+    pattern: int
+    tokens: slice  # of the text
 
 
 class Decontaminated(NamedTuple):
@@ -109,7 +110,8 @@ class Decontaminator:
             hits = self._matcher.hits(tokens)
             found = [one for hit in hits for one in self._of_hit(hit, tokens)]
             found = [
-                one._replace(action=_TOUCHED) if _is_template(one, found) else one for one in found
+                one._replace(action=_TOUCHED) if self._of_another(one, found, tokens) else one
+                for one in found
             ]
             yield sorted(found, key=lambda f: (f.action == _TOUCHED, -f.score, f.item, f.part))
 
@@ -159,7 +161,31 @@ class Decontaminator:
                 round(int(hit[HIT.covered]) / length, 4),
                 int(tokens.starts[start]),
                 int(tokens.ends[end - 1]),
+                pattern,
+                slice(start, end),
             )
+
+    def _of_another(self, one: Found, found: Sequence[Found], tokens: Scratch) -> bool:
+        """Whether what acts is of another item of its template."""
+        if one.action == _TOUCHED:
+            return False
+        own = self.index.pattern(one.pattern)
+        span = tokens.hashes[one.tokens].astype(np.uint32)
+        return is_template(own, span, one.score, self._rivals(one, found, len(own)))
+
+    def _rivals(self, one: Found, found: Sequence[Found], length: int) -> list[Rival]:
+        """Other items of the set that fit the same place, best first, each by its pattern of about
+        the same length."""
+        rivals: dict[int, tuple[int, Rival]] = {}
+        for other in sorted(found, key=lambda f: (-f.score, f.item)):
+            alike = (other.set, other.part) == (one.set, one.part) and other.item != one.item
+            common = min(other.end, one.end) - max(other.start, one.start)
+            if alike and common > (one.end - one.start) // 2:
+                rival = Rival(other.score, self.index.pattern(other.pattern))
+                off = abs(len(rival.tokens) - length)
+                if other.item not in rivals or off < rivals[other.item][0]:
+                    rivals[other.item] = off, rival
+        return [rival for _, rival in rivals.values()]
 
     def _counts(self, hit: npt.NDArray[np.int64], owner: Owner, tokens: Scratch) -> bool:
         """Whether a high score means the item: not another of its template, not a stock phrase."""
@@ -218,7 +244,7 @@ class Decontaminator:
         column = "question" if one.part in ("question", "choices") else one.part
         item = self._catalog.items[column][one.item].as_py()
         span = text[one.start : one.end].decode("utf-8", "replace")
-        row = {n: v for n, v in one._asdict().items() if n not in ("item", "id")}
+        row = {n: v for n, v in one._asdict().items() if n in FOUND.names}
         named = {"id": batch["id"][i].as_py(), "input": _input(batch, i), "item": one.id}
         return row | named | {"text": span[:_SHOWN], "item_text": item[:_SHOWN]}
 
@@ -317,18 +343,3 @@ def _edits(batch: pa.RecordBatch, rows: Sequence[dict[str, Any]]) -> pa.RecordBa
     return pa.RecordBatch.from_pylist(
         [{name: row[name] for name in EDITS.names} for row in named], EDITS
     )
-
-
-def _is_template(one: Found, found: Sequence[Found]) -> bool:
-    """Whether several items of the set fit the same place about as well, and none fits well."""
-    if one.score >= _UNIQUE:
-        return False
-    others = {
-        f.item
-        for f in found
-        if f.set == one.set
-        and f.part == one.part
-        and f.score >= one.score - _ALIKE
-        and min(f.end, one.end) - max(f.start, one.start) > (one.end - one.start) // 2
-    }
-    return len(others) > _TEMPLATE

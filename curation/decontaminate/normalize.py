@@ -106,6 +106,11 @@ class Scratch(NamedTuple):
         )
 
 
+def sums(values: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Return the sum of the values before each place, and of all: int64 [values + 1]."""
+    return np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+
+
 @functools.cache
 def folding() -> Folding:
     """Return the tables, built once per process (a fifth of a second)."""

@@ -30,7 +30,7 @@ NARROW = pa.schema(
         ("quality", pa.float64()),  # may be null
         ("date", pa.timestamp("us", tz="UTC")),  # may be null
         ("cluster_size", pa.int64()),  # documents of which it is the one that was kept; may be null
-        ("variety", pa.float32()),  # distinct part of its runs of tokens; may be null
+        ("variety", pa.float32()),  # distinct part of its runs of tokens
         ("licence", pa.string()),  # of the page; may be null
         ("tokens", pa.int64()),  # as they will be written
     ]
@@ -41,7 +41,7 @@ def narrow(
     batch: pa.RecordBatch,
     tokens: npt.NDArray[np.int64],
     sources: Collection[str],
-    variety: pa.Array | None = None,
+    variety: pa.Array,
 ) -> pa.RecordBatch:
     """Return what draws look at of each document: NARROW.
 
@@ -49,12 +49,13 @@ def narrow(
         batch: documents with `id`, `source`, and what `classify` adds if known.
         tokens: [documents], as they will be written.
         sources: names of inputs that the recipe knows.
-        variety: float32 [documents], where it was measured.
+        variety: float32 [documents].
     """
     columns = {
         "id_hash": pa.array(string_keys(batch.column("id"))[:, 0]),
         "source": source_names(batch.column("source"), sources),
         "tokens": pa.array(tokens, pa.int64()),
+        "variety": variety,
     }
     for name in ("domain", "topic", "format", "language", "quality", "date"):
         kind = NARROW.field(name).type
@@ -65,7 +66,6 @@ def narrow(
     columns["cluster_size"] = (
         batch.column(sizes[0]).cast(pa.int64()) if sizes else pa.nulls(batch.num_rows, pa.int64())
     )
-    columns["variety"] = pa.nulls(batch.num_rows, pa.float32()) if variety is None else variety
     has_rights = "rights" in batch.schema.names
     licences = pc.struct_field(batch.column("rights"), "licence") if has_rights else None
     columns["licence"] = pa.nulls(batch.num_rows, pa.string()) if licences is None else licences
@@ -97,7 +97,7 @@ class Rows(NamedTuple):
     shares: npt.NDArray[np.float64]  # of topic and format; 1 where neither is downsampled
     too_short: npt.NDArray[np.bool_]
     too_long: npt.NDArray[np.bool_]
-    varieties: npt.NDArray[np.float64]  # NaN where it was not measured
+    varieties: npt.NDArray[np.float64]
     monotonous: npt.NDArray[np.bool_]
     unlicensed: npt.NDArray[np.bool_]  # without a licence that the mix takes
 

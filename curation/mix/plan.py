@@ -120,22 +120,9 @@ class MixPlan:
         """One line per domain: available, wanted, drawn (kept once levels are known), epochs."""
         lines, total = [], self.drawn
         for domain, share in shares(self.settings).items():
+            about = {"domain": domain, "share": share, "wanted": self.wanted[domain]}
             cells = [cell for cell in self.cells if cell.domain == domain]
-            available = sum(cell.available for cell in cells)
-            drawn = sum(cell.drawn for cell in cells)
-            lines.append(
-                {
-                    "domain": domain,
-                    "share": share,
-                    "documents": sum(cell.documents for cell in cells),
-                    "available": available,
-                    "at_most": self.possible[domain],
-                    "wanted": self.wanted[domain],
-                    "epochs": drawn / available if available else 0.0,
-                    "kept": drawn,
-                    "kept_share": drawn / total if total else 0.0,
-                }
-            )
+            lines.append(about | {"at_most": self.possible[domain]} | _drawn(cells, total))
         return lines
 
     def cell_rows(self) -> list[dict[str, Any]]:
@@ -144,19 +131,9 @@ class MixPlan:
         for domain in self.settings.domains:
             for cell in self.cells:
                 if cell.domain == domain:
-                    drawn = cell.drawn
-                    lines.append(
-                        {
-                            "domain": domain,
-                            "source": cell.source,
-                            "weight": self.settings.source(cell.source).weight,
-                            "documents": cell.documents,
-                            "available": cell.available,
-                            "epochs": drawn / cell.available if cell.available else 0.0,
-                            "kept": drawn,
-                            "kept_share": drawn / total if total else 0.0,
-                        }
-                    )
+                    weight = self.settings.source(cell.source).weight
+                    about = {"domain": domain, "source": cell.source, "weight": weight}
+                    lines.append(about | _drawn([cell], total))
         return lines
 
     def phase_rows(self) -> list[dict[str, Any]]:
@@ -208,6 +185,18 @@ class MixPlan:
             tuple(Shortage(**shortage) for shortage in values["short"]),
             tuple(Learned(**learned) for learned in values["streams"]),
         )
+
+
+def _drawn(cells: Sequence[Cell], total: int) -> dict[str, Any]:
+    """What cells have, and what is drawn of them, of so many tokens in all."""
+    available, kept = sum(c.available for c in cells), sum(c.drawn for c in cells)
+    return {
+        "documents": sum(c.documents for c in cells),
+        "available": available,
+        "epochs": kept / available if available else 0.0,
+        "kept": kept,
+        "kept_share": kept / total if total else 0.0,
+    }
 
 
 def _read_cell(values: dict[str, Any]) -> Cell:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from curation.decontaminate.background import LEAST_BITS, Background
 from curation.decontaminate.index import build_index
 from curation.decontaminate.matching import RUN, Matcher
-from curation.decontaminate.normalize import WORD, folding, tokenize
+from curation.decontaminate.normalize import WORD, folding, sums, tokenize
 from curation.errors import ConfigError
 
 #: Words of the shortest span that is looked for: 40 Han or kana letters, 80 Thai letters.
@@ -65,7 +65,7 @@ class Passage:
         if size > MOST_BYTES:
             raise ConfigError(f"the passage has {size:,} bytes, {MOST_BYTES:,} at most")
         self._tokens = tokenize([text])
-        self._sums = _sums(self._tokens.sizes)
+        self._sums = sums(self._tokens.sizes)
         if self._sums[-1] < LEAST_WORDS * WORD:
             found = int(self._sums[-1]) // WORD
             raise ConfigError(f"the passage has {found} words; {LEAST_WORDS} are needed at least")
@@ -75,11 +75,11 @@ class Passage:
         """Return the spans of a text, by place."""
         data = np.frombuffer(text.encode(), np.uint8)
         tokens = self._matcher.tokens(data, 0, len(data))
-        sums = _sums(tokens.sizes)
+        places = sums(tokens.sizes)
         spans = []
-        for chain in self._chains(sums, self._matcher.runs(tokens)):
+        for chain in self._chains(places, self._matcher.runs(tokens)):
             own = int(self._sums[chain.position_end] - self._sums[chain.position])
-            longer = max(own, int(sums[chain.place_end] - sums[chain.place]))
+            longer = max(own, int(places[chain.place_end] - places[chain.place]))
             span = Span(
                 int(tokens.starts[chain.place]),
                 int(tokens.ends[chain.place_end - 1]),
@@ -92,12 +92,14 @@ class Passage:
                 spans.append(span)
         return sorted(spans)
 
-    def _chains(self, sums: npt.NDArray[np.int64], runs: npt.NDArray[np.int32]) -> list[_Chain]:
+    def _chains(self, places: npt.NDArray[np.int64], runs: npt.NDArray[np.int32]) -> list[_Chain]:
         chains: list[_Chain] = []
         for run in runs.tolist():
             position, place, length = run[RUN.position], run[RUN.place], run[RUN.length]
             following = (
-                c for c in chains[: -_LOOK_BACK - 1 : -1] if self._follows(c, position, place, sums)
+                c
+                for c in chains[: -_LOOK_BACK - 1 : -1]
+                if self._follows(c, position, place, places)
             )
             chain = next(following, None)
             if chain is None:
@@ -111,18 +113,14 @@ class Passage:
         return chains
 
     def _follows(
-        self, chain: _Chain, position: int, place: int, sums: npt.NDArray[np.int64]
+        self, chain: _Chain, position: int, place: int, places: npt.NDArray[np.int64]
     ) -> bool:
         """Whether a run continues a chain, a few words later in both texts."""
         if position <= chain.position or place <= chain.place:
             return False
         in_passage = self._sums[position] - self._sums[chain.position_end]
-        in_text = sums[place] - sums[chain.place_end]
+        in_text = places[place] - places[chain.place_end]
         return bool(-_GAP <= in_passage <= _GAP and -_GAP <= in_text <= _GAP)
-
-
-def _sums(sizes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
 def _nothing_known() -> Background:

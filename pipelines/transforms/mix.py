@@ -11,16 +11,13 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam import PCollection
 
-from curation.errors import ConfigError
 from curation.mix import MixPlan, MixSettings, Mixture, plan_tables
-from curation.mix.columns import narrow
-from curation.schema import with_column
-from curation.tokenize.shard import count_tokens
+from curation.mix.count import counted
 from curation.tokenize.tokenize_settings import EncodeSettings
 from pipelines.mix import drawn
 from pipelines.transforms.compare import passes
 from pipelines.transforms.judge import Judged, default_settings, judge, outputs
-from pipelines.transforms.keys import Keyed
+from pipelines.transforms.keys import Keyed, ShardKey
 
 
 @dataclass
@@ -60,41 +57,39 @@ class Mix(beam.PTransform):
         settings = self.settings
         if isinstance(settings, MixSettings):  # of which the mixes with a name are no part
             settings = settings.mixture()
-        if settings.min_variety is not None:
-            raise ConfigError("mix.min_variety: variety is measured by the stage, not by Mix")
-        sources = settings.input_names
         reads = passes(documents, self.source)
-        first, second = self._counted(next(reads), 1), None
-        second = first if self.source is None else self._counted(next(reads), 2)
-        rows = first | "Narrow" >> beam.ParDo(_Narrow(sources)).with_output_types(_OfMix)
+        first, second = self._counted(next(reads), settings, 1), None
+        second = first if self.source is None else self._counted(next(reads), settings, 2)
+        rows = first | "Rows" >> beam.Map(_rows).with_output_types(_OfMix)
         plan = rows | "Together" >> beam.GroupByKey() | "Plan" >> beam.ParDo(_Plan(settings))
-        return judge(Judged, second, _Draw(sources), beam.pvalue.AsSingleton(plan))
+        return judge(Judged, second, _Draw(), beam.pvalue.AsSingleton(plan))
 
-    def _counted(self, documents: PCollection[Keyed], number: int) -> PCollection[Keyed]:
-        count = beam.ParDo(_CountTokens(self.tokenize)).with_output_types(Keyed)
-        return documents | f"CountTokens {number}" >> count
+    def _counted(
+        self, documents: PCollection[Keyed], settings: Mixture, number: int
+    ) -> PCollection[_Counted]:
+        count = beam.ParDo(_CountTokens(self.tokenize, settings.input_names))
+        return documents | f"CountTokens {number}" >> count.with_output_types(_Counted)
 
 
+#: Documents with what draws look at, NARROW.
+_Counted = tuple[ShardKey, tuple[pa.RecordBatch, pa.RecordBatch]]
 _OfMix = tuple[int, Keyed]
 
 
 @dataclass
 class _CountTokens(beam.DoFn):
     settings: EncodeSettings
-
-    def process(self, element: Keyed) -> Iterator[Keyed]:
-        key, batch = element
-        tokens = count_tokens(batch.column("text"), self.settings)
-        yield key, with_column(batch, "tokens", pa.array(tokens, pa.int64()))
-
-
-@dataclass
-class _Narrow(beam.DoFn):
     sources: tuple[str, ...]
 
-    def process(self, element: Keyed) -> Iterator[Any]:
+    def process(self, element: Keyed) -> Iterator[_Counted]:
         key, batch = element
-        yield 0, (key, narrow(batch, batch.column("tokens"), self.sources))
+        rows, _ = counted(batch, self.settings, self.sources)
+        yield key, (batch, rows)
+
+
+def _rows(element: _Counted) -> _OfMix:
+    key, (_, rows) = element
+    return 0, (key, rows)
 
 
 @dataclass
@@ -102,15 +97,11 @@ class _Plan(beam.DoFn):
     settings: Mixture
 
     def process(self, element: tuple[int, Iterable[Keyed]]) -> Iterator[dict[str, Any]]:
-        narrow = sorted(element[1], key=lambda keyed: keyed[0])
-        yield plan_tables([batch for _, batch in narrow], self.settings).as_dict()
+        rows = sorted(element[1], key=lambda keyed: keyed[0])
+        yield plan_tables([batch for _, batch in rows], self.settings).as_dict()
 
 
-@dataclass
 class _Draw(beam.DoFn):
-    sources: tuple[str, ...]
-
-    def process(self, element: Keyed, plan: dict[str, Any]) -> Iterator[Any]:
-        key, batch = element
-        rows = narrow(batch, batch.column("tokens"), self.sources)
+    def process(self, element: _Counted, plan: dict[str, Any]) -> Iterator[Any]:
+        key, (batch, rows) = element
         yield from outputs(key, drawn(batch, rows, MixPlan.from_dict(plan)), "mix")

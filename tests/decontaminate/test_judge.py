@@ -49,6 +49,13 @@ def decontaminator(**settings: Any) -> Decontaminator:
     return Decontaminator(changed, build_catalog(ITEMS, load_background(changed.background)))
 
 
+def decontaminator_of(questions: list[str]) -> Decontaminator:
+    """The default settings on questions of one set."""
+    settings = default_settings().model_copy(update={"evals": {"set": EvalSettings(files=("-",))}})
+    items = [Item("set", str(k), question) for k, question in enumerate(questions)]
+    return Decontaminator(settings, build_catalog(items, load_background(settings.background)))
+
+
 def judged(*texts: str, **settings: Any) -> Decontaminated:
     source = {"file": "web/a.warc", "offset": 0}
     rows = [{"id": str(i), "text": text, "source": source} for i, text in enumerate(texts)]

@@ -46,11 +46,13 @@ DEDUP_LINES = [
     ("dedup-lines.rule=pattern", "dedup-lines.min_hosts=2", "dedup-lines.bucket_documents=1000"),
     ("dedup-lines.rule=published", "dedup-lines.keep_first=true"),
 ]
+VARIED = ("mix.min_variety=0.95",)
 CASES = [
     ("dedup-urls", ()),
     *(("dedup-documents", settings) for settings in DEDUP_DOCUMENTS),
     *(("dedup-lines", ("dedup-lines.max_occurrences=5", *settings)) for settings in DEDUP_LINES),
     ("mix", ()),
+    ("mix", VARIED),
 ]
 
 
@@ -75,6 +77,8 @@ def documents() -> list[dict[str, Any]]:
         if rng.random() < 0.3:
             own = text if rng.random() < 0.8 else rng.choice(vocabulary)
             text = f"{shared[host % 11]}\n{own}\n{shared[host % 12]}"
+        if number % 50 == 0:
+            text = "\n".join([text] * 3)
         made.append(
             {
                 "id": f"d{number}",
@@ -144,6 +148,11 @@ def test_transforms_decide_what_stages_decide(
     check_same(tmp_path, stage(name, settings))
     decided = [kind / "alpha.parquet" for kind in tmp_path.iterdir() if kind.name != "documents"]
     assert sum(pq.read_metadata(file).num_rows for file in decided) > 0
+
+
+def test_documents_of_low_variety_are_not_drawn(stage: Callable[..., Path]) -> None:
+    removed = pq.read_table(stage("mix", VARIED) / "removed", columns=["reason"])
+    assert removed["reason"].to_pylist().count("mix.low_variety") > 50
 
 
 @pytest.mark.parametrize("name", ["dedup-urls", "dedup-documents", "dedup-lines", "mix"])

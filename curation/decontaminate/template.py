@@ -1,0 +1,107 @@
+"""Whether a place holds an item, edited, or another item of the same template.
+
+Edits fall anywhere. Another item of a template differs only where items of the template differ. So
+the tokens of an item that are lost at a place are compared with those in which it differs from
+other items that fit there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.compiled import kernel
+
+Tokens = npt.NDArray[np.uint32]
+#: Probability that edits alone would gather like this, below which it is another item.
+UNLIKELY = 0.05
+#: Where only such tokens are lost, but too few to be unlikely, it is another item if so many rivals
+#: score no less than this below, and the item less than `UNIQUE`.
+ALIKE, LESS, UNIQUE = 2, 0.06, 0.93
+#: Tokens that are aligned, and other items that are compared.
+_MOST_TOKENS, _MOST_RIVALS = 1024, 32
+_UP, _LEFT, _MATCH = 0, 1, 2
+
+
+class Rival(NamedTuple):
+    """Another item of the set that fits the same place."""
+
+    score: float
+    tokens: Tokens
+
+
+def is_template(own: Tokens, span: Tokens, score: float, rivals: Sequence[Rival]) -> bool:
+    """Whether the span, in which an item's tokens have the score, is of another item.
+
+    `rivals`: best first.
+    """
+    if not rivals:
+        return False
+    lost = losses(own, span)
+    differ = np.logical_or.reduce([losses(own, rival.tokens) for rival in rivals[:_MOST_RIVALS]])
+    inside = int((lost & differ).sum())
+    if _tail(len(lost), int(differ.sum()), int(lost.sum()), inside) < UNLIKELY:
+        return True
+    alike = sum(rival.score >= score - LESS for rival in rivals)
+    return bool(inside == lost.sum() and score < UNIQUE and alike >= ALIKE)
+
+
+def _tail(tokens: int, marked: int, drawn: int, found: int) -> float:
+    """Probability of `found` or more marked ones among `drawn` of the tokens (hypergeometric)."""
+    ways = (
+        math.comb(marked, k) * math.comb(tokens - marked, drawn - k)
+        for k in range(found, min(marked, drawn) + 1)
+    )
+    return sum(ways) / math.comb(tokens, drawn)
+
+
+def losses(own: Tokens, other: Tokens) -> npt.NDArray[np.bool_]:
+    """Return which tokens are not in the other sequence, or are followed there by an insertion.
+
+    Of sequences longer than 1,024 tokens only so many are compared.
+    """
+    own, other = own[:_MOST_TOKENS], other[:_MOST_TOKENS]
+    lost = np.empty(len(own), np.bool_)
+    _mark(own, other, lost)
+    return lost
+
+
+@kernel
+def _mark(own, other, lost):  # type: ignore[no-untyped-def]
+    """Align for most matches, those that go on counting a little more."""
+    n, m = len(own), len(other)
+    best = np.zeros((n + 1, m + 1), np.int32)
+    step = np.zeros((n + 1, m + 1), np.uint8)
+    step[0] = _LEFT
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            up, left = best[i - 1, j], best[i, j - 1]
+            if up >= left:
+                best[i, j], step[i, j] = up, _UP
+            else:
+                best[i, j], step[i, j] = left, _LEFT
+            if own[i - 1] == other[j - 1]:
+                goes_on = i > 1 and j > 1 and step[i - 1, j - 1] == _MATCH
+                score = best[i - 1, j - 1] + (3 if goes_on else 2)
+                if score >= best[i, j]:
+                    best[i, j], step[i, j] = score, _MATCH
+    i, j = n, m
+    lost[:] = True
+    after = False  # the token after this one is matched, and nothing lies between so far
+    inserted = False
+    while i > 0:
+        if step[i, j] == _MATCH:
+            lost[i - 1] = after and inserted
+            after, inserted = True, False
+            i -= 1
+            j -= 1
+        elif step[i, j] == _LEFT:
+            inserted = True
+            j -= 1
+        else:
+            after = False
+            i -= 1
