@@ -35,10 +35,10 @@ Floats = npt.NDArray[np.float32]
 class Buckets(NamedTuple):
     """Rows of hashed n-grams."""
 
-    count: int
+    total: int
     words: int  # rows of words come before those of n-grams
     present: npt.NDArray[np.uint8]  # bits of the buckets that were not pruned; empty: all are there
-    pruned: npt.NDArray[np.int32]  # [count] row of each, without `words`, or -1; empty: its number
+    pruned: npt.NDArray[np.int32]  # [total] row of each, without `words`, or -1; empty: its number
 
 
 class Inputs(NamedTuple):
@@ -223,7 +223,7 @@ def _remainder(h, count, inverse):  # type: ignore[no-untyped-def]
 def _subwords(data, begin, end, inputs, found, n):  # type: ignore[no-untyped-def]
     """Append the rows of the character n-grams of `<word>`; return how many there are."""
     length = end - begin + 2
-    count = np.int64(inputs.buckets.count)
+    count = np.int64(inputs.buckets.total)
     inverse = 1.0 / np.float64(count)
     for i in range(length):
         if 0 < i < length - 1 and data[begin + i - 1] & 0xC0 == 0x80:
@@ -262,7 +262,7 @@ def _rows(data, begin, stop, inputs, found, hashes):  # type: ignore[no-untyped-
     """Write the rows of a line to `found`; return how many."""
     n = 0
     seen = 0
-    ngrams = inputs.buckets.count > 0
+    ngrams = inputs.buckets.total > 0
     i = begin
     while i < stop:
         if _is_break(data[i]):
@@ -296,7 +296,7 @@ def _rows(data, begin, stop, inputs, found, hashes):  # type: ignore[no-untyped-
             g = np.uint64(np.int64(hashes[a]))
             for b in range(a + 1, min(seen, a + inputs.word_ngrams)):
                 g = g * _BIGRAM + np.uint64(np.int64(hashes[b]))
-                bucket = np.int64(g % np.uint64(inputs.buckets.count))
+                bucket = np.int64(g % np.uint64(inputs.buckets.total))
                 n = _append(bucket, inputs.buckets, found, n)
     return n
 
