@@ -11,8 +11,9 @@ from __future__ import annotations
 import bisect
 import functools
 import ipaddress
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -154,19 +155,19 @@ def find(texts: Texts, settings: PiiSettings) -> Found:
     offsets, data = buffers
     candidates = pc.find_candidates(buffers, _prefixes())
     context = _context(settings.model_dump_json())
-    spans: list[tuple[int, int, int, int, int]] = []  # rank by kind, document, start, end, kind
+    spans: list[tuple[int, int, int, int]] = []  # kind, document, start, end
     view = memoryview(data)  # type: ignore[arg-type]
+    limits = offsets.tolist()
     for kind, document, start, end in zip(*(c.tolist() for c in candidates), strict=True):
-        first, last = int(offsets[document]), int(offsets[document + 1])
-        before = bytes(view[max(first, start - _WINDOW) : start]).decode(errors="ignore")
+        first, last = limits[document], limits[document + 1]
+        before = str(view[max(first, start - _WINDOW) : start], "utf-8", "ignore")
         before = context.placeholders.sub("0\0", before)
         for name, a, b in _judge(kind, view, start, end, last, before, context):
             if name in settings.kinds:
-                number = KINDS.index(name)
-                spans.append((number, document, a, b, number))
+                spans.append((KINDS.index(name), document, a, b))
     kept: list[tuple[int, int, int, int]] = []
     taken: dict[int, list[tuple[int, int]]] = {}
-    for _, document, a, b, number in sorted(set(spans)):
+    for number, document, a, b in sorted(set(spans)):
         if claim(taken.setdefault(document, []), a, b):
             kept.append((a, b, document, number))
     table = np.array(sorted(kept), np.int64).reshape(-1, 4)
@@ -189,14 +190,14 @@ def _judge(
 ) -> Iterator[tuple[PersonalKind, int, int]]:
     """(kind, first byte, byte behind) of the personal data in one candidate."""
     if kind == pc.MAIL:
-        yield from _mail(bytes(view[start:end]).decode(), start, before, context)
+        yield from _mail(str(view[start:end], "utf-8"), start, before, context)
     elif kind == pc.NUMBER:
-        run = bytes(view[start:end]).decode()
-        after = bytes(view[end : min(end + _BEHIND, last)]).decode(errors="ignore")
-        whole = run + after
+        run = str(view[start:end], "utf-8")
+        after = str(view[end : min(end + _BEHIND, last)], "utf-8", "ignore")
+        places = _places(run + after)
         folded = fold_number(run), fold_number(before), fold_number(after)
         for name, a, b in _numbers(*folded, context):
-            yield name, start + _size(whole[:a]), start + _size(whole[:b])
+            yield name, start + places[a], start + places[b]
     elif kind == pc.IPV6:
         text = bytes(view[start : min(start + _LONGEST_IP6, last)]).decode(errors="ignore")
         length = _ip6_length(text)
@@ -224,6 +225,13 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
+def _places(text: str) -> Sequence[int]:
+    """Where each character begins, in bytes, and where the text ends. A run has any length."""
+    if text.isascii():
+        return range(len(text) + 1)
+    return [0, *itertools.accumulate(_size(char) for char in text)]
+
+
 def _mail(
     plain: str, start: int, before: str, context: _Context
 ) -> Iterator[tuple[PersonalKind, int, int]]:
@@ -235,7 +243,7 @@ def _mail(
         a = start - _size(before) + _size(behind[: credentials.start("secret")])
         yield "access_token", a, a + _size(credentials.group("secret"))
         return
-    match = _MAIL.search(text) or context.mail.search(text)
+    match = _MAIL.search(text) or (None if text.isascii() else context.mail.search(text))
     if match is None or (match.start() == 0 and before.endswith(("@", "://"))):
         return
     local, domain, end = match.group("local"), match.group("domain"), match.end()
@@ -282,7 +290,8 @@ def _joined(match: re.Match[str], before: str, after: str, length: int) -> bool:
 
 
 def _is_address(match: re.Match[str], run: str, before: str, after: str, context: _Context) -> bool:
-    lead = before if match.start() == 0 else before + run[: match.start()]
+    start = match.start()  # of a long run, what stands far before an address says nothing of it
+    lead = before + run[:start] if start < _WINDOW else run[start - _WINDOW : start]
     if match.end() == len(run) and (_IN_TEXT.match(after) or after[:1] == "-"):
         return False
     if _IN_NAME.search(lead) or not _public(match.group()):
@@ -295,7 +304,7 @@ def _is_address(match: re.Match[str], run: str, before: str, after: str, context
     if address:
         return True
     # four single digits that begin a line of words number a heading
-    title = _TITLE.match(run[match.end() :] + after)
+    title = _TITLE.match(after) if match.end() == len(run) else None  # a run ends in a digit
     heading = title is not None and not lead.rpartition("\n")[2].strip()
     return not heading or any(len(octet) > 1 for octet in match.group().split("."))
 
@@ -337,25 +346,29 @@ def redact(
     offsets, data = read_only(texts)
     rows = len(offsets) - 1
     found = find(texts, settings)
-    counts: dict[str, npt.NDArray[np.int64]] = {name: np.zeros(rows, np.int64) for name in KINDS}
-    placeholders = {name: held.placeholder.encode() for name, held in settings.kinds.items()}
+    placeholders = {KINDS.index(n): held.placeholder.encode() for n, held in settings.kinds.items()}
+    replaced = {KINDS.index(n) for n, held in settings.kinds.items() if held.action == "replace"}
+    counted: list[list[int]] = [[] for _ in KINDS]  # documents, one for each item
     view = memoryview(data)  # type: ignore[arg-type]
     pieces: list[bytes | memoryview] = []
-    growth = np.zeros(rows, np.int64)
+    growth = [0] * rows
     position = int(offsets[0])
     for document, start, end, number in zip(*(f.tolist() for f in found), strict=True):
-        name = KINDS[number]
-        placeholder = placeholders[name]
-        if bytes(view[start:end]) == placeholder:
+        placeholder = placeholders[number]
+        if view[start:end] == placeholder:
             continue
-        counts[name][document] += 1
-        if settings.kinds[name].action == "replace":
+        counted[number].append(document)
+        if number in replaced:
             pieces += [view[position:start], placeholder]
             growth[document] += len(placeholder) - (end - start)
             position = end
     pieces.append(view[position : int(offsets[-1])])
     moved = offsets - offsets[0]
-    moved[1:] += np.cumsum(growth)
+    moved[1:] += np.cumsum(growth, dtype=np.int64)
+    counts = {
+        name: np.bincount(np.array(items, np.int64), minlength=rows)
+        for name, items in zip(KINDS, counted, strict=True)
+    }
     return from_buffers(moved, np.frombuffer(b"".join(pieces), np.uint8)), counts
 
 

@@ -95,6 +95,17 @@ def find_phones(run: str, named: bool, adjoining: bool, after: str) -> Iterator[
         yield start, end
 
 
+def _first_groups(text: str, most: int) -> str:
+    """The first group of digits, and those behind it up to so many digits in all."""
+    digits = end = 0
+    for group in re.finditer(r"\d+", text):
+        digits += len(group.group())
+        if end and digits > most:
+            break
+        end = group.end()
+    return text[:end]
+
+
 def _hyphen_isbn(text: str) -> bool:
     return text.count("-") == 3 and is_isbn10(text)
 
@@ -104,12 +115,8 @@ def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
         start, end = match.span()
         one = _COUNTRY_WITH_ONE.match(run, start, end) is not None
         least, most = (_WITH_ONE,) * 2 if one else (_SHORTEST_INTERNATIONAL, _LONGEST)
-        while _digits(run[start:end]) > most:  # another number follows in the run
-            cut = re.match(r".*\d(?=\D+\d)", run[start:end])
-            if cut is None:
-                break
-            end = start + cut.end()
-        found = run[start:end]
+        found = _first_groups(run[start:end], most)  # another number may follow in the run
+        end = start + len(found)
         if least <= _digits(found) <= most and not _AMOUNT.match(found):
             yield start, end, False
     for pattern, least, most, certain in (
