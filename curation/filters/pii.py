@@ -13,6 +13,7 @@ import functools
 import ipaddress
 import itertools
 import re
+import string
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, get_args
 
@@ -27,7 +28,7 @@ from curation.filters import pii_checks as checks
 from curation.filters.filter_settings import PersonalKind, PiiSettings
 from curation.filters.pii_fold import fold_address, fold_number
 from curation.filters.pii_national import CERTAIN, CERTAIN_CODES, NAMED
-from curation.filters.pii_phones import find_phones
+from curation.filters.pii_phones import count_digits, find_phones
 from curation.filters.pii_secrets import LONGEST, SECRETS, match_secret
 from curation.schema import Verdicts
 from curation.text.buffers import read_only
@@ -62,6 +63,8 @@ _CONTINUED = re.compile(r"[\w/=#@&.+-]\Z", re.ASCII)
 _ADJOINING = re.compile(r"(?:[\w/=#@&%$€£¥-]|= |\d[.,:])\Z", re.ASCII)
 # what stands behind the number of a heading: a word, perhaps in quotes or brackets
 _TITLE = regex.compile(r"[ .\t)\"'\p{Ps}\p{Pi}]*\p{L}")
+_NO_LETTERS = string.whitespace + string.punctuation
+_FEWEST_DIGITS = 8  # of national numbers and cards
 _WINDOW = 128  # bytes read before a candidate
 _BEHIND = 12  # bytes read behind a number
 _LONGEST_IP6 = 45  # bytes, with an IPv4 address at the end
@@ -111,18 +114,20 @@ def _before(words: tuple[str, ...], distance: int) -> regex.Pattern[str]:
 
     `telefon*` stands for all words that begin so.
     """
-    patterns = []
-    for word in words:
-        body = regex.escape(word.removesuffix("*"))
-        spaced = _UNSPACED.search(word) is None
-        patterns.append(
-            (r"(?<!\p{L})" if spaced else "")
-            + body
-            + ("" if word.endswith("*") or not spaced else r"(?!\p{L})")
-        )
+    within = [word.removesuffix("*") for word in words if _UNSPACED.search(word)]
+    begins = [word[:-1] for word in words if word.endswith("*") and not _UNSPACED.search(word)]
+    whole = [word for word in words if not word.endswith("*") and not _UNSPACED.search(word)]
+    # Sets are looked up, where alternatives would be tried one by one at every place.
+    sets = {r"\L<within>": within, r"(?<!\p{L})\L<begins>": begins}
+    sets[r"(?<!\p{L})\L<whole>(?!\p{L})"] = whole
+    patterns = "|".join(pattern for pattern, held in sets.items() if held) or "(?!)"
     return regex.compile(
-        rf"(?:{'|'.join(patterns) or '(?!)'})[^\d\n!?]{{0,{distance}}}?(?:\n\s{{0,4}})?\Z",
+        rf"(?:{patterns})[^\d\n!?]{{0,{distance}}}?(?:\n\s{{0,4}})?\Z",
         regex.I | regex.REVERSE,  # and not greedy: the word that is nearest
+        ignore_unused=True,
+        within=within,
+        begins=begins,
+        whole=whole,
     )
 
 
@@ -259,46 +264,51 @@ def _numbers(
     run: str, before: str, after: str, context: _Context
 ) -> Iterator[tuple[PersonalKind, int, int]]:
     whole = run + after
-    card = bool(context.card.search(before))
-    for match in _CARD.finditer(run):
-        digits = re.sub(r"\D", "", match.group())
-        if checks.is_card(digits, card) and not _joined(match, before, after, len(run)):
-            yield "card", *match.span()
-    named = bool(context.national.search(before))
-    for pattern, check in (*CERTAIN, *NAMED) if named else CERTAIN:
-        for match in pattern.finditer(whole):
-            if check(match.group()) and not _joined(match, before, after, len(run)):
-                yield "national_id", *match.span()
-    for match in _SSN.finditer(run):
-        if not _joined(match, before, after, len(run)):
-            yield "us_ssn", *match.span()
+    words = "" if before.rstrip(_NO_LETTERS)[-1:].isdecimal() else before  # digits hide them
+    if count_digits(whole) >= _FEWEST_DIGITS:
+        card = bool(context.card.match(words))
+        for match in _CARD.finditer(run):
+            digits = re.sub(r"\D", "", match.group())
+            if checks.is_card(digits, card) and not _joined(match, before, after, len(run)):
+                yield "card", *match.span()
+        named = bool(context.national.match(words))
+        for pattern, check in (*CERTAIN, *NAMED) if named else CERTAIN:
+            for match in pattern.finditer(whole):
+                if check(match.group()) and not _joined(match, before, after, len(run)):
+                    yield "national_id", *match.span()
+        for match in _SSN.finditer(run):
+            if not _joined(match, before, after, len(run)):
+                yield "us_ssn", *match.span()
     for match in _IP4.finditer(run):
-        if _is_address(match, run, before, after, context):
+        if _is_address(match, run, before, words, after, context):
             yield "ip", *match.span()
-    if not context.no_phone.search(before):
-        adjoining = bool(_ADJOINING.search(before))
-        named = bool(context.phone.search(before))
+    if not context.no_phone.match(words):
+        adjoining = bool(_ADJOINING.search(before[-2:]))
+        named = bool(context.phone.match(words))
         for a, b in find_phones(run, named, adjoining, after):
             yield "phone", a, b
 
 
 def _joined(match: re.Match[str], before: str, after: str, length: int) -> bool:
     """Whether a span is part of a longer name, path or number."""
-    if match.start() == 0 and _CONTINUED.search(before):
+    if match.start() == 0 and _CONTINUED.search(before[-1:]):
         return True
     return match.end() == length and bool(_IN_TEXT.match(after))
 
 
-def _is_address(match: re.Match[str], run: str, before: str, after: str, context: _Context) -> bool:
-    start = match.start()  # of a long run, what stands far before an address says nothing of it
-    lead = before + run[:start] if start < _WINDOW else run[start - _WINDOW : start]
+def _is_address(
+    match: re.Match[str], run: str, before: str, words: str, after: str, context: _Context
+) -> bool:
+    start = match.start()  # words say nothing of an address behind digits, which are near
+    lead = before + run[:start] if start < 4 else run[start - 3 : start]
     if match.end() == len(run) and (_IN_TEXT.match(after) or after[:1] == "-"):
         return False
-    if _IN_NAME.search(lead) or not _public(match.group()):
+    if _IN_NAME.search(lead[-2:]) or not _public(match.group()):
         return False
     if lead.endswith("//"):
         return True
-    version, address = context.version.search(lead), context.address.search(lead)
+    words = words and lead
+    version, address = context.version.match(words), context.address.match(words)
     if version and not (address and address.start() > version.start()):
         return False
     if address:
@@ -325,6 +335,7 @@ def _ip6_length(text: str) -> int:
     return len(found)
 
 
+@functools.lru_cache(maxsize=4096)
 def _public(text: str) -> bool:
     try:
         address = ipaddress.ip_address(text)

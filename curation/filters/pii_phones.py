@@ -67,7 +67,8 @@ _SHORTEST_NATIONAL = 9
 _LONGEST_NATIONAL = 12
 
 
-def _digits(text: str) -> int:
+def count_digits(text: str) -> int:
+    """ASCII digits of a text."""
     return len(text.encode("ascii", "ignore").translate(None, _NO_DIGITS))
 
 
@@ -117,7 +118,7 @@ def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
         least, most = (_WITH_ONE,) * 2 if one else (_SHORTEST_INTERNATIONAL, _LONGEST)
         found = _first_groups(run[start:end], most)  # another number may follow in the run
         end = start + len(found)
-        if least <= _digits(found) <= most and not _AMOUNT.match(found):
+        if least <= count_digits(found) <= most and not _AMOUNT.match(found):
             yield start, end, False
     for pattern, least, most, certain in (
         (_PREFIX_00, _SHORTEST_INTERNATIONAL + 2, _LONGEST + 2, False),
@@ -127,8 +128,8 @@ def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
         (_GROUPS, 11, 11, False),
     ):
         for match in pattern.finditer(run):
-            if least <= _digits(match.group()) <= most:
+            if least <= count_digits(match.group()) <= most:
                 yield *match.span(), certain
     loose = _LOOSE.search(run) if named and not (_DATE.match(run) or _YEARS.match(run)) else None
-    if loose and _SHORTEST <= _digits(loose.group()) <= _LONGEST and loose.start() <= 2:
+    if loose and _SHORTEST <= count_digits(loose.group()) <= _LONGEST and loose.start() <= 2:
         yield *loose.span(), True
