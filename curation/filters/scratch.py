@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined
-from curation.filters.hash_tables import intern
+from curation.hash_tables import intern
 from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.words import (
@@ -29,7 +29,10 @@ from curation.text.words import (
     finish,
     token_end,
 )
+from curation.tokenize.bpe import WORK
 
+#: Bytes of a word that are tokenized.
+LONGEST_WORD = 96
 #: Hash of the class of all words of digits.
 DIGITS = np.uint64(0x2545F4914F6CDD1D)
 
@@ -93,6 +96,14 @@ class Grams(NamedTuple):
     marks: Ints
 
 
+class Room(NamedTuple):
+    """Scratch memory for the tokens of a word in a vocabulary."""
+
+    letters: npt.NDArray[np.uint8]
+    work: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.uint32]
+
+
 class Scratch(NamedTuple):
     tokens: Tokens
     distinct: Distinct
@@ -102,6 +113,36 @@ class Scratch(NamedTuple):
     breaks: Lines  # lines between all breaks of Unicode
     interner: Interner
     grams: Grams
+    symbols: npt.NDArray[np.uint32]  # `grams.at`, for a measurement that has no n-grams
+    line: npt.NDArray[np.uint8]  # a copy of a line
+    coverage: npt.NDArray[np.float64]  # by line
+    counts: npt.NDArray[np.int64]  # by line
+    room: Room
+
+
+class Document(NamedTuple):
+    """One text, how much of the work space is filled for it, and the lists of its language."""
+
+    begin: int  # bytes in the batch's buffer
+    end: int
+    characters: int
+    tokens: int
+    kinds: int  # distinct tokens
+    classes: int
+    feeds: int
+    breaks: int
+    supplied: bool  # the tokens are of another tool
+    stop_words: int  # numbers of lists and models, negative for none
+    dirty_words: int
+    reference: int
+    model: int
+
+
+def room() -> Room:
+    """Allocate scratch memory for the tokens of a word."""
+    # the last character may end behind the longest word
+    size = LONGEST_WORD + 8
+    return Room(np.empty(size, np.uint8), np.empty(WORK, np.int64), np.empty(size, np.uint32))
 
 
 def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
@@ -119,6 +160,7 @@ def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
     def ints() -> Ints:
         return np.empty(n, np.int32)
 
+    grams = Grams(ints(), ints(), ints(), ints(), ints())
     return Scratch(
         Tokens(
             ints(),
@@ -135,7 +177,12 @@ def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
         Lines(ints(), ints()),
         Lines(ints(), ints()),
         Interner(np.empty(size, np.int32), np.empty(n, np.uint64)),
-        Grams(ints(), ints(), ints(), ints(), ints()),
+        grams,
+        grams.at.view(np.uint32),
+        np.empty(n, np.uint8),
+        np.empty(n, np.float64),
+        np.empty(n, np.int64),
+        room(),
     )
 
 
@@ -186,8 +233,10 @@ def move_token(tokens, i, to):  # type: ignore[no-untyped-def]
 
 @borrowing
 def load_segments(data, begin, end, properties, lower, tokens):  # type: ignore[no-untyped-def]
-    """Find and describe the words and symbols of a text, as `segment` and `fill_tokens` do one
-    after the other; return how many. Words of ASCII letters and digits are read only once."""
+    """Find and describe the words and symbols of a text; return how many.
+
+    Words of ASCII letters and digits are read only once.
+    """
     n = 0
     total = 0
     i = begin
