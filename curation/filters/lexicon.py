@@ -102,11 +102,10 @@ def stop_words(doc, kit, space, every):  # type: ignore[no-untyped-def]
     upper and lower case if `every`; NaN without a list."""
     if doc.stop_words < 0:
         return np.nan
-    tokens, distinct = space.tokens, space.distinct
+    distinct = space.distinct
     found = 0
     for k in range(doc.kinds):
-        i = distinct.firsts[k]
-        token = tokens.lows[i] if every else tokens.hashes[i]
+        token = distinct.lows[k] if every else distinct.hashes[k]
         if is_flagged(token, doc.stop_words, kit.stop_words):
             found += distinct.counts[k] if every else 1
     return float(found)
@@ -147,7 +146,7 @@ def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
         for j in range(i, doc.tokens):
             if not tokens.flags[j] & IS_WORD:
                 break
-            h = chain(h, tokens.lows[j])
+            h = chain(h, distinct.lows[tokens.ids[j]])
             bits = lookup(table, h)
             if bits & (FLAGGED | ALLOWED | EVERYDAY):
                 kind = bits

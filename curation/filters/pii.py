@@ -376,8 +376,8 @@ def redact(
     pieces.append(view[position : int(offsets[-1])])
     moved = offsets - offsets[0]
     moved[1:] += np.cumsum(growth, dtype=np.int64)
-    counts = {
-        name: np.bincount(np.array(items, np.int64), minlength=rows)
+    counts: dict[str, npt.NDArray[np.int64]] = {
+        name: np.bincount(np.array(items, np.int64), minlength=rows).astype(np.int64)
         for name, items in zip(KINDS, counted, strict=True)
     }
     return from_buffers(moved, np.frombuffer(b"".join(pieces), np.uint8)), counts

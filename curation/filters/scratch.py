@@ -51,7 +51,7 @@ class Tokens(NamedTuple):
     starts: Ints
     ends: Ints
     flags: npt.NDArray[np.uint8]  # bits of curation.text.words
-    hashes: Hashes
+    hashes: Hashes  # until the tokens are numbered, as `lows`: Grams has their memory then
     lows: Hashes  # hashes of the lower-case forms
     ids: Ints  # number of the distinct token, in order of first appearance
     before: Ints  # [tokens + 1] characters in the tokens before this one
@@ -63,6 +63,8 @@ class Distinct(NamedTuple):
     counts: Ints
     firsts: Ints  # index of the first token
     classes: Ints  # number of its class
+    hashes: Hashes
+    lows: Hashes  # hashes of the lower-case forms
 
 
 class Classes(NamedTuple):
@@ -160,25 +162,27 @@ def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
     def ints() -> Ints:
         return np.empty(n, np.int32)
 
-    grams = Grams(ints(), ints(), ints(), ints(), ints())
+    hashes, lows = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    at, active = np.split(hashes.view(np.int32), 2)
+    counts, firsts = np.split(lows.view(np.int32), 2)
     return Scratch(
         Tokens(
             ints(),
             ints(),
             np.empty(n, np.uint8),
-            np.empty(n, np.uint64),
-            np.empty(n, np.uint64),
+            hashes,
+            lows,
             ints(),
             ints(),
         ),
-        Distinct(ints(), ints(), ints()),
+        Distinct(ints(), ints(), ints(), np.empty(n, np.uint64), np.empty(n, np.uint64)),
         Classes(ints(), ints(), np.empty(n, np.uint64), ints()),
         Lines(ints(), ints()),
         Lines(ints(), ints()),
         Lines(ints(), ints()),
         Interner(np.empty(size, np.int32), np.empty(n, np.uint64)),
-        grams,
-        grams.at.view(np.uint32),
+        Grams(at, counts, firsts, active, ints()),
+        at.view(np.uint32),
         np.empty(n, np.uint8),
         np.empty(n, np.float64),
         np.empty(n, np.int64),
@@ -300,7 +304,7 @@ def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-unt
     for k in range(kinds):
         i = distinct.firsts[k]
         flags = tokens.flags[i]
-        h = DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else tokens.lows[i]
+        h = DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else distinct.lows[k]
         c = intern(h, interner.slots, interner.keys, mask, fresh)
         if c == fresh:
             classes.counts[c] = 0
@@ -322,6 +326,8 @@ def number_tokens(n, tokens, distinct, interner):  # type: ignore[no-untyped-def
         if k == fresh:
             distinct.counts[k] = 0
             distinct.firsts[k] = i
+            distinct.hashes[k] = tokens.hashes[i]
+            distinct.lows[k] = tokens.lows[i]
             fresh += 1
         distinct.counts[k] += 1
         tokens.ids[i] = k
