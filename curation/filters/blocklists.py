@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +34,7 @@ _BUCKET_BITS = 16
 _SHIFT = np.uint64(64 - _BUCKET_BITS)
 
 
-@dataclass(frozen=True)
-class _Hashes:
+class _Hashes(NamedTuple):
     """Sorted hashes with the number of the list of each; equal hashes stand side by side."""
 
     keys: npt.NDArray[np.uint64]  # [n] ascending
@@ -53,11 +52,17 @@ class _Hashes:
         buckets = np.append(np.searchsorted(keys, marks), len(keys)).astype(np.int64)
         return cls(keys, numbers[order], buckets)
 
-    @property
-    def arrays(
-        self,
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
-        return self.keys, self.lists, self.buckets
+
+class _Lists(NamedTuple):
+    """All lists, as the kernel takes them."""
+
+    hosts: _Hashes
+    pages: _Hashes
+    exceptions: _Hashes
+    allowed: _Hashes
+    hard: _Hashes
+    soft: _Hashes
+    min_soft_words: int
 
 
 def _distinct(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -69,10 +74,10 @@ def _distinct(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 @borrowing
 def _find(table, key):  # type: ignore[no-untyped-def]
     """Index of the first entry with this key, or -1."""
-    keys, _, buckets = table
+    keys = table.keys
     bucket = np.int64(key >> _SHIFT)
-    low = buckets[bucket]
-    high = buckets[bucket + 1]
+    low = table.buckets[bucket]
+    high = table.buckets[bucket + 1]
     while low < high:
         middle = (low + high) >> 1
         if keys[middle] < key:
@@ -116,31 +121,32 @@ def _host(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _excepted(data, a, z, number, seed, exceptions):  # type: ignore[no-untyped-def]
+def _excepted(data, a, z, number, exceptions):  # type: ignore[no-untyped-def]
     """Whether list `number` excepts the host data[a:z] or one above it."""
     for k in range(a, z):
         if k == a or data[k - 1] == 46:
-            i = _find(exceptions, xxh64(data, k, z, seed))
-            while 0 <= i < len(exceptions[0]) and exceptions[0][i] == xxh64(data, k, z, seed):
-                if exceptions[1][i] == number:
+            key = xxh64(data, k, z, SEED)
+            i = _find(exceptions, key)
+            while 0 <= i < len(exceptions.keys) and exceptions.keys[i] == key:
+                if exceptions.lists[i] == number:
                     return True
                 i += 1
     return False
 
 
 @borrowing
-def _listed(data, a, z, key, table, seed, exceptions):  # type: ignore[no-untyped-def]
+def _listed(data, a, z, key, table, exceptions):  # type: ignore[no-untyped-def]
     """Number of the first list that holds `key` and does not except the host, or -1."""
     i = _find(table, key)
-    while 0 <= i < len(table[0]) and table[0][i] == key:
-        if not _excepted(data, a, z, table[1][i], seed, exceptions):
-            return np.int64(table[1][i])
+    while 0 <= i < len(table.keys) and table.keys[i] == key:
+        if not _excepted(data, a, z, table.lists[i], exceptions):
+            return np.int64(table.lists[i])
         i += 1
     return -1
 
 
 @borrowing
-def _words(data, begin, end, hard, soft, seed, found):  # type: ignore[no-untyped-def]
+def _words(data, begin, end, hard, soft, found):  # type: ignore[no-untyped-def]
     """(whether a hard word occurs, number of different soft words) in data[begin:end]."""
     different = 0
     i = begin
@@ -149,7 +155,7 @@ def _words(data, begin, end, hard, soft, seed, found):  # type: ignore[no-untype
         while i < end and (97 <= data[i] <= 122 or 48 <= data[i] <= 57 or data[i] >= 0x80):
             i += 1
         if i > a:
-            key = xxh64(data, a, i, seed)
+            key = xxh64(data, a, i, SEED)
             if _find(hard, key) >= 0:
                 return True, different
             if _find(soft, key) >= 0:
@@ -165,9 +171,10 @@ def _words(data, begin, end, hard, soft, seed, found):  # type: ignore[no-untype
 
 
 @kernel
-def _check(data, offsets, seed, hosts, pages, exceptions, allowed, hard, soft, least, out):  # type: ignore[no-untyped-def]
+def _check(data, offsets, lists, out):  # type: ignore[no-untyped-def]
+    pages, exceptions, least = lists.pages, lists.exceptions, lists.min_soft_words
     found = np.zeros(max(least, 1), np.uint64)
-    by_word = len(hard[0]) + len(soft[0]) > 0
+    by_word = len(lists.hard.keys) + len(lists.soft.keys) > 0
     for d in range(len(offsets) - 1):
         begin = offsets[d]
         end = offsets[d + 1]
@@ -179,15 +186,15 @@ def _check(data, offsets, seed, hosts, pages, exceptions, allowed, hard, soft, l
         free = False
         for k in range(a, z):
             if k == a or data[k - 1] == 46:
-                key = xxh64(data, k, z, seed)
-                if _find(allowed, key) >= 0:
+                key = xxh64(data, k, z, SEED)
+                if _find(lists.allowed, key) >= 0:
                     free = True
                     break
                 if code < 0:
-                    code = _listed(data, a, z, key, hosts, seed, exceptions)
+                    code = _listed(data, a, z, key, lists.hosts, exceptions)
         if free:
             continue
-        if code < 0 and len(pages[0]):
+        if code < 0 and len(pages.keys):
             first = a + 4 if begins_www(data, a, z) else a
             for k in range(path + 1, end + 1):
                 if k < end and not (
@@ -195,16 +202,16 @@ def _check(data, offsets, seed, hosts, pages, exceptions, allowed, hard, soft, l
                 ):
                     continue
                 if k > path + 1 and not (k == end and data[k - 1] == 47):
-                    code = _listed(data, a, z, xxh64(data, first, k, seed), pages, seed, exceptions)
+                    code = _listed(data, a, z, xxh64(data, first, k, SEED), pages, exceptions)
                     if code >= 0:
                         break
         if code >= 0:
             out[d] = _LISTS + code
         elif by_word:
-            bad, different = _words(data, a, end, hard, soft, seed, found)
+            bad, different = _words(data, a, end, lists.hard, lists.soft, found)
             if bad:
                 out[d] = _HARD
-            elif len(soft[0]) and different >= least:
+            elif len(lists.soft.keys) and different >= least:
                 out[d] = _SOFT
 
 
@@ -220,13 +227,15 @@ class UrlBlocker:
         if len(entries) > np.iinfo(np.uint16).max:
             raise ConfigError("too many block lists")
         self.passed_over = {reason: held.passed for reason, held in entries.items()}
-        self._hosts = _Hashes.of([e.hosts for e in entries.values()])
-        self._pages = _Hashes.of([e.pages for e in entries.values()])
-        self._exceptions = _Hashes.of([e.exceptions for e in entries.values()])
-        self._allowed = _Hashes.of([read_entries(path).hosts for path in settings.allow])
-        self._hard = _Hashes.of([_word_hashes(settings.hard_words)])
-        self._soft = _Hashes.of([_word_hashes(settings.soft_words)])
-        self._least = settings.min_soft_words
+        self._lists = _Lists(
+            _Hashes.of([e.hosts for e in entries.values()]),
+            _Hashes.of([e.pages for e in entries.values()]),
+            _Hashes.of([e.exceptions for e in entries.values()]),
+            _Hashes.of([read_entries(path).hosts for path in settings.allow]),
+            _Hashes.of([_word_hashes(settings.hard_words)]),
+            _Hashes.of([_word_hashes(settings.soft_words)]),
+            settings.min_soft_words,
+        )
         self._reasons = pa.array(
             [
                 None,
@@ -239,7 +248,7 @@ class UrlBlocker:
 
     def __len__(self) -> int:
         """Hosts and pages in the lists."""
-        return len(self._hosts.keys) + len(self._pages.keys)
+        return len(self._lists.hosts.keys) + len(self._lists.pages.keys)
 
     def check(self, urls: Texts) -> pa.Array:
         """Why each URL is blocked: string such as `blocklist.adult`, null where it is not.
@@ -250,19 +259,7 @@ class UrlBlocker:
         offsets, data = text_buffers(_ascii_hosts(urls))
         first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
         codes = np.zeros(len(offsets) - 1, np.int64)
-        _check(
-            lower_bytes(data[first:last]),
-            offsets - first,
-            SEED,
-            self._hosts.arrays,
-            self._pages.arrays,
-            self._exceptions.arrays,
-            self._allowed.arrays,
-            self._hard.arrays,
-            self._soft.arrays,
-            self._least,
-            codes,
-        )
+        _check(lower_bytes(data[first:last]), offsets - first, self._lists, codes)
         return self._reasons.take(pa.array(codes))
 
 

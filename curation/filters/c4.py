@@ -231,27 +231,23 @@ def judge_line(data, start, end, stop, properties, limits, phrases, buffer):  # 
 
 
 @borrowing
-def measure_c4(  # type: ignore[no-untyped-def]
-    data, properties, text_chars, n_breaks, breaks, n_feeds, feeds, limits, phrases, buffer, out
-):
+def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
     """Fill out[0:5]: sentences of kept lines, lines with lorem ipsum, lines with a curly bracket,
     lines of at least `long_line` characters (mC4), characters of the text."""
+    breaks, feeds, limits, properties = space.breaks, space.feeds, kit.c4_limits, kit.properties
     out[:4] = 0.0
-    stop = breaks.ends[n_breaks - 1] if n_breaks else 0
-    for k in range(n_breaks):
+    stop = breaks.ends[doc.breaks - 1] if doc.breaks else 0
+    for k in range(doc.breaks):
         a = strip_left(data, breaks.starts[k], breaks.ends[k], properties)
         b = strip_right(data, a, breaks.ends[k], properties)
-        _, bits, sentences = judge_line(data, a, b, stop, properties, limits, phrases, buffer)
+        _, bits, sentences = judge_line(
+            data, a, b, stop, properties, limits, kit.c4_phrases, space.line
+        )
         out[0] += sentences
         out[1] += bits & LOREM != 0
         out[2] += bits & CURLY != 0
-    for k in range(n_feeds):
+    for k in range(doc.feeds):
         a, b = feeds.starts[k], feeds.ends[k]
         if b - a >= limits.long_line and characters(data, a, b) >= limits.long_line:
             out[3] += 1
-    out[4] = text_chars
-
-
-def scratch_line(most: int) -> np.ndarray:
-    """Buffer for a line without its citations."""
-    return np.empty(most + 1, np.uint8)
+    out[4] = doc.characters

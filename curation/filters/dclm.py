@@ -118,14 +118,12 @@ def _line_shares(data, properties, n, lines, out):  # type: ignore[no-untyped-de
 
 
 @borrowing
-def measure_gopher_dclm(  # type: ignore[no-untyped-def]
-    data, begin, end, properties, lower, n_lines, lines, number, keys, values, out
-):
-    """Fill out[0:8] as `gopher.measure_gopher` does, out[2] with number signs and ellipses in one.
+def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:8] as `gopher.measure` does, out[2] with number signs and ellipses in one.
 
-    `lines` are those between line feeds; `number` is the stop word list of the language, negative
-    where there is none. Ratios per word are NaN without words, as are stop words without a list.
+    Lines are those between line feeds. No tokens are read.
     """
+    begin, end, properties = doc.begin, doc.end, kit.properties
     words = 0
     counted = 0
     chars = 0
@@ -133,7 +131,7 @@ def measure_gopher_dclm(  # type: ignore[no-untyped-def]
     stops = 0
     i = strip_left(data, begin, end, properties)
     while i < end:
-        stop, length, lettered, single, h = _word(data, i, end, properties, lower)
+        stop, length, lettered, single, h = _word(data, i, end, properties, kit.lower)
         if length == 1 and data[i] == _CELL:
             i = strip_left(data, stop, end, properties)
             continue
@@ -141,8 +139,8 @@ def measure_gopher_dclm(  # type: ignore[no-untyped-def]
         chars += length
         alpha += lettered
         counted += single or _counts(data, begin, i, properties)
-        if number >= 0:
-            stops += is_flagged(h, number, keys, values)
+        if doc.stop_words >= 0:
+            stops += is_flagged(h, doc.stop_words, kit.stop_words)
         i = strip_left(data, stop, end, properties)
     out[:8] = np.nan
     out[0] = counted
@@ -153,6 +151,6 @@ def measure_gopher_dclm(  # type: ignore[no-untyped-def]
         out[2] = (hashes + ellipses) / words
         out[3] = ellipses / words
         out[6] = alpha / words
-    _line_shares(data, properties, n_lines, lines, out[4:])
-    if number >= 0:
+    _line_shares(data, properties, doc.feeds, space.feeds, out[4:])
+    if doc.stop_words >= 0:
         out[7] = stops

@@ -60,7 +60,7 @@ def edit(
     whole. None: everything is prose.
     """
     offsets, data = read_only(texts)
-    most = int(np.diff(offsets).max(initial=0))
+    space = scratch.allocate(offsets)
     cuts = _find_cuts(
         data,
         offsets,
@@ -68,11 +68,8 @@ def edit(
         meter.kit,
         (settings.c4, settings.refinedweb, settings.llama3),
         repeated.copies(settings.copies),
-        scratch.allocate(offsets),
-        np.empty(most + 2, np.bool_),
-        c4.scratch_line(most),
-        np.empty(most + 2, np.float64),
-        np.empty(most + 2, np.int64),
+        space,
+        np.empty(len(space.line), np.bool_),
     )
     if not len(cuts):
         return Edited(
@@ -115,13 +112,13 @@ def _stays(found: Content | None, rows: int) -> _Stays:
 
 
 @borrowing
-def _judge(data, a, b, end, k, wanted, kit, buffer, coverage):  # type: ignore[no-untyped-def]
+def _judge(data, a, b, end, k, wanted, kit, space):  # type: ignore[no-untyped-def]
     """Code of the reason to cut the stripped line data[a:b], the k-th of a text that stops at
     `end`; -1 keeps it."""
     use_c4, use_refinedweb, use_llama3 = wanted
     if use_c4:
         found, _, _ = c4.judge_line(
-            data, a, b, end, kit.properties, kit.c4_limits, kit.c4_phrases, buffer
+            data, a, b, end, kit.properties, kit.c4_limits, kit.c4_phrases, space.line
         )
         if found != c4.KEEP:
             return found
@@ -131,22 +128,19 @@ def _judge(data, a, b, end, k, wanted, kit, buffer, coverage):  # type: ignore[n
         )
         if found != refinedweb.KEEP:
             return _REFINEDWEB + found
-    if use_llama3 and coverage[k] > kit.line_ngrams.max_coverage:
+    if use_llama3 and space.coverage[k] > kit.line_ngrams.max_coverage:
         return _LLAMA3
     return -1
 
 
 @kernel
-def _find_cuts(  # type: ignore[no-untyped-def]
-    data, offsets, stays, kit, wanted, rule, space, copied, buffer, coverage, counts
-):
+def _find_cuts(data, offsets, stays, kit, wanted, rule, space, copied):  # type: ignore[no-untyped-def]
     """Cuts [n, 4], in order: document, first byte and end byte in `data`, reason code."""
     room = len(offsets)
     for i in range(offsets[0], offsets[-1]):
         room += _BREAKING[data[i]] or data[i] == _BRACKET
     cuts = np.empty((room, 4), np.int64)
     starts, ends = space.breaks.starts, space.breaks.ends
-    none = np.empty(0, np.int64)
     n = 0
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
@@ -159,14 +153,12 @@ def _find_cuts(  # type: ignore[no-untyped-def]
             data, lines, kit.properties, rule, space, copied
         )
         if wanted[2]:
-            tokens, kinds = load_tokens(
-                data, begin, end, kit, space, dialects.DATATROVE, -1, none, none
-            )
+            tokens, kinds = load_tokens(data, begin, end, kit, space, dialects.DATATROVE)
             if any_copied:
                 tokens, kinds = repeated.drop_tokens(tokens, space, copied)
             scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner)
-            line_ngrams.cover_lines(tokens, space, lines, kit.line_ngrams, coverage, counts)
-            line_ngrams.drop_short_runs(lines, kit.line_ngrams, coverage, counts)
+            line_ngrams.cover_lines(tokens, lines, kit.line_ngrams, space)
+            line_ngrams.drop_short_runs(lines, kit.line_ngrams, space)
         first = n
         blank = True  # the last kept line is blank, or nothing is kept yet
         k = 0
@@ -185,7 +177,7 @@ def _find_cuts(  # type: ignore[no-untyped-def]
             elif any_copied and copied[k]:
                 code = _COPY
             else:
-                code = _judge(data, a, b, end, k, wanted, kit, buffer, coverage)
+                code = _judge(data, a, b, end, k, wanted, kit, space)
             if code < 0:
                 blank = False
                 if wanted[0] and kit.c4_limits.citations and not protected:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ from curation.paths import PathSettings
 from curation.resources import root
 from curation.user_code import UserCode
 
+Form = TypeVar("Form", bound=tuple[Any, ...])
 Share = Annotated[float, Field(ge=0, le=1)]
 Action = Literal["replace", "remove", "keep"]
 #: Kinds of personal data; where spans overlap, the earlier kind holds.
@@ -438,6 +439,11 @@ def _check_rule(where: str, name: str, among: Sequence[Rules]) -> None:
     raise ValueError(
         f"{where}: no rule or family {name!r}{nearest(name, known)} (there are: {', '.join(known)})"
     )
+
+
+def as_tuple(form: type[Form], settings: Settings) -> Form:
+    """Settings in the form kernels take: a NamedTuple of some of them by name."""
+    return form(*(getattr(settings, name) for name in form._fields))  # type: ignore[attr-defined]
 
 
 @cache

@@ -124,16 +124,13 @@ def count_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure_gopher(  # type: ignore[no-untyped-def]
-    data, start, end, properties, n, kinds, n_lines, lines, scratch, number, keys, values,
-    dialect, out,
-):  # fmt: skip
-    """Fill out[0:8]; `number` is the stop word list of the language, negative where there is none.
-    `lines` are those between line feeds for Dolma, between all breaks for others.
+def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:8], from tokens as the dialect of `kit` has them. Lines are those between line
+    feeds for Dolma, between all breaks for others.
 
     Ratios per word are NaN in a text without words, as are stop words without a list.
     """
-    tokens = scratch.tokens
+    tokens, dialect, n = space.tokens, kit.gopher, doc.tokens
     words, chars, alpha = count_words(n, tokens, dialect)
     out[0] = words
     out[1] = np.nan
@@ -144,16 +141,17 @@ def measure_gopher(  # type: ignore[no-untyped-def]
         out[1] = chars / words
     if n:
         if dialect == DOLMA:
-            out[1] = _median(n, tokens, scratch.grams.marks)
+            out[1] = _median(n, tokens, space.grams.marks)
             hashes, ellipses, either = _words_with_mark(data, n, tokens)
             out[2] = either / n
             out[3] = ellipses / n
         else:
-            hashes, ellipses = count_symbols(data, start, end)
+            hashes, ellipses = count_symbols(data, doc.begin, doc.end)
             out[2] = hashes / n
             out[3] = ellipses / n
         out[6] = alpha / n
-    _line_shares(data, properties, n_lines, lines, dialect, out[4:])
-    out[7] = np.nan
-    if number >= 0:
-        out[7] = stop_words(kinds, scratch, number, keys, values, dialect == DOLMA)
+    if dialect == DOLMA:
+        _line_shares(data, kit.properties, doc.feeds, space.feeds, dialect, out[4:])
+    else:
+        _line_shares(data, kit.properties, doc.breaks, space.breaks, dialect, out[4:])
+    out[7] = stop_words(doc, kit, space, dialect == DOLMA)

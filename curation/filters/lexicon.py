@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+import pyarrow as pa
 
-from curation.compiled import borrowing, inlined
-from curation.filters.hash_tables import Table, build, lookup
+from curation.compiled import borrowing, inlined, kernel
 from curation.filters.scratch import DIGITS
-from curation.text.words import IS_WORD, finish, token_hash, word_list
+from curation.hash_tables import Table, build, lookup
+from curation.text import characters as ch
+from curation.text.buffers import read_only
+from curation.text.words import IS_WORD, describe, finish, words
 
 CONTINUES = 1  # some phrase goes on behind these tokens
 FLAGGED = 2
@@ -36,11 +39,6 @@ def chain(h, token):  # type: ignore[no-untyped-def]
 def list_seed(number):  # type: ignore[no-untyped-def]
     """Hash with which the phrases of list `number` begin."""
     return finish(np.uint64(number) + np.uint64(0x5851F42D4C957F2D))
-
-
-@borrowing
-def _chain(h, token):  # type: ignore[no-untyped-def]
-    return chain(h, token)
 
 
 def dirty_phrases(entries: Iterable[str], allowed: Iterable[str]) -> dict[int, list[str]]:
@@ -65,58 +63,77 @@ def phrase_table(lists: Mapping[int, Mapping[int, Iterable[str]]]) -> Table:
 
     Example: `{0: {FLAGGED: ["xxx"], ALLOWED: ["super bowl xxx"]}}`.
     """
-    keys: list[int] = []
-    values: list[int] = []
-    for number, by_bits in lists.items():
-        for bits, phrases in by_bits.items():
-            for phrase in phrases:
-                tokens = word_list(phrase)
-                h = np.uint64(list_seed(number))
-                for i, token in enumerate(tokens):
-                    h = np.uint64(_chain(h, np.uint64(token_hash(token))))
-                    keys.append(int(h))
-                    values.append(bits if i == len(tokens) - 1 else CONTINUES)
-    return build(np.array(keys, np.uint64), np.array(values, np.int64))
+    rows = [
+        (number, bits, phrase)
+        for number, by_bits in lists.items()
+        for bits, phrases in by_bits.items()
+        for phrase in phrases
+    ]
+    numbers, bits = (np.array([row[k] for row in rows], np.int64) for k in (0, 1))
+    texts = pa.array([phrase for _, _, phrase in rows], pa.large_string())
+    tables = ch.properties(), ch.lower_case()
+    return build(*_phrase_keys(read_only(texts).data, words(texts), numbers, bits, *tables))
+
+
+@kernel
+def _phrase_keys(data, spans, numbers, bits, properties, lower):  # type: ignore[no-untyped-def]
+    """Hash of every beginning of each phrase, and the bits that it carries."""
+    keys = np.empty(len(spans.starts), np.uint64)
+    values = np.empty(len(spans.starts), np.int64)
+    for row in range(len(numbers)):
+        h = list_seed(numbers[row])
+        for i in range(spans.doc_offsets[row], spans.doc_offsets[row + 1]):
+            h = chain(h, describe(data, spans.starts[i], spans.ends[i], properties, lower)[3])
+            keys[i] = h
+            last = i + 1 == spans.doc_offsets[row + 1]
+            values[i] = bits[row] if last else CONTINUES
+    return keys, values
 
 
 @borrowing
-def is_flagged(token, number, keys, values):  # type: ignore[no-untyped-def]
+def is_flagged(token, number, table):  # type: ignore[no-untyped-def]
     """Whether the token of this hash is a word of list `number`."""
-    return lookup(keys, values, chain(list_seed(number), token)) & FLAGGED != 0
+    return lookup(table, chain(list_seed(number), token)) & FLAGGED != 0
 
 
 @borrowing
-def stop_words(kinds, scratch, number, keys, values, every):  # type: ignore[no-untyped-def]
-    """Stop words of list `number` in a document of `kinds` distinct tokens: different ones as they
-    are spelled, or all their occurrences in upper and lower case if `every`."""
-    tokens, distinct = scratch.tokens, scratch.distinct
+def stop_words(doc, kit, space, every):  # type: ignore[no-untyped-def]
+    """Stop words of the document's list: different ones as they are spelled, or all occurrences in
+    upper and lower case if `every`; NaN without a list."""
+    if doc.stop_words < 0:
+        return np.nan
+    distinct = space.distinct
     found = 0
-    for k in range(kinds):
-        i = distinct.firsts[k]
-        if is_flagged(tokens.lows[i] if every else tokens.hashes[i], number, keys, values):
+    for k in range(doc.kinds):
+        token = distinct.lows[k] if every else distinct.hashes[k]
+        if is_flagged(token, doc.stop_words, kit.stop_words):
             found += distinct.counts[k] if every else 1
-    return found
+    return float(found)
 
 
 @borrowing
-def flagged(n, kinds, scratch, number, keys, values):  # type: ignore[no-untyped-def]
-    """(phrases found, words in them, words in all) for list `number`; `kinds` classes of tokens.
+def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:2]: obscene phrases found, and the share of their words; NaN without a list.
 
     At each word the longest phrase counts, and an allowed one excuses the words it covers. Everyday
     phrases count at most as often as the others, and so do their words.
     """
-    tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
-    seed = list_seed(number)
-    for c in range(kinds):  # most words begin no phrase
+    out[:2] = np.nan
+    if doc.dirty_words < 0:
+        return
+    tokens, distinct, classes = space.tokens, space.distinct, space.classes
+    table = kit.dirty_words
+    seed = list_seed(doc.dirty_words)
+    for c in range(doc.classes):  # most words begin no phrase
         h = classes.hashes[c]
-        classes.marks[c] = h == DIGITS or lookup(keys, values, chain(seed, h)) != 0
+        classes.marks[c] = h == DIGITS or lookup(table, chain(seed, h)) != 0
     found = 0
     covered = 0
     everyday = 0
     everyday_covered = 0
     total = 0
     free = 0
-    for i in range(n):
+    for i in range(doc.tokens):
         if not tokens.flags[i] & IS_WORD:
             continue
         total += 1
@@ -126,11 +143,11 @@ def flagged(n, kinds, scratch, number, keys, values):  # type: ignore[no-untyped
         kind = np.int64(0)
         length = 0
         stop = i
-        for j in range(i, n):
+        for j in range(i, doc.tokens):
             if not tokens.flags[j] & IS_WORD:
                 break
-            h = chain(h, tokens.lows[j])
-            bits = lookup(keys, values, h)
+            h = chain(h, distinct.lows[tokens.ids[j]])
+            bits = lookup(table, h)
             if bits & (FLAGGED | ALLOWED | EVERYDAY):
                 kind = bits
                 length = j + 1 - i
@@ -147,4 +164,6 @@ def flagged(n, kinds, scratch, number, keys, values):  # type: ignore[no-untyped
         elif kind & EVERYDAY:
             everyday += 1
             everyday_covered += length
-    return found + min(everyday, found), covered + min(everyday_covered, covered), total
+    out[0] = found + min(everyday, found)
+    if total:
+        out[1] = (covered + min(everyday_covered, covered)) / total

@@ -20,8 +20,8 @@ import numpy as np
 
 from curation.compiled import borrowing, inlined
 from curation.filters.filter_settings import LineNgramSettings
-from curation.filters.hash_tables import intern
 from curation.filters.scratch import begin, token_characters
+from curation.hash_tables import intern
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_SPELLING, finish
 
 REASON = "llama3.line_ngram_coverage"
@@ -125,13 +125,14 @@ def _numbers(tokens, first, last):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ignore[no-untyped-def]
-    """Per line: share of its token characters in n-grams that the document holds `min_count` times.
+def cover_lines(size, n_lines, rule, space):  # type: ignore[no-untyped-def]
+    """Per line: share of its token characters in n-grams that the document has `min_count` times.
 
-    Writes float `coverage` and int `characters` of the tokens of each line. Lines are
-    `scratch.breaks`, in the order of the text, and hold all tokens; tokens are classified.
+    Writes `space.coverage`, and `space.counts`, the characters of the tokens of each line. Lines
+    are `space.breaks`, in the order of the text, and have all tokens; tokens are classified.
     """
-    tokens, grams, lines = scratch.tokens, scratch.grams, scratch.breaks
+    tokens, grams, lines = space.tokens, space.grams, space.breaks
+    coverage, characters = space.coverage, space.counts
     for k in range(n_lines):
         coverage[k] = 0.0
         characters[k] = 0
@@ -145,12 +146,12 @@ def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ig
             grams.active[words] = i
             grams.marks[words] = line
             words += 1
-    _find_grams(words, scratch, rule)
+    _find_grams(words, space, rule)
     free = size  # tokens from here on are counted
     for w in range(words - 1, -1, -1):
         if grams.at[w] == _NONE or grams.counts[grams.at[w]] < rule.min_count:
             continue
-        first = grams.active[scratch.lines.starts[w]]
+        first = grams.active[space.lines.starts[w]]
         for i in range(first, min(grams.active[w] + 1, free)):
             coverage[grams.marks[w]] += token_characters(tokens, i)
         free = min(free, first)
@@ -160,11 +161,12 @@ def cover_lines(size, scratch, n_lines, rule, coverage, characters):  # type: ig
 
 
 @borrowing
-def drop_short_runs(n_lines, rule, coverage, characters):  # type: ignore[no-untyped-def]
+def drop_short_runs(n_lines, rule, space):  # type: ignore[no-untyped-def]
     """Set the coverage of lines to 0 where fewer than `rule.min_run` in a row are covered.
 
     Lines without tokens neither count nor end a run.
     """
+    coverage, characters = space.coverage, space.counts
     first = 0  # line with which the run begins
     run = 0
     for k in range(n_lines + 1):
@@ -182,13 +184,13 @@ def drop_short_runs(n_lines, rule, coverage, characters):  # type: ignore[no-unt
 
 
 @borrowing
-def measure_line_ngrams(size, n_lines, scratch, rule, coverage, counts, out):  # type: ignore[no-untyped-def]
+def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
     """Fill out[0]: share of the text's token characters in lines covered beyond `max_coverage`."""
-    cover_lines(size, scratch, n_lines, rule, coverage, counts)
+    cover_lines(doc.tokens, doc.breaks, kit.line_ngrams, space)
     total = 0
     lost = 0
-    for k in range(n_lines):
-        total += counts[k]
-        if coverage[k] > rule.max_coverage:
-            lost += counts[k]
+    for k in range(doc.breaks):
+        total += space.counts[k]
+        if space.coverage[k] > kit.line_ngrams.max_coverage:
+            lost += space.counts[k]
     out[0] = lost / total if total else np.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from curation.config import nearest
@@ -52,19 +53,23 @@ CONTENT = (
 #: Not measured here: the model's score, where rules can be overruled by it.
 QUALITY = "quality"
 
-NAMES: tuple[str, ...] = (
-    *(f"gopher_{name}" for name in GOPHER),
-    *(f"repetition_{name}" for name in REPETITION),
-    *(f"c4_{name}" for name in C4),
-    *(f"fineweb_{name}" for name in FINEWEB),
-    *(f"refinedweb_{name}" for name in REFINEDWEB),
-    *(f"llama3_{name}" for name in LLAMA3),
-    *DIRTY,
-    *REFERENCE,
-    *PERPLEXITY,
-    *CONTENT,
-    QUALITY,
+#: Families in the order of the columns: what their names begin with, and the names.
+FAMILIES = (
+    ("gopher_", GOPHER),
+    ("repetition_", REPETITION),
+    ("c4_", C4),
+    ("fineweb_", FINEWEB),
+    ("refinedweb_", REFINEDWEB),
+    ("llama3_", LLAMA3),
+    ("", DIRTY),
+    ("", REFERENCE),
+    ("", PERPLEXITY),
+    ("", CONTENT),
+    ("", (QUALITY,)),
 )
+NAMES: tuple[str, ...] = tuple(prefix + name for prefix, names in FAMILIES for name in names)
+#: Column of the first signal of each family.
+FIRST = tuple(accumulate((len(names) for _, names in FAMILIES[:-1]), initial=0))
 
 
 #: Signals that take lists or models, and the key of `filter.signals` that names these.

@@ -223,15 +223,20 @@ def _percentile(value, bounds):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure_perplexity(data, begin, end, properties, lower, number, models, symbols, out):  # type: ignore[no-untyped-def]
+def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
     """Fill out[0:2]: perplexity per character, and its percentile among the calibration texts.
 
-    NaN without characters or without a model (negative `number`).
+    NaN without characters or without a model.
     """
     out[:2] = np.nan
-    if number < 0:
-        return
-    n = normalise(data, begin, end, properties, lower, symbols)
+    if doc.model >= 0:
+        n = normalise(data, doc.begin, doc.end, kit.properties, kit.lower, space.symbols)
+        _perplexity(space.symbols, n, doc.model, kit.models, out)
+
+
+@borrowing
+def _perplexity(symbols, n, number, models, out):  # type: ignore[no-untyped-def]
+    out[:2] = np.nan
     if n < 2:
         return
     a, b = models.bounds[number], models.bounds[number + 1]
@@ -246,9 +251,8 @@ def measure_perplexity(data, begin, end, properties, lower, number, models, symb
 @borrowing
 def _measure_batch(data, offsets, properties, lower, number, models, symbols, out):  # type: ignore[no-untyped-def]
     for d in range(len(offsets) - 1):
-        measure_perplexity(
-            data, offsets[d], offsets[d + 1], properties, lower, number, models, symbols, out[d]
-        )
+        n = normalise(data, offsets[d], offsets[d + 1], properties, lower, symbols)
+        _perplexity(symbols, n, number, models, out[d])
 
 
 def measure_models(texts: Texts, models: ModelTable, number: int = 0) -> npt.NDArray[np.float64]:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import bisect
 import functools
 import ipaddress
+import itertools
 import re
-from collections.abc import Iterator
+import string
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -26,7 +28,7 @@ from curation.filters import pii_checks as checks
 from curation.filters.filter_settings import PersonalKind, PiiSettings
 from curation.filters.pii_fold import fold_address, fold_number
 from curation.filters.pii_national import CERTAIN, CERTAIN_CODES, NAMED
-from curation.filters.pii_phones import find_phones
+from curation.filters.pii_phones import count_digits, find_phones
 from curation.filters.pii_secrets import LONGEST, SECRETS, match_secret
 from curation.schema import Verdicts
 from curation.text.buffers import read_only
@@ -61,6 +63,8 @@ _CONTINUED = re.compile(r"[\w/=#@&.+-]\Z", re.ASCII)
 _ADJOINING = re.compile(r"(?:[\w/=#@&%$€£¥-]|= |\d[.,:])\Z", re.ASCII)
 # what stands behind the number of a heading: a word, perhaps in quotes or brackets
 _TITLE = regex.compile(r"[ .\t)\"'\p{Ps}\p{Pi}]*\p{L}")
+_NO_LETTERS = string.whitespace + string.punctuation
+_FEWEST_DIGITS = 8  # of national numbers and cards
 _WINDOW = 128  # bytes read before a candidate
 _BEHIND = 12  # bytes read behind a number
 _LONGEST_IP6 = 45  # bytes, with an IPv4 address at the end
@@ -110,18 +114,20 @@ def _before(words: tuple[str, ...], distance: int) -> regex.Pattern[str]:
 
     `telefon*` stands for all words that begin so.
     """
-    patterns = []
-    for word in words:
-        body = regex.escape(word.removesuffix("*"))
-        spaced = _UNSPACED.search(word) is None
-        patterns.append(
-            (r"(?<!\p{L})" if spaced else "")
-            + body
-            + ("" if word.endswith("*") or not spaced else r"(?!\p{L})")
-        )
+    within = [word.removesuffix("*") for word in words if _UNSPACED.search(word)]
+    begins = [word[:-1] for word in words if word.endswith("*") and not _UNSPACED.search(word)]
+    whole = [word for word in words if not word.endswith("*") and not _UNSPACED.search(word)]
+    # Sets are looked up, where alternatives would be tried one by one at every place.
+    sets = {r"\L<within>": within, r"(?<!\p{L})\L<begins>": begins}
+    sets[r"(?<!\p{L})\L<whole>(?!\p{L})"] = whole
+    patterns = "|".join(pattern for pattern, held in sets.items() if held) or "(?!)"
     return regex.compile(
-        rf"(?:{'|'.join(patterns) or '(?!)'})[^\d\n!?]{{0,{distance}}}?(?:\n\s{{0,4}})?\Z",
+        rf"(?:{patterns})[^\d\n!?]{{0,{distance}}}?(?:\n\s{{0,4}})?\Z",
         regex.I | regex.REVERSE,  # and not greedy: the word that is nearest
+        ignore_unused=True,
+        within=within,
+        begins=begins,
+        whole=whole,
     )
 
 
@@ -154,19 +160,19 @@ def find(texts: Texts, settings: PiiSettings) -> Found:
     offsets, data = buffers
     candidates = pc.find_candidates(buffers, _prefixes())
     context = _context(settings.model_dump_json())
-    spans: list[tuple[int, int, int, int, int]] = []  # rank by kind, document, start, end, kind
+    spans: list[tuple[int, int, int, int]] = []  # kind, document, start, end
     view = memoryview(data)  # type: ignore[arg-type]
+    limits = offsets.tolist()
     for kind, document, start, end in zip(*(c.tolist() for c in candidates), strict=True):
-        first, last = int(offsets[document]), int(offsets[document + 1])
-        before = bytes(view[max(first, start - _WINDOW) : start]).decode(errors="ignore")
+        first, last = limits[document], limits[document + 1]
+        before = str(view[max(first, start - _WINDOW) : start], "utf-8", "ignore")
         before = context.placeholders.sub("0\0", before)
         for name, a, b in _judge(kind, view, start, end, last, before, context):
             if name in settings.kinds:
-                number = KINDS.index(name)
-                spans.append((number, document, a, b, number))
+                spans.append((KINDS.index(name), document, a, b))
     kept: list[tuple[int, int, int, int]] = []
     taken: dict[int, list[tuple[int, int]]] = {}
-    for _, document, a, b, number in sorted(set(spans)):
+    for number, document, a, b in sorted(set(spans)):
         if claim(taken.setdefault(document, []), a, b):
             kept.append((a, b, document, number))
     table = np.array(sorted(kept), np.int64).reshape(-1, 4)
@@ -189,14 +195,14 @@ def _judge(
 ) -> Iterator[tuple[PersonalKind, int, int]]:
     """(kind, first byte, byte behind) of the personal data in one candidate."""
     if kind == pc.MAIL:
-        yield from _mail(bytes(view[start:end]).decode(), start, before, context)
+        yield from _mail(str(view[start:end], "utf-8"), start, before, context)
     elif kind == pc.NUMBER:
-        run = bytes(view[start:end]).decode()
-        after = bytes(view[end : min(end + _BEHIND, last)]).decode(errors="ignore")
-        whole = run + after
+        run = str(view[start:end], "utf-8")
+        after = str(view[end : min(end + _BEHIND, last)], "utf-8", "ignore")
+        places = _places(run + after)
         folded = fold_number(run), fold_number(before), fold_number(after)
         for name, a, b in _numbers(*folded, context):
-            yield name, start + _size(whole[:a]), start + _size(whole[:b])
+            yield name, start + places[a], start + places[b]
     elif kind == pc.IPV6:
         text = bytes(view[start : min(start + _LONGEST_IP6, last)]).decode(errors="ignore")
         length = _ip6_length(text)
@@ -224,6 +230,13 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
+def _places(text: str) -> Sequence[int]:
+    """Where each character begins, in bytes, and where the text ends. A run has any length."""
+    if text.isascii():
+        return range(len(text) + 1)
+    return [0, *itertools.accumulate(_size(char) for char in text)]
+
+
 def _mail(
     plain: str, start: int, before: str, context: _Context
 ) -> Iterator[tuple[PersonalKind, int, int]]:
@@ -235,7 +248,7 @@ def _mail(
         a = start - _size(before) + _size(behind[: credentials.start("secret")])
         yield "access_token", a, a + _size(credentials.group("secret"))
         return
-    match = _MAIL.search(text) or context.mail.search(text)
+    match = _MAIL.search(text) or (None if text.isascii() else context.mail.search(text))
     if match is None or (match.start() == 0 and before.endswith(("@", "://"))):
         return
     local, domain, end = match.group("local"), match.group("domain"), match.end()
@@ -251,51 +264,57 @@ def _numbers(
     run: str, before: str, after: str, context: _Context
 ) -> Iterator[tuple[PersonalKind, int, int]]:
     whole = run + after
-    card = bool(context.card.search(before))
-    for match in _CARD.finditer(run):
-        digits = re.sub(r"\D", "", match.group())
-        if checks.is_card(digits, card) and not _joined(match, before, after, len(run)):
-            yield "card", *match.span()
-    named = bool(context.national.search(before))
-    for pattern, check in (*CERTAIN, *NAMED) if named else CERTAIN:
-        for match in pattern.finditer(whole):
-            if check(match.group()) and not _joined(match, before, after, len(run)):
-                yield "national_id", *match.span()
-    for match in _SSN.finditer(run):
-        if not _joined(match, before, after, len(run)):
-            yield "us_ssn", *match.span()
+    words = "" if before.rstrip(_NO_LETTERS)[-1:].isdecimal() else before  # digits hide them
+    if count_digits(whole) >= _FEWEST_DIGITS:
+        card = bool(context.card.match(words))
+        for match in _CARD.finditer(run):
+            digits = re.sub(r"\D", "", match.group())
+            if checks.is_card(digits, card) and not _joined(match, before, after, len(run)):
+                yield "card", *match.span()
+        named = bool(context.national.match(words))
+        for pattern, check in (*CERTAIN, *NAMED) if named else CERTAIN:
+            for match in pattern.finditer(whole):
+                if check(match.group()) and not _joined(match, before, after, len(run)):
+                    yield "national_id", *match.span()
+        for match in _SSN.finditer(run):
+            if not _joined(match, before, after, len(run)):
+                yield "us_ssn", *match.span()
     for match in _IP4.finditer(run):
-        if _is_address(match, run, before, after, context):
+        if _is_address(match, run, before, words, after, context):
             yield "ip", *match.span()
-    if not context.no_phone.search(before):
-        adjoining = bool(_ADJOINING.search(before))
-        named = bool(context.phone.search(before))
+    if not context.no_phone.match(words):
+        adjoining = bool(_ADJOINING.search(before[-2:]))
+        named = bool(context.phone.match(words))
         for a, b in find_phones(run, named, adjoining, after):
             yield "phone", a, b
 
 
 def _joined(match: re.Match[str], before: str, after: str, length: int) -> bool:
     """Whether a span is part of a longer name, path or number."""
-    if match.start() == 0 and _CONTINUED.search(before):
+    if match.start() == 0 and _CONTINUED.search(before[-1:]):
         return True
     return match.end() == length and bool(_IN_TEXT.match(after))
 
 
-def _is_address(match: re.Match[str], run: str, before: str, after: str, context: _Context) -> bool:
-    lead = before if match.start() == 0 else before + run[: match.start()]
+def _is_address(
+    match: re.Match[str], run: str, before: str, words: str, after: str, context: _Context
+) -> bool:
+    start = match.start()  # words say nothing of an address behind digits, which are near
+    lead = before + run[:start] if start < 4 else run[start - 3 : start]
     if match.end() == len(run) and (_IN_TEXT.match(after) or after[:1] == "-"):
         return False
-    if _IN_NAME.search(lead) or not _public(match.group()):
+    if _IN_NAME.search(lead[-2:]) or not _public(match.group()):
         return False
     if lead.endswith("//"):
         return True
-    version, address = context.version.search(lead), context.address.search(lead)
+    words = words and lead
+    version, address = context.version.match(words), context.address.match(words)
     if version and not (address and address.start() > version.start()):
         return False
     if address:
         return True
     # four single digits that begin a line of words number a heading
-    title = _TITLE.match(run[match.end() :] + after)
+    title = _TITLE.match(after) if match.end() == len(run) else None  # a run ends in a digit
     heading = title is not None and not lead.rpartition("\n")[2].strip()
     return not heading or any(len(octet) > 1 for octet in match.group().split("."))
 
@@ -316,6 +335,7 @@ def _ip6_length(text: str) -> int:
     return len(found)
 
 
+@functools.lru_cache(maxsize=4096)
 def _public(text: str) -> bool:
     try:
         address = ipaddress.ip_address(text)
@@ -337,25 +357,29 @@ def redact(
     offsets, data = read_only(texts)
     rows = len(offsets) - 1
     found = find(texts, settings)
-    counts: dict[str, npt.NDArray[np.int64]] = {name: np.zeros(rows, np.int64) for name in KINDS}
-    placeholders = {name: held.placeholder.encode() for name, held in settings.kinds.items()}
+    placeholders = {KINDS.index(n): held.placeholder.encode() for n, held in settings.kinds.items()}
+    replaced = {KINDS.index(n) for n, held in settings.kinds.items() if held.action == "replace"}
+    counted: list[list[int]] = [[] for _ in KINDS]  # documents, one for each item
     view = memoryview(data)  # type: ignore[arg-type]
     pieces: list[bytes | memoryview] = []
-    growth = np.zeros(rows, np.int64)
+    growth = [0] * rows
     position = int(offsets[0])
     for document, start, end, number in zip(*(f.tolist() for f in found), strict=True):
-        name = KINDS[number]
-        placeholder = placeholders[name]
-        if bytes(view[start:end]) == placeholder:
+        placeholder = placeholders[number]
+        if view[start:end] == placeholder:
             continue
-        counts[name][document] += 1
-        if settings.kinds[name].action == "replace":
+        counted[number].append(document)
+        if number in replaced:
             pieces += [view[position:start], placeholder]
             growth[document] += len(placeholder) - (end - start)
             position = end
     pieces.append(view[position : int(offsets[-1])])
     moved = offsets - offsets[0]
-    moved[1:] += np.cumsum(growth)
+    moved[1:] += np.cumsum(growth, dtype=np.int64)
+    counts: dict[str, npt.NDArray[np.int64]] = {
+        name: np.bincount(np.array(items, np.int64), minlength=rows).astype(np.int64)
+        for name, items in zip(KINDS, counted, strict=True)
+    }
     return from_buffers(moved, np.frombuffer(b"".join(pieces), np.uint8)), counts
 
 

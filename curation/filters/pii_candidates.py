@@ -229,8 +229,8 @@ def _prefix_end(data, i, end, inner, joined, prefixes):  # type: ignore[no-untyp
 
 
 @borrowing
-def _scan(data, offsets, classes, prefixes, most, kinds, documents, starts, ends):  # type: ignore[no-untyped-def]
-    """Fill the four arrays; return how many candidates there are, which may exceed `most`."""
+def _scan(data, offsets, classes, prefixes, found):  # type: ignore[no-untyped-def]
+    """Fill the arrays of `found`; return how many candidates there are, which may be more."""
     n = 0
     for d in range(len(offsets) - 1):
         begin = offsets[d]
@@ -279,11 +279,11 @@ def _scan(data, offsets, classes, prefixes, most, kinds, documents, starts, ends
                     kind = TOKEN
                     z = stop
             if kind >= 0:
-                if n < most:
-                    kinds[n] = kind
-                    documents[n] = d
-                    starts[n] = a
-                    ends[n] = z
+                if n < len(found.kinds):
+                    found.kinds[n] = kind
+                    found.documents[n] = d
+                    found.starts[n] = a
+                    found.ends[n] = z
                 n += 1
             i = step
     return n
@@ -297,8 +297,8 @@ def find_candidates(texts: TextBuffers, prefixes: Prefixes) -> Candidates:
     offsets, data = texts
     most = 1024
     while True:
-        arrays = [np.empty(most, np.int64) for _ in range(4)]
-        found = _scan(data, offsets, _CLASSES, prefixes, most, *arrays)
-        if found <= most:
-            return Candidates(*(array[:found] for array in arrays))
-        most = found
+        found = Candidates(*(np.empty(most, np.int64) for _ in range(4)))
+        n = _scan(data, offsets, _CLASSES, prefixes, found)
+        if n <= most:
+            return Candidates(*(array[:n] for array in found))
+        most = n

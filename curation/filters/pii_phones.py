@@ -67,7 +67,8 @@ _SHORTEST_NATIONAL = 9
 _LONGEST_NATIONAL = 12
 
 
-def _digits(text: str) -> int:
+def count_digits(text: str) -> int:
+    """ASCII digits of a text."""
     return len(text.encode("ascii", "ignore").translate(None, _NO_DIGITS))
 
 
@@ -95,6 +96,17 @@ def find_phones(run: str, named: bool, adjoining: bool, after: str) -> Iterator[
         yield start, end
 
 
+def _first_groups(text: str, most: int) -> str:
+    """The first group of digits, and those behind it up to so many digits in all."""
+    digits = end = 0
+    for group in re.finditer(r"\d+", text):
+        digits += len(group.group())
+        if end and digits > most:
+            break
+        end = group.end()
+    return text[:end]
+
+
 def _hyphen_isbn(text: str) -> bool:
     return text.count("-") == 3 and is_isbn10(text)
 
@@ -104,13 +116,9 @@ def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
         start, end = match.span()
         one = _COUNTRY_WITH_ONE.match(run, start, end) is not None
         least, most = (_WITH_ONE,) * 2 if one else (_SHORTEST_INTERNATIONAL, _LONGEST)
-        while _digits(run[start:end]) > most:  # another number follows in the run
-            cut = re.match(r".*\d(?=\D+\d)", run[start:end])
-            if cut is None:
-                break
-            end = start + cut.end()
-        found = run[start:end]
-        if least <= _digits(found) <= most and not _AMOUNT.match(found):
+        found = _first_groups(run[start:end], most)  # another number may follow in the run
+        end = start + len(found)
+        if least <= count_digits(found) <= most and not _AMOUNT.match(found):
             yield start, end, False
     for pattern, least, most, certain in (
         (_PREFIX_00, _SHORTEST_INTERNATIONAL + 2, _LONGEST + 2, False),
@@ -120,8 +128,8 @@ def _matches(run: str, named: bool) -> Iterator[tuple[int, int, bool]]:
         (_GROUPS, 11, 11, False),
     ):
         for match in pattern.finditer(run):
-            if least <= _digits(match.group()) <= most:
+            if least <= count_digits(match.group()) <= most:
                 yield *match.span(), certain
     loose = _LOOSE.search(run) if named and not (_DATE.match(run) or _YEARS.match(run)) else None
-    if loose and _SHORTEST <= _digits(loose.group()) <= _LONGEST and loose.start() <= 2:
+    if loose and _SHORTEST <= count_digits(loose.group()) <= _LONGEST and loose.start() <= 2:
         yield *loose.span(), True

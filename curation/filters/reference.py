@@ -34,7 +34,14 @@ from curation.archive import read_arrays, read_as, save_arrays
 from curation.arrow import Texts
 from curation.compiled import borrowing, inlined, kernel
 from curation.filters.names import REFERENCE
-from curation.filters.scratch import allocate, classify, load_segments, number_tokens
+from curation.filters.scratch import (
+    LONGEST_WORD,
+    Document,
+    allocate,
+    classify,
+    load_segments,
+    number_tokens,
+)
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import (
@@ -46,7 +53,7 @@ from curation.text.words import (
     code_point,
     finish,
 )
-from curation.tokenize.bpe import WORK, merge_piece
+from curation.tokenize.bpe import merge_piece
 from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
 from curation.tokenize.vocabulary import Tables, find_bytes
 
@@ -65,8 +72,6 @@ LONGEST_TOKEN = 16
 
 _FEWEST = LENGTHS[0]
 _LOG_LENGTHS = np.log(np.array(LENGTHS))
-_LONGEST = 96  # bytes of a word that are tokenized
-_ROOM = _LONGEST + 8  # the last character may end behind
 _ENDING = 3  # characters
 _ENDING_SEED = np.uint64(0x452821E638D01377)
 _HALF = np.uint64(32)
@@ -170,17 +175,12 @@ class References(NamedTuple):
     cache: npt.NDArray[np.uint64]
 
 
-class Room(NamedTuple):
-    """Scratch memory for the tokens of a word."""
+class _Kit(NamedTuple):
+    """What is needed to measure nothing else."""
 
-    letters: npt.NDArray[np.uint8]
-    work: npt.NDArray[np.int64]
-    ids: npt.NDArray[np.uint32]
-
-
-def room() -> Room:
-    """Allocate scratch memory for one thread."""
-    return Room(np.empty(_ROOM, np.uint8), np.empty(WORK, np.int64), np.empty(_ROOM, np.uint32))
+    properties: npt.NDArray[np.uint16]
+    lower: npt.NDArray[np.uint32]
+    references: References
 
 
 def vocabulary() -> Tokenizer:
@@ -297,7 +297,7 @@ def word_tokens(data, start, end, flags, lower, vocabulary, room):  # type: igno
             n = 1
         first = second = third = fourth = np.int64(0)
         i = start
-        while i < end and n < _LONGEST:
+        while i < end and n < LONGEST_WORD:
             c, size = code_point(data, i)
             c = np.int64(lower[c])
             n = _write_point(c, letters, n)
@@ -359,10 +359,13 @@ def _excess(value, at, share, curve, part):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure_parts(data, kinds, n, scratch, number, lower, references, room, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:3] with the uncalibrated PARTS of the document's `kinds` classes and `n` tokens;
-    return the number of words. Divergences are in nats, outliers a share of the words."""
-    tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
+def _measure_parts(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:3] with the uncalibrated PARTS of the document; return the number of words.
+
+    Divergences are in nats, outliers a share of the words.
+    """
+    tokens, distinct, classes = space.tokens, space.distinct, space.classes
+    references, number = kit.references, doc.reference
     limit, bound = references.limits[number], references.bounds[number]
     cache = references.cache
     words = references.words[references.word_bounds[number] : references.word_bounds[number + 1]]
@@ -371,7 +374,7 @@ def measure_parts(data, kinds, n, scratch, number, lower, references, room, out)
     outliers = 0
     cross = np.int64(0)
     own = 0.0
-    for c in range(kinds):
+    for c in range(doc.classes):
         i = classes.firsts[c]
         if not tokens.flags[i] & IS_WORD:
             classes.marks[c] = -1
@@ -390,8 +393,8 @@ def measure_parts(data, kinds, n, scratch, number, lower, references, room, out)
             value = cache[slot]
             if not value or value >> _TAG != key >> _TAG:
                 value = _measure_word(
-                    data, tokens.starts[i], tokens.ends[i], tokens.flags[i], number, lower,
-                    references, room,
+                    data, tokens.starts[i], tokens.ends[i], tokens.flags[i], number, kit.lower,
+                    references, space.room,
                 )  # fmt: skip
                 cache[slot] = key >> _TAG << _TAG | value
         value &= _VALUE
@@ -412,7 +415,7 @@ def measure_parts(data, kinds, n, scratch, number, lower, references, room, out)
     table = references.pairs[number]
     fit = np.int64(0)
     before = -1
-    for i in range(n):
+    for i in range(doc.tokens):
         here = classes.marks[distinct.classes[tokens.ids[i]]]
         if here < 0:
             continue
@@ -424,16 +427,16 @@ def measure_parts(data, kinds, n, scratch, number, lower, references, room, out)
 
 
 @kernel
-def measure_reference(data, kinds, n, scratch, number, lower, references, room, out):  # type: ignore[no-untyped-def]
+def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
     """Fill out[0:2]: calibrated divergence, share of words far outside the reference.
 
-    NaN with fewer than LENGTHS[0] words, or without a reference (negative `number`).
+    NaN with fewer than LENGTHS[0] words, or without a reference.
     """
     out[:2] = np.nan
-    if number < 0:
+    if doc.reference < 0:
         return
     parts = np.empty(3, np.float64)
-    total = measure_parts(data, kinds, n, scratch, number, lower, references, room, parts)
+    total = _measure_parts(data, doc, kit, space, parts)
     if total < _FEWEST:
         return
     length = np.log(total)
@@ -442,23 +445,25 @@ def measure_reference(data, kinds, n, scratch, number, lower, references, room, 
         at += 1
     width = _LOG_LENGTHS[at + 1] - _LOG_LENGTHS[at]
     share = min((length - _LOG_LENGTHS[at]) / width, 1.0)
-    curve = references.curves[number]
+    curve = kit.references.curves[doc.reference]
     strange = max(_excess(parts[0], at, share, curve, 0), _excess(parts[1], at, share, curve, 1))
     out[0] = strange + _excess(parts[2], at, share, curve, 2)
     out[1] = parts[1]
 
 
 @borrowing
-def _measure_batch(data, offsets, properties, lower, space, number, references, room, parts, out):  # type: ignore[no-untyped-def]
+def _measure_batch(data, offsets, kit, space, number, parts, out):  # type: ignore[no-untyped-def]
     tokens = space.tokens
     for d in range(len(offsets) - 1):
-        n = load_segments(data, offsets[d], offsets[d + 1], properties, lower, tokens)
+        begin, end = offsets[d], offsets[d + 1]
+        n = load_segments(data, begin, end, kit.properties, kit.lower, tokens)
         kinds = number_tokens(n, tokens, space.distinct, space.interner)
-        kinds = classify(kinds, tokens, space.distinct, space.classes, space.interner)
+        found = classify(kinds, tokens, space.distinct, space.classes, space.interner)
+        doc = Document(begin, end, 0, n, kinds, found, 0, 0, False, -1, -1, number, -1)
         if parts:
-            measure_parts(data, kinds, n, space, number, lower, references, room, out[d])
+            _measure_parts(data, doc, kit, space, out[d])
         else:
-            measure_reference(data, kinds, n, space, number, lower, references, room, out[d])
+            measure(data, doc, kit, space, out[d])
 
 
 def measure_references(
@@ -470,9 +475,6 @@ def measure_references(
     """
     offsets, data = read_only(texts)
     out = np.empty((len(offsets) - 1, len(PARTS) if parts else len(REFERENCE)), np.float64)
-    space = allocate(offsets)
-    _measure_batch(
-        data, offsets, ch.properties(), ch.lower_case(), space, number, references, room(), parts,
-        out,
-    )  # fmt: skip
+    kit = _Kit(ch.properties(), ch.lower_case(), references)
+    _measure_batch(data, offsets, kit, allocate(offsets), number, parts, out)
     return out

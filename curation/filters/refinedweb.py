@@ -116,14 +116,15 @@ def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-
 
 
 @borrowing
-def measure_refinedweb(data, properties, n, lines, limits, nouns, out):  # type: ignore[no-untyped-def]
-    """Fill out[0]: share of the words that stand in such of the n lines; NaN without words."""
+def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
+    """Fill out[0]: share of the words that are in such lines; NaN without words."""
+    lines, properties = space.breaks, kit.properties
     total = 0
     lost = 0
-    for k in range(n):
+    for k in range(doc.breaks):
         a = strip_left(data, lines.starts[k], lines.ends[k], properties)
         b = strip_right(data, a, lines.ends[k], properties)
-        code, words = judge_line(data, a, b, properties, limits, nouns)
+        code, words = judge_line(data, a, b, properties, kit.refinedweb_limits, kit.counters)
         total += words
         if code != KEEP:
             lost += words

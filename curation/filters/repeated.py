@@ -13,8 +13,8 @@ import numpy as np
 
 from curation.compiled import borrowing
 from curation.filters.filter_settings import CopySettings
-from curation.filters.hash_tables import intern
 from curation.filters.scratch import begin, move_token, number_tokens
+from curation.hash_tables import intern
 from curation.hashing import xxh64
 from curation.text import characters as ch
 from curation.text.lines import strip_left, strip_right

@@ -11,8 +11,8 @@ import numpy as np
 
 from curation.compiled import borrowing, inlined
 from curation.filters.dialects import DATATROVE, DCLM, DOLMA, NEMO
-from curation.filters.hash_tables import intern
 from curation.filters.scratch import begin
+from curation.hash_tables import intern
 from curation.hashing import xxh64
 from curation.text.lines import characters, paragraphs, strip_left, strip_right
 from curation.text.words import IS_SINGLE
@@ -38,8 +38,9 @@ def merge_empty(n, source, lines):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def duplicate_pieces(data, n, lines, interner, grams, every):  # type: ignore[no-untyped-def]
+def duplicate_pieces(data, n, lines, space, every):  # type: ignore[no-untyped-def]
     """(number, characters) of the pieces that repeat an earlier one; of all copies if `every`."""
+    interner, grams = space.interner, space.grams
     mask = begin(interner, n)
     fresh = 0
     copies = 0
@@ -144,8 +145,9 @@ def _joined(tokens, first, n, supplied):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _top(data, begin, end, n, distinct_grams, tokens, grams, dialect, supplied):  # type: ignore[no-untyped-def]
+def _top(data, doc, n, distinct_grams, space, dialect):  # type: ignore[no-untyped-def]
     """Characters in all copies of the most frequent n-gram."""
+    tokens, grams = space.tokens, space.grams
     best = 1
     first = 0
     for k in range(distinct_grams):
@@ -160,9 +162,9 @@ def _top(data, begin, end, n, distinct_grams, tokens, grams, dialect, supplied):
         ):
             first = i
     if dialect == DATATROVE:  # a single occurrence counts too
-        return best * _joined(tokens, first, n, supplied)
+        return best * _joined(tokens, first, n, doc.supplied)
     if dialect == NEMO:
-        copies = _literal_copies(data, begin, end, tokens, first, n)
+        copies = _literal_copies(data, doc.begin, doc.end, tokens, first, n)
         return copies * (_length(tokens, first, n) + n - 1)
     if dialect == DCLM and best == 1:
         return 0
@@ -218,32 +220,27 @@ def _all_gram_characters(n, size, tokens):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure_ngrams(  # type: ignore[no-untyped-def]
-    data, begin, end, size, text_chars, scratch, dialect, supplied, out
-):
+def _measure_ngrams(data, doc, space, dialect, out):  # type: ignore[no-untyped-def]
     """Fill out[0:9] with the shares for the top 2..4-grams and the repeated 5..10-grams.
 
-    Tokens are numbered; `text_chars` is the number of characters of the whole text; `supplied` says
-    that the tokens are not our own. Where a text has fewer words, the share is 0, but 1 with NeMo
-    Curator.
+    Where a text has fewer words, the share is 0, but 1 with NeMo Curator.
     """
-    tokens = scratch.tokens
-    grams = scratch.grams
-    distinct = scratch.distinct
+    tokens, grams, distinct = space.tokens, space.grams, space.distinct
+    size = doc.tokens
     active = 0
     for i in range(size):
         grams.at[i] = tokens.ids[i]
         if distinct.counts[tokens.ids[i]] > 1:
             grams.active[active] = i
             active += 1
-    whole = text_chars if dialect == DATATROVE or dialect == NEMO else tokens.before[size]
+    whole = doc.characters if dialect == DATATROVE or dialect == NEMO else tokens.before[size]
     for n in range(2, 11):
         if size < n or whole == 0:
             out[n - 2] = 1.0 if dialect == NEMO else 0.0
             continue
-        fresh = _grow(n, active, size, tokens, distinct, scratch.interner, grams)
+        fresh = _grow(n, active, size, tokens, distinct, space.interner, grams)
         if n <= 4:
-            top = _top(data, begin, end, n, fresh, tokens, grams, dialect, supplied)
+            top = _top(data, doc, n, fresh, space, dialect)
             out[n - 2] = top / whole
         active = _keep_repeated(active, grams)
         if n > 4:
@@ -285,59 +282,65 @@ def double_feeds(data, begin, end, lines):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _piece_shares(data, n, whole, scratch, every, out):  # type: ignore[no-untyped-def]
-    copies, chars = duplicate_pieces(data, n, scratch.lines, scratch.interner, scratch.grams, every)
+def _piece_shares(data, n, whole, space, every, out):  # type: ignore[no-untyped-def]
+    copies, chars = duplicate_pieces(data, n, space.lines, space, every)
     out[0] = copies / max(n, 1)
     out[1] = chars / max(whole, 1)
 
 
 @borrowing
-def _dclm_shares(data, n, source, properties, scratch, out):  # type: ignore[no-untyped-def]
+def _dclm_shares(data, n, source, properties, space, out):  # type: ignore[no-untyped-def]
     """Pieces are stripped, and blank ones don't count."""
-    lines = scratch.lines
+    lines = space.lines
     n = drop_blank(data, n, source, lines, properties)
     whole = 0
     for i in range(n):
         lines.starts[i] = strip_left(data, lines.starts[i], lines.ends[i], properties)
         lines.ends[i] = strip_right(data, lines.starts[i], lines.ends[i], properties)
         whole += characters(data, lines.starts[i], lines.ends[i])
-    _piece_shares(data, n, whole, scratch, True, out)
+    _piece_shares(data, n, whole, space, True, out)
 
 
 @borrowing
-def _nemo_shares(data, n, scratch, out):  # type: ignore[no-untyped-def]
-    """What would go if each piece stood once; NaN where there is nothing."""
-    lines = scratch.lines
+def _nemo_shares(data, n, space, out):  # type: ignore[no-untyped-def]
+    """What would go if each piece were there once; NaN where there is nothing."""
+    lines = space.lines
     whole = 0
     for i in range(n):
         whole += characters(data, lines.starts[i], lines.ends[i])
-    copies, chars = duplicate_pieces(data, n, lines, scratch.interner, scratch.grams, False)
+    copies, chars = duplicate_pieces(data, n, lines, space, False)
     out[0] = copies / n if n else np.nan
     out[1] = chars / whole if whole else np.nan
 
 
 @borrowing
-def measure_pieces(  # type: ignore[no-untyped-def]
-    data, start, end, properties, n, text_chars, word_chars, scratch, dialect, out
-):
+def _measure_pieces(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
     """Fill out[0:4] with the shares of duplicate lines and paragraphs, by number and characters.
 
-    The first n of `scratch.feeds` are set. Dolma measures no paragraphs: NaN.
+    Dolma measures no paragraphs: NaN.
     """
-    lines, feeds = scratch.lines, scratch.feeds
+    lines, feeds, properties, dialect = space.lines, space.feeds, kit.properties, kit.repetition
+    n = doc.feeds
     if dialect == DCLM:
-        _dclm_shares(data, n, feeds, properties, scratch, out)
-        n = double_feeds(data, start, end, lines)
-        _dclm_shares(data, n, lines, properties, scratch, out[2:])
+        _dclm_shares(data, n, feeds, properties, space, out)
+        n = double_feeds(data, doc.begin, doc.end, lines)
+        _dclm_shares(data, n, lines, properties, space, out[2:])
     elif dialect == NEMO:
-        _nemo_shares(data, drop_blank(data, n, feeds, lines, properties), scratch, out)
-        _nemo_shares(data, double_feeds(data, start, end, lines), scratch, out[2:])
+        _nemo_shares(data, drop_blank(data, n, feeds, lines, properties), space, out)
+        _nemo_shares(data, double_feeds(data, doc.begin, doc.end, lines), space, out[2:])
     elif dialect == DOLMA:
         for i in range(n):
             lines.starts[i], lines.ends[i] = feeds.starts[i], feeds.ends[i]
-        _piece_shares(data, n, word_chars, scratch, True, out)
+        _piece_shares(data, n, space.tokens.before[doc.tokens], space, True, out)
         out[2:4] = np.nan
     else:
-        _piece_shares(data, merge_empty(n, feeds, lines), text_chars, scratch, False, out)
-        n = paragraphs(data, start, end, properties, lines.starts, lines.ends)
-        _piece_shares(data, n, text_chars, scratch, False, out[2:])
+        _piece_shares(data, merge_empty(n, feeds, lines), doc.characters, space, False, out)
+        n = paragraphs(data, doc.begin, doc.end, properties, lines.starts, lines.ends)
+        _piece_shares(data, n, doc.characters, space, False, out[2:])
+
+
+@borrowing
+def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
+    """Fill out[0:13], as `names.REPETITION`, from tokens as the dialect of `kit` has them."""
+    _measure_pieces(data, doc, kit, space, out)
+    _measure_ngrams(data, doc, space, kit.repetition, out[4:])

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined
-from curation.filters.hash_tables import intern
+from curation.hash_tables import intern
 from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.words import (
@@ -29,7 +29,10 @@ from curation.text.words import (
     finish,
     token_end,
 )
+from curation.tokenize.bpe import WORK
 
+#: Bytes of a word that are tokenized.
+LONGEST_WORD = 96
 #: Hash of the class of all words of digits.
 DIGITS = np.uint64(0x2545F4914F6CDD1D)
 
@@ -48,7 +51,7 @@ class Tokens(NamedTuple):
     starts: Ints
     ends: Ints
     flags: npt.NDArray[np.uint8]  # bits of curation.text.words
-    hashes: Hashes
+    hashes: Hashes  # until the tokens are numbered, as `lows`: Grams has their memory then
     lows: Hashes  # hashes of the lower-case forms
     ids: Ints  # number of the distinct token, in order of first appearance
     before: Ints  # [tokens + 1] characters in the tokens before this one
@@ -60,6 +63,8 @@ class Distinct(NamedTuple):
     counts: Ints
     firsts: Ints  # index of the first token
     classes: Ints  # number of its class
+    hashes: Hashes
+    lows: Hashes  # hashes of the lower-case forms
 
 
 class Classes(NamedTuple):
@@ -93,6 +98,14 @@ class Grams(NamedTuple):
     marks: Ints
 
 
+class Room(NamedTuple):
+    """Scratch memory for the tokens of a word in a vocabulary."""
+
+    letters: npt.NDArray[np.uint8]
+    work: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.uint32]
+
+
 class Scratch(NamedTuple):
     tokens: Tokens
     distinct: Distinct
@@ -102,6 +115,36 @@ class Scratch(NamedTuple):
     breaks: Lines  # lines between all breaks of Unicode
     interner: Interner
     grams: Grams
+    symbols: npt.NDArray[np.uint32]  # `grams.at`, for a measurement that has no n-grams
+    line: npt.NDArray[np.uint8]  # a copy of a line
+    coverage: npt.NDArray[np.float64]  # by line
+    counts: npt.NDArray[np.int64]  # by line
+    room: Room
+
+
+class Document(NamedTuple):
+    """One text, how much of the work space is filled for it, and the lists of its language."""
+
+    begin: int  # bytes in the batch's buffer
+    end: int
+    characters: int
+    tokens: int
+    kinds: int  # distinct tokens
+    classes: int
+    feeds: int
+    breaks: int
+    supplied: bool  # the tokens are of another tool
+    stop_words: int  # numbers of lists and models, negative for none
+    dirty_words: int
+    reference: int
+    model: int
+
+
+def room() -> Room:
+    """Allocate scratch memory for the tokens of a word."""
+    # the last character may end behind the longest word
+    size = LONGEST_WORD + 8
+    return Room(np.empty(size, np.uint8), np.empty(WORK, np.int64), np.empty(size, np.uint32))
 
 
 def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
@@ -119,23 +162,31 @@ def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
     def ints() -> Ints:
         return np.empty(n, np.int32)
 
+    hashes, lows = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    at, active = np.split(hashes.view(np.int32), 2)
+    counts, firsts = np.split(lows.view(np.int32), 2)
     return Scratch(
         Tokens(
             ints(),
             ints(),
             np.empty(n, np.uint8),
-            np.empty(n, np.uint64),
-            np.empty(n, np.uint64),
+            hashes,
+            lows,
             ints(),
             ints(),
         ),
-        Distinct(ints(), ints(), ints()),
+        Distinct(ints(), ints(), ints(), np.empty(n, np.uint64), np.empty(n, np.uint64)),
         Classes(ints(), ints(), np.empty(n, np.uint64), ints()),
         Lines(ints(), ints()),
         Lines(ints(), ints()),
         Lines(ints(), ints()),
         Interner(np.empty(size, np.int32), np.empty(n, np.uint64)),
-        Grams(ints(), ints(), ints(), ints(), ints()),
+        Grams(at, counts, firsts, active, ints()),
+        at.view(np.uint32),
+        np.empty(n, np.uint8),
+        np.empty(n, np.float64),
+        np.empty(n, np.int64),
+        room(),
     )
 
 
@@ -186,8 +237,10 @@ def move_token(tokens, i, to):  # type: ignore[no-untyped-def]
 
 @borrowing
 def load_segments(data, begin, end, properties, lower, tokens):  # type: ignore[no-untyped-def]
-    """Find and describe the words and symbols of a text, as `segment` and `fill_tokens` do one
-    after the other; return how many. Words of ASCII letters and digits are read only once."""
+    """Find and describe the words and symbols of a text; return how many.
+
+    Words of ASCII letters and digits are read only once.
+    """
     n = 0
     total = 0
     i = begin
@@ -251,7 +304,7 @@ def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-unt
     for k in range(kinds):
         i = distinct.firsts[k]
         flags = tokens.flags[i]
-        h = DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else tokens.lows[i]
+        h = DIGITS if flags & HAS_NUMBER and not flags & HAS_ALPHA else distinct.lows[k]
         c = intern(h, interner.slots, interner.keys, mask, fresh)
         if c == fresh:
             classes.counts[c] = 0
@@ -273,6 +326,8 @@ def number_tokens(n, tokens, distinct, interner):  # type: ignore[no-untyped-def
         if k == fresh:
             distinct.counts[k] = 0
             distinct.firsts[k] = i
+            distinct.hashes[k] = tokens.hashes[i]
+            distinct.lows[k] = tokens.lows[i]
             fresh += 1
         distinct.counts[k] += 1
         tokens.ids[i] = k

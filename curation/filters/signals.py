@@ -28,37 +28,28 @@ from curation.filters import (
     line_ngrams,
     lists,
     mixed,
-    names,
     perplexity,
     reference,
     refinedweb,
     repetition,
     scratch,
 )
-from curation.filters.filter_settings import SignalSettings
-from curation.filters.hash_tables import Table
+from curation.filters.filter_settings import SignalSettings, as_tuple
+from curation.filters.names import FIRST
 from curation.filters.names import NAMES as NAMES
 from curation.filters.phrases import Phrases
+from curation.filters.scratch import Document
+from curation.hash_tables import Table
 from curation.paths import PathSettings
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.lines import all_lines, characters, feed_lines
 from curation.text.words import Spans
 
-_GOPHER = 0
-_REPETITION = _GOPHER + len(names.GOPHER)
-_NGRAMS = _REPETITION + 4
-_C4 = _REPETITION + len(names.REPETITION)
-_FINEWEB = _C4 + len(names.C4)
-_REFINEDWEB = _FINEWEB + len(names.FINEWEB)
-_LLAMA3 = _REFINEDWEB + len(names.REFINEDWEB)
-_DIRTY = _LLAMA3 + len(names.LLAMA3)
-_REFERENCE = _DIRTY + len(names.DIRTY)
-_PERPLEXITY = _REFERENCE + len(names.REFERENCE)
-_CONTENT = _PERPLEXITY + len(names.PERPLEXITY)
-
-_QUALITY = _CONTENT + len(names.CONTENT)
-
+(
+    _GOPHER, _REPETITION, _C4, _FINEWEB, _REFINEDWEB, _LLAMA3, _DIRTY, _REFERENCE, _PERPLEXITY,
+    _CONTENT, _QUALITY,
+) = FIRST  # fmt: skip
 _DATATROVE = dialects.DATATROVE
 _DOLMA = dialects.DOLMA
 _DCLM = dialects.DCLM
@@ -74,12 +65,11 @@ class Kit(NamedTuple):
 
     properties: npt.NDArray[np.uint16]
     lower: npt.NDArray[np.uint32]
-    gopher_dialect: int
-    repetition_dialect: int
+    gopher: int  # dialects
+    repetition: int
     c4_limits: c4.C4Limits
     c4_phrases: Phrases
-    short_line: int
-    line_ends: fineweb.LineEnds
+    fineweb: fineweb.FineWeb
     refinedweb_limits: refinedweb.LineLimits
     counters: Phrases
     line_ngrams: line_ngrams.LineNgrams
@@ -87,6 +77,14 @@ class Kit(NamedTuple):
     dirty_words: Table
     references: reference.References
     models: perplexity.ModelTable
+
+
+class _Batch(NamedTuple):
+    """What is known of the texts of a batch."""
+
+    offsets: npt.NDArray[np.int64]  # [texts + 1]
+    lists: npt.NDArray[np.int64]  # [texts, 4] see Meter.list_numbers
+    tokens: Spans  # of another tool; without offsets there are none
 
 
 @borrowing
@@ -101,129 +99,90 @@ def _find_tokens(data, begin, end, kit, tokens, dialect):  # type: ignore[no-unt
 
 
 @borrowing
-def load_tokens(data, begin, end, kit, space, dialect, given, given_starts, given_ends):  # type: ignore[no-untyped-def]
+def load_tokens(data, begin, end, kit, space, dialect):  # type: ignore[no-untyped-def]
     """Find, describe and number the tokens of one text; return (tokens, distinct tokens)."""
-    if given >= 0:
-        tokens = space.tokens
-        for i in range(given):
-            tokens.starts[i], tokens.ends[i] = given_starts[i], given_ends[i]
-        scratch.fill_tokens(data, given, kit.properties, kit.lower, tokens)
-        n = dialects.keep_words(given, tokens, dialect)
-    else:
-        n = _find_tokens(data, begin, end, kit, space.tokens, dialect)
+    n = _find_tokens(data, begin, end, kit, space.tokens, dialect)
     return n, scratch.number_tokens(n, space.tokens, space.distinct, space.interner)
+
+
+@borrowing
+def _load(data, d, batch, kit, space, dialect):  # type: ignore[no-untyped-def]
+    """Do as `load_tokens`, with the tokens of another tool where the batch has them."""
+    given = batch.tokens
+    if not len(given.doc_offsets):
+        return load_tokens(data, batch.offsets[d], batch.offsets[d + 1], kit, space, dialect)
+    tokens, first = space.tokens, given.doc_offsets[d]
+    n = given.doc_offsets[d + 1] - first
+    for i in range(n):
+        tokens.starts[i], tokens.ends[i] = given.starts[first + i], given.ends[first + i]
+    scratch.fill_tokens(data, n, kit.properties, kit.lower, tokens)
+    n = dialects.keep_words(n, tokens, dialect)
+    return n, scratch.number_tokens(n, tokens, space.distinct, space.interner)
+
+
+@borrowing
+def _document(data, d, batch, kit, space, dialect):  # type: ignore[no-untyped-def]
+    """Find tokens and lines of one text."""
+    begin, end = batch.offsets[d], batch.offsets[d + 1]
+    stops, dirty, known, model = batch.lists[d]
+    n, kinds = _load(data, d, batch, kit, space, dialect)
+    return Document(
+        begin,
+        end,
+        characters(data, begin, end),
+        n,
+        kinds,
+        scratch.classify(kinds, space.tokens, space.distinct, space.classes, space.interner),
+        feed_lines(data, begin, end, space.feeds.starts, space.feeds.ends),
+        all_lines(data, begin, end, kit.properties, space.breaks.starts, space.breaks.ends),
+        len(batch.tokens.doc_offsets) > 0,
+        stops,
+        dirty,
+        known,
+        model,
+    )
 
 
 @kernel
 def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def]
     """Fill out[documents, 2] with the signals `_OF_WHOLE`."""
-    dialect = kit.gopher_dialect
     row = np.empty(_REPETITION - _GOPHER)
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
-        if dialect == _DCLM:
-            dclm.measure_gopher_dclm(
-                data, begin, end, kit.properties, kit.lower, 0, space.feeds, -1,
-                kit.stop_words.keys, kit.stop_words.values, row,
-            )  # fmt: skip
+        if kit.gopher == _DCLM:
+            doc = Document(begin, end, 0, 0, 0, 0, 0, 0, False, -1, -1, -1, -1)
+            dclm.measure(data, doc, kit, space, row)
             out[d, 0] = row[0]
         else:
-            loaded = _DOLMA if dialect == _DOLMA else _DATATROVE
-            n = _find_tokens(data, begin, end, kit, space.tokens, loaded)
-            out[d, 0] = gopher.count_words(n, space.tokens, dialect)[0]
+            n = _find_tokens(data, begin, end, kit, space.tokens, kit.gopher)
+            out[d, 0] = gopher.count_words(n, space.tokens, kit.gopher)[0]
         out[d, 1] = characters(data, begin, end)
 
 
 @borrowing
-def _measure(  # type: ignore[no-untyped-def]
-    data, offsets, kit, numbers, given, given_starts, given_ends, space, buffer, coverage, counts,
-    symbols, room, out,
-):  # fmt: skip
-    """Fill out[documents, signals].
-
-    `numbers[documents, 4]` are the stop and dirty word lists, references and models, negative for
-    none; `given` are the offsets of supplied tokens, empty where there are none.
-    """
-    tokens = space.tokens
-    for d in range(len(offsets) - 1):
-        begin = offsets[d]
-        end = offsets[d + 1]
+def _measure(data, batch, kit, space, out):  # type: ignore[no-untyped-def]
+    """Fill out[documents, signals], but for those of the content."""
+    for d in range(len(batch.offsets) - 1):
         row = out[d]
-        chars = characters(data, begin, end)
-        supplied = -1
-        a = 0
-        b = 0
-        if len(given):
-            a = given[d]
-            b = given[d + 1]
-            supplied = b - a
-        starts = given_starts[a:b]
-        ends = given_ends[a:b]
-        n, kinds = load_tokens(data, begin, end, kit, space, _DATATROVE, supplied, starts, ends)
-        classes = scratch.classify(kinds, tokens, space.distinct, space.classes, space.interner)
-        feeds = feed_lines(data, begin, end, space.feeds.starts, space.feeds.ends)
-        breaks = all_lines(data, begin, end, kit.properties, space.breaks.starts, space.breaks.ends)
-
-        c4.measure_c4(
-            data, kit.properties, chars, breaks, space.breaks, feeds, space.feeds, kit.c4_limits,
-            kit.c4_phrases, buffer, row[_C4:_FINEWEB],
-        )  # fmt: skip
-        fineweb.measure_fineweb(
-            data, kit.properties, feeds, chars, n, space, kit.short_line, kit.line_ends,
-            row[_FINEWEB:_REFINEDWEB],
-        )  # fmt: skip
-        refinedweb.measure_refinedweb(
-            data, kit.properties, breaks, space.breaks, kit.refinedweb_limits, kit.counters,
-            row[_REFINEDWEB:_LLAMA3],
-        )  # fmt: skip
-        row[_DIRTY] = np.nan
-        row[_DIRTY + 1] = np.nan
-        if numbers[d, 1] >= 0:
-            found, covered, total = lexicon.flagged(
-                n, classes, space, numbers[d, 1], kit.dirty_words.keys, kit.dirty_words.values
-            )
-            row[_DIRTY] = found
-            if total:
-                row[_DIRTY + 1] = covered / total
-        reference.measure_reference(
-            data, classes, n, space, numbers[d, 2], kit.lower, kit.references, room,
-            row[_REFERENCE:_PERPLEXITY],
-        )  # fmt: skip
-        perplexity.measure_perplexity(
-            data, begin, end, kit.properties, kit.lower, numbers[d, 3], kit.models, symbols,
-            row[_PERPLEXITY:_CONTENT],
-        )  # fmt: skip
-        line_ngrams.measure_line_ngrams(
-            n, breaks, space, kit.line_ngrams, coverage, counts, row[_LLAMA3:_DIRTY]
-        )
-
+        doc = _document(data, d, batch, kit, space, _DATATROVE)
+        c4.measure(data, doc, kit, space, row[_C4:])
+        fineweb.measure(data, doc, kit, space, row[_FINEWEB:])
+        refinedweb.measure(data, doc, kit, space, row[_REFINEDWEB:])
+        lexicon.measure(data, doc, kit, space, row[_DIRTY:])
+        reference.measure(data, doc, kit, space, row[_REFERENCE:])
+        perplexity.measure(data, doc, kit, space, row[_PERPLEXITY:])
+        line_ngrams.measure(data, doc, kit, space, row[_LLAMA3:])
         loaded = _DATATROVE
-        dolma = kit.gopher_dialect == _DOLMA
-        if dolma:
-            loaded = kit.gopher_dialect
-            n, kinds = load_tokens(data, begin, end, kit, space, loaded, supplied, starts, ends)
-        if kit.gopher_dialect == _DCLM:
-            dclm.measure_gopher_dclm(
-                data, begin, end, kit.properties, kit.lower, feeds, space.feeds, numbers[d, 0],
-                kit.stop_words.keys, kit.stop_words.values, row[_GOPHER:_REPETITION],
-            )  # fmt: skip
+        if kit.gopher == _DCLM:
+            dclm.measure(data, doc, kit, space, row[_GOPHER:])
         else:
-            gopher.measure_gopher(
-                data, begin, end, kit.properties, n, kinds, feeds if dolma else breaks,
-                space.feeds if dolma else space.breaks, space, numbers[d, 0], kit.stop_words.keys,
-                kit.stop_words.values, kit.gopher_dialect, row[_GOPHER:_REPETITION],
-            )  # fmt: skip
-        if kit.repetition_dialect != loaded:
-            loaded = kit.repetition_dialect
-            n, kinds = load_tokens(data, begin, end, kit, space, loaded, supplied, starts, ends)
-        word_chars = tokens.before[n]
-        repetition.measure_pieces(
-            data, begin, end, kit.properties, feeds, chars, word_chars, space, loaded,
-            row[_REPETITION:_NGRAMS],
-        )  # fmt: skip
-        repetition.measure_ngrams(
-            data, begin, end, n, chars, space, loaded, supplied >= 0, row[_NGRAMS:_C4]
-        )
+            if kit.gopher != loaded:
+                loaded = kit.gopher
+                doc = _document(data, d, batch, kit, space, loaded)
+            gopher.measure(data, doc, kit, space, row[_GOPHER:])
+        if kit.repetition != loaded:
+            doc = _document(data, d, batch, kit, space, kit.repetition)
+        repetition.measure(data, doc, kit, space, row[_REPETITION:])
 
 
 class Meter:
@@ -248,26 +207,18 @@ class Meter:
             {held.language: i for i, held in enumerate(references)},
             {held.language: i for i, held in enumerate(models)},
         )
-        rule = settings.line_ngrams
         limits = settings.c4
         self._kit = Kit(
             ch.properties(),
             ch.lower_case(),
             dialects.CODES[settings.gopher.dialect],
             dialects.CODES[settings.repetition.dialect],
-            c4_limits(settings),
+            as_tuple(c4.C4Limits, settings.c4),
             c4.line_phrases(limits.javascript, limits.policy, limits.lorem_ipsum),
-            settings.fineweb.short_line,
-            fineweb.LineEnds(
-                settings.fineweb.quotes_end_lines,
-                settings.fineweb.closers_end_lines,
-                settings.fineweb.colons_end_lines,
-            ),
-            refinedweb.LineLimits(
-                settings.refinedweb.max_uppercase, settings.refinedweb.max_numeric
-            ),
+            as_tuple(fineweb.FineWeb, settings.fineweb),
+            as_tuple(refinedweb.LineLimits, settings.refinedweb),
             refinedweb.counter_words(settings.refinedweb.counters),
-            line_ngrams.line_ngrams(rule),
+            line_ngrams.line_ngrams(settings.line_ngrams),
             lexicon.phrase_table(
                 {
                     i: {lexicon.FLAGGED: lists.read_list(path)}
@@ -371,43 +322,16 @@ class Meter:
         offsets, data = read_only(texts)
         rows = len(offsets) - 1
         out = np.empty((rows, len(NAMES)), np.float64)
-        most = int(np.diff(offsets).max(initial=0))
+        most = 0
         if tokens is None:
             none = np.zeros(0, np.int64)
             tokens = Spans(none, none, none)
         else:
-            most = max(most, int(np.diff(tokens.doc_offsets).max(initial=0)))
-        space = scratch.allocate(offsets, most)
-        _measure(
-            data,
-            offsets,
-            self._kit,
-            self.list_numbers(languages, rows),
-            np.ascontiguousarray(tokens.doc_offsets, np.int64),
-            np.ascontiguousarray(tokens.starts, np.int64),
-            np.ascontiguousarray(tokens.ends, np.int64),
-            space,
-            c4.scratch_line(most),
-            np.empty(most + 2, np.float64),
-            np.empty(most + 2, np.int64),
-            space.grams.at.view(np.uint32),  # of which no other measurement has need meanwhile
-            reference.room(),
-            out,
-        )
+            most = int(np.diff(tokens.doc_offsets).max(initial=0))
+            tokens = Spans(*(np.ascontiguousarray(part, np.int64) for part in tokens))
+        batch = _Batch(offsets, self.list_numbers(languages, rows), tokens)
+        _measure(data, batch, self._kit, scratch.allocate(offsets, most), out)
         return out
-
-
-def c4_limits(settings: SignalSettings) -> c4.C4Limits:
-    """The C4 settings as kernels take them."""
-    held = settings.c4
-    return c4.C4Limits(
-        held.terminal_punctuation,
-        held.any_script,
-        held.min_words,
-        held.max_word_length,
-        held.citations,
-        held.long_line,
-    )
 
 
 @functools.lru_cache(maxsize=8)

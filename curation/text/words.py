@@ -178,24 +178,6 @@ def describe(data, start, end, properties, lower):  # type: ignore[no-untyped-de
 
 
 @borrowing
-def segment(data, begin, end, properties, starts, ends):  # type: ignore[no-untyped-def]
-    """Write the tokens of data[begin:end] to `starts`, `ends`; return how many there are."""
-    n = 0
-    i = begin
-    while i < end:
-        c, size = code_point(data, i)
-        if properties[c] & _SKIP:
-            i += size
-            continue
-        stop = token_end(data, i, end, properties)
-        starts[n] = i
-        ends[n] = stop
-        n += 1
-        i = stop
-    return n
-
-
-@borrowing
 def _segment_batch(data, offsets, properties, symbols, starts, ends, doc_offsets):  # type: ignore[no-untyped-def]
     n = 0
     for d in range(len(offsets) - 1):

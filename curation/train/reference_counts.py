@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from curation.arrow import Texts
 from curation.compiled import kernel
-from curation.filters.reference import Room, room, vocabulary, word_tokens
-from curation.filters.scratch import DIGITS
+from curation.filters.reference import vocabulary, word_tokens
+from curation.filters.scratch import DIGITS, Room, room
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, describe, words

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -203,3 +204,48 @@ def test_spans_that_are_claimed_never_overlap(asked: list[tuple[int, int]]) -> N
             plain.append((start, end))
         assert pii.claim(held, start, end) == free
     assert held == sorted(plain)
+
+
+@pytest.mark.parametrize(
+    ("unit", "kind"),
+    [
+        ("+1 (212) 555-0123 ", "phone"),
+        ("8.8.8.8 ", "ip"),
+        ("4111 1111 1111 1111 ", "card"),
+        ("٤١١١ ١١١١ ١١١١ ١١١١ ", "card"),
+        ("+٤٩ ٢٢٢ ٣٣٣٣٣٣٣ ", "phone"),
+        ("tel: 030 1234567 ", "phone"),
+    ],
+)
+def test_each_item_of_a_long_run_is_found_at_its_place(unit: str, kind: str) -> None:
+    found = pii.find([unit * 50], SETTINGS)
+    size = len(unit.encode())
+    assert [pii.KINDS[k] for k in found.kinds] == [kind] * 50
+    assert (found.starts % size).tolist() == [found.starts[0]] * 50
+    assert (found.ends - found.starts).tolist() == [found.ends[0] - found.starts[0]] * 50
+
+
+def test_a_number_ends_where_another_group_would_be_too_much() -> None:
+    found = pii.find(["+49" + " 1" * 100], SETTINGS)
+    assert (found.starts.tolist(), found.ends.tolist()) == ([0], [3 + 2 * 13])
+
+
+_WORDS = ("tel", "telefon*", "tel/fax", "fax", "电话", "№", "K.-Nr", "straße", "ΑΡΙΘΜΌΣ")
+
+
+@given(
+    st.lists(st.sampled_from([*_WORDS, *map(str.upper, _WORDS), *"aß1 :.!\n话", "  "]), max_size=7),
+    st.integers(0, 9),
+)
+def test_words_before_a_number(parts: list[str], distance: int) -> None:
+    text = "".join(parts)
+    alternatives = []
+    for word in _WORDS:
+        body = regex.escape(word.removesuffix("*"))
+        if word == "电话":
+            alternatives.append(body)
+        else:
+            alternatives.append(rf"(?<!\p{{L}}){body}" + ("" if "*" in word else r"(?!\p{L})"))
+    plain = rf"(?:{'|'.join(alternatives)})[^\d\n!?]{{0,{distance}}}(?:\n\s{{0,4}})?\Z"
+    found = pii._before(_WORDS, distance).match(text)
+    assert (found is not None) == (regex.search(plain, text, regex.I) is not None)

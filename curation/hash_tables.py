@@ -27,15 +27,16 @@ def slot_of(key):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def lookup(keys, values, key):  # type: ignore[no-untyped-def]
+def lookup(table, key):  # type: ignore[no-untyped-def]
     """Value of a uint64 key, 0 if absent."""
+    keys = table.keys
     if key == np.uint64(0):
         key = np.uint64(1)
     mask = np.uint64(len(keys) - 1)
     slot = slot_of(key) & mask
     while keys[slot] != np.uint64(0):
         if keys[slot] == key:
-            return values[slot]
+            return table.values[slot]
         slot = (slot + np.uint64(1)) & mask
     return np.int64(0)
 
