@@ -23,6 +23,7 @@ TAG_BYTES = 2_000
 MOST_TAGS = 32
 
 _BLOCK = 512
+_STRIDE = 32
 #: Bytes before the word licence in which its `rel` begins.
 _REL_BYTES = 56
 #: Words of the tags of a head that can state something.
@@ -49,6 +50,7 @@ for _number, _word in enumerate(_WORDS):
         for _letter in _word[_place : _place + 1].lower() + _word[_place : _place + 1].upper():
             _LETTERS[_place, _letter] |= 1 << _number
 
+_SCRIPT = np.frombuffer(b"script", np.uint8)
 _BYTE = np.uint8
 _LOWER = _BYTE(32)
 _I, _C, _E, _N, _S, _DOT, _D, _PLUS, _J = (_BYTE(byte) for byte in b"icens.d+j")
@@ -70,9 +72,9 @@ class Found(NamedTuple):
     licences: list[tuple[int, int]]  # begin and end of parts in which the word may be
     has_json: bool  # JSON-LD
     copyright: int  # where the last sign or word is; -1: none
-    tags: list[
-        tuple[int, int]
-    ]  # begin and end of meta and link tags in the head that say something
+    #: Of meta and link tags in the head that say something: begin, end, and where the last comment
+    #: and the last script before them begin; -1: none does.
+    tags: list[tuple[int, int, int, int]]
 
 
 @inlined
@@ -127,15 +129,44 @@ def _anywhere(data, blocks):  # type: ignore[no-untyped-def]
     return found, count
 
 
+@inlined
+def _opens(data, at):  # type: ignore[no-untyped-def]
+    """Whether the `<` at a place opens a comment (1) or a script (2); 0: neither."""
+    if at + 7 > len(data):
+        return 0
+    if data[at + 1] == 33 and data[at + 2] == 45 and data[at + 3] == 45:
+        return 1
+    return 2 if _is(data, at + 1, _SCRIPT, 0, len(_SCRIPT)) else 0
+
+
+@inlined
+def _tag_from(data, at, limit):  # type: ignore[no-untyped-def]
+    """Where the next `<` is, or the limit. Blocks without one, as in scripts, are passed over."""
+    while at + _STRIDE <= limit:
+        found = _BYTE(255)
+        for byte in data[at : at + _STRIDE]:
+            found = min(found, _BYTE(byte ^ _BYTE(60)))
+        if found == 0:
+            break
+        at += _STRIDE
+    while at < limit and data[at] != 60:
+        at += 1
+    return at
+
+
 @borrowing
 def _head(data, word_bytes, word_ends, letters, spans):  # type: ignore[no-untyped-def]
-    """Fill spans [n, 2] with the tags that say something; return where the head ends, and n."""
+    """Fill spans [n, 4] with `Found.tags`; return where the head ends, and n."""
     limit = min(len(data), HEAD_BYTES)
     count = at = 0
+    comment = script = -1
     while at < limit:
-        if data[at] != 60 or at + 6 > len(data):
-            at += 1
-            continue
+        at = _tag_from(data, at, limit)
+        if at + 6 > len(data) or at == limit:
+            break
+        opens = _opens(data, at)
+        comment = at if opens == 1 else comment
+        script = at if opens == 2 else script
         a, b = data[at + 1] | _LOWER, data[at + 2] | _LOWER
         c, d = data[at + 3] | _LOWER, data[at + 4] | _LOWER
         if a == 98 and b == 111 and c == 100 and d == 121:  # body
@@ -150,6 +181,7 @@ def _head(data, word_bytes, word_ends, letters, spans):  # type: ignore[no-untyp
             close = at + 5
             end = min(len(data), at + TAG_BYTES)
             states = False
+            before = comment, script
             while close < end and data[close] != 62:
                 if not states and close + 2 < end:
                     words = letters[0, data[close]] & letters[1, data[close + 1]]
@@ -160,9 +192,14 @@ def _head(data, word_bytes, word_ends, letters, spans):  # type: ignore[no-untyp
                                 states = True
                                 break
                             begin = word_ends[k]
+                if data[close] == 60:
+                    opens = _opens(data, close)
+                    comment = close if opens == 1 else comment
+                    script = close if opens == 2 else script
                 close += 1
             if states and close < end and count < len(spans):
                 spans[count, 0], spans[count, 1] = at, close + 1
+                spans[count, 2], spans[count, 3] = before
                 count += 1
             if close < end:
                 at = close
@@ -208,11 +245,11 @@ def _sign(data, signs, ends):  # type: ignore[no-untyped-def]
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
     data: npt.NDArray[np.uint8] = np.frombuffer(source, np.uint8)
-    spans = np.zeros((MOST_TAGS, 2), np.int64)
+    spans = np.zeros((MOST_TAGS, 4), np.int64)
     blocks = np.empty(_MOST_BLOCKS, np.int64)
     found, parts = _anywhere(data, blocks)
     head_end, count = _head(data, _WORD_BYTES, _WORD_ENDS, _LETTERS, spans)
-    tags = [(int(begin), int(end)) for begin, end in spans[:count]]
+    tags = [tuple(span) for span in spans[:count].tolist()]
     licences = [(max(0, int(at) - _REL_BYTES), int(at) + _BLOCK + 8) for at in blocks[:parts]]
     sign = int(_sign(data, _SIGN_BYTES, _SIGN_ENDS))
     return Found(int(head_end), bool(found & 2), licences, bool(found & 4), sign, tags)

@@ -157,7 +157,7 @@ def test_terms_of_the_sites_own() -> None:
     ],
 )
 def test_directives(value: str, expected: list[tuple[str, str]]) -> None:
-    assert parse_directives(value) == [Directive(*one) for one in expected]
+    assert list(parse_directives(value)) == [Directive(*one) for one in expected]
 
 
 def test_directives_for_a_crawler() -> None:
