@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from curation.arrow import TextBuffers, Texts, from_buffers, text_buffers
 from curation.compiled import borrowing, kernel
 from curation.dedup import patterns
-from curation.dedup.characters import character_table
+from curation.dedup.characters import CharacterTable, character_table
 from curation.dedup.dedup_settings import LineDedupSettings
 from curation.dedup.keys import SEEDS, within
 from curation.dedup.normalize import scratch_bytes, write_normalized
@@ -104,6 +104,15 @@ class LineRemoval(NamedTuple):
     verdicts: npt.NDArray[np.uint8]  # [lines], index into patterns.VERDICTS
 
 
+class _Rules(NamedTuple):
+    """How lines are normalised and which are hashed."""
+
+    folded: CharacterTable  # for lines of words
+    plain: CharacterTable  # for others
+    collapse: bool  # white space
+    min_characters: int  # shorter lines are ignored
+
+
 def line_hashes(texts: Texts, settings: LineDedupSettings, scopes: Ids | None = None) -> LineHashes:
     """Hash every line of every text, in text order.
 
@@ -143,10 +152,8 @@ def _line_hashes(
         buffers.offsets,
         doc_offsets,
         spans,
-        (folded, plain),
+        _Rules(folded, plain, rules.whitespace == "collapse", settings.min_line_characters),
         properties(),
-        rules.whitespace == "collapse",
-        settings.min_line_characters,
         np.empty(scratch_bytes(buffers, max(folded.growth, plain.growth)), np.uint8),
     )
     if pattern:
@@ -457,30 +464,17 @@ def _mostly_words(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hash_lines(  # type: ignore[no-untyped-def]
-    data, text_offsets, doc_offsets, spans, tables, properties, collapse, min_characters, scratch
-):
-    folded, plain = tables
+def _hash_lines(data, text_offsets, doc_offsets, spans, rules, properties, scratch):  # type: ignore[no-untyped-def]
     hashes = np.zeros(len(spans), np.uint64)
     for d in range(len(text_offsets) - 1):
         base = text_offsets[d]
         for line in range(doc_offsets[d], doc_offsets[d + 1]):
             start = base + spans[line, 0]
             end = base + spans[line, 1]
-            table = folded if _mostly_words(data, start, end, properties) else plain
-            size = write_normalized(
-                data,
-                start,
-                end,
-                table.kind,
-                table.ascii,
-                table.entry,
-                table.offsets,
-                table.data,
-                collapse,
-                scratch,
-            )
-            if size > 0 and characters(scratch, 0, size) >= min_characters:
+            words = _mostly_words(data, start, end, properties)
+            table = rules.folded if words else rules.plain
+            size = write_normalized(data, start, end, table, rules.collapse, scratch)
+            if size > 0 and characters(scratch, 0, size) >= rules.min_characters:
                 # The one hash in 2^64 that means IGNORED moves aside.
                 hashes[line] = max(xxh64(scratch, 0, size, np.uint64(0)), np.uint64(1))
     return hashes
