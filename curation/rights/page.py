@@ -51,6 +51,8 @@ _NEAR_BYTES = 400
 _BACK_BYTES = 16_384
 #: The same of comments and scripts that name their own authors.
 _NOTE_BYTES = 2_048
+#: Bytes before the word foot in which an attribute with it begins.
+_FOOTER_BYTES = 100
 #: Characters of a copyright line that are kept.
 _LINE_CHARACTERS = 160
 
@@ -321,10 +323,13 @@ def _in_script(source: bytes, opened: int, at: int) -> bool:
 def _place(source: bytes, at: int) -> str:
     begin = max(0, at - 4 * TAG_BYTES)
     before = source[begin:at].lower()
-    if b"foot" not in before:
-        return "body"
-    opened = [m.start() for m in _FOOTER.finditer(before)]
-    return "footer" if opened and b"</footer" not in source[begin + opened[-1] : at] else "body"
+    word = before.rfind(b"foot")
+    while word >= 0:
+        near = max(0, word - _FOOTER_BYTES), word + len(b"footer ")
+        if opened := [found.start() for found in _FOOTER.finditer(before, *near)]:
+            return "body" if b"</footer" in source[begin + opened[-1] : at] else "footer"
+        word = before.rfind(b"foot", 0, word)
+    return "body"
 
 
 def _in_figure(source: bytes, at: int) -> bool:
