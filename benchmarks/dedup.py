@@ -30,8 +30,6 @@ from datasketch import MinHash
 
 from curation.dedup import (
     band_hashes,
-    bucket_records,
-    candidate_probability,
     canonical_urls,
     choose_survivors,
     connected_components,
@@ -206,7 +204,7 @@ def recall(ids: list[str], texts: list[str], pairs: Path, seeds: int) -> None:
     """Share of pairs that meet in a bucket, against the probability at their exact similarity."""
     first, second, exact = known_pairs(ids, pairs)
     fineweb = load("fineweb").dedup_documents.minhash
-    expected = candidate_probability(exact, fineweb.bands, fineweb.rows)
+    expected = 1 - (1 - exact**fineweb.rows) ** fineweb.bands
     bins = np.digitize(exact, BINS) - 1
     print(f"candidate recall, {fineweb.bands} x {fineweb.rows}, mean of {seeds} seeds")
     for normalization in ("words", "fineweb"):
@@ -243,13 +241,11 @@ def verification(ids: list[str], texts: list[str], pairs: Path) -> None:
     minhash, verify = settings.minhash, settings.verify
     signed = signatures(texts, minhash)
     keys = exact_keys(texts, settings.exact.normalization).keys
-    numbers = np.arange(len(texts), dtype=np.uint64)
-    records = bucket_records(
-        band_hashes(signed.values, minhash.bands, minhash.rows), numbers, signed.shingles
-    )
-    order = bucket_order(signed.values, minhash.bands, minhash.rows, keys[:, 1])
-    order = order[signed.shingles > 0].reshape(-1)
-    found = bucket_pairs(records.buckets, order, records.doc64, verify.window).astype(np.int64)
+    some = signed.shingles > 0
+    numbers = np.repeat(np.flatnonzero(some).astype(np.uint64), minhash.bands)
+    buckets = band_hashes(signed.values, minhash.bands, minhash.rows)[some].reshape(-1)
+    order = bucket_order(signed.values, minhash.bands, minhash.rows, keys[:, 1])[some].reshape(-1)
+    found = bucket_pairs(buckets, order, numbers, verify.window).astype(np.int64)
     began = time.process_time()
     sets = shingle_sets(texts, minhash, verify.normalization)
     similarity = jaccard(sets, found[:, 0], found[:, 1])

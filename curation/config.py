@@ -84,50 +84,31 @@ def _ascending(pair: tuple[Any, Any]) -> tuple[Any, Any]:
 Ascending = AfterValidator(_ascending)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML in which a key that stands twice in a mapping is an error, not a loss."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        seen: set[tuple[str, str]] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if (key.tag, key.value) in seen:
-                    raise yaml.composer.ComposerError(
-                        None, None, f"duplicate key {key.value!r}", key.start_mark
-                    )
-                seen.add((key.tag, key.value))
-        return node
-
-
 def parse_yaml(text: str) -> Any:
     """A YAML document's value. Raises yaml.YAMLError, also where a key stands twice.
 
     libyaml, where PyYAML has it, reads eight times faster; what is wrong the loader in Python says.
     """
-    with contextlib.suppress(yaml.YAMLError):
-        return _parse_fast(text)
-    return yaml.load(text, _Loader)
+    if yaml.__with_libyaml__:
+        with contextlib.suppress(yaml.YAMLError):
+            return _parse(text, yaml.CSafeLoader)
+    return _parse(text, yaml.SafeLoader)
 
 
-def _parse_fast(text: str) -> Any:
-    """As `parse_yaml`, but errors only say that there is one."""
-    if not yaml.__with_libyaml__:
-        raise yaml.YAMLError
-    loader = yaml.CSafeLoader(text)
+def _parse(text: str, kind: Any) -> Any:
+    loader = kind(text)
     try:
         node = loader.get_single_node()
         if node is None:
             return None
-        if _repeats(node):
-            raise yaml.YAMLError
+        _refuse_repeats(node)
         return loader.construct_document(node)
     finally:
         loader.dispose()
 
 
-def _repeats(root: yaml.Node) -> bool:
-    """Whether a key stands twice in a mapping of the document."""
+def _refuse_repeats(root: yaml.Node) -> None:
+    """Raise yaml.YAMLError where a key stands twice in a mapping of the document."""
     waiting, seen = [root], set()
     while waiting:
         node = waiting.pop()
@@ -137,11 +118,14 @@ def _repeats(root: yaml.Node) -> bool:
         if isinstance(node, yaml.SequenceNode):
             waiting += node.value
             continue
-        keys = [(k.tag, k.value) for k, _ in node.value if isinstance(k, yaml.ScalarNode)]
-        if len(set(keys)) < len(keys):
-            return True
-        waiting += [part for pair in node.value for part in pair]
-    return False
+        keys = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in keys:
+                    problem = f"duplicate key {key.value!r}"
+                    raise yaml.composer.ComposerError(None, None, problem, key.start_mark)
+                keys.add((key.tag, key.value))
+            waiting += key, value
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

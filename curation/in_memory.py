@@ -75,7 +75,7 @@ def run(
         kept = found.kept
         stays = kept.to_numpy(zero_copy_only=False)
         lost = pc.invert(kept)
-        removed.append((rows[~stays], batch.filter(lost), stage, _only(found, lost)))
+        removed.append((rows[~stays], batch.filter(lost), stage, found.filter(lost)))
         rows, batch = rows[stays], batch.filter(kept)
     documents = given.taken(rows, written(given, loaded, first, rows, batch))
     return Curated(documents, _lost(given, loaded, first, removed))
@@ -85,17 +85,6 @@ def _refuse_indexes(stage: str, recipe: Recipe) -> None:
     index = getattr(recipe.settings(stage), "index", None)
     if index is not None and index.against:
         raise ConfigError(f"{stage}.index.against: only `curate run` compares with earlier runs")
-
-
-def _only(found: Verdicts, rows: pa.Array) -> Verdicts:
-    sizes = found.cluster_size
-    return Verdicts(
-        found.reason.filter(rows),
-        found.value.filter(rows),
-        found.threshold.filter(rows),
-        found.kept_id.filter(rows),
-        None if sizes is None else sizes.filter(rows),
-    )
 
 
 def _sizes(found: Verdicts) -> pa.Array:

@@ -104,12 +104,13 @@ def _dedup_urls(
     place = np.full(batch.num_rows, -1, np.int64)
     place[gone.column("number").to_numpy().astype(np.int64)] = np.arange(len(removed))
     take = pa.array(place, mask=place < 0)
-    return batch, Verdicts(
-        pa.array(lost.reason, pa.string()).take(take),
-        pa.array(lost.value, pa.float64(), from_pandas=True).take(take),
-        pa.array(lost.threshold, pa.float64(), from_pandas=True).take(take),
-        stays.column("id").take(take),
+    found = Verdicts(
+        pa.array(lost.reason, pa.string()),
+        pa.array(lost.value, pa.float64(), from_pandas=True),
+        pa.array(lost.threshold, pa.float64(), from_pandas=True),
+        stays.column("id"),
     )
+    return batch, found.take(take)
 
 
 def _identify_language(
@@ -173,12 +174,8 @@ def _in_batches(step: Step) -> Step:
         done = [step(batch.slice(start, BATCH_ROWS), recipe, table) for start in starts]
         joined = pa.Table.from_batches([part for part, _ in done])
         columns = [combined(joined, name) for name in joined.column_names]
-        return pa.RecordBatch.from_arrays(columns, schema=joined.schema), Verdicts(
-            *(
-                pa.concat_arrays([getattr(found, name) for _, found in done])
-                for name in ("reason", "value", "threshold", "kept_id")
-            )
-        )
+        whole = pa.RecordBatch.from_arrays(columns, schema=joined.schema)
+        return whole, Verdicts.concatenated([found for _, found in done])
 
     return stepped
 

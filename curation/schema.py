@@ -6,7 +6,7 @@ document of a stage ends in exactly one of `documents` and `removed`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -173,7 +173,6 @@ class Verdicts:
         reason: str,
         value: npt.NDArray[np.float64] | None = None,
         threshold: float | None = None,
-        kept_id: pa.Array | None = None,
     ) -> Verdicts:
         """Remove the documents where `removed` holds, all for one reason."""
         rows = len(removed)
@@ -186,7 +185,7 @@ class Verdicts:
             pa.nulls(rows, pa.float64())
             if threshold is None
             else pa.array(np.full(rows, threshold, np.float64), mask=keep),
-            pa.nulls(rows, pa.string()) if kept_id is None else kept_id,
+            pa.nulls(rows, pa.string()),
         )
 
     def otherwise(self, later: Verdicts) -> Verdicts:
@@ -203,11 +202,23 @@ class Verdicts:
     def concatenated(cls, parts: Sequence[Verdicts]) -> Verdicts:
         """The verdicts of batches one after the other."""
         return cls(
-            pa.concat_arrays([part.reason for part in parts]),
-            pa.concat_arrays([part.value for part in parts]),
-            pa.concat_arrays([part.threshold for part in parts]),
-            pa.concat_arrays([part.kept_id for part in parts]),
+            *(
+                pa.concat_arrays([getattr(part, name) for part in parts])
+                for name in ("reason", "value", "threshold", "kept_id")
+            )
         )
+
+    def take(self, rows: pa.Array) -> Verdicts:
+        """The verdicts of these rows; null where a row is null."""
+        return self._each(lambda array: array.take(rows))
+
+    def filter(self, wanted: pa.Array) -> Verdicts:
+        """The verdicts of the rows that are wanted."""
+        return self._each(lambda array: array.filter(wanted))
+
+    def _each(self, change: Callable[[pa.Array], pa.Array]) -> Verdicts:
+        arrays = (self.reason, self.value, self.threshold, self.kept_id, self.cluster_size)
+        return Verdicts(*(None if array is None else change(array) for array in arrays))
 
     @property
     def kept(self) -> pa.Array:
@@ -221,16 +232,12 @@ def split(
     kept = verdicts.kept
     lost = pc.invert(kept)
     removed = _chosen(batch, lost)
-    columns = [
-        pa.array([stage] * removed.num_rows, pa.string()),
-        verdicts.reason.filter(lost),
-        verdicts.value.filter(lost),
-        verdicts.threshold.filter(lost),
-        verdicts.kept_id.filter(lost),
-    ]
+    why = verdicts.filter(lost)
+    stages = pa.array([stage] * removed.num_rows, pa.string())
+    columns = [stages, why.reason, why.value, why.threshold, why.kept_id]
     fields = [*batch.schema, *REMOVED_FIELDS]
-    if verdicts.cluster_size is not None:
-        columns.append(verdicts.cluster_size.filter(lost))
+    if why.cluster_size is not None:
+        columns.append(why.cluster_size)
         fields.append(pa.field("cluster_size", pa.int64()))
     removed = pa.RecordBatch.from_arrays([*removed.columns, *columns], schema=pa.schema(fields))
     return _chosen(batch, kept), removed

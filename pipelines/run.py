@@ -75,7 +75,7 @@ def run_plan(
                 if max(tries.values()) > _TRIES:
                     raise
                 work = _without(error, work)
-        stages = load_run(work.output.url)[1]
+        stages = load_run(work.output.url, manifests)[1]
         work.output.write_bytes(SUMS, sums(work.output, stages))
         return manifests
 

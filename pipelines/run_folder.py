@@ -7,7 +7,7 @@ import fcntl
 import functools
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import IO, Any
 
 import yaml
@@ -110,17 +110,18 @@ def _is_at(file: IO[str], path: str) -> bool:
         return False
 
 
-def load_run(directory: str) -> tuple[Folder, list[str]]:
+def load_run(directory: str, done: Collection[str] = ()) -> tuple[Folder, list[str]]:
     """A run folder and its complete stages in order; those of named mixes (`mix/annealing`) last.
 
     The stages and mixes are those of the recipe in the folder: what an earlier run with another one
-    left is no part of it. Raises ConfigError when it is no run folder.
+    left is no part of it. Stages that this process has just done are complete, even where a
+    listing does not show all their files yet. Raises ConfigError when it is no run folder.
     """
     folder = Folder(directory)
     if not directory.strip() or not folder.exists():
         raise ConfigError(f"{directory or 'an empty path'}: no such run folder")
     known: dict[str, dict[str, Any]] = {}
-    stages = [s for s in all_stages(folder) if complete_manifest(folder / s, known)]
+    stages = [s for s in all_stages(folder) if s in done or complete_manifest(folder / s, known)]
     if not stages:
         raise ConfigError(f"{directory}: no complete stage")
     return folder, stages
@@ -131,7 +132,7 @@ def sums(folder: Folder, stages: Sequence[str]) -> bytes:
     those of all that the stage wrote."""
     digests = folder.each(lambda stage: manifest_sha256(folder / stage), stages)
     lines = [f"{d}  {stage}/{MANIFEST}\n" for d, stage in zip(digests, stages, strict=True)]
-    if folder.exists(RECIPE_FILE):
+    with contextlib.suppress(FileNotFoundError):  # `exists` takes a failing disk for a no
         data = folder.read_bytes(RECIPE_FILE)
         if len(data) != folder.size(RECIPE_FILE):
             raise StoreError(f"{folder.shown}/{RECIPE_FILE}: could only be read in part")
@@ -180,9 +181,10 @@ def whole_recipe(data: bytes) -> dict[str, Any] | None:
 
 def _stages_and_mixes(folder: Folder) -> tuple[Sequence[str], list[str]]:
     """Those of the recipe in a run folder."""
-    if not folder.exists(RECIPE_FILE):
+    try:
+        recipe = run_recipe(folder)
+    except (FileNotFoundError, NotADirectoryError):
         return STAGES, []
-    recipe = run_recipe(folder)
     mixes = {name for stage in _per_mix() for name in recipe.get(stage, {}).get("mixes", {})}
     return recipe["stages"], sorted(mixes)
 

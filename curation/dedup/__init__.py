@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         star_edges,
     )
     from curation.dedup.exact import exact_keys
-    from curation.dedup.keys import language_scopes, string_keys, within
+    from curation.dedup.keys import half_keys, string_keys, within
     from curation.dedup.lines import (
         count_lines,
         frequent_lines,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         remove_lines,
         total_lines,
     )
-    from curation.dedup.lsh import band_hashes, bucket_records, candidate_probability, optimal_bands
+    from curation.dedup.lsh import band_hashes, optimal_bands
     from curation.dedup.minhash import hash_function, minhash_signatures, signatures
     from curation.dedup.near import near_duplicates
     from curation.dedup.survivors import choose_survivors
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "band_hashes",
-    "bucket_records",
-    "candidate_probability",
     "canonical_url",
     "canonical_urls",
     "choose_survivors",
@@ -48,8 +46,8 @@ __all__ = [
     "count_lines",
     "exact_keys",
     "frequent_lines",
+    "half_keys",
     "hash_function",
-    "language_scopes",
     "line_hashes",
     "merge_counts",
     "minhash_signatures",
@@ -67,12 +65,12 @@ __all__ = [
 _MODULES = {
     "components": ("connected_components", "contract", "spanning_forest", "star_edges"),
     "exact": ("exact_keys",),
-    "keys": ("language_scopes", "string_keys", "within"),
+    "keys": ("half_keys", "string_keys", "within"),
     "lines": (
         *("count_lines", "frequent_lines", "line_hashes", "merge_counts", "remove_lines"),
         "total_lines",
     ),
-    "lsh": ("band_hashes", "bucket_records", "candidate_probability", "optimal_bands"),
+    "lsh": ("band_hashes", "optimal_bands"),
     "minhash": ("hash_function", "minhash_signatures", "signatures"),
     "near": ("near_duplicates",),
     "survivors": ("choose_survivors",),

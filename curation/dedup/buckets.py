@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.dedup.dedup_settings import LineDedupSettings
-from curation.dedup.keys import language_scopes, string_keys, within
+from curation.dedup.keys import half_keys, within
 from curation.dedup.lines import (
     LineCounts,
     assign_buckets,
@@ -31,7 +31,7 @@ class Buckets:
 
     def of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Bucket of each document, within its language -> int64 [rows]."""
-        ids = string_keys(batch.column("id"))[:, 0]
+        ids = half_keys(batch.column("id"))
         names = languages(batch, self.settings)
         buckets = np.zeros(batch.num_rows, np.int64)
         for language, documents in self.documents:
@@ -41,7 +41,7 @@ class Buckets:
 
     def scopes(self, batch: pa.RecordBatch) -> Ids:
         """Scope of each document: its language -> uint64 [rows]."""
-        return language_scopes(languages(batch, self.settings))
+        return half_keys(languages(batch, self.settings))
 
     def hosts(self, batch: pa.RecordBatch, numbers: Ids) -> Ids:
         """Host of each document, where the rule looks at hosts: those of a language and bucket."""

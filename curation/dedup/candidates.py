@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from curation.compiled import kernel
 from curation.dedup.components import unique_edges
-from curation.dedup.sorting import Ids, sort_with
+from curation.dedup.sorting import Ids, run_starts, sort_with
 
 #: Signature values that make the sketch, and bits of each.
 _SKETCH_VALUES = 8
@@ -49,8 +49,7 @@ def bucket_pairs(buckets: Ids, order: Ids, doc64: Ids, window: int) -> Ids:
         window: each document is paired with so many after it.
     """
     keys, places, documents = sort_with(buckets, order, doc64)
-    first = np.ones(len(keys), bool)
-    first[1:] = (keys[1:] != keys[:-1]) | (places[1:] != places[:-1])
+    first = run_starts(keys, places)
     keys, documents = keys[first], documents[first]
     # Similar documents meet in many buckets: blocks keep the repeated pairs in memory few.
     step = max(1, _BLOCK_PAIRS // window)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from curation.dedup.dedup_settings import OrderRule, UrlDedupSettings
 from curation.dedup.facts import ABSENT_DATE
-from curation.dedup.keys import string_keys
+from curation.dedup.keys import half_keys, string_keys
 from curation.dedup.sorting import Ids
 from curation.dedup.survivors import Removals, choose_survivors, ranks_of
 from curation.dedup.urls import canonical_urls
@@ -46,7 +46,7 @@ def capture_keys(batch: pa.RecordBatch, numbers: Ids, settings: UrlDedupSettings
         *(pa.array(column) for column in (keys[:, 0], keys[:, 1], numbers)),
         batch.column("date").cast(pa.int64()).fill_null(ABSENT_DATE),
         pc.utf8_length(batch.column("text")).cast(pa.int64()),
-        pa.array(string_keys(batch.column("id"))[:, 0]),
+        pa.array(half_keys(batch.column("id"))),
         pa.array(ranks_of(batch, settings.survivor)),
         batch.column("id"),
     ]

@@ -31,32 +31,18 @@ def exact_keys(texts: Texts, rules: TextNormalization) -> ExactKeys:
     table = character_table(rules)
     scratch = np.empty(scratch_bytes(buffers, table.growth), np.uint8)
     collapse = rules.whitespace == "collapse"
-    keys, lengths = _normalized_keys(
-        buffers.data, buffers.offsets, *table[:5], collapse, np.array(SEEDS), scratch
-    )
-    return ExactKeys(keys, lengths)
+    found = _normalized_keys(buffers.data, buffers.offsets, table, collapse, SEEDS, scratch)
+    return ExactKeys(*found)
 
 
 @kernel
-def _normalized_keys(  # type: ignore[no-untyped-def]
-    data, text_offsets, kind, ascii_map, entry, offsets, replacements, collapse, seeds, scratch
-):
+def _normalized_keys(data, text_offsets, table, collapse, seeds, scratch):  # type: ignore[no-untyped-def]
     documents = len(text_offsets) - 1
     keys = np.empty((documents, 2), np.uint64)
     lengths = np.empty(documents, np.int64)
     for d in range(documents):
-        size = write_normalized(
-            data,
-            text_offsets[d],
-            text_offsets[d + 1],
-            kind,
-            ascii_map,
-            entry,
-            offsets,
-            replacements,
-            collapse,
-            scratch,
-        )
+        start, end = text_offsets[d], text_offsets[d + 1]
+        size = write_normalized(data, start, end, table, collapse, scratch)
         lengths[d] = size
         keys[d, 0] = xxh64(scratch, 0, size, seeds[0])
         keys[d, 1] = xxh64(scratch, 0, size, seeds[1])

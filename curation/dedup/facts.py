@@ -14,7 +14,7 @@ from curation.dedup.candidates import bucket_order
 from curation.dedup.components import contract
 from curation.dedup.dedup_settings import DocumentDedupSettings
 from curation.dedup.exact import exact_keys
-from curation.dedup.keys import language_scopes, string_keys, within
+from curation.dedup.keys import half_keys, within
 from curation.dedup.lsh import band_hashes
 from curation.dedup.minhash import has_signature, signatures
 from curation.dedup.sorting import Ids
@@ -36,12 +36,12 @@ def document_facts(batch: pa.RecordBatch, settings: DocumentDedupSettings) -> pa
     keys = np.where((exact.lengths > 0)[:, None], exact.keys, np.uint64(0))  # 0: nothing left
     scopes = np.zeros(batch.num_rows, np.uint64)
     if settings.per_language:
-        scopes = language_scopes(batch.column("language").fill_null(""))
+        scopes = half_keys(batch.column("language").fill_null(""))
     facts: dict[str, Any] = {
         "id": batch.column("id"),
         "date": batch.column("date").cast(pa.int64()).fill_null(ABSENT_DATE),
         "length": pc.utf8_length(texts).cast(pa.int64()),
-        "id_hash": string_keys(batch.column("id"))[:, 0],
+        "id_hash": half_keys(batch.column("id")),
         "exact": keys[:, 0],
         "exact_low": keys[:, 1],
         "scope": scopes,

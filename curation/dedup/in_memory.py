@@ -113,13 +113,14 @@ def document_verdicts(batch: pa.RecordBatch, settings: DocumentDedupSettings) ->
     place[found.rows[removed]] = np.arange(len(removed))
     take = pa.array(place, mask=place < 0)
     reasons = np.where(exact, "document.exact", "document.near").tolist()
-    return Verdicts(
-        pa.array(reasons, pa.string()).take(take),
-        pa.array(values.round(6), pa.float64()).take(take),
-        pa.array(thresholds, pa.float64()).take(take),
-        batch.column("id").take(pa.array(found.rows[kept])).take(take),
-        pa.array(cluster_sizes(found.labels)[removed], pa.int64()).take(take),
+    verdicts = Verdicts(
+        pa.array(reasons, pa.string()),
+        pa.array(values.round(6), pa.float64()),
+        pa.array(thresholds, pa.float64()),
+        batch.column("id").take(pa.array(found.rows[kept])),
+        pa.array(cluster_sizes(found.labels)[removed], pa.int64()),
     )
+    return verdicts.take(take)
 
 
 def _order(facts: pa.RecordBatch, rows: Positions) -> dict[str, npt.NDArray[Any]]:

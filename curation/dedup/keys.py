@@ -15,15 +15,19 @@ SEEDS = (np.uint64(0), np.uint64(0x9E3779B97F4A7C15))
 def string_keys(texts: Texts) -> npt.NDArray[np.uint64]:
     """Key of the UTF-8 bytes of each text -> uint64 [n, 2]. A null has the key of "", for the
     caller to leave out."""
+    return np.stack([_hashes(texts, seed) for seed in SEEDS], axis=1)
+
+
+def half_keys(texts: Texts) -> npt.NDArray[np.uint64]:
+    """The first half of `string_keys` -> uint64 [n]: of ids, of hosts, of languages as scopes."""
+    return _hashes(texts, SEEDS[0])
+
+
+def _hashes(texts: Texts, seed: np.uint64) -> npt.NDArray[np.uint64]:
     buffers = text_buffers(texts)
-    starts, ends = buffers.offsets[:-1], buffers.offsets[1:]
-    return np.stack([hash_spans(buffers.data, starts, ends, seed) for seed in SEEDS], axis=1)
-
-
-def language_scopes(languages: Texts) -> npt.NDArray[np.uint64]:
-    """Scope of each document that is compared within its language only -> uint64 [n]."""
-    buffers = text_buffers(languages)
-    return hash_spans(buffers.data, buffers.offsets[:-1], buffers.offsets[1:], SEEDS[0])
+    found: npt.NDArray[np.uint64]
+    found = hash_spans(buffers.data, buffers.offsets[:-1], buffers.offsets[1:], seed)
+    return found
 
 
 def within(

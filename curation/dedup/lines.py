@@ -11,7 +11,7 @@ hash of their id. Language and bucket are mixed into the hashes of lines: one ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 from curation.arrow import TextBuffers, Texts, from_buffers, text_buffers
 from curation.compiled import borrowing, kernel
 from curation.dedup import patterns
-from curation.dedup.characters import character_table
+from curation.dedup.characters import CharacterTable, character_table
 from curation.dedup.dedup_settings import LineDedupSettings
-from curation.dedup.keys import SEEDS, within
+from curation.dedup.keys import half_keys, within
 from curation.dedup.normalize import scratch_bytes, write_normalized
 from curation.dedup.sorting import Ids, run_lengths, run_starts, sort_pairs, sort_with
-from curation.hashing import hash_spans, mix64, unmix64, xxh64
+from curation.hashing import mix64, unmix64, xxh64
 from curation.paths import PROSE_PATH, document_paths
 from curation.schema import Verdicts
 from curation.text.characters import ALPHA, SPACE, properties
@@ -104,11 +104,20 @@ class LineRemoval(NamedTuple):
     verdicts: npt.NDArray[np.uint8]  # [lines], index into patterns.VERDICTS
 
 
+class _Rules(NamedTuple):
+    """How lines are normalised and which are hashed."""
+
+    folded: CharacterTable  # for lines of words
+    plain: CharacterTable  # for others
+    collapse: bool  # white space
+    min_characters: int  # shorter lines are ignored
+
+
 def line_hashes(texts: Texts, settings: LineDedupSettings, scopes: Ids | None = None) -> LineHashes:
     """Hash every line of every text, in text order.
 
     Args:
-        scopes: [documents], for example of `language_scopes`; equal lines of different scopes have
+        scopes: [documents], for example of `half_keys`; equal lines of different scopes have
             different hashes. None: one scope.
     """
     return _line_hashes(text_buffers(texts), settings, scopes)
@@ -143,10 +152,8 @@ def _line_hashes(
         buffers.offsets,
         doc_offsets,
         spans,
-        (folded, plain),
+        _Rules(folded, plain, rules.whitespace == "collapse", settings.min_line_characters),
         properties(),
-        rules.whitespace == "collapse",
-        settings.min_line_characters,
         np.empty(scratch_bytes(buffers, max(folded.growth, plain.growth)), np.uint8),
     )
     if pattern:
@@ -173,8 +180,7 @@ def host_keys(urls: pa.Array, doc64: Ids) -> Ids:
         r"^[A-Za-z][A-Za-z0-9+.\-]*://(?:[^/?#@]*@)?(?:[wW]{3}\.)?(?P<host>[^/?#:]+)",
     )
     hosts = pc.utf8_lower(pc.struct_field(found, "host"))
-    buffers = text_buffers(hosts.fill_null(""))
-    keys = hash_spans(buffers.data, buffers.offsets[:-1], buffers.offsets[1:], SEEDS[0])
+    keys = half_keys(hosts.fill_null(""))
     unknown = pc.is_null(hosts).to_numpy(zero_copy_only=False)
     return np.where(unknown, mix64(doc64.astype(np.uint64)), keys)
 
@@ -203,15 +209,11 @@ def count_lines(
     hashes, owners, rows = sort_with(
         lines.hashes[counted], doc64.astype(np.uint64)[of_line[counted]], counted.astype(np.uint64)
     )
-    if not len(hashes):
-        return merge_counts([])
     sizes = lines.spans[:, 1] - lines.spans[:, 0]
     edge = patterns.at_edge(lines.hashes, lines.spans, lines.doc_offsets, settings.pattern.zone())
-    new = np.ones(len(hashes), bool)
-    new[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
-    starts = np.flatnonzero(new)
+    starts = run_starts(hashes, owners)
     places = rows.astype(np.int64)
-    appearances = np.add.reduceat(np.ones(len(hashes), np.int64), starts)
+    appearances = run_lengths(starts, len(hashes))
     once = settings.rule == "pattern" or settings.count_per_document
     by_document = LineCounts(
         hashes[starts],
@@ -227,26 +229,27 @@ def count_lines(
 
 def merge_counts(parts: Sequence[LineCounts]) -> LineCounts:
     """Return the sum of counts of disjoint sets of documents, in whatever order."""
-    none, nothing = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    if not sum(len(part.hashes) for part in parts):
-        return LineCounts(none, none, nothing, nothing, nothing, none, nothing)
-    joined = LineCounts(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    joined = LineCounts(*(np.concatenate(columns) for columns in zip(_NONE, *parts, strict=True)))
     hashes, hosts, order = sort_with(
         joined.hashes, joined.hosts, np.arange(len(joined.hashes), dtype=np.uint64)
     )
-    rows = order.astype(np.int64)
-    new = np.ones(len(hashes), bool)
-    new[1:] = (hashes[1:] != hashes[:-1]) | (hosts[1:] != hosts[:-1])
-    starts = np.flatnonzero(new)
+    starts = run_starts(hashes, hosts)
     return LineCounts(
-        hashes[starts],
-        hosts[starts],
-        np.add.reduceat(joined.counts[rows], starts),
-        np.add.reduceat(joined.edges[rows], starts),
-        np.add.reduceat(joined.pages[rows], starts),
-        np.minimum.reduceat(joined.first[rows], starts),
-        np.add.reduceat(joined.bytes[rows], starts),
+        hashes[starts], hosts[starts], **_sums(joined, order.astype(np.int64), starts)
     )
+
+
+_IDS, _NUMBERS = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+_NONE = LineCounts(_IDS, _IDS, _NUMBERS, _NUMBERS, _NUMBERS, _IDS, _NUMBERS)
+
+
+def _sums(
+    counts: LineCounts, rows: npt.NDArray[np.int64] | slice, starts: npt.NDArray[np.int64]
+) -> dict[str, npt.NDArray[Any]]:
+    """The columns but hashes and hosts, each summed over the runs of these rows."""
+    added = ("counts", "edges", "pages", "bytes")
+    sums = {name: np.add.reduceat(getattr(counts, name)[rows], starts) for name in added}
+    return sums | {"first": np.minimum.reduceat(counts.first[rows], starts)}
 
 
 def with_pages(counts: LineCounts, hosts: Ids) -> LineCounts:
@@ -265,18 +268,8 @@ def with_pages(counts: LineCounts, hosts: Ids) -> LineCounts:
 def total_lines(counts: LineCounts) -> LineTotals:
     """Return counts over all hosts."""
     starts = run_starts(counts.hashes)
-    if not len(starts):
-        nothing = np.zeros(0, np.int64)
-        return LineTotals(counts.hashes, nothing, nothing, nothing, nothing, counts.first, nothing)
-    return LineTotals(
-        counts.hashes[starts],
-        np.add.reduceat(counts.counts, starts),
-        run_lengths(starts, len(counts.hashes)),
-        np.add.reduceat(counts.edges, starts),
-        np.add.reduceat(counts.pages, starts),
-        np.minimum.reduceat(counts.first, starts),
-        np.add.reduceat(counts.bytes, starts),
-    )
+    hosts = run_lengths(starts, len(counts.hashes))
+    return LineTotals(counts.hashes[starts], hosts=hosts, **_sums(counts, slice(None), starts))
 
 
 def add_known(
@@ -457,30 +450,17 @@ def _mostly_words(data, start, end, properties):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hash_lines(  # type: ignore[no-untyped-def]
-    data, text_offsets, doc_offsets, spans, tables, properties, collapse, min_characters, scratch
-):
-    folded, plain = tables
+def _hash_lines(data, text_offsets, doc_offsets, spans, rules, properties, scratch):  # type: ignore[no-untyped-def]
     hashes = np.zeros(len(spans), np.uint64)
     for d in range(len(text_offsets) - 1):
         base = text_offsets[d]
         for line in range(doc_offsets[d], doc_offsets[d + 1]):
             start = base + spans[line, 0]
             end = base + spans[line, 1]
-            table = folded if _mostly_words(data, start, end, properties) else plain
-            size = write_normalized(
-                data,
-                start,
-                end,
-                table.kind,
-                table.ascii,
-                table.entry,
-                table.offsets,
-                table.data,
-                collapse,
-                scratch,
-            )
-            if size > 0 and characters(scratch, 0, size) >= min_characters:
+            words = _mostly_words(data, start, end, properties)
+            table = rules.folded if words else rules.plain
+            size = write_normalized(data, start, end, table, rules.collapse, scratch)
+            if size > 0 and characters(scratch, 0, size) >= rules.min_characters:
                 # The one hash in 2^64 that means IGNORED moves aside.
                 hashes[line] = max(xxh64(scratch, 0, size, np.uint64(0)), np.uint64(1))
     return hashes

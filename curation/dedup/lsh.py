@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +10,6 @@ import numpy.typing as npt
 from curation.compiled import kernel
 from curation.errors import ConfigError
 from curation.hashing import xxh64
-
-
-class BucketRecords(NamedTuple):
-    """Which document is in which bucket, one entry per document and band."""
-
-    buckets: npt.NDArray[np.uint64]  # [records]
-    doc64: npt.NDArray[np.uint64]  # [records]
 
 
 def band_hashes(signatures: npt.NDArray[Any], bands: int, rows: int) -> npt.NDArray[np.uint64]:
@@ -47,29 +40,6 @@ def _hash_bands(data, documents, row_bytes, bands, band_bytes):  # type: ignore[
             start = d * row_bytes + band * band_bytes
             out[d, band] = xxh64(data, start, start + band_bytes, np.uint64(band))
     return out
-
-
-def bucket_records(
-    hashes: npt.NDArray[np.uint64],
-    doc64: npt.NDArray[np.uint64],
-    shingles: npt.NDArray[np.int64],
-) -> BucketRecords:
-    """Records of the documents that have a signature (`shingles` > 0), by document and band.
-
-    Shapes: hashes [documents, bands], doc64 and shingles [documents].
-    """
-    signed = shingles > 0
-    return BucketRecords(
-        hashes[signed].reshape(-1), np.repeat(doc64[signed].astype(np.uint64), hashes.shape[1])
-    )
-
-
-def candidate_probability(
-    similarity: npt.ArrayLike, bands: int, rows: int
-) -> npt.NDArray[np.float64]:
-    """Chance that two documents of this Jaccard similarity share a bucket."""
-    s = np.asarray(similarity, np.float64)
-    return 1.0 - (1.0 - s**rows) ** bands
 
 
 def band_threshold(bands: int, rows: int) -> float:

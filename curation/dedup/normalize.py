@@ -46,22 +46,20 @@ def _skip_number(data, i, end, kind):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _write(data, i, size, entry, offsets, replacements, out, o):  # type: ignore[no-untyped-def]
+def _write(data, i, size, entry, table, out, o):  # type: ignore[no-untyped-def]
     """Write a character of several bytes, or what replaces it, to out[o:]."""
     if entry == 0:
         for k in range(size):
             out[o + k] = data[i + k]
         return o + size
-    for k in range(offsets[entry], offsets[entry + 1]):
-        out[o] = replacements[k]
+    for k in range(table.offsets[entry], table.offsets[entry + 1]):
+        out[o] = table.data[k]
         o += 1
     return o
 
 
 @borrowing
-def write_tokens(  # type: ignore[no-untyped-def]
-    data, start, end, kind, ascii_map, entry, offsets, replacements, out, starts
-):
+def write_tokens(data, start, end, table, out, starts):  # type: ignore[no-untyped-def]
     """Write the tokens of data[start:end] to `out`, one space between two of them.
 
     `starts` takes the position of each token in `out` and, after the last, the end plus one, so
@@ -74,7 +72,7 @@ def write_tokens(  # type: ignore[no-untyped-def]
     i = start
     while i < end:
         point, size = code_point(data, i)
-        what = kind[point] & KIND
+        what = table.kind[point] & KIND
         if what in (SPACE, DELETE):
             before = SPACE if what == SPACE else before
             i += size
@@ -90,13 +88,13 @@ def write_tokens(  # type: ignore[no-untyped-def]
         if what == NUMBER:
             out[o] = _ZERO
             o += 1
-            i = _skip_number(data, i, end, kind)
+            i = _skip_number(data, i, end, table.kind)
         elif size > 1:
-            o = _write(data, i, size, entry[point], offsets, replacements, out, o)
+            o = _write(data, i, size, table.entry[point], table, out, o)
             i += size
         else:  # most of most texts: the rest of a word in ASCII
-            while i < end and data[i] < 0x80 and kind[data[i]] & KIND == WORD:
-                out[o] = ascii_map[data[i]]
+            while i < end and data[i] < 0x80 and table.kind[data[i]] & KIND == WORD:
+                out[o] = table.ascii[data[i]]
                 o += 1
                 i += 1
     starts[tokens] = o + 1
@@ -104,9 +102,7 @@ def write_tokens(  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def write_normalized(  # type: ignore[no-untyped-def]
-    data, start, end, kind, ascii_map, entry, offsets, replacements, collapse, out
-):
+def write_normalized(data, start, end, table, collapse, out):  # type: ignore[no-untyped-def]
     """Write data[start:end] normalised to `out`; return the number of bytes written.
 
     White space at both ends goes; inside, each run becomes one space where `collapse` is set and
@@ -117,7 +113,7 @@ def write_normalized(  # type: ignore[no-untyped-def]
     i = start
     while i < end:
         point, size = code_point(data, i)
-        what = kind[point] & KIND
+        what = table.kind[point] & KIND
         if what == SPACE:
             if o > 0 and not (collapse and o > last):
                 if collapse:
@@ -134,13 +130,13 @@ def write_normalized(  # type: ignore[no-untyped-def]
             out[o] = _ZERO
             o += 1
             last = o
-            i = _skip_number(data, i, end, kind)
+            i = _skip_number(data, i, end, table.kind)
         elif size > 1:
-            o = _write(data, i, size, entry[point], offsets, replacements, out, o)
+            o = _write(data, i, size, table.entry[point], table, out, o)
             last = o
             i += size
         else:
-            out[o] = ascii_map[data[i]]
+            out[o] = table.ascii[data[i]]
             o += 1
             last = o
             i += 1

@@ -35,6 +35,15 @@ class Shingles(NamedTuple):
         return np.diff(self.offsets)
 
 
+class _Rules(NamedTuple):
+    """`MinHashSettings` as the kernel takes them."""
+
+    words: bool  # else characters
+    collapse: bool  # white space
+    ngram: int
+    whole: bool  # texts shorter than a shingle are one
+
+
 def shingles(texts: Texts, settings: MinHashSettings) -> Shingles:
     """Hash every shingle of every text.
 
@@ -48,58 +57,32 @@ def shingles(texts: Texts, settings: MinHashSettings) -> Shingles:
     # A text never has more characters or words than bytes, unless a character decomposes.
     hashes = np.empty(total * (table.growth if settings.unit == "characters" else 1), np.uint64)
     offsets = np.zeros(len(buffers) + 1, np.int64)
-    _hash_shingles(
-        buffers.data,
-        buffers.offsets,
-        *table[:5],
+    rules = _Rules(
         settings.unit == "words",
         settings.normalization.whitespace == "collapse",
         settings.ngram,
         settings.short_documents == "whole",
-        scratch,
-        starts,
-        hashes,
-        offsets,
     )
+    _hash_shingles(buffers.data, buffers.offsets, table, rules, scratch, starts, hashes, offsets)
     return Shingles(hashes[: offsets[-1]], offsets)
 
 
 @borrowing
-def _hash_shingles(  # type: ignore[no-untyped-def]
-    data,
-    text_offsets,
-    kind,
-    ascii_map,
-    entry,
-    offsets,
-    replacements,
-    words,
-    collapse,
-    ngram,
-    whole,
-    scratch,
-    starts,
-    hashes,
-    shingle_offsets,
-):
+def _hash_shingles(data, text_offsets, table, rules, scratch, starts, hashes, offsets):  # type: ignore[no-untyped-def]
     seed = np.uint64(0)
-    gap = 1 if words else 0  # between the end of a unit and the start of the next
+    gap = 1 if rules.words else 0  # between the end of a unit and the start of the next
     n = 0
     for d in range(len(text_offsets) - 1):
         start, end = text_offsets[d], text_offsets[d + 1]
-        if words:
-            units = write_tokens(
-                data, start, end, kind, ascii_map, entry, offsets, replacements, scratch, starts
-            )
+        if rules.words:
+            units = write_tokens(data, start, end, table, scratch, starts)
         else:
-            size = write_normalized(
-                data, start, end, kind, ascii_map, entry, offsets, replacements, collapse, scratch
-            )
+            size = write_normalized(data, start, end, table, rules.collapse, scratch)
             units = write_characters(scratch, size, starts)
-        for k in range(units - ngram + 1):
-            hashes[n] = xxh64(scratch, starts[k], starts[k + ngram] - gap, seed)
+        for k in range(units - rules.ngram + 1):
+            hashes[n] = xxh64(scratch, starts[k], starts[k + rules.ngram] - gap, seed)
             n += 1
-        if whole and 0 < units < ngram:
+        if rules.whole and 0 < units < rules.ngram:
             hashes[n] = xxh64(scratch, 0, starts[units] - gap, seed)
             n += 1
-        shingle_offsets[d + 1] = n
+        offsets[d + 1] = n

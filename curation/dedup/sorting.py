@@ -27,11 +27,11 @@ def sort_with(first: Ids, second: Ids, carried: Ids) -> tuple[Ids, Ids, Ids]:
     return first, second[rows], carried[order[rows].astype(np.int64)]
 
 
-def run_starts(ascending: Ids) -> npt.NDArray[np.int64]:
-    """Positions at which a sorted array takes a new value."""
-    if not len(ascending):
-        return np.zeros(0, np.int64)
-    return np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
+def run_starts(*columns: Ids) -> npt.NDArray[np.int64]:
+    """Positions at which one of the columns [n], sorted together, takes a new value."""
+    new = np.ones(len(columns[0]), bool)
+    new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return np.flatnonzero(new)
 
 
 def run_lengths(starts: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.int64]:

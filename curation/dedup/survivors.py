@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.dedup.dedup_settings import OrderRule, Preference, SurvivorSettings
+from curation.dedup.sorting import run_lengths, run_starts
 from curation.dedup.urls import hosts
 from curation.errors import ConfigError
 from curation.judging import as_numbers, attempt, opened
@@ -72,17 +73,10 @@ def choose_survivors(
     if "id" in columns and "id" not in policy:
         order.append(_rank(columns["id"], greatest=False))
     parts = [keys] if keys.ndim == 1 else list(keys.T)
-    if not len(doc64):
-        return Removals(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
     rows = np.lexsort([doc64, *reversed(order), *parts])  # the last key of lexsort weighs most
-    differs = np.zeros(len(rows) - 1, bool)
-    for part in parts:
-        ordered = part[rows]
-        differs |= ordered[1:] != ordered[:-1]
-    starts = np.flatnonzero(np.concatenate([[True], differs]))
-    sizes = np.diff(np.append(starts, len(rows)))
+    starts = run_starts(*(part[rows] for part in parts))
     documents = doc64[rows].astype(np.uint64)
-    survivors = np.repeat(documents[starts], sizes)
+    survivors = np.repeat(documents[starts], run_lengths(starts, len(rows)))
     lost = np.ones(len(rows), bool)
     lost[starts] = False
     removed, kept = documents[lost], survivors[lost]

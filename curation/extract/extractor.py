@@ -49,6 +49,7 @@ class Extractor:
             source, encoding = html.encode("utf-8", "replace"), ""
         else:
             source, encoding = utf8_html(html, charset)
+        rights = read_page(source)  # while the processor has the page at hand
         found = run(source, self.settings)
         return Extraction(
             found.text,
@@ -56,7 +57,7 @@ class Extractor:
             found.language,
             encoding,
             found.code_languages,
-            read_page(source),
+            rights,
         )
 
 

@@ -14,7 +14,7 @@ import xxhash
 
 from curation.batches import batched
 from curation.credentials import without_userinfo
-from curation.readers.formats import HEAD, PARQUET_MAGIC, is_arrow, is_table
+from curation.readers.formats import HEAD, format_of, is_table
 from curation.readers.raw import RawFile
 from curation.readers.read import read
 from curation.readers.records import Event, Page
@@ -73,12 +73,12 @@ def others_of(
         if rows_of(name, settings) is None:
             if not is_table(raw, name, settings):
                 return {}
-            head = raw.fetch(0, HEAD)
+            kind = format_of(raw.fetch(0, HEAD), name)
             try:
-                if head.startswith(PARQUET_MAGIC):
+                if kind == "parquet":
                     file = pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
                     return _other_types(file.schema_arrow, settings)
-                if is_arrow(head, name):
+                if kind == "arrow":
                     return _other_types(open_arrow(raw).schema, settings)
             except (pa.ArrowException, OSError):
                 return {}  # no row of it can be read

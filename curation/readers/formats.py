@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from curation.readers import http, members, tables
 from curation.readers.files import read_file
@@ -19,9 +19,9 @@ from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stream
 
 HEAD = 1 << 13  # bytes that tell the format
-PARQUET_MAGIC = b"PAR1"
-ARROW_STREAM = b"\xff\xff\xff\xff"
-ZIP_MAGIC = b"PK\x03\x04"
+_PARQUET_MAGIC = b"PAR1"
+_ARROW_STREAM = b"\xff\xff\xff\xff"
+_ZIP_MAGIC = b"PK\x03\x04"
 _ARCHIVE_NAME = re.compile(r"\.(w?arc|wet|wat)(\.|$)")
 _COMPRESSED_NAME = {
     ".gz": "gzip",
@@ -94,20 +94,24 @@ class Packing:
         return members.is_one_member(self.raw, self.codec, bound)
 
 
-def is_arrow(head: bytes, name: str) -> bool:
-    """Whether a file is one of Arrow's. Streams begin as other files may, so their names count."""
-    return head.startswith(tables.ARROW_MAGIC) or (
-        head.startswith(ARROW_STREAM) and name.endswith(".arrow")
-    )
+def format_of(head: bytes, name: str) -> Literal["parquet", "arrow", "zip", "stream"]:
+    """What a file is by its first bytes; `stream`: anything that is read from its beginning.
+
+    Arrow's streams begin as other files may, so their names count.
+    """
+    if head.startswith(_PARQUET_MAGIC):
+        return "parquet"
+    stream = head.startswith(_ARROW_STREAM) and name.endswith(".arrow")
+    if stream or head.startswith(tables.ARROW_MAGIC):
+        return "arrow"
+    return "zip" if head.startswith(_ZIP_MAGIC) else "stream"
 
 
 def is_table(raw: RawFile, name: str, settings: ReaderSettings) -> bool:
     """Whether a file has rows with columns, apart from formats of `rows_of`."""
     head = raw.fetch(0, HEAD)
-    if head.startswith(PARQUET_MAGIC) or is_arrow(head, name):
-        return True
-    if head.startswith(ZIP_MAGIC):
-        return False
+    if (kind := format_of(head, name)) != "stream":
+        return kind != "zip"
     stream = Packing(raw, compression_of(head, name), settings).stream()
     return reader_of(stream, settings, name) is tables.read_jsonl
 

@@ -21,12 +21,10 @@ from itertools import pairwise
 from curation.readers import tables
 from curation.readers.formats import (
     HEAD,
-    PARQUET_MAGIC,
-    ZIP_MAGIC,
     Packing,
     Reader,
     compression_of,
-    is_arrow,
+    format_of,
     reader_of,
 )
 from curation.readers.members import Effort
@@ -95,12 +93,11 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
         return "no range requests"
     with RawFile.open(path) as raw:
         head = raw.fetch(0, HEAD)
-        if head.startswith(PARQUET_MAGIC):
+        kind = format_of(head, name)
+        if kind == "parquet":
             return "" if tables.row_groups(raw) > 1 else "one row group"
-        if head.startswith(ZIP_MAGIC):
-            return "one ZIP package"
-        if is_arrow(head, name):
-            return "one Arrow stream"
+        if kind != "stream":
+            return "one ZIP package" if kind == "zip" else "one Arrow stream"
         packing = Packing(raw, compression_of(head, name), settings)
         reader = reader_of(packing.stream(), settings, name)
         if reader is tables.read_jsonl:
@@ -147,7 +144,7 @@ class RangeReader:
             return
         with RawFile.open(self._path) as raw:
             head = raw.fetch(0, HEAD)
-            if head.startswith(PARQUET_MAGIC):
+            if format_of(head, self._name) == "parquet":
                 yield from self._row_groups(raw)
                 return
             packing = Packing(raw, compression_of(head, self._name), self._settings)

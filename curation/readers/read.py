@@ -10,11 +10,9 @@ from curation.errors import InputError
 from curation.readers import tables, wacz
 from curation.readers.formats import (
     HEAD,
-    PARQUET_MAGIC,
-    ZIP_MAGIC,
     Packing,
     compression_of,
-    is_arrow,
+    format_of,
     reader_of,
 )
 from curation.readers.raw import RawFile
@@ -59,11 +57,12 @@ def read_at(path: str, offset: int, settings: ReaderSettings) -> Page:
 
 def _read(raw: RawFile, settings: ReaderSettings, name: str) -> Iterator[Event]:
     head = raw.fetch(0, HEAD)
-    if head.startswith(PARQUET_MAGIC):
+    kind = format_of(head, name)
+    if kind == "parquet":
         yield from tables.read_parquet(raw, settings)
-    elif is_arrow(head, name):
+    elif kind == "arrow":
         yield from tables.read_arrow(raw, settings)
-    elif head.startswith(ZIP_MAGIC):
+    elif kind == "zip":
         yield from _read_wacz(raw, settings)
     else:
         yield from _read_stream(raw, settings, name, head)
@@ -122,12 +121,13 @@ def _read_wacz(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
 
 def _event_at(raw: RawFile, offset: int, settings: ReaderSettings, name: str) -> Event | None:
     head = raw.fetch(0, HEAD)
-    if head.startswith(PARQUET_MAGIC):
+    kind = format_of(head, name)
+    if kind == "parquet":
         return tables.parquet_row(raw, offset, settings)
-    if is_arrow(head, name):
+    if kind == "arrow":
         rows = tables.read_arrow(raw, settings)
         return next((event for n, event in enumerate(rows) if n == offset), None)
-    if head.startswith(ZIP_MAGIC):
+    if kind == "zip":
         number, inner_offset = wacz.unpack(offset)
         package = wacz.Package(raw)
         with package.open(number) as inner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 _VALUED = frozenset(
     ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview", "expires")
 )
+_NAME = re.compile(r"[a-z][a-z_-]*")
 _AGENT = re.compile(r"\s*([\w.*-]+)\s*:\s*")
 
 
@@ -20,7 +22,8 @@ class Directive(NamedTuple):
     agent: str  # the crawler it is for, in lower case; "" for all
 
 
-def parse_directives(value: str, agent: str = "") -> list[Directive]:
+@functools.lru_cache(maxsize=1024)  # most pages have one of a few
+def parse_directives(value: str, agent: str = "") -> tuple[Directive, ...]:
     """Return the directives of a header's or a meta tag's value.
 
     A crawler's name (`otherbot: noindex, nofollow`) applies to all that follows it, up to the next
@@ -46,8 +49,8 @@ def parse_directives(value: str, agent: str = "") -> list[Directive]:
             found = _AGENT.match(part)
         name = part.strip().lower()
         names = ("noindex", "nofollow") if name == "none" else (name,)
-        out += [Directive(one, agent) for one in names if re.fullmatch(r"[a-z][a-z_-]*", one)]
-    return out
+        out += [Directive(one, agent) for one in names if _NAME.fullmatch(one)]
+    return tuple(out)
 
 
 def for_agents(directives: Iterable[Directive], agents: Iterable[str]) -> set[str]:

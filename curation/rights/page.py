@@ -51,6 +51,8 @@ _NEAR_BYTES = 400
 _BACK_BYTES = 16_384
 #: The same of comments and scripts that name their own authors.
 _NOTE_BYTES = 2_048
+#: Bytes before the word foot in which an attribute with it begins.
+_FOOTER_BYTES = 100
 #: Characters of a copyright line that are kept.
 _LINE_CHARACTERS = 160
 
@@ -61,15 +63,16 @@ _SCHEME = re.compile(rb"(?:https?:)?//(?:[a-z]+\.)?\Z", re.I)
 _ADDRESS = re.compile(
     rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain)/[^\"'\s<>]{2,80}"
 )
-_REL = re.compile(rb"rel\s*=\s*[\"']?[^\"'>]{0,40}licen[cs]e", re.I)
-_TAG_TEXT = re.compile(r"<[^>]*>|^[^<]*>|<[^>]*$")
-_FOOTER = re.compile(rb"<footer[\s>]|(?:id|class)\s*=\s*[\"']?[^\"'>]{0,60}foot", re.I)
+_TAG = re.compile(r"<[^>]*>?")
+# These look at bytes in lower case: the engine skips to a pattern's first letter only in these.
+_REL = re.compile(rb"rel\s*=\s*[\"']?[^\"'>]{0,40}licen[cs]e")
+_FOOTER = re.compile(rb"<footer[\s>]|(?:id|class)\s*=\s*[\"']?[^\"'>]{0,60}foot")
 _FIGURE = re.compile(
-    rb"<fig(?:ure|caption)[\s>]|class\s*=\s*[\"']?[^\"'>]{0,60}(?:caption|(?:photo|image|img)[_-]?credit)",
-    re.I,
+    rb"<fig(?:ure|caption)[\s>]|class\s*=\s*[\"']?[^\"'>]{0,60}(?:caption|(?:photo|image|img)[_-]?credit)"
 )
+_FIGURE_END = re.compile(rb"</fig(?:ure|caption)|</h\d|</p>|</div>")
+_SCRIPT_END = re.compile(rb"</script", re.I)
 _RDF_LICENCE = re.compile(rb"<(?:\w+:)?license\s", re.I)
-_FIGURE_END = re.compile(rb"</fig(?:ure|caption)|</h\d|</p>|</div>", re.I)
 #: Names of meta tags that state the licence of the page.
 _STATING = frozenset(
     "dc.rights dc.rights.license dc.license dcterms.rights dcterms.license dcterms.rights.license "
@@ -112,7 +115,7 @@ def read_page(source: bytes) -> PageRights:
     ]
     links = [tag for kind, tag in tags if kind == b"l"]
     statements = [*_in_head(links, named)]
-    if found.has_json:
+    if found.has_json and found.licences:
         statements += _in_json(source, found.head_end)
     if found.has_address or found.licences:
         statements += _in_body(source, found)
@@ -129,8 +132,10 @@ def read_page(source: bytes) -> PageRights:
 
 def _stating_tags(source: bytes, found: Found) -> Iterator[bytes]:
     """Yield the meta and link tags of the head that say something."""
-    for begin, end in found.tags:
-        if not _commented(source, begin) and not _scripted(source, begin):
+    for begin, end, comment, script in found.tags:
+        if begin - comment <= _BACK_BYTES and _in_comment(source, comment, begin):
+            continue
+        if begin - script > _BACK_BYTES or not _in_script(source, script, begin):
             yield source[begin:end]
 
 
@@ -166,7 +171,8 @@ def _in_json(source: bytes, head_end: int) -> Iterator[Statement]:
         end = source.find(b"</script", begin)
         if at < 0 or not begin or end < 0:
             return
-        if _tag_around(source, at)[:7].lower() == b"<script":
+        says = source.find(b'"license"', begin, end) >= 0
+        if says and _tag_around(source, at)[:7].lower() == b"<script":
             try:
                 content = json.loads(source[begin:end])
             except (ValueError, RecursionError):
@@ -239,8 +245,9 @@ def _addresses(source: bytes, begin: int) -> Iterator[tuple[int, int]]:
 def _own_terms(source: bytes, begin: int, parts: list[tuple[int, int]]) -> Iterator[Statement]:
     """Yield the site's own terms, to which a `rel` of licence leads."""
     for start, end in parts:
-        found = _REL.search(source, max(begin, start), end)
-        if found and (one := _own_term(source, found.start())):
+        first = max(begin, start)
+        found = _REL.search(source[first:end].lower())
+        if found and (one := _own_term(source, first + found.start())):
             yield one
             return
 
@@ -292,29 +299,45 @@ def _tag_around(source: bytes, at: int) -> bytes:
 
 
 def _commented(source: bytes, at: int, back: int = _BACK_BYTES) -> bool:
-    begin = max(0, at - back)
-    opened = source.rfind(b"<!--", begin, at)
+    return _in_comment(source, source.rfind(b"<!--", max(0, at - back), at), at)
+
+
+def _in_comment(source: bytes, opened: int, at: int) -> bool:
+    """Whether the comment that begins at `opened`, -1 for none, still goes on."""
     return opened >= 0 and source.find(b"-->", opened, at) < 0
 
 
 def _scripted(source: bytes, at: int, back: int = _BACK_BYTES) -> bool:
     begin = max(0, at - back)
     opened = max(source.rfind(b"<script", begin, at), source.rfind(b"<SCRIPT", begin, at))
-    return opened >= 0 and re.search(rb"</script", source[opened:at], re.I) is None
+    return _in_script(source, opened, at)
+
+
+def _in_script(source: bytes, opened: int, at: int) -> bool:
+    """Whether the script that begins at `opened`, -1 for none, still goes on."""
+    if opened < 0 or source.find(b"</script", opened, at) >= 0:
+        return False
+    return _SCRIPT_END.search(source, opened, at) is None
 
 
 def _place(source: bytes, at: int) -> str:
     begin = max(0, at - 4 * TAG_BYTES)
-    if b"foot" not in source[begin:at].lower():
-        return "body"
-    opened = [m.start() for m in _FOOTER.finditer(source, begin, at)]
-    return "footer" if opened and b"</footer" not in source[opened[-1] : at] else "body"
+    before = source[begin:at].lower()
+    word = before.rfind(b"foot")
+    while word >= 0:
+        near = max(0, word - _FOOTER_BYTES), word + len(b"footer ")
+        if opened := [found.start() for found in _FOOTER.finditer(before, *near)]:
+            return "body" if b"</footer" in source[begin + opened[-1] : at] else "footer"
+        word = before.rfind(b"foot", 0, word)
+    return "body"
 
 
 def _in_figure(source: bytes, at: int) -> bool:
-    begin = max(0, at - TAG_BYTES)
-    opened = [m.end() for m in _FIGURE.finditer(source, begin, at)]
-    return bool(opened) and _FIGURE_END.search(source, opened[-1], at) is None
+    before = source[max(0, at - TAG_BYTES) : at].lower()
+    if not any(word in before for word in (b"<fig", b"caption", b"credit")):
+        return False
+    opened = [m.end() for m in _FIGURE.finditer(before)]
+    return bool(opened) and _FIGURE_END.search(before, opened[-1]) is None
 
 
 def _licenses_whole(source: bytes, at: int) -> bool:
@@ -329,8 +352,11 @@ def _licenses_whole(source: bytes, at: int) -> bool:
 
 
 def _plain(part: bytes) -> str:
-    text = html.unescape(_TAG_TEXT.sub(" ", part.decode("utf-8", "ignore")))
-    return " ".join(text.split())
+    """Return the text of a part of a page, which may begin and end inside a tag."""
+    text = part.decode("utf-8", "ignore")
+    opened = text.find("<")
+    text = text[text.rfind(">", 0, opened if opened >= 0 else len(text)) + 1 :]
+    return " ".join(html.unescape(_TAG.sub(" ", text)).split())
 
 
 def _copyright(source: bytes, at: int) -> str | None:

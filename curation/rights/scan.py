@@ -6,6 +6,7 @@ four letters that each needle has; only blocks with these are looked at letter b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +24,11 @@ TAG_BYTES = 2_000
 MOST_TAGS = 32
 
 _BLOCK = 512
+_STRIDE = 32
 #: Bytes before the word licence in which its `rel` begins.
 _REL_BYTES = 56
 #: Words of the tags of a head that can state something.
-_WORDS = (
+_STATING = (
     b"robots",
     b'bot"',
     b"bot'",
@@ -40,15 +42,7 @@ _WORDS = (
     b"licenc",
     b"copyright",
 )
-_WORD_BYTES = np.frombuffer(b"".join(_WORDS), np.uint8)
-_WORD_ENDS = np.cumsum([len(word) for word in _WORDS])
-#: By place in a word and letter, in any case: a bit for each word that has the letter there.
-_LETTERS = np.zeros((3, 256), np.uint16)
-for _number, _word in enumerate(_WORDS):
-    for _place in range(3):
-        for _letter in _word[_place : _place + 1].lower() + _word[_place : _place + 1].upper():
-            _LETTERS[_place, _letter] |= 1 << _number
-
+_SCRIPT = np.frombuffer(b"script", np.uint8)
 _BYTE = np.uint8
 _LOWER = _BYTE(32)
 _I, _C, _E, _N, _S, _DOT, _D, _PLUS, _J = (_BYTE(byte) for byte in b"icens.d+j")
@@ -56,8 +50,6 @@ _AND, _O, _HASH, _ONE, _P, _Y, _R = (_BYTE(byte) for byte in b"&o#1pyr")
 _SIGN = _BYTE(0xC2), _BYTE(0xA9)
 #: Forms of the sign, and last the word without its first letter, which may be a capital.
 _SIGNS = (b"\xc2\xa9", b"&copy;", b"&#169;", b"pyright")
-_SIGN_BYTES = np.frombuffer(b"".join(_SIGNS), np.uint8)
-_SIGN_ENDS = np.cumsum([len(sign) for sign in _SIGNS])
 #: Blocks with the word licence that are looked at.
 _MOST_BLOCKS = 256
 
@@ -70,9 +62,30 @@ class Found(NamedTuple):
     licences: list[tuple[int, int]]  # begin and end of parts in which the word may be
     has_json: bool  # JSON-LD
     copyright: int  # where the last sign or word is; -1: none
-    tags: list[
-        tuple[int, int]
-    ]  # begin and end of meta and link tags in the head that say something
+    #: Of meta and link tags in the head that say something: begin, end, and where the last comment
+    #: and the last script before them begin; -1: none does.
+    tags: list[tuple[int, int, int, int]]
+
+
+class _Words(NamedTuple):
+    """Words in small letters, as kernels take them."""
+
+    letters: npt.NDArray[np.uint8]  # of all words, end to end
+    ends: npt.NDArray[np.int64]  # [words]
+    #: [3, 256], by place in a word and letter in any case: a bit for each word that has it there.
+    fits: npt.NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, words: Sequence[bytes]) -> _Words:
+        fits = np.zeros((3, 256), np.uint16)
+        for number, word in enumerate(words):
+            for place, letter in enumerate(word[:3]):
+                fits[place, [letter, bytes([letter]).upper()[0]]] |= 1 << number
+        letters = np.frombuffer(b"".join(words), np.uint8)
+        return cls(letters, np.cumsum([len(word) for word in words]), fits)
+
+
+_STATING_WORDS, _SIGN_WORDS = _Words.of(_STATING), _Words.of(_SIGNS)
 
 
 @inlined
@@ -127,15 +140,44 @@ def _anywhere(data, blocks):  # type: ignore[no-untyped-def]
     return found, count
 
 
+@inlined
+def _opens(data, at):  # type: ignore[no-untyped-def]
+    """Whether the `<` at a place opens a comment (1) or a script (2); 0: neither."""
+    if at + 7 > len(data):
+        return 0
+    if data[at + 1] == 33 and data[at + 2] == 45 and data[at + 3] == 45:
+        return 1
+    return 2 if _is(data, at + 1, _SCRIPT, 0, len(_SCRIPT)) else 0
+
+
+@inlined
+def _tag_from(data, at, limit):  # type: ignore[no-untyped-def]
+    """Where the next `<` is, or the limit. Blocks without one, as in scripts, are passed over."""
+    while at + _STRIDE <= limit:
+        found = _BYTE(255)
+        for byte in data[at : at + _STRIDE]:
+            found = min(found, _BYTE(byte ^ _BYTE(60)))
+        if found == 0:
+            break
+        at += _STRIDE
+    while at < limit and data[at] != 60:
+        at += 1
+    return at
+
+
 @borrowing
-def _head(data, word_bytes, word_ends, letters, spans):  # type: ignore[no-untyped-def]
-    """Fill spans [n, 2] with the tags that say something; return where the head ends, and n."""
+def _head(data, words, spans):  # type: ignore[no-untyped-def]
+    """Fill spans [n, 4] with `Found.tags`; return where the head ends, and n."""
     limit = min(len(data), HEAD_BYTES)
     count = at = 0
+    comment = script = -1
     while at < limit:
-        if data[at] != 60 or at + 6 > len(data):
-            at += 1
-            continue
+        at = _tag_from(data, at, limit)
+        if at + 6 > len(data) or at == limit:
+            break
+        opens = _opens(data, at)
+        comment = at if opens == 1 else comment
+        script = at if opens == 2 else script
         a, b = data[at + 1] | _LOWER, data[at + 2] | _LOWER
         c, d = data[at + 3] | _LOWER, data[at + 4] | _LOWER
         if a == 98 and b == 111 and c == 100 and d == 121:  # body
@@ -150,19 +192,25 @@ def _head(data, word_bytes, word_ends, letters, spans):  # type: ignore[no-untyp
             close = at + 5
             end = min(len(data), at + TAG_BYTES)
             states = False
+            before = comment, script
             while close < end and data[close] != 62:
                 if not states and close + 2 < end:
-                    words = letters[0, data[close]] & letters[1, data[close + 1]]
-                    if words and words & letters[2, data[close + 2]]:
+                    fit = words.fits[0, data[close]] & words.fits[1, data[close + 1]]
+                    if fit and fit & words.fits[2, data[close + 2]]:
                         begin = 0
-                        for k in range(len(word_ends)):
-                            if _is(data, close, word_bytes, begin, word_ends[k]):
+                        for k in range(len(words.ends)):
+                            if _is(data, close, words.letters, begin, words.ends[k]):
                                 states = True
                                 break
-                            begin = word_ends[k]
+                            begin = words.ends[k]
+                if data[close] == 60:
+                    opens = _opens(data, close)
+                    comment = close if opens == 1 else comment
+                    script = close if opens == 2 else script
                 close += 1
             if states and close < end and count < len(spans):
                 spans[count, 0], spans[count, 1] = at, close + 1
+                spans[count, 2], spans[count, 3] = before
                 count += 1
             if close < end:
                 at = close
@@ -185,7 +233,7 @@ def _has_sign(first, second, third):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _sign(data, signs, ends):  # type: ignore[no-untyped-def]
+def _sign(data, signs):  # type: ignore[no-untyped-def]
     """Where the last sign of copyright is, else the last such word; -1: neither."""
     word = -1
     stop = max(0, len(data) - FOOT_BYTES)
@@ -195,24 +243,31 @@ def _sign(data, signs, ends):  # type: ignore[no-untyped-def]
         if _has_sign(data[begin:last], data[begin + 1 : last + 1], data[begin + 2 : last + 2]):
             for at in range(last - 1, begin - 1, -1):
                 start = 0
-                for k in range(len(ends)):
-                    if data[at] == signs[start] and _is(data, at, signs, start, ends[k]):
-                        if k < len(ends) - 1:
+                for k in range(len(signs.ends)):
+                    first = data[at] == signs.letters[start]
+                    if first and _is(data, at, signs.letters, start, signs.ends[k]):
+                        if k < len(signs.ends) - 1:
                             return at
                         word = max(word, at - 1)
-                    start = ends[k]
+                    start = signs.ends[k]
         last = begin
     return word
+
+
+@borrowing
+def _look(data, words, signs, spans, blocks):  # type: ignore[no-untyped-def]
+    """The parts of `Found`; how many of `spans` and of `blocks` are filled."""
+    found, parts = _anywhere(data, blocks)
+    head_end, count = _head(data, words, spans)
+    return found, head_end, _sign(data, signs), count, parts
 
 
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
     data: npt.NDArray[np.uint8] = np.frombuffer(source, np.uint8)
-    spans = np.zeros((MOST_TAGS, 2), np.int64)
+    spans = np.empty((MOST_TAGS, 4), np.int64)
     blocks = np.empty(_MOST_BLOCKS, np.int64)
-    found, parts = _anywhere(data, blocks)
-    head_end, count = _head(data, _WORD_BYTES, _WORD_ENDS, _LETTERS, spans)
-    tags = [(int(begin), int(end)) for begin, end in spans[:count]]
-    licences = [(max(0, int(at) - _REL_BYTES), int(at) + _BLOCK + 8) for at in blocks[:parts]]
-    sign = int(_sign(data, _SIGN_BYTES, _SIGN_ENDS))
-    return Found(int(head_end), bool(found & 2), licences, bool(found & 4), sign, tags)
+    found, head_end, sign, count, parts = _look(data, _STATING_WORDS, _SIGN_WORDS, spans, blocks)
+    tags = [tuple(span) for span in spans[:count].tolist()]
+    licences = [(max(0, at - _REL_BYTES), at + _BLOCK + 8) for at in blocks[:parts].tolist()]
+    return Found(head_end, bool(found & 2), licences, bool(found & 4), sign, tags)

@@ -24,7 +24,7 @@ def normalized(texts: list[str], rules: TextNormalization) -> list[str]:
     collapse = rules.whitespace == "collapse"
     result = []
     for start, end in zip(buffers.offsets[:-1], buffers.offsets[1:], strict=True):
-        written = write_normalized(buffers.data, start, end, *table[:5], collapse, out)
+        written = write_normalized(buffers.data, start, end, table, collapse, out)
         result.append(out[:written].tobytes().decode())
     return result
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from curation.dedup import count_lines, frequent_lines, line_hashes, merge_counts, remove_lines
 from curation.dedup.dedup_settings import LineDedupSettings, defaults
-from curation.dedup.keys import language_scopes
+from curation.dedup.keys import half_keys
 from curation.dedup.lines import (
     IGNORED,
     LineRemoval,
@@ -108,7 +108,7 @@ def test_languages_and_buckets_count_apart() -> None:
     rules = DEFAULT.model_copy(update={"max_occurrences": 1})
     texts = ["same line\nx y"] * 3 + ["same line\nz"]
     doc64 = np.arange(4, dtype=np.uint64)
-    scopes, buckets = language_scopes(["en", "en", "en", "de"]), np.array([0, 0, 1, 0])
+    scopes, buckets = half_keys(["en", "en", "en", "de"]), np.array([0, 0, 1, 0])
     lines = line_hashes(texts, rules, scopes)
     hashes = in_buckets(lines.hashes, np.repeat(buckets, 2))
     assert (out_of_buckets(hashes, np.repeat(buckets, 2)) == lines.hashes).all()

@@ -11,8 +11,6 @@ from pydantic import ValidationError
 
 from curation.dedup import (
     band_hashes,
-    bucket_records,
-    candidate_probability,
     hash_function,
     minhash_signatures,
     optimal_bands,
@@ -81,18 +79,8 @@ def test_bands_depend_on_their_values_and_place() -> None:
         band_hashes(signature, 4, 4)
 
 
-def test_unsigned_documents_are_in_no_bucket() -> None:
-    signed = signatures(["a b c d e f", "too short", "a b c d e f"], MINHASH)
-    hashes = band_hashes(signed.values, MINHASH.bands, MINHASH.rows)
-    records = bucket_records(hashes, np.array([7, 8, 9], np.uint64), signed.shingles)
-    assert sorted(set(records.doc64.tolist())) == [7, 9]
-    assert len(records.buckets) == 2 * MINHASH.bands
-    assert len(np.unique(records.buckets)) == MINHASH.bands
-
-
 def test_published_probabilities() -> None:
-    assert round(float(candidate_probability(0.8, 14, 8)), 3) == 0.924  # FineWeb
-    assert round(band_threshold(14, 8), 3) == 0.719
+    assert round(band_threshold(14, 8), 3) == 0.719  # FineWeb
     lsh = MinHashLSH(threshold=0.7, num_perm=128, weights=(0.5, 0.5))
     assert optimal_bands(0.7, 128, 0.5, 0.5) == (lsh.b, lsh.r)
     with pytest.raises(ConfigError, match="threshold"):

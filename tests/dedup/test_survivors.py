@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.dedup import choose_survivors, language_scopes, string_keys, within
+from curation.dedup import choose_survivors, half_keys, string_keys, within
 from curation.errors import ConfigError
 
 RECORD = st.tuples(st.integers(0, 4), st.integers(-2, 2), st.integers(0, 2), st.integers(0, 3))
@@ -59,7 +59,7 @@ def test_string_keys() -> None:
 
 def test_scopes_keep_languages_apart() -> None:
     keys = string_keys(["same", "same", "same"])
-    scopes = language_scopes(["en", "de", "en"])
+    scopes = half_keys(["en", "de", "en"])
     apart = within(keys, scopes)
     assert (apart[0] == apart[2]).all() and (apart[0] != apart[1]).all()
     assert within(keys[:, 0], scopes)[0] == apart[0, 0]

@@ -31,9 +31,13 @@ def _only_these_files() -> Iterator[None]:
     assert Store.world is None
 
 
+#: A call after the last stage fails: the file of sums must not leave out what it can't see.
+_FOUND = (50027, 50231, 50687)
+
+
 def test_seeds(one: Subject) -> None:
     made, expected, _ = one
-    for seed in range(10):
+    for seed in (*range(10), *_FOUND):
         worlds, doubled = simulate.drawn(seed, made.where)
         assert simulate.disturbed(made, expected, worlds, doubled) == [], f"seed {seed}"
 
