@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,33 @@ def test_a_policy_says_what_rules_remove(written: Path, measured: Path) -> None:
     kept = pq.read_table(measured / "filter" / "documents").column("verdicts").to_pylist()
     firsts = [v[0]["reason"] for v in kept if v]
     assert round(share * documents) == firsts.count("quality.low_score")
+
+
+def test_a_policy_with_another_threshold_is_that_of_a_run_measured_with_it(
+    measured: Path, written: Path, tmp_path: Path
+) -> None:
+    changes = ["--set", "filter.rules.gopher.word_count.min=130"]
+    again = tmp_path / "measured"
+    shutil.copytree(measured, again)
+    measure = ["measure", "sample", "--input", SAMPLES, "--output", again, "--workers", "2"]
+    curate_well([*measure, *changes])
+    decided, remeasured = tmp_path / "decided.yaml", tmp_path / "remeasured.yaml"
+    curate_well(["policy", "--run", measured, "--output", decided, *changes])
+    curate_well(["policy", "--run", again, "--output", remeasured])
+    ours, theirs = (yaml.safe_load(place.read_text()) for place in (decided, remeasured))
+    assert ours["settings"] == theirs["settings"]
+    assert ours["removes"] == theirs["removes"]
+    before = yaml.safe_load(written.read_text())
+    assert ours["removes"] != before["removes"]
+
+
+def test_only_thresholds_are_changed_in_a_policy(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = ["--set", "filter.rules.gopher.word_cuont.min=130"]
+    target = tmp_path / "policy.yaml"
+    assert main(["policy", "--run", str(measured), "--output", str(target), *wrong]) == 2
+    assert "word_count" in capsys.readouterr().err and not target.exists()
 
 
 def test_applied_to_the_same_corpus_it_is_an_ordinary_run(
