@@ -18,6 +18,8 @@ from pipelines.policy import FILTER, counts, judging
 from pipelines.run_folder import load_run, root_hash, run_recipe, run_settings
 from pipelines.terminal import say
 
+#: By how much a share may differ later, and the documents of a language from which it is compared.
+MARGIN, LEAST_DOCUMENTS = 0.02, 100
 _HEAD = """\
 # Thresholds for approval, and the share of the documents that each rule removes: {documents:,}
 # documents in {run}. A document counts for the first reason of the first stage that removes it.
@@ -36,14 +38,14 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--margin",
         type=float,
-        default=0.02,
+        default=MARGIN,
         metavar="SHARE",
         help="by how much a share may differ later (default: %(default)s)",
     )
     parser.add_argument(
         "--least-documents",
         type=count,
-        default=100,
+        default=LEAST_DOCUMENTS,
         metavar="N",
         help="languages with fewer documents are not compared (default: %(default)s)",
     )
