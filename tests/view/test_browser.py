@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import shutil
 from collections.abc import Iterator
+from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipelines.cli import main
+from pipelines.view.notebook import show
 from pipelines.view.server import Server
 from tests.conftest import ROOT
 from tests.folders import digests
-from tests.view.conftest import HOSTILE, KEY, THRESHOLD, Canary, page
+from tests.view.conftest import HOSTILE, KEY, THRESHOLD, Canary, page, serving
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -333,6 +336,21 @@ def test_an_explained_page_is_next_to_its_blocks(
         held.switch_to.default_content()
         assert held.execute_script("return window.pwned") is None
     assert faults == [] and canary.asked == []
+
+
+def test_a_run_is_shown_in_a_notebook(viewed_run: Path, tmp_path: Path) -> None:
+    view = show(str(viewed_run))
+    (tmp_path / "notebook.html").write_text(f"<!doctype html>{view._repr_html_()}")
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with serving(HTTPServer(("127.0.0.1", 0), handler)) as notebook, browser("desk") as held:
+        held.get(f"http://localhost:{notebook.server_address[1]}/notebook.html")
+        held.switch_to.frame(held.find_element(By.TAG_NAME, "iframe"))
+        reader = Reader(held, view.url)
+        assert reader.text("main h1")
+        reader.settle()
+        assert reader.all(".reasons a")
+    view.close()
+    assert show(str(viewed_run), proxy="/proxy").url.startswith("/proxy/")
 
 
 def test_hostile_pages_do_nothing(reader: Reader, server: Server, canary: Canary) -> None:
