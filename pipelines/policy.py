@@ -90,7 +90,9 @@ def _redecided(place: Folder, judges: Sequence[str], rules: RuleBook) -> Iterato
             fresh.to_pylist(), others, _languages(batch), strict=True
         ):
             first = min(filter(None, ((at, reason) if reason else None, other)), default=None)
-            yield (None, None, language) if first is None else (judges[first[0]], first[1], language)
+            yield (
+                (None, None, language) if first is None else (judges[first[0]], first[1], language)
+            )
 
 
 def _padded(lists: pa.ListArray) -> pa.Array:

@@ -273,8 +273,7 @@ def _colour(score: float) -> str:
 
 def _legend() -> str:
     swatches = "".join(
-        f"<span class='{_colour(score / 10)}'>{score / 10:.1f}</span>"
-        for score in range(0, 11, 2)
+        f"<span class='{_colour(score / 10)}'>{score / 10:.1f}</span>" for score in range(0, 11, 2)
     )
     return (
         f"<p class=legend>Score: {swatches} &nbsp; The bar on the left says what became of the "

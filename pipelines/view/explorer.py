@@ -61,9 +61,10 @@ class Explorer:
         return Signals(self.folder, self.ledger, stage)
 
     def warm(self) -> None:
-        """Find out what the first look at a threshold needs, before anybody asks."""
+        """Find out what the first look at a threshold and a search need, before anybody asks."""
         if measuring_stage(self.ledger.stages) is not None:
             _ = self.signals.decided
+        _ = self.ledger.urls
 
     @functools.cached_property
     def comparison(self) -> tuple[Folder, Comparison]:
@@ -309,7 +310,7 @@ class Explorer:
     def policy(self, query: Query) -> Answer:
         """The policy of a measured run with the thresholds `set` (KEY=VALUE, one on a line)."""
         from curation.policy import Approval
-        from pipelines.commands.policy import MARGIN, LEAST_DOCUMENTS, made, text
+        from pipelines.commands.policy import LEAST_DOCUMENTS, MARGIN, made, text
 
         changes = query.get("set", "").splitlines()
         nobody = Approval(by=None, date=None, notes=None)

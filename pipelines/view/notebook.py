@@ -1,4 +1,4 @@
-"""A run in a notebook's cell: the explorer's server in a thread of the kernel, the page in a frame."""
+"""A run in a notebook's cell: the page in a frame, its server in a thread of the kernel."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from pipelines.storage.files import Folder
 if TYPE_CHECKING:
     from curation.readers import Page
 
+
 class Inputs:
     """The run's input files by the names that its documents have for them."""
 

@@ -112,7 +112,7 @@ def test_view_folds_what_was_removed() -> None:
     folded = "".join(re.findall("<details class=dropped>.*?</details>", shown, re.DOTALL))
     kept = [number for number, block in enumerate(explanation.blocks) if block.kept]
     assert kept and not any(f"id=b{number}>" in folded for number in kept)
-    assert folded.count("<div class=\"block removed") == len(explanation.blocks) - len(kept)
+    assert folded.count('<div class="block removed') == len(explanation.blocks) - len(kept)
     assert shown.count("<p class=unit>") == len(explanation.units)
     assert not re.search("</details>\\s*<details", shown)  # one run, one fold
 
