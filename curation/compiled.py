@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import caching, compiler
+from numba.core import caching, compiler, environment
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from curation.kernels import SUFFIX, keep, places, read_kept, sources_stamp
@@ -42,13 +43,15 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compile result of these argument types, or None."""
-        target_context.refresh()
+        # All that a compiled form calls. `target_context.refresh()`, as numba does it here, imports
+        # what only compiling needs: half a second, half of it for linear algebra.
+        rtsys.initialize(target_context)
         content = read_kept(self._file(sig, target_context))
         if content is None:
             return None
         try:
             pickle.load(content)
-            return compiler.CompileResult._rebuild(target_context, *pickle.load(content))
+            return compiler.CompileResult._rebuild(target_context, *_Unpickler(content).load())
         except Exception:  # by another build of a library of the same version
             return None
 
@@ -81,6 +84,28 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
             repr((_arguments(sig), self.is_part, processor)).encode()
         ).hexdigest()[:16]
         return f"{self._file_name}-{sources_stamp(self._source)}-{types}{SUFFIX}"
+
+
+class _Unpickler(pickle.Unpickler):
+    """Loads compiled forms without the modules of numba that implement what they call.
+
+    The environment of each such function would import its module, of which machine code without
+    constants needs nothing.
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        return _environment if name == "_rebuild_env" else super().find_class(module, name)
+
+
+def _environment(module: str, constants: list[Any], name: str) -> Any:
+    if constants or not module.startswith("numba."):
+        return environment._rebuild_env(module, constants, name)
+    found = environment.lookup_environment(name)
+    if found is None:
+        found = environment.Environment({"__name__": module})
+        found.env_name = name
+        environment.Environment._memo[name] = found
+    return found
 
 
 def _arguments(sig: Any) -> tuple[Any, ...]:
@@ -123,28 +148,34 @@ def _decorator(counting: bool = True, inlining: bool = False) -> Callable[[Any],
     def compiled(function: Any) -> Any:
         # Both said always: a kernel that is first called by one of the others would be like it.
         options = {"nogil": True, "_nrt": counting, "forceinline": inlining}
+
+        @functools.cache  # most kernels are loaded, none is compiled
+        def part() -> Any:
+            made = numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+            made._cache = KernelCache(function, is_part=True)
+            return made
+
         dispatcher = numba.njit(**options)(function)
-        part = numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-        dispatcher._cache, part._cache = KernelCache(function), KernelCache(function, is_part=True)
+        dispatcher._cache = KernelCache(function)
         dispatcher.part = part
         dispatcher.get_call_template = functools.partial(_call, part)
-        dispatcher.get_overload = part.get_overload
+        dispatcher.get_overload = lambda sig: part().get_overload(sig)
         return dispatcher
 
     return compiled
 
 
-def _call(part: Any, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+def _call(part: Callable[[], Any], args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
     """How a kernel calls another one: as a part, with the usual types of its arguments.
 
     What turns Python's objects into arguments, and back, is a fifth of what a kernel costs; parts
     are without. And numba would compile the callee once more for each constant among the arguments,
     and for the first value of a variable that begins as one.
     """
-    names = inspect.signature(part.py_func).parameters
+    names = inspect.signature(part().py_func).parameters
     general = tuple(_general(name, type_) for name, type_ in zip(names, args, strict=False))
     given = {name: _general(name, type_) for name, type_ in kws.items()}
-    return part.get_call_template(general, given)
+    return part().get_call_template(general, given)
 
 
 def _general(name: str, type_: Any) -> Any:

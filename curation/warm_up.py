@@ -54,7 +54,7 @@ def compile_kernel(number: int) -> None:
     known = known_kernels()[number]
     module, _, name = known.kernel.partition(":")
     dispatcher = getattr(importlib.import_module(module), name)
-    (dispatcher.part if known.is_part else dispatcher).compile(
+    (dispatcher.part() if known.is_part else dispatcher).compile(
         tuple(type_of(described) for described in known.types)
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,12 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 from pipelines.storage.shards import read_batches
 
+if TYPE_CHECKING:
+    from curation.filters.rules import RuleBook
+
+#: The stage whose rules can be decided again, from the signals that it stored.
+FILTER = "filter"
+
 #: Stage, reason, language; null where a document passed.
 _Row = tuple[str | None, str | None, str | None]
 
@@ -23,10 +30,13 @@ def judging(stages: Sequence[str]) -> list[str]:
     return [stage for stage in stages if "/" not in stage and find(stage).decides_by]
 
 
-def counts(folder: Folder, stages: Sequence[str], measured: bool) -> Counts:
+def counts(
+    folder: Folder, stages: Sequence[str], measured: bool, rules: RuleBook | None = None
+) -> Counts:
     """Documents that reached the first judging stage, and what each of them removed.
 
-    Of a run that only measured, what it recorded counts: the first reason of each document.
+    Of a run that only measured, what it recorded counts: the first reason of each document. With
+    `rules` the filter's reasons are those of these rules instead, decided by the stored signals.
     """
     judges = judging(stages)
     documents: Counter[str] = Counter()
@@ -34,7 +44,11 @@ def counts(folder: Folder, stages: Sequence[str], measured: bool) -> Counts:
         for batch in _batches(folder / judges[0], kind, ["language"]):
             documents.update(_languages(batch))
     removed: dict[str, dict[str, Counter[str]]] = {stage: {} for stage in judges}
-    rows = _recorded(folder / judges[-1]) if measured else _removed(folder, judges)
+    last = folder / judges[-1]
+    if not measured:
+        rows = _removed(folder, judges)
+    else:
+        rows = _recorded(last) if rules is None else _redecided(last, judges, rules)
     for stage, reason, language in rows:
         if stage in removed and reason is not None:
             held = removed[stage].setdefault(reason, Counter())
@@ -56,6 +70,29 @@ def _recorded(place: Folder) -> Iterator[_Row]:
         first = pc.list_element(_padded(batch.column("verdicts")), 0)
         stages, reasons = (pc.struct_field(first, name) for name in ("stage", "reason"))
         yield from zip(stages.to_pylist(), reasons.to_pylist(), _languages(batch), strict=True)
+
+
+def _redecided(place: Folder, judges: Sequence[str], rules: RuleBook) -> Iterator[_Row]:
+    """First stage and reason of each document where the filter has other rules."""
+    from curation.filters.redecide import redecide  # compiled kernels
+
+    at = judges.index(FILTER)
+    for batch in _batches(place, "documents", ["language", "verdicts", "signals"]):
+        own: list[str | None] = []
+        others: list[tuple[int, str] | None] = []
+        for verdicts in batch.column("verdicts").to_pylist():
+            reasons = {verdict["stage"]: verdict["reason"] for verdict in reversed(verdicts)}
+            own.append(reasons.pop(FILTER, None))
+            others.append(min(((judges.index(s), r) for s, r in reasons.items()), default=None))
+        named = batch.column("language") if "language" in batch.schema.names else None
+        fresh = redecide(rules, batch.column("signals"), named, pa.array(own, pa.string()))
+        for reason, other, language in zip(
+            fresh.to_pylist(), others, _languages(batch), strict=True
+        ):
+            first = min(filter(None, ((at, reason) if reason else None, other)), default=None)
+            yield (
+                (None, None, language) if first is None else (judges[first[0]], first[1], language)
+            )
 
 
 def _padded(lists: pa.ListArray) -> pa.Array:

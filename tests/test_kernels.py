@@ -229,7 +229,7 @@ def test_functions_that_count_no_references_call_none_that_return_arrays() -> No
             continue
         for called in known.calls:
             callee = warm_up.known_kernels()[called]
-            part = _dispatcher(callee.kernel).part
+            part = _dispatcher(callee.kernel).part()
             if part.targetoptions["_nrt"]:
                 types = tuple(type_of(described) for described in callee.types)
                 part.compile(types)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ from curation.policy import ALL, Approval, Corpus, Counts, Policy, drift
 from curation.schema import Verdicts, recorded
 from pipelines.cli import main
 from pipelines.run_folder import load_run
+from pipelines.view.explorer import Explorer
+from pipelines.view.server import Server
 from tests.conftest import curate_well
 from tests.folders import digests
+from tests.view.conftest import serving
 
 SAMPLES = "builtin:data_samples/*.*z*"
 
@@ -121,6 +125,64 @@ def test_a_policy_says_what_rules_remove(written: Path, measured: Path) -> None:
     kept = pq.read_table(measured / "filter" / "documents").column("verdicts").to_pylist()
     firsts = [v[0]["reason"] for v in kept if v]
     assert round(share * documents) == firsts.count("quality.low_score")
+
+
+def test_a_policy_with_another_threshold_is_that_of_a_run_measured_with_it(
+    measured: Path, written: Path, tmp_path: Path
+) -> None:
+    changes = ["--set", "filter.rules.gopher.word_count.min=130"]
+    again = tmp_path / "measured"
+    shutil.copytree(measured, again)
+    measure = ["measure", "sample", "--input", SAMPLES, "--output", again, "--workers", "2"]
+    curate_well([*measure, *changes])
+    decided, remeasured = tmp_path / "decided.yaml", tmp_path / "remeasured.yaml"
+    curate_well(["policy", "--run", measured, "--output", decided, *changes])
+    curate_well(["policy", "--run", again, "--output", remeasured])
+    ours, theirs = (yaml.safe_load(place.read_text()) for place in (decided, remeasured))
+    assert ours["settings"] == theirs["settings"]
+    assert ours["removes"] == theirs["removes"]
+    before = yaml.safe_load(written.read_text())
+    assert ours["removes"] != before["removes"]
+
+
+def test_thresholds_moved_in_the_explorer_are_exported(measured: Path, tmp_path: Path) -> None:
+    changes = ("filter.rules.gopher.word_count.min=130", "filter.rules.gopher.stop_words.min=3")
+    target = tmp_path / "policy.yaml"
+    sets = [part for change in changes for part in ("--set", change)]
+    curate_well(["policy", "--run", measured, "--output", target, *sets])
+    found = Explorer(str(measured)).policy({"set": "\n".join(changes)})["policy"]
+    assert yaml.safe_load(found) == yaml.safe_load(target.read_text())
+
+
+def test_a_policy_is_saved_in_the_browser(measured: Path, tmp_path: Path) -> None:
+    from tests.view import test_browser as browsers
+
+    if browsers.pytestmark.args[0]:
+        pytest.skip("no Chromium with its driver here")
+    key = "filter.rules.gopher.word_count.min"
+    server = Server(Explorer(str(measured)))
+    with serving(server), browsers.browser("desk") as held:
+        held.execute_cdp_cmd(
+            "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+        )
+        reader = browsers.Reader(held, server.url)
+        found = server.explorer.limits({})["limits"]
+        number = next(limit["limit"] for limit in found if limit["key"] == key)
+        reader.open(f"signals?limit={number}&threshold=130")
+        reader.click(reader.find("button.export"))
+        saved = tmp_path / "policy.yaml"
+        reader.wait(lambda: saved.exists() and saved.stat().st_size)
+    policy = yaml.safe_load(saved.read_text())
+    assert policy["settings"]["filter"]["rules"]["gopher"]["word_count"]["min"] == 130
+
+
+def test_only_thresholds_are_changed_in_a_policy(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = ["--set", "filter.rules.gopher.word_cuont.min=130"]
+    target = tmp_path / "policy.yaml"
+    assert main(["policy", "--run", str(measured), "--output", str(target), *wrong]) == 2
+    assert "word_count" in capsys.readouterr().err and not target.exists()
 
 
 def test_applied_to_the_same_corpus_it_is_an_ordinary_run(

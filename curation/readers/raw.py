@@ -7,7 +7,6 @@ from typing import IO, Any
 
 from curation.errors import InputError
 from curation.resources import resolve
-from curation.stores import is_url, open_url
 
 
 class RawFile:
@@ -25,6 +24,8 @@ class RawFile:
     @classmethod
     def open(cls, path: str) -> RawFile:
         """Open a local path, a `builtin:` path or any URL that fsspec knows."""
+        from curation.stores import is_url, open_url  # fsspec; a page in hand needs none
+
         local = resolve(path)
         try:
             if not is_url(local):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,18 @@ import yaml
 from curation.errors import ConfigError
 from curation.policy import ALL, Approval, Corpus, Policy
 from curation.stages import find
-from pipelines.commands.options import add_run, count
-from pipelines.policy import counts, judging
+from pipelines.commands.options import add_run, add_set, count
+from pipelines.policy import FILTER, counts, judging
 from pipelines.run_folder import load_run, root_hash, run_recipe, run_settings
 from pipelines.terminal import say
 
+#: By how much a share may differ later, and the documents of a language from which it is compared.
+MARGIN, LEAST_DOCUMENTS = 0.02, 100
 _HEAD = """\
 # Thresholds for approval, and the share of the documents that each rule removes: {documents:,}
 # documents in {run}. A document counts for the first reason of the first stage that removes it.
-# Edit `settings` as in a recipe, measure with them again (curate measure ... --set KEY=VALUE), and
-# write the policy anew. `curate apply` refuses documents of which these rules remove other shares
+# To change a threshold of the filter, write the policy again with --set KEY=VALUE; for other
+# settings, measure again first (curate measure ... --set KEY=VALUE). `curate apply` refuses documents of which these rules remove other shares
 # than these, by more than `margin` (or `margins.REASON`).
 """
 
@@ -35,17 +38,18 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--margin",
         type=float,
-        default=0.02,
+        default=MARGIN,
         metavar="SHARE",
         help="by how much a share may differ later (default: %(default)s)",
     )
     parser.add_argument(
         "--least-documents",
         type=count,
-        default=100,
+        default=LEAST_DOCUMENTS,
         metavar="N",
         help="languages with fewer documents are not compared (default: %(default)s)",
     )
+    add_set(parser, "the filter's thresholds", "filter.rules.gopher.word_count.min=30")
     parser.add_argument("--by", metavar="NAME", help="who approves it")
     parser.add_argument("--notes", metavar="TEXT", help="why it is as it is")
     parser.set_defaults(command=write)
@@ -55,14 +59,20 @@ def write(options: argparse.Namespace) -> int:
     """Count and write."""
     if not 0 <= options.margin <= 1:
         raise ConfigError(f"--margin {options.margin}: expected a share from 0 to 1")
-    policy = made(options)
+    policy = made(
+        options.run,
+        options.assignments,
+        options.margin,
+        max(options.least_documents, 1),
+        Approval(
+            by=options.by,
+            date=datetime.now(UTC).date().isoformat() if options.by else None,
+            notes=options.notes,
+        ),
+    )
     output = Path(options.output)
     try:
-        output.write_text(
-            _HEAD.format(documents=policy.corpus.documents, run=options.run)
-            + yaml.safe_dump(policy.model_dump(), sort_keys=False, allow_unicode=True, width=100),
-            encoding="utf-8",
-        )
+        output.write_text(text(policy, options.run), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--output {output}: {error.strerror}") from None
     for stage, reasons in policy.removes.items():
@@ -74,27 +84,52 @@ def write(options: argparse.Namespace) -> int:
     return 0
 
 
-def made(options: argparse.Namespace) -> Policy:
-    """The policy of a measured run. Raises ConfigError for one that measured nothing."""
-    folder, stages = load_run(options.run)
+def text(policy: Policy, run: str) -> str:
+    """A policy as YAML with a comment that explains it."""
+    values = yaml.safe_dump(policy.model_dump(), sort_keys=False, allow_unicode=True, width=100)
+    return _HEAD.format(documents=policy.corpus.documents, run=run) + values
+
+
+def made(
+    run: str, assignments: Sequence[str], margin: float, least_documents: int, approval: Approval
+) -> Policy:
+    """The policy of a measured run, with other thresholds of its filter where some are assigned.
+
+    Raises ConfigError for a run that measured nothing and for a key that signals don't decide.
+    """
+    folder, stages = load_run(run)
     recipe = run_recipe(folder)
     judges = judging(stages)
     if not recipe.get("measure") or not judges:
-        raise ConfigError(f"{options.run}: not a measured run: start with `curate measure`")
-    found = counts(folder, stages, measured=True)
-    by = options.by
+        raise ConfigError(f"{run}: not a measured run: start with `curate measure`")
+    settings = {stage: run_settings(folder, stage) for stage in judges}
+    rules = None
+    if assignments:
+        settings[FILTER], rules = _changed(run, settings, assignments)
+    found = counts(folder, stages, measured=True, rules=rules)
     return Policy(
         recipe=recipe["name"],
         corpus=Corpus(documents=found.documents[ALL], root=root_hash(folder, stages)),
-        approved=Approval(
-            by=by, date=datetime.now(UTC).date().isoformat() if by else None, notes=options.notes
-        ),
-        margin=options.margin,
+        approved=approval,
+        margin=margin,
         margins={},
-        least_documents=max(options.least_documents, 1),
-        settings={stage: _deciding(run_settings(folder, stage), stage) for stage in judges},
-        removes=found.shares(max(options.least_documents, 1)),
+        least_documents=least_documents,
+        settings={stage: _deciding(settings[stage], stage) for stage in judges},
+        removes=found.shares(least_documents),
     )
+
+
+def _changed(
+    run: str, settings: dict[str, dict[str, Any]], assignments: Sequence[str]
+) -> tuple[dict[str, Any], Any]:
+    """Settings of the filter after assignments, and its rules."""
+    from curation.filters.rules import RuleBook  # compiled kernels
+    from pipelines.commands.what_if import variants
+
+    if FILTER not in settings:
+        raise ConfigError(f"{run}: no complete stage {FILTER!r}")
+    *_, changed = variants(settings[FILTER], assignments, [])
+    return changed.settings.model_dump(mode="json"), RuleBook(changed.settings)
 
 
 def _deciding(settings: dict[str, Any], stage: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from curation.errors import ConfigError
 from curation.filters.margins import Bits, Limit
 from curation.histograms import bins_for, histogram
-from pipelines.run_folder import load_run, root_hash, stale_stages
+from pipelines.run_folder import load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 from pipelines.view import document, search, summaries
@@ -44,6 +44,7 @@ class Explorer:
         labels: Path | None = None,
         most: int | None = None,
     ) -> None:
+        self._directory = directory
         self.folder, self.all_stages = load_run(directory)
         self.ledger = load(self.folder, self.all_stages, prepared, most)
         self.masks = Masks(self.ledger)
@@ -60,9 +61,10 @@ class Explorer:
         return Signals(self.folder, self.ledger, stage)
 
     def warm(self) -> None:
-        """Find out what the first look at a threshold needs, before anybody asks."""
+        """Find out what the first look at a threshold and a search need, before anybody asks."""
         if measuring_stage(self.ledger.stages) is not None:
             _ = self.signals.decided
+        _ = self.ledger.urls
 
     @functools.cached_property
     def comparison(self) -> tuple[Folder, Comparison]:
@@ -88,6 +90,7 @@ class Explorer:
             "signal": self.signal,
             "change": self.change,
             "nearest": self.nearest,
+            "policy": self.policy,
             "hosts": self.hosts,
             "clusters": self.clusters,
             "lines": lambda _: summaries.lines(self.folder, self.ledger.stages),
@@ -114,6 +117,7 @@ class Explorer:
             "tokens": last["counts"].get("tokens", manifest["counts"].get("tokens")),
             "tokens_per_character": self.tokens_per_character,
             "stale": stale_stages(self.folder, self.all_stages),
+            "measured": bool(run_recipe(self.folder).get("measure")),
             "has_signals": measuring_stage(self.ledger.stages) is not None,
             "has_inputs": self._has_inputs,
             "compared": None if self._other is None else Folder(self._other).shown,
@@ -302,6 +306,16 @@ class Explorer:
             "languages": self._by_language(rows),
             "setting": f"{limit.key}={threshold:.10g}",
         }
+
+    def policy(self, query: Query) -> Answer:
+        """The policy of a measured run with the thresholds `set` (KEY=VALUE, one on a line)."""
+        from curation.policy import Approval
+        from pipelines.commands.policy import LEAST_DOCUMENTS, MARGIN, made, text
+
+        changes = query.get("set", "").splitlines()
+        nobody = Approval(by=None, date=None, notes=None)
+        policy = made(self._directory, changes, MARGIN, LEAST_DOCUMENTS, nobody)
+        return {"policy": text(policy, self.folder.shown)}
 
     def _by_language(self, rows: Any) -> list[dict[str, Any]]:
         codes = self.ledger.codes["language"][rows]

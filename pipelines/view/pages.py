@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import InputError
+from curation.html_page import harmless
 from pipelines.run_folder import run_recipe, run_settings
 from pipelines.storage.files import Folder
 
 if TYPE_CHECKING:
     from curation.readers import Page
-
-#: Elements that load, run or lead elsewhere. The page's policy forbids all that, too; some ways,
-#: such as connecting early to a named host, no policy covers.
-_ACTIVE = re.compile(
-    rb"<(/?)(script|link|base|meta|iframe|frame|object|embed|applet|portal|form)\b", re.IGNORECASE
-)
-_REFERENCES = re.compile(
-    rb"\s(?:src|srcset|href|action|ping|poster|background|data|formaction|xlink:href|on\w+)\s*=",
-    re.IGNORECASE,
-)
 
 
 class Inputs:
@@ -85,9 +75,3 @@ class Inputs:
         if page.kind != "html":
             raise InputError("a record of plain text has no page to show")
         return harmless(utf8_html(page.content, page.charset)[0])
-
-
-def harmless(page: bytes) -> bytes:
-    """A page whose active elements have unknown names, and whose references lead nowhere."""
-    page = _ACTIVE.sub(rb"<\1x-\2", page)
-    return _REFERENCES.sub(lambda m: m[0].replace(m[0].strip(), b"data-was-" + m[0].strip()), page)

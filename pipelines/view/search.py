@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import ConfigError
@@ -31,7 +34,9 @@ def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.i
     """Rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
     if not query:
         return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
-    found = pc.match_substring(ledger.urls, query, ignore_case=len(ledger) < _FOLDED)
+    match = functools.partial(pc.match_substring, pattern=query, ignore_case=len(ledger) < _FOLDED)
+    with ThreadPoolExecutor() as pool:  # Arrow would use one core for a column
+        found = pa.chunked_array(list(pool.map(match, ledger.urls.chunks)), pa.bool_())
     hits = pc.fill_null(found, False).to_numpy().copy()
     if _ID.fullmatch(query):
         hits[ledger.by_key.of_key(key_of(query))] = True

@@ -28,7 +28,7 @@ _TYPES = {
 #: The page loads its own files and asks its own server; documents it shows can add nothing.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    "frame-src 'self'; base-uri 'none'; form-action 'none'; "
 )
 #: A crawled page, in a frame without any right: its own inline styles, and nothing else.
 _FRAME_POLICY = (
@@ -52,8 +52,9 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, explorer: Explorer, port: int = 0) -> None:
+    def __init__(self, explorer: Explorer, port: int = 0, framed_by: str = "'self'") -> None:
         super().__init__((_ADDRESS, port), _Handler)
+        self.policy = f"{_POLICY}frame-ancestors {framed_by}"
         self.explorer = explorer
         self.token = secrets.token_urlsafe(24)
         self.lock = threading.Lock()  # answers share caches
@@ -133,13 +134,13 @@ class _Handler(BaseHTTPRequestHandler):
         kind = "text/html" if status == HTTPStatus.OK else "text/plain"
         self._send(status, data, f"{kind}; charset=utf-8", _FRAME_POLICY)
 
-    def _send(self, status: HTTPStatus, data: bytes, kind: str, policy: str = _POLICY) -> None:
+    def _send(self, status: HTTPStatus, data: bytes, kind: str, policy: str | None = None) -> None:
         self.send_response(status)
         headers = {
             **_HEADERS,
             "Content-Type": kind,
             "Content-Length": str(len(data)),
-            "Content-Security-Policy": policy,
+            "Content-Security-Policy": policy or self.server.policy,
         }
         for name, value in headers.items():
             self.send_header(name, value)

@@ -97,10 +97,24 @@ def test_view_is_escaped_and_needs_no_network() -> None:
     explanation = explain(page.encode(), default_settings())
     parser = _Elements()
     parser.feed(shown := view(explanation, evil, f"Text {evil}"))
-    assert not {"script", "img", "link", "iframe", "object"} & set(parser.found)
-    assert not {"src", "href", "onerror"} & {name for name, _ in parser.attributes}
+    assert not {"script", "img", "link", "object"} & set(parser.found)
+    attributes = set(parser.attributes)
+    assert not {"src", "onerror"} & {name for name, _ in attributes}
+    assert all(value.startswith("#b") for name, value in attributes if name == "href" and value)
+    assert parser.found.count("iframe") == 1 and ("sandbox", "") in attributes
     assert "url(" not in shown and "@import" not in shown
-    assert shown.count("alert(1)") == 4  # title, heading, block, text
+    assert shown.count("alert(1)") == 6  # title, heading, page with its title, block, text
+
+
+def test_view_folds_what_was_removed() -> None:
+    explanation = explain(_PAGE.read_bytes(), default_settings())
+    shown = view(explanation, "", "")
+    folded = "".join(re.findall("<details class=dropped>.*?</details>", shown, re.DOTALL))
+    kept = [number for number, block in enumerate(explanation.blocks) if block.kept]
+    assert kept and not any(f"id=b{number}>" in folded for number in kept)
+    assert folded.count('<div class="block removed') == len(explanation.blocks) - len(kept)
+    assert shown.count("<p class=unit>") == len(explanation.units)
+    assert not re.search("</details>\\s*<details", shown)  # one run, one fold
 
 
 def test_extract_file_prints_text_and_json(

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -30,6 +31,9 @@ HOSTILE = {
     "javascript:pwned=1//http://evil.example/c": "${pwned=1}{{pwned=1}}",
     "http://evil.example/\u202egpj.exe": "\u202e\u2066override",
 }
+
+
+S = TypeVar("S", bound=HTTPServer)
 
 
 class Canary(HTTPServer):
@@ -57,12 +61,12 @@ class _Told(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(server: HTTPServer) -> Iterator[None]:
+def serving(server: S) -> Iterator[S]:
     """Serve in a thread."""
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield
+        yield server
     finally:
         server.shutdown()
         server.server_close()

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import shutil
 from collections.abc import Iterator
+from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipelines.cli import main
+from pipelines.view.notebook import show
 from pipelines.view.server import Server
 from tests.conftest import ROOT
 from tests.folders import digests
-from tests.view.conftest import HOSTILE, KEY, THRESHOLD, Canary
+from tests.view.conftest import HOSTILE, KEY, THRESHOLD, Canary, page, serving
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -301,6 +304,53 @@ def test_the_report_is_read_without_script(viewed_run: Path, size: str, canary: 
         assert held.execute_script("return window.pwned") is None
         faults = _faults(held) if _AXE.exists() else []
     assert faults == [] and canary.asked == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("size", list(_SIZES))
+def test_an_explained_page_is_next_to_its_blocks(
+    tmp_path: Path, size: str, dark: bool, canary: Canary
+) -> None:
+    source, shown = tmp_path / "page.html", tmp_path / "explained.html"
+    menu = "".join(f"<li><a href=/{i}>Menu {i}</a>" for i in range(30))
+    hostile = page(next(iter(HOSTILE.values())), 0, canary.url)
+    source.write_bytes(hostile.replace(b"<article>", f"<ul>{menu}</ul><article>".encode()))
+    assert main(["extract-file", str(source), "--explain", str(shown)]) == 0
+    canary.asked.clear()
+    with browser(size, dark) as held:
+        held.get(shown.as_uri())
+        fold = held.find_element(By.CSS_SELECTOR, ".dropped")
+        assert "blocks removed" in fold.text and "Menu 1" not in fold.text
+        fold.find_element(By.TAG_NAME, "summary").click()
+        assert "Menu 1" in fold.text
+        held.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
+        sides = held.find_elements(By.CSS_SELECTOR, ".sides > section")
+        assert (sides[0].location["y"] == sides[1].location["y"]) == (size == "desk")
+        wide, window = held.execute_script(
+            "return [document.documentElement.scrollWidth, innerWidth]"
+        )
+        assert wide <= window
+        faults = _faults(held) if _AXE.exists() else []
+        held.switch_to.frame(held.find_element(By.TAG_NAME, "iframe"))
+        assert "lighthouse" in held.find_element(By.TAG_NAME, "body").text
+        held.switch_to.default_content()
+        assert held.execute_script("return window.pwned") is None
+    assert faults == [] and canary.asked == []
+
+
+def test_a_run_is_shown_in_a_notebook(viewed_run: Path, tmp_path: Path) -> None:
+    view = show(str(viewed_run))
+    (tmp_path / "notebook.html").write_text(f"<!doctype html>{view._repr_html_()}")
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with serving(HTTPServer(("127.0.0.1", 0), handler)) as notebook, browser("desk") as held:
+        held.get(f"http://localhost:{notebook.server_address[1]}/notebook.html")
+        held.switch_to.frame(held.find_element(By.TAG_NAME, "iframe"))
+        reader = Reader(held, view.url)
+        assert reader.text("main h1")
+        reader.settle()
+        assert reader.all(".reasons a")
+    view.close()
+    assert show(str(viewed_run), proxy="/proxy").url.startswith("/proxy/")
 
 
 def test_hostile_pages_do_nothing(reader: Reader, server: Server, canary: Canary) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow.parquet as pq
 import pytest
 
@@ -273,3 +274,19 @@ def test_a_run_without_a_stage_that_measures(viewed_run: Path) -> None:
     with pytest.raises(ConfigError, match="no stage that measures"):
         explorer.limits({})
     assert folder.exists()
+
+
+def test_a_run_in_an_object_store_is_the_same(explorer: Explorer, viewed_run: Path) -> None:
+    store = fsspec.filesystem("memory")
+    store.put(str(viewed_run), "/viewed", recursive=True)
+    try:
+        remote = Explorer("memory://viewed")
+        assert remote.funnel({}) == explorer.funnel({})
+        assert remote.limits({}) == explorer.limits({})
+        assert remote.hosts({}) == explorer.hosts({})
+        row = {"row": "0"}
+        assert remote.document(row) == explorer.document(row)
+        words = {"q": "lighthouse keeper counted", "most": "5"}
+        assert remote.text(words) == explorer.text(words)
+    finally:
+        store.rm("/viewed", recursive=True)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pipelines.view.pages import harmless
+from curation.html_page import harmless
 from pipelines.view.server import Server
 
 

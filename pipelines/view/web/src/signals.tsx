@@ -18,6 +18,9 @@ interface Change {
   languages: { language: string; gained: number; lost: number }[];
 }
 
+/** Thresholds that were moved since the page was opened: key and setting. */
+const moved = new Map<string, string>();
+
 export function Signals({ run, params }: { run: Run; params: Params }) {
   if (!run.has_signals) return <p class="empty">No stage of this run measures documents by signals.</p>;
   const filters = filtersOf(params);
@@ -132,7 +135,9 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
     if (settled !== limit.threshold) wanted.threshold = String(settled);
     if ((params.limit ?? wanted.limit) === wanted.limit && params.threshold !== wanted.threshold) go("signals", wanted, true);
   }, [settled]);
-  const moved = at !== limit.threshold;
+  const changed = at !== limit.threshold;
+  if (!changed) moved.delete(limit.key);
+  else if (change?.threshold === at) moved.set(limit.key, change.setting);
   return (
     <>
       <Card title={<>{limit.reason}{limit.language && <em> {limit.language}</em>}</>}
@@ -148,7 +153,7 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
             const value = e.currentTarget.valueAsNumber;
             if (Number.isFinite(value)) setAt(value);
           }} /></label>
-          <button type="button" disabled={!moved} onClick={() => setAt(limit.threshold)}>Back to the run’s {number(limit.threshold)}</button>
+          <button type="button" disabled={!changed} onClick={() => setAt(limit.threshold)}>Back to the run’s {number(limit.threshold)}</button>
         </div>
         {problem && <p class="problem" role="alert">{problem}</p>}
         {change && (
@@ -179,8 +184,33 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
           </>
         )}
       </Card>
+      {run.measured && moved.size > 0 && <Export run={run} settings={[...moved.values()]} />}
       <Nearest limit={limit} at={settled} params={params} />
     </>
+  );
+}
+
+/** The policy with all thresholds that were moved, as a file and as a command. */
+function Export({ run, settings }: { run: Run; settings: string[] }) {
+  const [state, setState] = useState("");
+  const command = `curate policy --run ${run.run} ${settings.map((s) => `--set ${s}`).join(" ")}`;
+  const save = async () => {
+    setState("Counting …");
+    try {
+      const { policy } = await ask<{ policy: string }>("policy", { set: settings.join("\n") });
+      const file = document.createElement("a");
+      file.href = URL.createObjectURL(new Blob([policy], { type: "application/yaml" }));
+      file.download = "policy.yaml";
+      file.click();
+      URL.revokeObjectURL(file.href);
+      setState("Saved as policy.yaml");
+    } catch (error) { setState((error as Error).message); }
+  };
+  return (
+    <Card title="Policy" note={<>The thresholds moved here, with the share of the documents that each rule then removes, for <code>curate apply</code>. Add who approves it.</>}>
+      <div class="controls"><button type="button" class="export" onClick={save}>Export the policy</button> <span role="status">{state}</span></div>
+      <p class="command"><code>{command}</code><Copy text={command} /></p>
+    </Card>
   );
 }
 

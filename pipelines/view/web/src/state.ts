@@ -94,7 +94,7 @@ export function useAnswer<T>(name: string | null, params: Params = {}): Asked<T>
 export interface Run {
   run: string; recipe: { name: string; sha256: string }; root: string; stages: string[]; dimensions: string[];
   documents: number; kept: number; tokens: number | null; tokens_per_character: number | null;
-  stale: string[]; has_signals: boolean; has_inputs: boolean; compared: string | null; labels: string | null;
+  stale: string[]; has_signals: boolean; measured: boolean; has_inputs: boolean; compared: string | null; labels: string | null;
 }
 export interface Doc {
   row: number; url: string; title?: string | null; stage: string | null; reason: string | null;
