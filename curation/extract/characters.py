@@ -23,4 +23,4 @@ BRACKET, BACKSLASH, CARET, UNDERSCORE = b"[\\^_"
     LOWER_X,
     LOWER_Z,
 ) = b"aefikmsuvxz"
-BRACE, END_BRACE = b"{}"
+BRACE, BAR, END_BRACE = b"{|}"

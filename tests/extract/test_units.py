@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from curation.extract import default_settings
 from curation.extract.blocks import PRE, Page
-from curation.extract.decide import decide, places
+from curation.extract.decide import decide, limits_of, places
 from curation.extract.features import COUNT
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of
@@ -139,7 +139,7 @@ def test_runs_are_made_whole_as_told(blocks: list[tuple[bool, float, float, str]
         np.zeros(len(blocks), np.bool_),
         page,
         data,
-        DECISION,
+        limits_of(DECISION),
     )
     out, filled, ended = reference(page, first, own, score)
     assert found.kept.tolist() == out
