@@ -774,12 +774,10 @@ def scan(
     status, text, blocks, elements, tokens, atoms, facts, state = found
     now = state[0]
     n, m = now["blocks"], now["elements"]
-    return s.Page(
-        status,
-        text[: now["length"]],
+    columns: tuple[Any, ...] = (
         *(column[:n] for column in blocks),
         *(column[: m + (column is elements.tokens)] for column in elements),
         tokens[: now["tokens"]],
         *(column[: now["atoms"]] for column in atoms),
-        facts,
     )
+    return s.Page(status, text[: now["length"]], *columns, facts)

@@ -10,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.extract import blocks as s
 from curation.extract.containers import cards_of, like
+from curation.extract.markup import ANCESTOR
 
 _PRE = s.PRE
+_HEADING = ANCESTOR["heading"]
 
 
 class Units(NamedTuple):
@@ -71,6 +73,25 @@ class Whole(NamedTuple):
     ended: npt.NDArray[np.bool_]  # dropped from the end
 
 
+@inlined
+def _fills_card(run, b):  # type: ignore[no-untyped-def]
+    """Whether block b is all that is kept up to it of the card that it stands in."""
+    before = b - 1
+    while before >= 0 and run.card[before] == run.card[b] and not run.kept[before]:
+        before -= 1
+    return run.card[b] >= 0 and (before < 0 or run.card[before] != run.card[b])
+
+
+@inlined
+def _ends_in_heading(page, kept, b):  # type: ignore[no-untyped-def]
+    """Whether block b is a heading behind other text, but not one of a list of headings."""
+    before = b - 1
+    while before >= 0 and not kept[before]:
+        before -= 1
+    one, other = page.e_above[page.b_element[b]], page.e_above[page.b_element[before]]
+    return one & _HEADING != 0 and other & _HEADING == 0
+
+
 @borrowing
 def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
     """Take from `kept` the short last blocks that are unlikely by themselves, and note them."""
@@ -87,13 +108,16 @@ def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
     for b in range(len(kept) - 1, first, -1):
         if not kept[b]:
             continue
+        heading = _ends_in_heading(page, kept, b)
         special = page.b_flags[b] & _PRE != 0 or page.b_atoms[b] > 0 or data[b] >= 0
         special = special or run.comments[b]
-        special = special or run.card[b] >= 0  # the last post of a thread may be short
+        # The last post of a thread may be short.
+        special = special or (_fills_card(run, b) and not heading)
         long = page.b_chars[b] >= limits.ending_characters
         if left == 0 or special or run.score[b] >= 1.0 or long:
             break
-        if run.probabilities[b] * whole >= limits.ending_share * total:
+        likely = run.probabilities[b] * whole >= limits.ending_share * total
+        if likely and not heading:
             break
         kept[b] = False
         ended[b] = True
@@ -118,7 +142,8 @@ def _fill_holes(run, limits, filled):  # type: ignore[no-untyped-def]
                 total += run.size[i] * run.probabilities[i]
                 whole += run.size[i]
                 apart = apart or comments[i]
-            if total >= limits.hole_probability * whole and not apart:
+            least = limits.hole_probability if b - last == 2 else limits.long_hole_probability
+            if total >= least * whole and not apart:
                 for i in range(last + 1, b):
                     filled[i] = run.score[i] > 0.0  # 0 is a rule's
         last = b
