@@ -780,4 +780,5 @@ def scan(
         tokens[: now["tokens"]],
         *(column[: now["atoms"]] for column in atoms),
     )
-    return s.Page(status, text[: now["length"]], *columns, facts)
+    parts: tuple[Any, ...] = (status, text[: now["length"]], *columns, facts)
+    return s.Page(*parts)

@@ -135,8 +135,8 @@ def _fill_holes(run, limits, filled):  # type: ignore[no-untyped-def]
         if last >= 0 and 1 < b - last <= limits.hole_blocks + 1:
             total = 0.0
             whole = 0.0
-            # Between cards and between comments stand names, dates and votes.
-            apart = card[last] != card[b] and card[last] >= 0 and card[b] >= 0
+            # At the head of a card, and between comments stand names, dates and votes.
+            apart = card[last] != card[b] and (card[b] >= 0 or b - last > 2)
             apart = apart or comments[last] or comments[b]
             for i in range(last + 1, b):
                 total += run.size[i] * run.probabilities[i]

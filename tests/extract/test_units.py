@@ -129,7 +129,8 @@ def reference(
         area = [float(np.sqrt(page.b_chars[b])) + 1 for b in hole]
         likely = sum(size * own[b] for size, b in zip(area, hole, strict=True))
         cards = (page.b_flags & PRE > 0).sum() >= 3  # so many listings under one parent are cards
-        apart = cards and page.b_flags[before] & page.b_flags[behind] & PRE
+        listings = [bool(cards and page.b_flags[b] & PRE) for b in (before, behind)]
+        apart = listings[1] or (listings[0] and len(hole) > 1)
         few = 0 < len(hole) <= DECISION.hole_blocks and not apart
         single = DECISION.hole_probability
         least = single if len(hole) == 1 else DECISION.long_hole_probability
