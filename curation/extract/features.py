@@ -475,12 +475,16 @@ def _features(page, texts, word_score, names, judged, rows, of_page):  # type: i
 
 
 @kernel
-def _measure(title, page, lexicons, judged, rows, of_page):  # type: ignore[no-untyped-def]
-    """Fill `rows` with the features of the blocks that are judged [n]."""
+def _measure(title, page, lexicons, judged, of_page):  # type: ignore[no-untyped-def]
+    """The features of the blocks that are judged [n]; `of_page` has what is known of the page's."""
     texts = _text_counts(title, page.text, page.b_start, page.b_end)
     word_score = w.word_scores(texts.hashes, texts.hash_starts, *lexicons.words)
     names = class_scores(page.e_tokens, page.tokens, *lexicons.names)
-    _features(page, texts, word_score, names, judged, rows, of_page)
+    out = np.full((judged.sum(), COUNT), _ABSENT)
+    rows = out.reshape(-1).view(ROW)
+    _features(page, texts, word_score, names, judged, rows, of_page.view(_PAGE))
+    out[:, COUNT - len(of_page) :] = of_page
+    return out
 
 
 def features(
@@ -492,11 +496,11 @@ def features(
     """
     if judged is None:
         judged = np.ones(len(page.b_element), np.bool_)
-    out = np.full((np.count_nonzero(judged), COUNT), _ABSENT)
-    rows, of_page = out.view(ROW)[:, 0], np.zeros(1, _PAGE)
+    of_page = np.zeros(1, _PAGE)
     _note_facts(source, page, of_page[0])
-    _measure(_title(source, page), page, lexicons, judged, rows, of_page)
-    rows["page"] = of_page
+    out: npt.NDArray[np.float32] = _measure(
+        _title(source, page), page, lexicons, judged, of_page.view(np.float32)
+    )
     return out
 
 

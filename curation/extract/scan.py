@@ -748,7 +748,9 @@ def _scan(src, words, n, max_nodes, options):  # type: ignore[no-untyped-def]
     status = s.STATUS_UNCLOSED_HIDDEN if now.skip_depth > 0 else s.STATUS_OK
     if i < 0 or not f.close_block(flow, blocks, False):
         status = s.STATUS_TOO_MANY
-    return status, text, blocks, elements, tokens, atoms, facts, state
+    end = state[0]
+    sizes = end.length, end.blocks, end.elements, end.tokens, end.atoms
+    return status, text, blocks, elements, tokens, atoms, facts, sizes
 
 
 def scan(
@@ -771,14 +773,13 @@ def scan(
     source, words = np.frombuffer(padded, np.uint8), np.frombuffer(padded, np.uint64)
     options = Options(max_depth, noscript_bytes, keep_hidden, images)
     found: tuple[Any, ...] = _scan(source, words, len(content), max_nodes, options)
-    status, text, blocks, elements, tokens, atoms, facts, state = found
-    now = state[0]
-    n, m = now["blocks"], now["elements"]
+    status, text, blocks, elements, tokens, atoms, facts, sizes = found
+    length, n, m, names, a = sizes
     columns: tuple[Any, ...] = (
         *(column[:n] for column in blocks),
         *(column[: m + (column is elements.tokens)] for column in elements),
-        tokens[: now["tokens"]],
-        *(column[: now["atoms"]] for column in atoms),
+        tokens[:names],
+        *(column[:a] for column in atoms),
     )
-    parts: tuple[Any, ...] = (status, text[: now["length"]], *columns, facts)
+    parts: tuple[Any, ...] = (status, text[:length], *columns, facts)
     return s.Page(*parts)
