@@ -13,9 +13,10 @@ it they are left out for the engine `curation`. With `--all-sets` every set is s
 models that `python -m curation.train.extract --all-sets` wrote to measure the method.
 
 Speed is CPU time of one thread on the same pages, engines interleaved page by page; the bare parse
-is lexbor through selectolax, which the scores of mathcode-llmwebkit need, too. Engines that are not
-installed are left out: pip install 'curation[engines]' selectolax, and --no-deps readability-lxml (it
-asks for an old chardet) with lxml_html_clean, cssselect.
+is lexbor through selectolax, which also finds the listings of a page whose indentation code lines
+should have. Without it both figures are left out, as are engines that are not installed, and the
+output says so: pip install 'curation[engines]' selectolax, and --no-deps readability-lxml (it asks for
+an old chardet) with lxml_html_clean, cssselect.
 
 All engines on all 2,835 pages of the development half take about 10 minutes of CPU time; `--every 10`
 gives a first look in one.
@@ -63,6 +64,9 @@ CODE_SET = "mathcode-llmwebkit"
 ENGINES = ("curation", "trafilatura", "resiliparse", "justext", "readability")
 #: Modules of the engines that may be absent.
 MODULES = {"resiliparse": "resiliparse", "justext": "justext", "readability": "readability"}
+
+#: Whether lexbor can be asked.
+LEXBOR = importlib.util.find_spec("selectolax") is not None
 
 _HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(f"[{_HAN}]|[^\\W{_HAN}]+")
@@ -181,7 +185,7 @@ def formulas_and_code(gold: str, html: bytes, answer: str) -> list[int]:
     stripped = Counter(line.strip() for line in lines.elements())
     anyhow = sum(min(count, loose[line]) for line, count in stripped.items())
     on_page: dict[str, set[str]] = defaultdict(set)
-    for line in listed_lines(html):
+    for line in listed_lines(html) if LEXBOR else ():
         on_page[_WHITE.sub("", line)].add(line)
     as_listed = 0
     for line, count in lines.items():
@@ -369,10 +373,13 @@ def _print_faults(table: dict[str, dict[str, Score]]) -> None:
 
 def code_figures(counts: list[int]) -> str:
     found, wanted, real, formulas, exact, as_listed, anyhow, lines = counts
+    on_page = (
+        f"{as_listed}/{lines} = {as_listed / lines:.3f}" if LEXBOR else "unknown (no selectolax)"
+    )
     return (
         f"formulas {real}/{formulas} = {real / formulas:.3f} (as the sets' scorer counts them "
-        f"{found}/{wanted}), code lines with the page's indentation {as_listed}/{lines} = "
-        f"{as_listed / lines:.3f}, with the gold's {exact / lines:.3f}, with any {anyhow / lines:.3f}"
+        f"{found}/{wanted}), code lines with the page's indentation {on_page}, with the gold's "
+        f"{exact / lines:.3f}, with any {anyhow / lines:.3f}"
     )
 
 
@@ -389,7 +396,7 @@ def speed(data: Path, sets: list[str], engines: list[str], per_set: int) -> None
         step = max(1, len(listed) // per_set)
         pages += listed[::step][:per_set]
     calls: dict[str, Callable[[bytes], object]] = {}
-    if importlib.util.find_spec("selectolax"):
+    if LEXBOR:
         from selectolax.lexbor import LexborHTMLParser
 
         calls["lexbor parse"] = lambda html: LexborHTMLParser(decode_html(html, None)[0])
@@ -460,9 +467,10 @@ def main() -> None:
     if options.models:
         names = [model_name(fold, options.all_sets) for fold in range(training.folds)]
         folds = [read_model(options.models / name, name) for name in names]
-    if CODE_SET in sets and not options.no_quality and not importlib.util.find_spec("selectolax"):
-        parser.error(
-            f"{CODE_SET} is scored by the listings that lexbor finds: pip install selectolax"
+    if not LEXBOR:
+        print(
+            "selectolax is not installed: the bare parse is not timed, and code lines are not compared "
+            "with the indentation of the page's listings"
         )
     with sets_in(options.data) as data:
         if not options.no_quality:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import hashlib
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core import caching, compiler, environment
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.np import numpy_support
 
 from curation.kernels import SUFFIX, keep, places, read_kept, sources_stamp
 
@@ -117,6 +120,8 @@ def describe_type(type_: Any) -> Any:
     """Return a type as JSON: the opposite of `type_of`."""
     if isinstance(type_, types.Array):
         return f"{type_.dtype} {type_.ndim}{type_.layout}{'' if type_.mutable else ' read-only'}"
+    if isinstance(type_, types.Record):
+        return {"record": repr(numpy_support.as_dtype(type_).descr)}
     if isinstance(type_, types.BaseNamedTuple):
         of = type_.instance_class
         return {f"{of.__module__}:{of.__qualname__}": [describe_type(item) for item in type_]}
@@ -129,6 +134,8 @@ def type_of(described: Any) -> Any:
     """Return the type that `describe_type` has described."""
     if isinstance(described, dict):
         ((path, items),) = described.items()
+        if path == "record":
+            return numpy_support.from_dtype(np.dtype(ast.literal_eval(items)))
         module, _, name = path.partition(":")
         of = getattr(importlib.import_module(module), name)
         members = [type_of(item) for item in items]

@@ -8,9 +8,8 @@ from curation.lazy import lazily
 
 if TYPE_CHECKING:
     from curation.extract.extract_settings import ExtractSettings
-    from curation.extract.extraction import Extraction
+    from curation.extract.extraction import Extraction, PageTooLargeError
     from curation.extract.extractor import Extractor, default_settings, extract
-    from curation.extract.limits import PageTooLargeError
 
 __all__ = [
     "ExtractSettings",
@@ -22,9 +21,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "extraction": ("Extraction",),
+    "extraction": ("Extraction", "PageTooLargeError"),
     "extractor": ("Extractor", "default_settings", "extract"),
-    "limits": ("PageTooLargeError",),
     "extract_settings": ("ExtractSettings",),
 }
 lazily(__name__, _MODULES)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from curation.compiled import borrowing, inlined
+from curation.extract import characters as ch
 from curation.extract.lexing import contains, has_name, hash_lower, stands_at
 from curation.extract.markup import (
     ANCESTOR,
@@ -52,25 +55,29 @@ _TOKENS_PER_ELEMENT = 32
 _HAS, _NO, _WITH, _WITHOUT = (np.uint64(fnv(w)) for w in (b"has", b"no", b"with", b"without"))
 
 
-# What a class says is kept for the elements behind that have the same: by the last bits of its
-# hash the hash itself, how many names it has and its mark (rows of `known`), and the names.
-KNOWN, KNOWN_ROWS = 1 << 8, 2
+KNOWN = 1 << 8  # classes
 KNOWN_TOKENS = KNOWN * _TOKENS_PER_ELEMENT
-_SIZE, _MARK = range(KNOWN_ROWS)
+
+
+class Known(NamedTuple):
+    """What a class says, kept by the last bits of its hash for the elements behind that have the same."""
+
+    hashes: Any  # [KNOWN]
+    sizes: Any  # [KNOWN] how many names it has
+    marks: Any  # [KNOWN]
+    tokens: Any  # [KNOWN_TOKENS] the names
 
 
 @inlined
-def class_hash(src, av_start, av_end):  # type: ignore[no-untyped-def]
+def class_hash(src, given):  # type: ignore[no-untyped-def]
     """Hash of the class of an element, 0 where it has none."""
-    if av_start[_AT_CLASS] < 0 or av_end[_AT_CLASS] == av_start[_AT_CLASS]:
+    if given.start[_AT_CLASS] < 0 or given.end[_AT_CLASS] == given.start[_AT_CLASS]:
         return np.uint64(0)
-    return xxh64(src, av_start[_AT_CLASS], av_end[_AT_CLASS], np.uint64(0))
+    return xxh64(src, given.start[_AT_CLASS], given.end[_AT_CLASS], np.uint64(0))
 
 
 @inlined
-def names(  # type: ignore[no-untyped-def]
-    src, av_start, av_end, hashed, with_id, tokens, count, known_hashes, known, known_tokens
-):
+def names(src, given, hashed, with_id, tokens, count, known):  # type: ignore[no-untyped-def]
     """Hash the names of class (of hash `hashed`) and id into `tokens` from `count` on.
 
     Return count and mark.
@@ -80,21 +87,21 @@ def names(  # type: ignore[no-untyped-def]
     if hashed != 0:
         slot = np.int64(hashed & np.uint64(KNOWN - 1))
         first = slot * _TOKENS_PER_ELEMENT
-        if known_hashes[slot] != hashed:
-            end, known[_MARK, slot] = _class_tokens(
-                src, av_start[_AT_CLASS], av_end[_AT_CLASS], _DOT, known_tokens, first,
+        if known.hashes[slot] != hashed:
+            end, known.marks[slot] = _class_tokens(
+                src, given.start[_AT_CLASS], given.end[_AT_CLASS], _DOT, known.tokens, first,
                 first + _TOKENS_PER_ELEMENT,
             )  # fmt: skip
-            known[_SIZE, slot] = end - first
-            known_hashes[slot] = hashed
-        size = min(known[_SIZE, slot], limit - count)
+            known.sizes[slot] = end - first
+            known.hashes[slot] = hashed
+        size = min(known.sizes[slot], limit - count)
         for k in range(size):
-            tokens[count + k] = known_tokens[first + k]
+            tokens[count + k] = known.tokens[first + k]
         count += size
-        mark = np.int64(known[_MARK, slot])
-    if with_id and av_start[_AT_ID] >= 0:
+        mark = np.int64(known.marks[slot])
+    if with_id and given.start[_AT_ID] >= 0:
         count, _ = _class_tokens(
-            src, av_start[_AT_ID], av_end[_AT_ID], _SHARP, tokens, count, limit
+            src, given.start[_AT_ID], given.end[_AT_ID], _SHARP, tokens, count, limit
         )
     return count, mark
 
@@ -175,9 +182,9 @@ def _style(src, i, j):  # type: ignore[no-untyped-def]
     found = 0
     for k in range(i, j + 1):
         c = src[k] if k < j else np.uint8(59)
-        if c == 58 and (word == _FONT_FAMILY or word == _FONT):
+        if c == ch.COLON and (word == _FONT_FAMILY or word == _FONT):
             font = k + 1
-        if c == 59:  # ;
+        if c == ch.SEMICOLON:
             if font >= 0:
                 typed = typed or _of_one_width(src, font, k)
                 font = -1
@@ -229,7 +236,7 @@ _MONOSPACE, _COURIER, _CONSOLAS, _MENLO = (
 
 @inlined
 def visibility(  # type: ignore[no-untyped-def]
-    src, av_start, av_end, tag, mark, is_block, in_code, keep_hidden, lines_follow
+    src, given, tag, mark, is_block, in_code, keep_hidden, lines_follow
 ):
     """Of an element: hidden, the drawing of a formula, keeps white space, is in a font for code, bits
     for `e_above`."""
@@ -240,14 +247,14 @@ def visibility(  # type: ignore[no-untyped-def]
     keeps_space = False
     typed = False
     above = 0
-    if av_start[_AT_HIDDEN] >= 0:
-        value = hash_lower(src, av_start[_AT_HIDDEN], av_end[_AT_HIDDEN])
+    if given.start[_AT_HIDDEN] >= 0:
+        value = hash_lower(src, given.start[_AT_HIDDEN], given.end[_AT_HIDDEN])
         hidden = value != _UNTIL_FOUND_HASH
-    if av_start[_AT_ARIA] >= 0:
-        value = hash_lower(src, av_start[_AT_ARIA], av_end[_AT_ARIA])
+    if given.start[_AT_ARIA] >= 0:
+        value = hash_lower(src, given.start[_AT_ARIA], given.end[_AT_ARIA])
         hidden = hidden or value == _TRUE_HASH
-    if av_start[_AT_STYLE] >= 0:
-        style = _style(src, av_start[_AT_STYLE], av_end[_AT_STYLE])
+    if given.start[_AT_STYLE] >= 0:
+        style = _style(src, given.start[_AT_STYLE], given.end[_AT_STYLE])
         # Scripts that draw formulas keep texts in <span> out of sight until they are done.
         hidden = hidden or style == STYLE_HIDDEN or (style == STYLE_WAITS and is_block)
         keeps_space = style == STYLE_PRE and is_block
@@ -273,7 +280,7 @@ def visibility(  # type: ignore[no-untyped-def]
     elif mark == MARK_RENDERED:
         # "mathjax" on a block asks for formulas to be drawn in it.
         rendered = not is_block or not has_name(
-            src, av_start[_AT_CLASS], av_end[_AT_CLASS], _MATHJAX
+            src, given.start[_AT_CLASS], given.end[_AT_CLASS], _MATHJAX
         )
     elif mark == MARK_CODE:
         keeps_space = keeps_space or is_block
@@ -285,18 +292,18 @@ def visibility(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def kinds(src, av_start, av_end):  # type: ignore[no-untyped-def]
+def kinds(src, given):  # type: ignore[no-untyped-def]
     """Bits of FLAG_* by `role` and `itemprop`."""
     bits = 0
-    if av_start[_AT_ROLE] >= 0:
+    if given.start[_AT_ROLE] >= 0:
         value = find(
-            _VALUE_KEYS, _VALUE_VALUES, hash_lower(src, av_start[_AT_ROLE], av_end[_AT_ROLE])
+            _VALUE_KEYS, _VALUE_VALUES, hash_lower(src, given.start[_AT_ROLE], given.end[_AT_ROLE])
         )
         if value > 0 and (value <= FLAG_SIDE or value == FLAG_PANEL):
             bits |= value
-    if av_start[_AT_PROP] >= 0:
+    if given.start[_AT_PROP] >= 0:
         value = find(
-            _VALUE_KEYS, _VALUE_VALUES, hash_lower(src, av_start[_AT_PROP], av_end[_AT_PROP])
+            _VALUE_KEYS, _VALUE_VALUES, hash_lower(src, given.start[_AT_PROP], given.end[_AT_PROP])
         )
         bits |= value if value > FLAG_SIDE else FLAG_PROPERTY
     return bits
@@ -318,9 +325,9 @@ _BEGINS[[letter for word in _FORMULA_SOURCES for letter in (word[0], word[0] - 3
 def formula_image(src, alt_start, alt_end, src_start, src_end):  # type: ignore[no-untyped-def]
     """Whether an image shows a formula, by its address or by TeX in its alternative text."""
     for k in range(alt_start, alt_end - 1):
-        if src[k] == 92 and BYTES[src[k + 1]] & LETTER:
+        if src[k] == ch.BACKSLASH and BYTES[src[k + 1]] & LETTER:
             return True
-    if alt_end - alt_start > 2 and src[alt_start] == 36 and src[alt_end - 1] == 36:
+    if alt_end - alt_start > 2 and src[alt_start] == ch.DOLLAR and src[alt_end - 1] == ch.DOLLAR:
         return True
     for k in range(src_start, src_end):
         if _BEGINS[src[k]] and (
@@ -353,10 +360,16 @@ def _equation(src, i, j):  # type: ignore[no-untyped-def]
     for k in range(i, j):
         c = src[k]
         letters = letters + 1 if BYTES[c] & LETTER else 0
-        if letters >= _LETTERS or c == 59 or c == 47 or c == 63 or c == 34:  # ; / ? "
+        if (
+            letters >= _LETTERS
+            or c == ch.SEMICOLON
+            or c == ch.SLASH
+            or c == ch.QUESTION
+            or c == ch.QUOTE
+        ):
             return False
         between = (k > i) & (k < j - 1)
-        related = related or (between and c == 61)
+        related = related or (between and c == ch.EQUALS)
         if c == 0xE2 and src[k + 1] == 0x89 and src[k + 2] >= 0xA0:  # relations of U+2260 to U+227F
             related = True
         if c >= 0xE3:  # Han and kana

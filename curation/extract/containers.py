@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from curation.compiled import borrowing, kernel
 from curation.extract import words as w
-from curation.extract.markup import FNV_PRIME, TAG, first_keys, slot_of
+from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG, first_keys, slot_of
 
 _H1, _H6, _P, _ARTICLE = TAG["h1"], TAG["h6"], TAG["p"], TAG["article"]
 DOMINANT = 0.5  # share of the long text that makes a container dominant
+_HEADING = ANCESTOR["heading"]
 _CARDS = 3  # like siblings that make cards
 
 
@@ -68,11 +71,31 @@ def group(keys):  # type: ignore[no-untyped-def]
     return groups, sizes
 
 
+class Chain(NamedTuple):
+    """What the elements [m] of a page have from those above them."""
+
+    regions: Any
+    flags: Any
+    low: Any  # class score
+    high: Any
+    total: Any  # which fades
+    article: Any  # the outermost <article>, -1: none
+    article_order: Any  # its number
+    articles: Any  # of the page
+
+
+class Siblings(NamedTuple):
+    """Elements of one tag and class under one parent."""
+
+    group: Any  # [m] that each element is in
+    sizes: Any  # [m + 1] of the groups
+    words: Any  # [m + 1] of the groups
+    order: Any  # [m] place of each element in its group
+
+
 @kernel
 def inherited(e_parent, e_tag, e_flags, class_score, regions):  # type: ignore[no-untyped-def]
-    """Of each element [m] with those above it: regions, flags, least, highest and fading class score,
-    the outermost <article> (-1: none) and its number; and how many articles there are.
-    """
+    """The Chain of a page."""
     m = len(e_parent)
     chain_regions = regions.copy()
     chain_flags = e_flags.copy()
@@ -96,7 +119,7 @@ def inherited(e_parent, e_tag, e_flags, class_score, regions):  # type: ignore[n
             article[e] = e
             articles += 1
             article_order[e] = articles
-    return chain_regions, chain_flags, low, high, total, article, article_order, articles
+    return Chain(chain_regions, chain_flags, low, high, total, article, article_order, articles)
 
 
 @kernel
@@ -128,15 +151,19 @@ def dominant(e_parent, long, page_long):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def like(e_parent, e_signature):  # type: ignore[no-untyped-def]
+    """The group [m] of elements of one tag and class under one parent, and the size of each group."""
+    keys = np.empty(len(e_parent), np.uint64)
+    for e in range(len(e_parent)):
+        keys[e] = (e_signature[e] * FNV_PRIME) ^ np.uint64(e_parent[e] + 1)
+    return group(keys)
+
+
+@kernel
 def siblings_of(e_parent, e_sig, words):  # type: ignore[no-untyped-def]
-    """Elements of one tag and class under one parent: their group [m], its size and words, and the
-    place [m] of each in it.
-    """
+    """The Siblings of a page whose elements have so many words."""
     m = len(e_parent)
-    own_key = np.empty(m, np.uint64)
-    for e in range(m):
-        own_key[e] = (e_sig[e] * FNV_PRIME) ^ np.uint64(e_parent[e] + 1)
-    siblings, sizes = group(own_key)
+    siblings, sizes = like(e_parent, e_sig)
     group_words = np.zeros(m + 1, np.float64)
     count = np.zeros(m + 1, np.int32)
     order = np.zeros(m, np.int32)
@@ -145,7 +172,7 @@ def siblings_of(e_parent, e_sig, words):  # type: ignore[no-untyped-def]
         group_words[g] += words[e]
         order[e] = count[g]
         count[g] += 1
-    return siblings, sizes, group_words, order
+    return Siblings(siblings, sizes, group_words, order)
 
 
 @kernel
@@ -176,24 +203,25 @@ def kinds_of(b_element, e_parent, e_sig, levels):  # type: ignore[no-untyped-def
 
 
 @borrowing
-def title_of_page(b_element, b_words, e_above, e_tag, counts, title_size):  # type: ignore[no-untyped-def]
+def title_of_page(page, b_words, counts, title_size):  # type: ignore[no-untyped-def]
     """The block that repeats the page's title and its kind: 3 a heading, 2 another, 1 an <h1> that
     does not, 0 there is none.
     """
+    b_element = page.b_element
     n = len(b_element)
     found = -1
     for b in range(n):
         if title_size > 0 and b_words[b] <= 2.5 * title_size + 4:
             shared = counts[b, w.TITLE_SHARED]
             if shared >= 0.6 * counts[b, w.WORDS] and shared >= 0.5 * title_size:
-                if e_above[b_element[b]] & 2:
+                if page.e_above[b_element[b]] & _HEADING:
                     return b, 3
                 if found < 0:
                     found = b
     if found >= 0:
         return found, 2
     for b in range(n):
-        if e_tag[b_element[b]] == _H1:
+        if page.e_tag[b_element[b]] == _H1:
             return b, 1
     return -1, 0
 

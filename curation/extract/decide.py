@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +12,10 @@ import numpy.typing as npt
 
 from curation.compiled import borrowing, kernel
 from curation.extract import blocks as s
-from curation.extract.containers import group, kinds_of
+from curation.extract.containers import group, kinds_of, like
 from curation.extract.extract_settings import Decision
 from curation.extract.features import NAMES
-from curation.extract.markup import ANCESTOR, FNV_PRIME
+from curation.extract.markup import ANCESTOR
 from curation.extract.repeated import copies
 from curation.extract.tables import Tables, whole_tables
 from curation.extract.units import whole
@@ -81,13 +83,22 @@ def _containers(element, e_parent, levels, out):  # type: ignore[no-untyped-def]
     return count
 
 
+#: The settings of a decision, as kernels take them.
+Limits = namedtuple("Limits", tuple(Decision.model_fields))  # type: ignore[misc]
+
+
+@functools.cache
+def limits_of(decision: Decision) -> Limits:
+    """The settings of a decision."""
+    return Limits(**decision.model_dump())
+
+
 class Places(NamedTuple):
     """What the blocks of a page stand in, [n] each."""
 
     comments: npt.NDArray[np.bool_]
-    short_comments: npt.NDArray[
-        np.bool_
-    ]  # comments on questions and answers, with words of their own
+    #: Comments on questions and answers, with words of their own.
+    short_comments: npt.NDArray[np.bool_]
     hidden: npt.NDArray[np.bool_]  # out of sight, and nothing says that a reader can unfold it
     gutter: npt.NDArray[np.bool_]  # where line numbers or empty columns of the layout stand
 
@@ -100,7 +111,8 @@ def places(
 ) -> Places:
     """Where the blocks of a page stand; row `rows` [n] of `measured` has the features of each."""
     remark = np.float32(math.log1p(remark_words))  # as `b_words` counts
-    return Places(*_places(page.b_element, page.e_above, measured, rows, remark))
+    found: Places = _places(page.b_element, page.e_above, measured, rows, remark)
+    return found
 
 
 @kernel
@@ -119,7 +131,7 @@ def _places(b_element, e_above, measured, rows, remark):  # type: ignore[no-unty
         unfolds = measured[r, _PANEL_NAME] > 0 or measured[r, _PANEL_ROLE] > 0
         hidden[b] = above & _HIDDEN != 0 and not unfolds
         gutter[b] = above & _GUTTER != 0
-    return comments, short_comments, hidden, gutter
+    return Places(comments, short_comments, hidden, gutter)
 
 
 @kernel
@@ -167,55 +179,34 @@ def decide(
     that one odd among them doesn't stay or go alone, and runs of kept blocks are made whole
     (`units.whole`). What the page holds twice is kept once. Something is always kept.
     """
-    score, weight = _scores(
-        probabilities, page.b_element, page.b_chars, page.b_link_chars, page.b_links, page.b_atoms,
-        page.b_flags, page.e_parent, page.e_tag, page.e_above, page.e_signature,
-        tables.data, tables.table, decision.link_threshold, decision.menu_threshold,
-        decision.link_share, decision.menu_links, decision.formula_characters,
-        decision.template_share, decision.table_share,
-    )  # fmt: skip
-    kept, score, threshold, article = _decide(
-        score, weight, page.text, page.b_start, page.b_end,
-        page.b_element, page.e_parent, page.e_signature,
-        where.comments, where.short_comments, where.hidden, where.gutter, comments,
-        decision.article_threshold, decision.likely_probability, decision.few_characters,
-        decision.recall_weight, decision.sure_probability, decision.sure_share,
-        decision.article_characters, decision.comment_threshold, decision.sibling_share,
-    )  # fmt: skip
-    kept, filled, ended = whole(
-        kept, probabilities, score, where.comments, page, tables.data, decision
+    found: BlockDecisions = _decide(
+        probabilities, page, tables, where, comments, limits_of(decision)
     )
-    least, near = decision.copy_characters, decision.near_copy_characters
-    copied = copies(kept, page, where.comments, least, near)
+    return found
+
+
+@kernel
+def _decide(probabilities, page, tables, where, comments, limits):  # type: ignore[no-untyped-def]
+    score, linked, weight, special = _first_look(probabilities, page, limits)
+    # The posts of a thread and the entries of a list are each in an element of its own.
+    kinds = kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS_OF_KIN)
+    score = _shared(score, weight, *group(kinds), limits.template_share)
+    score = attached(score, special, page.b_element, page.e_parent)
+    score = whole_tables(
+        score, tables.data, tables.table, linked, limits.table_share, page.b_element, page.e_tag
+    )
+    kept, score, threshold, article = _weighed(score, weight, page, where, comments, limits)
+    kept, filled, ended = whole(
+        kept, probabilities, score, where.comments, page, tables.data, limits
+    )
+    copied = copies(kept, page, where.comments, limits.copy_characters, limits.near_copy_characters)
     return BlockDecisions(
         kept & ~copied, score, threshold, article, copied, filled & ~copied, ended
     )
 
 
 @kernel
-def _scores(  # type: ignore[no-untyped-def]
-    probabilities, b_element, b_chars, b_link_chars, b_links, b_atoms, b_flags,
-    e_parent, e_tag, e_above, e_signature, data, table,
-    link_threshold, menu_threshold, link_share, menu_links, formula_characters,
-    template_share, table_share,
-):  # fmt: skip
-    """What the decision goes by: score and weight of each block."""
-    score, linked, weight, special = _first_look(
-        probabilities, b_element, b_chars, b_link_chars, b_links, b_atoms, b_flags, e_above,
-        link_threshold, menu_threshold, link_share, menu_links, formula_characters,
-    )  # fmt: skip
-    # The posts of a thread and the entries of a list are each in an element of its own.
-    kinds = kinds_of(b_element, e_parent, e_signature, _LEVELS_OF_KIN)
-    score = _shared(score, weight, group(kinds)[0], template_share)
-    score = attached(score, special, b_element, e_parent)
-    return whole_tables(score, data, table, linked, table_share, b_element, e_tag), weight
-
-
-@kernel
-def _first_look(  # type: ignore[no-untyped-def]
-    probabilities, b_element, b_chars, b_link_chars, b_links, b_atoms, b_flags, e_above,
-    link_threshold, menu_threshold, link_share, menu_links, formula_characters,
-):  # fmt: skip
+def _first_look(probabilities, page, limits):  # type: ignore[no-untyped-def]
     """Score, whether it is links, weight, and whether it is code or a formula, of each block."""
     n = len(probabilities)
     score = np.empty(n, np.float64)
@@ -223,33 +214,24 @@ def _first_look(  # type: ignore[no-untyped-def]
     weight = np.empty(n, np.float64)
     special = np.empty(n, np.bool_)
     for b in range(n):
-        heading = e_above[b_element[b]] & _HEADING != 0  # these may link to themselves
-        linked[b] = b_link_chars[b] > link_share * b_chars[b] and not heading
-        least = menu_threshold if b_links[b] >= menu_links else link_threshold
-        unlikely = linked[b] and probabilities[b] < least
-        score[b] = 0.0 if unlikely else probabilities[b]
-        weight[b] = b_chars[b] + formula_characters * b_atoms[b]
-        formula = b_atoms[b] > 0 and b_chars[b] <= 4 * b_atoms[b]
-        special[b] = b_flags[b] & s.PRE != 0 or formula
+        chars, atoms = page.b_chars[b], page.b_atoms[b]
+        # Headings may link to themselves.
+        heading = page.e_above[page.b_element[b]] & _HEADING != 0
+        linked[b] = page.b_link_chars[b] > limits.link_share * chars and not heading
+        menu = page.b_links[b] >= limits.menu_links
+        least = limits.menu_threshold if menu else limits.link_threshold
+        score[b] = 0.0 if linked[b] and probabilities[b] < least else probabilities[b]
+        weight[b] = chars + limits.formula_characters * atoms
+        special[b] = page.b_flags[b] & s.PRE != 0 or (atoms > 0 and chars <= 4 * atoms)
     return score, linked, weight, special
 
 
 @kernel
-def _alike(b_element, e_parent, e_signature):  # type: ignore[no-untyped-def]
-    """Number [n] that blocks share which stand in like elements, by tag and class, of one parent."""
-    keys = np.empty(len(b_element), np.uint64)
-    for b in range(len(b_element)):
-        e = b_element[b]
-        keys[b] = (e_signature[e] * FNV_PRIME) ^ np.uint64(e_parent[e] + 1)
-    return group(keys)[0]
-
-
-@kernel
-def _shared(score, weight, alike, share):  # type: ignore[no-untyped-def]
+def _shared(score, weight, alike, sizes, share):  # type: ignore[no-untyped-def]
     """Scores [n] of which `share` is the mean of like blocks. 0 and 1 are rules' and stay."""
     n = len(score)
-    total = np.zeros(n, np.float64)
-    whole = np.zeros(n, np.float64)
+    total = np.zeros(len(sizes), np.float64)
+    whole = np.zeros(len(sizes), np.float64)
     for b in range(n):
         if score[b] < 1.0:
             size = np.sqrt(weight[b])
@@ -295,28 +277,24 @@ def best_cut(score, weight, few, recall_weight):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _decide(  # type: ignore[no-untyped-def]
-    score, weight, text, b_start, b_end, b_element, e_parent, e_signature,
-    in_comments, short_comments, hidden, gutter, comments,
-    article_threshold, likely_probability, few_characters, recall_weight, sure_probability,
-    sure_share, article_characters, comment_threshold, sibling_share,
-):  # fmt: skip
-    """The first parts of a BlockDecisions, before runs are made whole and what is copied goes."""
+def _weighed(score, weight, page, where, comments, limits):  # type: ignore[no-untyped-def]
+    """What is kept by scores and thresholds alone, both, and whether the page is an article."""
     n = len(score)
     score = score.copy()
-    numbers = _line_numbers(text, b_start, b_end, gutter)
+    in_comments, hidden = where.comments, where.hidden
+    numbers = _line_numbers(page.text, page.b_start, page.b_end, where.gutter)
     # Remarks on questions and answers are part of the page; without comments none of them is.
     for b in range(n):
         if not comments:
             if in_comments[b]:
                 score[b] = 0.0
-        elif short_comments[b]:
+        elif where.short_comments[b]:
             score[b] = 1.0
     # Hidden text goes, unless it is most of the page, which a script then shows as a whole.
     seen = 0.0
     unseen = 0.0
     for b in range(n):
-        if score[b] >= likely_probability:
+        if score[b] >= limits.likely_probability:
             if hidden[b]:
                 unseen += weight[b]
             else:
@@ -326,26 +304,28 @@ def _decide(  # type: ignore[no-untyped-def]
     for b in range(n):
         if numbers[b] or (hidden[b] and unseen <= seen):
             score[b] = 0.0
-        if score[b] >= likely_probability:
+        if score[b] >= limits.likely_probability:
             likely += weight[b]
-        if score[b] >= sure_probability:
+        if score[b] >= limits.sure_probability:
             sure += weight[b]
-    article = sure >= max(article_characters, sure_share * likely)
-    needed = article_threshold if article else likely_probability
+    article = sure >= max(limits.article_characters, limits.sure_share * likely)
+    needed = limits.article_threshold if article else limits.likely_probability
     outside = 0.0
     for b in range(n):
         if score[b] >= needed and not in_comments[b]:
             outside += weight[b]
-    score = _shared(score, weight, _alike(b_element, e_parent, e_signature), sibling_share)
+    # Of like elements of one parent.
+    siblings, sizes = like(page.e_parent, page.e_signature)
+    score = _shared(score, weight, siblings[page.b_element], sizes, limits.sibling_share)
     if not article:
-        needed = best_cut(score, weight, few_characters, recall_weight)
+        needed = best_cut(score, weight, limits.few_characters, limits.recall_weight)
     threshold = np.full(n, needed)
     best = 0.0
     some = False
     kept = np.empty(n, np.bool_)
     for b in range(n):
-        if outside >= article_characters and in_comments[b]:
-            threshold[b] = max(needed, comment_threshold)
+        if outside >= limits.article_characters and in_comments[b]:
+            threshold[b] = max(needed, limits.comment_threshold)
         kept[b] = score[b] >= threshold[b]
         some = some or kept[b]
         best = max(best, score[b])

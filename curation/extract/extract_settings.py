@@ -78,7 +78,10 @@ class Decision(Settings):
     hole_probability: float = Field(
         ge=0,
         le=1,
-        description="mean probability from which blocks between two kept ones are kept with them",
+        description="probability from which a block between two kept ones is kept with them",
+    )
+    long_hole_probability: float = Field(
+        ge=0, le=1, description="the same of several blocks in a row, in the mean"
     )
     hole_blocks: int = Field(ge=0, description="such blocks in a row at most")
     copy_characters: int = Field(

@@ -1,4 +1,4 @@
-"""What extraction returns."""
+"""What extraction returns, or raises."""
 
 from __future__ import annotations
 
@@ -19,3 +19,14 @@ class Extraction:
     encoding: str = ""  # WHATWG name of the encoding that was decoded; "" for a str
     code_languages: tuple[str, ...] = ()  # programming languages that code blocks state, in order
     rights: PageRights | None = None  # what an HTML page says of them
+
+
+class PageTooLargeError(ValueError):
+    """A page exceeds a limit of the settings: `reason`, `value` and `threshold` say which."""
+
+    def __init__(self, reason: str, value: float, threshold: float) -> None:
+        super().__init__(reason, value, threshold)
+        self.reason, self.value, self.threshold = reason, value, threshold
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.value:,.0f} is over {self.threshold:,.0f}"

@@ -9,9 +9,8 @@ from curation.config import built_in_settings
 from curation.extract.clean import clean
 from curation.extract.engines import text_engine
 from curation.extract.extract_settings import ExtractSettings
-from curation.extract.extraction import Extraction
+from curation.extract.extraction import Extraction, PageTooLargeError
 from curation.extract.head import declared_language, deepest, title_of
-from curation.extract.limits import PageTooLargeError
 from curation.extract.native import run
 from curation.readers.charset import decode_html, utf8_html
 from curation.rights.page import read_page

@@ -8,24 +8,14 @@ it (neighbours, the last heading, the dominant container, the page as a whole).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from curation.compiled import inlined, kernel
+from curation.extract import blocks as s
 from curation.extract import words as w
-from curation.extract.blocks import (
-    CONTINUED,
-    GENERATOR,
-    IN_LINK,
-    LINKED_DATA,
-    OG_TYPE,
-    PRE,
-    QUESTIONS,
-    TITLE,
-    Page,
-)
 from curation.extract.containers import (
     cards_of,
     class_scores,
@@ -64,73 +54,100 @@ class Lexicons(NamedTuple):
     words: Weights
 
 
-_BLOCK = """words chars link_density links tags sentences commas digits upper ends first symbols
-lower_starts short_words word_length bold atoms pre continued in_link link_starts tag depth
-""".split()
-_ANCESTORS = [f"in_{name}" for name in ANCESTOR]
-_LEVEL = """words link_density share blocks words_per_block class_score sentences repeated
-repeated_words""".split()
-_CHAIN = "class_min class_max class_sum flag_main flag_side flag_body flag_panel".split()
-_AROUND = """word_score heading_score heading_distance heading_level heading_words
-title_overlap title_cover title_distance before_title copies signature_count signature_share
-dominant_off dominant_in dominant_share dominant_depth position words_before words_after
-first_long last_long article_share article_order near_long""".split()
+def _columns(names: str) -> np.dtype[Any]:
+    return np.dtype([(name, np.float32) for name in names.split()])
+
+
+# What is measured of a block, family by family.
+_BLOCK = _columns(
+    """words chars link_density links tags sentences commas digits upper ends first symbols
+    lower_starts short_words word_length bold atoms pre continued in_link link_starts tag depth"""
+)
+_LEVEL = _columns(
+    """words link_density share blocks words_per_block class_score sentences repeated
+    repeated_words"""
+)
+_CHAIN = _columns("class_min class_max class_sum flag_main flag_side flag_body flag_panel")
+_AROUND = _columns(
+    """word_score heading_score heading_distance heading_level heading_words
+    title_overlap title_cover title_distance before_title copies signature_count signature_share
+    dominant_off dominant_in dominant_share dominant_depth position words_before words_after
+    first_long last_long article_share article_order near_long"""
+)
 # The title's neighbourhood (how far up and down the tree, and through the text, a block is from the
 # block that repeats the page's title) and the card (the outermost of three or more like siblings).
-_TITLE = "title_kind title_up title_down title_share title_long title_between".split()
-_CARD = """card_count card_words card_share card_link_density card_blocks card_index card_level
-card_title""".split()
-_NEIGHBOURS = [
-    f"{name}_{offset}"
-    for offset in (-1, 1, -2, 2)
-    for name in ("words", "link_density", "same", "word_score", "class_sum")
-]
-_PAGE = """page_words page_long page_blocks page_link_density page_articles page_comments
-page_og page_forum page_product page_article page_links_per_block page_paragraphs
-page_list_words page_hidden page_questions""".split()
-NAMES = (
-    [f"b_{name}" for name in _BLOCK]
-    + _ANCESTORS
-    + [f"e{level}_{name}" for level in range(LEVELS) for name in _LEVEL]
-    + _CHAIN
-    + [f"region_{region}" for region in range(REGIONS)]
-    + _AROUND
-    + _TITLE
-    + _CARD
-    + _NEIGHBOURS
-    + _PAGE
+_TITLE = _columns("title_kind title_up title_down title_share title_long title_between")
+_CARD = _columns(
+    """card_count card_words card_share card_link_density card_blocks card_index card_level
+    card_title"""
 )
+_NEIGHBOUR = _columns("words link_density same word_score class_sum")
+_NEIGHBOURS = (-1, 1, -2, 2)
+_PAGE = _columns(
+    """page_words page_long page_blocks page_link_density page_articles page_comments
+    page_og page_forum page_product page_article page_links_per_block page_paragraphs
+    page_list_words page_hidden page_questions"""
+)
+#: The features of a block; NAMES are the names of its columns.
+ROW = np.dtype(
+    [
+        ("block", _BLOCK),
+        ("ancestors", np.float32, len(ANCESTOR)),
+        ("levels", _LEVEL, LEVELS),
+        ("chain", _CHAIN),
+        ("regions", np.float32, REGIONS),
+        ("around", _AROUND),
+        ("title", _TITLE),
+        ("card", _CARD),
+        ("neighbours", _NEIGHBOUR, len(_NEIGHBOURS)),
+        ("page", _PAGE),
+    ]
+)
+NAMES = [
+    *(f"b_{name}" for name in _BLOCK.names or ()),
+    *(f"in_{name}" for name in ANCESTOR),
+    *(f"e{level}_{name}" for level in range(LEVELS) for name in _LEVEL.names or ()),
+    *(_CHAIN.names or ()),
+    *(f"region_{region}" for region in range(REGIONS)),
+    *(_AROUND.names or ()),
+    *(_TITLE.names or ()),
+    *(_CARD.names or ()),
+    *(f"{name}_{offset}" for offset in _NEIGHBOURS for name in _NEIGHBOUR.names or ()),
+    *(_PAGE.names or ()),
+]
 COUNT = len(NAMES)
+_ABSENT = np.float32(-1)  # of what a block doesn't have: a title, a card, a neighbour, an article
 
-_ANCESTOR_BITS = len(ANCESTOR)
-_HIDDEN = ANCESTOR["hidden"]
+_ANCESTORS = len(ANCESTOR)
+_HIDDEN, _HEADING, _ITEM = ANCESTOR["hidden"], ANCESTOR["heading"], ANCESTOR["item"]
+_COMMENTS = 1  # bit of the region of comments
 _P = TAG["p"]
 _LEVELS_OF_KIND = 3  # elements that are alike around blocks of one kind
+_NEAR = 4  # blocks before and behind
 _FORUMS = (b"phpbb", b"vbulletin", b"xenforo", b"discourse", b"discuz", b"mybb", b"smf", b"invision",
            b"vanilla", b"simple machines", b"flarum", b"nodebb")  # fmt: skip
 
 
-def page_facts(source: bytes, page: Page) -> npt.NDArray[np.float32]:
-    """What a page says it is: og:type, forum, product, article, questions (0 or a small number)."""
+def _note_facts(source: bytes, page: s.Page, row: Any) -> None:
+    """Note what a page says it is: og:type, forum, product, article, questions."""
     facts = page.facts.tolist()
-    og = source[facts[OG_TYPE] : facts[OG_TYPE + 1]].lower()
-    generator = source[facts[GENERATOR] : facts[GENERATOR + 1]].lower()
+    og = source[facts[s.OG_TYPE] : facts[s.OG_TYPE + 1]].lower()
+    generator = source[facts[s.GENERATOR] : facts[s.GENERATOR + 1]].lower()
     linked = b"".join(
-        source[facts[slot] : facts[slot + 1]] for slot in range(LINKED_DATA, QUESTIONS, 2)
+        source[facts[slot] : facts[slot + 1]] for slot in range(s.LINKED_DATA, s.QUESTIONS, 2)
     )
     kind = 0
     if og:
         kind = 1 if b"article" in og else 2 if b"product" in og else 3 if b"website" in og else 4
-    questions, forum, product, article = bool(facts[QUESTIONS]), False, kind == 2, kind == 1
-    if generator:
-        forum = any(name in generator for name in _FORUMS)
-    if linked:
-        questions = questions or b'"QAPage"' in linked
-        forum = forum or b"DiscussionForumPosting" in linked
-        product = product or b'Product"' in linked
-        article = article or b"Article" in linked or b"BlogPosting" in linked
-    forum = forum or questions
-    return np.array([kind, forum, product, article, questions], np.float32)
+    questions = bool(facts[s.QUESTIONS]) or b'"QAPage"' in linked
+    row["page_og"], row["page_questions"] = kind, questions
+    row["page_forum"] = (
+        questions
+        or b"DiscussionForumPosting" in linked
+        or any(name in generator for name in _FORUMS)
+    )
+    row["page_product"] = kind == 2 or b'Product"' in linked
+    row["page_article"] = kind == 1 or b"Article" in linked or b"BlogPosting" in linked
 
 
 # Of the counts that most pages have.
@@ -145,379 +162,6 @@ def _log(x):  # type: ignore[no-untyped-def]
     return np.float32(np.log1p(np.float64(x)))
 
 
-@inlined
-def _text_row(row, words, density, links, tags, bold, atoms, flags, c, t, counts):  # type: ignore[no-untyped-def]
-    """What stands in the block itself; `t` and `c` are its words and characters, at least 1."""
-    letters = max(np.float64(counts[w.LETTERS]), 1.0)
-    row[0] = _log(words)
-    row[1] = _log(c)
-    row[2] = density
-    row[3] = min(links, 50)
-    row[4] = tags / t
-    row[5] = counts[w.SENTENCES] / t
-    row[6] = counts[w.COMMAS] / t
-    row[7] = counts[w.DIGITS] / c
-    row[8] = counts[w.UPPER] / letters
-    row[9] = counts[w.ENDS_SENTENCE]
-    row[10] = counts[w.FIRST]
-    row[11] = counts[w.SYMBOLS] / t
-    row[12] = counts[w.LOWER_STARTS] / t
-    row[13] = counts[w.SHORT_WORDS] / t
-    row[14] = c / t
-    row[15] = bold / c
-    row[16] = min(atoms, 10)
-    row[17] = 1 if flags & PRE else 0
-    row[18] = 1 if flags & CONTINUED else 0
-    row[19] = 1 if flags & IN_LINK else 0
-    row[20] = links / t
-    return 21
-
-
-@inlined
-def _levels(  # type: ignore[no-untyped-def]
-    row, k, e, e_parent, words, chars, link, long, blocks, marks, class_score,
-    siblings, sizes, sibling_words, page_long,
-):  # fmt: skip
-    """The element of the block and those above it."""
-    x = e
-    for _ in range(LEVELS):
-        x = max(x, 0)
-        size = sizes[siblings[x]]
-        row[k] = _log(words[x])
-        row[k + 1] = link[x] / max(chars[x], 1.0)
-        row[k + 2] = long[x] / page_long
-        row[k + 3] = _log(blocks[x])
-        row[k + 4] = _log(words[x] / max(blocks[x], 1.0))
-        row[k + 5] = class_score[x]
-        row[k + 6] = marks[x] / max(words[x], 1.0)
-        row[k + 7] = _log(size)
-        row[k + 8] = _log(sibling_words[siblings[x]] / max(size, 1))
-        k += 9
-        x = e_parent[x]
-    return k
-
-
-@inlined
-def _chain_row(row, k, low, high, total, flags, regions):  # type: ignore[no-untyped-def]
-    """What the elements around the block are called and say that they are."""
-    row[k] = low
-    row[k + 1] = high
-    row[k + 2] = total
-    row[k + 3] = 1 if flags & FLAG_MAIN else 0
-    row[k + 4] = 1 if flags & FLAG_SIDE else 0
-    row[k + 5] = 1 if flags & FLAG_BODY else 0
-    row[k + 6] = 1 if flags & FLAG_PANEL else 0
-    k += 7
-    for region in range(REGIONS):
-        row[k + region] = (regions >> region) & 1
-    return k + REGIONS
-
-
-@inlined
-def _title_row(row, k, title_depth, depth, long, page_long, distance):  # type: ignore[no-untyped-def]
-    """How far the block is from the title: in the tree, from where they meet, and in the text."""
-    row[k] = title_depth
-    row[k + 1] = depth
-    row[k + 2] = long / page_long
-    row[k + 3] = _log(long)
-    row[k + 4] = _log(distance) if distance >= 0 else -_log(-distance)
-
-
-@inlined
-def _card_row(  # type: ignore[no-untyped-def]
-    row, k, x, words, chars, link, blocks, siblings, sizes, sibling_words, order,
-    page_words, depth, holds_title,
-):  # fmt: skip
-    """The card that the block stands in."""
-    g = siblings[x]
-    row[k] = _log(sizes[g])
-    row[k + 1] = _log(words[x])
-    row[k + 2] = sibling_words[g] / page_words
-    row[k + 3] = link[x] / max(chars[x], 1.0)
-    row[k + 4] = _log(blocks[x])
-    row[k + 5] = min(order[x], 10)
-    row[k + 6] = depth
-    row[k + 7] = 1 if holds_title else 0
-
-
-@inlined
-def _neighbours(row, k, b, b_element, b_words, density, word_score, total):  # type: ignore[no-untyped-def]
-    """The two blocks before and behind."""
-    for offset in (-1, 1, -2, 2):
-        o = b + offset
-        if 0 <= o < len(b_element):
-            row[k] = _log(b_words[o])
-            row[k + 1] = density[o]
-            row[k + 2] = 1 if b_element[o] == b_element[b] else 0
-            row[k + 3] = word_score[o]
-            row[k + 4] = total[b_element[o]]
-        else:
-            row[k : k + 5] = -1
-        k += 5
-    return k
-
-
-@inlined
-def _weigh(counts, b_atoms, b_element, e_above, b_words):  # type: ignore[no-untyped-def]
-    """Fill `b_words`: words of each block, formulas among them; return those of the long blocks
-    that are seen, and of those that are not."""
-    seen = 0.0
-    unseen = 0.0
-    for b in range(len(b_words)):
-        t = np.float64(counts[b, w.WORDS]) + 5.0 * b_atoms[b]
-        b_words[b] = t
-        if t >= LONG_WORDS:
-            if e_above[b_element[b]] & _HIDDEN:
-                unseen += t
-            else:
-                seen += t
-    return seen, unseen
-
-
-@inlined
-def _add_to_parents(e_parent, words, chars, link, long, blocks, marks):  # type: ignore[no-untyped-def]
-    """Sums over elements, from those over the blocks right under each."""
-    for e in range(len(e_parent) - 1, 0, -1):
-        p = e_parent[e]
-        words[p] += words[e]
-        chars[p] += chars[e]
-        link[p] += link[e]
-        long[p] += long[e]
-        blocks[p] += blocks[e]
-        marks[p] += marks[e]
-
-
-@kernel
-def _features(
-    b_element, b_chars, b_link, b_links, b_tags, b_bold, b_atoms, b_flags,
-    e_parent, e_tag, e_depth, e_above, e_flags, e_sig,
-    counts, text_hash, word_score, class_score, regions, title_size, facts, judged, out,
-):  # type: ignore[no-untyped-def]  # fmt: skip
-    n = len(b_element)
-    m = len(e_parent)
-    # ------------------------------------------------------------ sums over elements
-    words = np.zeros(m, np.float64)
-    chars = np.zeros(m, np.float64)
-    link = np.zeros(m, np.float64)
-    long = np.zeros(m, np.float64)
-    blocks = np.zeros(m, np.float64)
-    marks = np.zeros(m, np.float64)
-    is_long = np.zeros(n, np.bool_)
-    density = np.zeros(n, np.float32)
-    b_words = np.zeros(n, np.float64)
-    page_links = 0.0
-    paragraphs = 0.0
-    list_words = 0.0
-    comment_words = 0.0
-    chain_regions, chain_flags, low, high, total, article, article_order, articles = inherited(
-        e_parent, e_tag, e_flags, class_score, regions
-    )
-    seen, unseen = _weigh(counts, b_atoms, b_element, e_above, b_words)
-    # Text that scripts unfold counts for the page's shape only where most of the text is such.
-    ignored = _HIDDEN if seen >= unseen else 0
-    for b in range(n):
-        e = b_element[b]
-        t = b_words[b]
-        c = max(np.float64(b_chars[b]), 1.0)
-        density[b] = np.float32(b_link[b] / c)
-        words[e] += t
-        chars[e] += c
-        link[e] += b_link[b]
-        blocks[e] += 1
-        marks[e] += counts[b, w.SENTENCES] + counts[b, w.COMMAS]
-        page_links += b_links[b]
-        if t >= LONG_WORDS and density[b] < 0.5 and not e_above[e] & ignored:
-            is_long[b] = True
-            long[e] += t
-            if e_tag[e] == _P:
-                paragraphs += 1
-        if e_above[e] & 4:
-            list_words += t
-        if chain_regions[e] & 1:
-            comment_words += t
-    _add_to_parents(e_parent, words, chars, link, long, blocks, marks)
-    page_long = max(long[0], 1.0)
-    page_words = max(words[0], 1.0)
-    of_page = np.empty(15, np.float32)
-    of_page[0] = _log(page_words)
-    of_page[1] = _log(page_long)
-    of_page[2] = _log(n)
-    of_page[3] = link[0] / max(chars[0], 1.0)
-    of_page[4] = min(articles, 20)
-    of_page[5] = comment_words / page_words
-    for i in range(4):
-        of_page[6 + i] = facts[i]
-    of_page[10] = page_links / max(n, 1)
-    of_page[11] = _log(paragraphs)
-    of_page[12] = list_words / page_words
-    of_page[13] = unseen / max(seen + unseen, 1.0)
-    of_page[14] = facts[4]
-    place, steps, d = dominant(e_parent, long, page_long)
-    siblings, sibling_sizes, sibling_words, order = siblings_of(e_parent, e_sig, words)
-    card = cards_of(e_parent, e_tag, siblings, sibling_sizes)
-    same, same_sizes = group(kinds_of(b_element, e_parent, e_sig, _LEVELS_OF_KIND))
-    same_long = np.zeros(n + 1, np.float64)
-    for b in range(n):
-        if is_long[b]:
-            same_long[same[b]] += b_words[b]
-    copies, copy_sizes = group(text_hash)
-    # ------------------------------------------------------------ positions
-    first_long = n
-    last_long = -1
-    around = np.zeros(n + 1, np.float64)
-    for b in range(n):
-        around[b + 1] = around[b] + (b_words[b] if is_long[b] else 0.0)
-        if is_long[b]:
-            last_long = b
-            if first_long == n:
-                first_long = b
-    heading = -1
-    heading_score = np.float32(0)
-    title_block, title_kind = title_of_page(b_element, b_words, e_above, e_tag, counts, title_size)
-    title_element = b_element[title_block] if title_kind else 0
-    meets = meeting(e_parent, title_element)
-    title_before = 0.0
-    for b in range(title_block):
-        title_before += b_words[b]
-    before = 0.0
-    r = -1
-    for b in range(n):
-        e = b_element[b]
-        is_heading = e_above[e] & 2
-        if not judged[b]:
-            before += b_words[b]
-            if is_heading:
-                heading = b
-                heading_score = word_score[b]
-            continue
-        r += 1
-        t = max(np.float64(counts[b, w.WORDS]), 1.0)
-        c = max(np.float64(b_chars[b]), 1.0)
-        row = out[r]
-        k = _text_row(
-            row, b_words[b], density[b], b_links[b], b_tags[b], b_bold[b], b_atoms[b], b_flags[b],
-            c, t, counts[b],
-        )  # fmt: skip
-        row[k] = e_tag[e]
-        row[k + 1] = e_depth[e]
-        k += 2
-        for bit in range(_ANCESTOR_BITS):
-            row[k] = (e_above[e] >> bit) & 1
-            k += 1
-        k = _levels(
-            row, k, e, e_parent, words, chars, link, long, blocks, marks, class_score,
-            siblings, sibling_sizes, sibling_words, page_long,
-        )  # fmt: skip
-        k = _chain_row(row, k, low[e], high[e], total[e], chain_flags[e], chain_regions[e])
-        row[k] = word_score[b]
-        row[k + 1] = heading_score
-        row[k + 2] = min(b - heading, 60) if heading >= 0 else 61
-        row[k + 3] = e_tag[b_element[heading]] if heading >= 0 else 0
-        row[k + 4] = _log(b_words[heading]) if heading >= 0 else 0
-        shared = counts[b, w.TITLE_SHARED]
-        row[k + 5] = shared / max(t + title_size - shared, 1.0)
-        row[k + 6] = shared / max(title_size, 1)
-        if title_kind > 1:
-            row[k + 7] = max(min(b - title_block, 100), -100)
-            row[k + 8] = 1 if b < title_block else 0
-        else:
-            row[k + 7] = -101
-            row[k + 8] = 0
-        row[k + 9] = min(copy_sizes[copies[b]], 10)
-        row[k + 10] = _log(same_sizes[same[b]])
-        row[k + 11] = same_long[same[b]] / page_long
-        q = place[e]
-        inside = q >= steps
-        row[k + 12] = steps - min(q, steps)
-        row[k + 13] = 1 if inside else 0
-        row[k + 14] = long[d] / page_long
-        row[k + 15] = e_depth[e] - e_depth[d]
-        row[k + 16] = b / max(n - 1, 1)
-        row[k + 17] = before / page_words
-        row[k + 18] = _log(page_words - before)
-        row[k + 19] = max(min(b - first_long, 100), -100)
-        row[k + 20] = max(min(b - last_long, 100), -100)
-        a = article[e]
-        row[k + 21] = long[a] / page_long if a >= 0 else -1
-        row[k + 22] = min(article_order[a], 10) if a >= 0 else 0
-        lo = max(0, b - 4)
-        hi = min(n, b + 5)
-        row[k + 23] = _log(around[hi] - around[lo])
-        k += 24
-        row[k] = title_kind
-        x = meets[e]
-        if title_kind:
-            _title_row(
-                row, k + 1, e_depth[title_element] - e_depth[x], e_depth[e] - e_depth[x],
-                long[x], page_long, before - title_before,
-            )  # fmt: skip
-        else:
-            row[k + 1 : k + 6] = -1
-        k += 6
-        x = card[e]
-        if x >= 0:
-            same_card = title_kind > 0 and card[title_element] == x
-            _card_row(
-                row, k, x, words, chars, link, blocks, siblings, sibling_sizes, sibling_words,
-                order, page_words, e_depth[e] - e_depth[x], same_card,
-            )  # fmt: skip
-        else:
-            row[k : k + 8] = -1
-        k += 8
-        k = _neighbours(row, k, b, b_element, b_words, density, word_score, total)
-        for column in range(len(of_page)):
-            row[k + column] = of_page[column]
-        k += len(of_page)
-        before += b_words[b]
-        if is_heading:
-            heading = b
-            heading_score = word_score[b]
-    return k
-
-
-@kernel
-def _measured(  # type: ignore[no-untyped-def]
-    title, text, b_start, b_end, e_tokens, tokens,
-    name_keys, name_weights, name_bits, word_keys, word_weights,
-    b_element, b_chars, b_link, b_links, b_tags, b_bold, b_atoms, b_flags,
-    e_parent, e_tag, e_depth, e_above, e_flags, e_sig, facts, judged,
-):  # fmt: skip
-    """The features of the blocks that are `judged` [n], of all where that is empty."""
-    counts, text_hash, hashes, starts, title_size = _text_counts(title, text, b_start, b_end)
-    word_score = w.word_scores(hashes, starts, word_keys, word_weights)
-    class_score, regions = class_scores(e_tokens, tokens, name_keys, name_weights, name_bits)
-    if len(judged) == 0:
-        judged = np.ones(len(b_element), np.bool_)
-    out = np.empty((judged.sum(), COUNT), np.float32)
-    _features(
-        b_element, b_chars, b_link, b_links, b_tags, b_bold, b_atoms, b_flags,
-        e_parent, e_tag, e_depth, e_above, e_flags, e_sig,
-        counts, text_hash, word_score, class_score, regions, title_size, facts, judged, out,
-    )  # fmt: skip
-    return out
-
-
-_ALL = np.zeros(0, np.bool_)
-
-
-def features(
-    source: bytes, page: Page, lexicons: Lexicons, judged: npt.NDArray[np.bool_] | None = None
-) -> npt.NDArray[np.float32]:
-    """Features [n, COUNT] of the blocks of a scanned page; `source` is what was scanned.
-
-    Where `judged` [n] is given, only the blocks that it names get a row.
-    """
-    out: npt.NDArray[np.float32] = _measured(
-        _title(source, page), page.text, page.b_start, page.b_end, page.e_tokens, page.tokens,
-        *lexicons.names, *lexicons.words,
-        page.b_element, page.b_chars, page.b_link_chars, page.b_links, page.b_tags,
-        page.b_bold_chars, page.b_atoms, page.b_flags,
-        page.e_parent, page.e_tag, page.e_depth, page.e_above, page.e_flags, page.e_signature,
-        page_facts(source, page), _ALL if judged is None else judged,
-    )  # fmt: skip
-    return out
-
-
 class TextCounts(NamedTuple):
     """What stands in the blocks of a page, as words.py says."""
 
@@ -528,23 +172,355 @@ class TextCounts(NamedTuple):
     title_size: int  # words
 
 
-def text_counts(source: bytes, page: Page) -> TextCounts:
+class Sums(NamedTuple):
+    """Sums over elements, [m] each, and what blocks add to them, [n] each."""
+
+    words: Any
+    chars: Any
+    link: Any
+    long: Any  # words of long blocks
+    blocks: Any
+    marks: Any
+    b_words: Any  # formulas among them
+    density: Any  # of links
+    is_long: Any
+
+
+@inlined
+def _text_row(row, page, b, sums, counts):  # type: ignore[no-untyped-def]
+    """What stands in the block itself."""
+    t = max(np.float64(counts[w.WORDS]), 1.0)
+    c = max(np.float64(page.b_chars[b]), 1.0)
+    e = page.b_element[b]
+    letters = max(np.float64(counts[w.LETTERS]), 1.0)
+    row.words = _log(sums.b_words[b])
+    row.chars = _log(c)
+    row.link_density = sums.density[b]
+    row.links = min(page.b_links[b], 50)
+    row.tags = page.b_tags[b] / t
+    row.sentences = counts[w.SENTENCES] / t
+    row.commas = counts[w.COMMAS] / t
+    row.digits = counts[w.DIGITS] / c
+    row.upper = counts[w.UPPER] / letters
+    row.ends = counts[w.ENDS_SENTENCE]
+    row.first = counts[w.FIRST]
+    row.symbols = counts[w.SYMBOLS] / t
+    row.lower_starts = counts[w.LOWER_STARTS] / t
+    row.short_words = counts[w.SHORT_WORDS] / t
+    row.word_length = c / t
+    row.bold = page.b_bold_chars[b] / c
+    row.atoms = min(page.b_atoms[b], 10)
+    row.pre = 1 if page.b_flags[b] & s.PRE else 0
+    row.continued = 1 if page.b_flags[b] & s.CONTINUED else 0
+    row.in_link = 1 if page.b_flags[b] & s.IN_LINK else 0
+    row.link_starts = page.b_links[b] / t
+    row.tag = page.e_tag[e]
+    row.depth = page.e_depth[e]
+
+
+@inlined
+def _level(row, x, sums, class_score, siblings, page_long):  # type: ignore[no-untyped-def]
+    """The element of the block, or one above it."""
+    size = siblings.sizes[siblings.group[x]]
+    row.words = _log(sums.words[x])
+    row.link_density = sums.link[x] / max(sums.chars[x], 1.0)
+    row.share = sums.long[x] / page_long
+    row.blocks = _log(sums.blocks[x])
+    row.words_per_block = _log(sums.words[x] / max(sums.blocks[x], 1.0))
+    row.class_score = class_score[x]
+    row.sentences = sums.marks[x] / max(sums.words[x], 1.0)
+    row.repeated = _log(size)
+    row.repeated_words = _log(siblings.words[siblings.group[x]] / max(size, 1))
+
+
+@inlined
+def _chain_row(row, e, chain):  # type: ignore[no-untyped-def]
+    """What the elements around the block are called and say that they are."""
+    flags = chain.flags[e]
+    row.class_min = chain.low[e]
+    row.class_max = chain.high[e]
+    row.class_sum = chain.total[e]
+    row.flag_main = 1 if flags & FLAG_MAIN else 0
+    row.flag_side = 1 if flags & FLAG_SIDE else 0
+    row.flag_body = 1 if flags & FLAG_BODY else 0
+    row.flag_panel = 1 if flags & FLAG_PANEL else 0
+
+
+@inlined
+def _title_row(row, title_depth, depth, long, page_long, distance):  # type: ignore[no-untyped-def]
+    """How far the block is from the title: in the tree, from where they meet, and in the text."""
+    row.title_up = title_depth
+    row.title_down = depth
+    row.title_share = long / page_long
+    row.title_long = _log(long)
+    row.title_between = _log(distance) if distance >= 0 else -_log(-distance)
+
+
+@inlined
+def _card_row(row, x, sums, siblings, page_words, depth, holds_title):  # type: ignore[no-untyped-def]
+    """The card that the block stands in."""
+    g = siblings.group[x]
+    row.card_count = _log(siblings.sizes[g])
+    row.card_words = _log(sums.words[x])
+    row.card_share = siblings.words[g] / page_words
+    row.card_link_density = sums.link[x] / max(sums.chars[x], 1.0)
+    row.card_blocks = _log(sums.blocks[x])
+    row.card_index = min(siblings.order[x], 10)
+    row.card_level = depth
+    row.card_title = 1 if holds_title else 0
+
+
+@inlined
+def _neighbour(row, b, o, b_element, sums, word_score, total):  # type: ignore[no-untyped-def]
+    """One of the two blocks before and behind."""
+    row.words = _log(sums.b_words[o])
+    row.link_density = sums.density[o]
+    row.same = 1 if b_element[o] == b_element[b] else 0
+    row.word_score = word_score[o]
+    row.class_sum = total[b_element[o]]
+
+
+@inlined
+def _weigh(page, counts, b_words):  # type: ignore[no-untyped-def]
+    """Fill `b_words`: words of each block, formulas among them; return those of the long blocks
+    that are seen, and of those that are not."""
+    seen = 0.0
+    unseen = 0.0
+    for b in range(len(b_words)):
+        t = np.float64(counts[b, w.WORDS]) + 5.0 * page.b_atoms[b]
+        b_words[b] = t
+        if t >= LONG_WORDS:
+            if page.e_above[page.b_element[b]] & _HIDDEN:
+                unseen += t
+            else:
+                seen += t
+    return seen, unseen
+
+
+@inlined
+def _add_to_parents(e_parent, sums):  # type: ignore[no-untyped-def]
+    """Sums over elements, from those over the blocks right under each."""
+    for e in range(len(e_parent) - 1, 0, -1):
+        p = e_parent[e]
+        sums.words[p] += sums.words[e]
+        sums.chars[p] += sums.chars[e]
+        sums.link[p] += sums.link[e]
+        sums.long[p] += sums.long[e]
+        sums.blocks[p] += sums.blocks[e]
+        sums.marks[p] += sums.marks[e]
+
+
+@inlined
+def _sum_up(page, counts, chain, sums, of_page):  # type: ignore[no-untyped-def]
+    """Fill `sums` and the page's own features."""
+    n = len(page.b_element)
+    page_links = 0.0
+    paragraphs = 0.0
+    list_words = 0.0
+    comment_words = 0.0
+    seen, unseen = _weigh(page, counts, sums.b_words)
+    # Text that scripts unfold counts for the page's shape only where most of the text is such.
+    ignored = _HIDDEN if seen >= unseen else 0
+    for b in range(n):
+        e = page.b_element[b]
+        t = sums.b_words[b]
+        c = max(np.float64(page.b_chars[b]), 1.0)
+        sums.density[b] = np.float32(page.b_link_chars[b] / c)
+        sums.words[e] += t
+        sums.chars[e] += c
+        sums.link[e] += page.b_link_chars[b]
+        sums.blocks[e] += 1
+        sums.marks[e] += counts[b, w.SENTENCES] + counts[b, w.COMMAS]
+        page_links += page.b_links[b]
+        if t >= LONG_WORDS and sums.density[b] < 0.5 and not page.e_above[e] & ignored:
+            sums.is_long[b] = True
+            sums.long[e] += t
+            if page.e_tag[e] == _P:
+                paragraphs += 1
+        if page.e_above[e] & _ITEM:
+            list_words += t
+        if chain.regions[e] & _COMMENTS:
+            comment_words += t
+    _add_to_parents(page.e_parent, sums)
+    page_words = max(sums.words[0], 1.0)
+    of_page.page_words = _log(page_words)
+    of_page.page_long = _log(max(sums.long[0], 1.0))
+    of_page.page_blocks = _log(n)
+    of_page.page_link_density = sums.link[0] / max(sums.chars[0], 1.0)
+    of_page.page_articles = min(chain.articles, 20)
+    of_page.page_comments = comment_words / page_words
+    of_page.page_links_per_block = page_links / max(n, 1)
+    of_page.page_paragraphs = _log(paragraphs)
+    of_page.page_list_words = list_words / page_words
+    of_page.page_hidden = unseen / max(seen + unseen, 1.0)
+
+
+@kernel
+def _features(page, texts, word_score, names, judged, rows, of_page):  # type: ignore[no-untyped-def]
+    """Fill the rows of the blocks that are judged, and the features of the page."""
+    b_element, e_parent, e_depth = page.b_element, page.e_parent, page.e_depth
+    n = len(b_element)
+    m = len(e_parent)
+    counts = texts.counts
+    class_score, regions = names
+    chain = inherited(e_parent, page.e_tag, page.e_flags, class_score, regions)
+    sums = Sums(
+        np.zeros(m, np.float64), np.zeros(m, np.float64), np.zeros(m, np.float64),
+        np.zeros(m, np.float64), np.zeros(m, np.float64), np.zeros(m, np.float64),
+        np.zeros(n, np.float64), np.zeros(n, np.float32), np.zeros(n, np.bool_),
+    )  # fmt: skip
+    _sum_up(page, counts, chain, sums, of_page[0])
+    long, is_long, b_words = sums.long, sums.is_long, sums.b_words
+    page_long = max(long[0], 1.0)
+    page_words = max(sums.words[0], 1.0)
+    place, steps, d = dominant(e_parent, long, page_long)
+    siblings = siblings_of(e_parent, page.e_signature, sums.words)
+    card = cards_of(e_parent, page.e_tag, siblings.group, siblings.sizes)
+    same, same_sizes = group(kinds_of(b_element, e_parent, page.e_signature, _LEVELS_OF_KIND))
+    same_long = np.zeros(n + 1, np.float64)
+    copies, copy_sizes = group(texts.text_hash)
+    first_long = n
+    last_long = -1
+    around = np.zeros(n + 1, np.float64)
+    for b in range(n):
+        around[b + 1] = around[b] + (b_words[b] if is_long[b] else 0.0)
+        if is_long[b]:
+            same_long[same[b]] += b_words[b]
+            last_long = b
+            if first_long == n:
+                first_long = b
+    heading = -1
+    heading_score = np.float32(0)
+    title_size = texts.title_size
+    title_block, title_kind = title_of_page(page, b_words, counts, title_size)
+    title_element = b_element[title_block] if title_kind else 0
+    meets = meeting(e_parent, title_element)
+    title_before = 0.0
+    for b in range(title_block):
+        title_before += b_words[b]
+    before = 0.0
+    r = -1
+    for b in range(n):
+        e = b_element[b]
+        if judged[b]:
+            r += 1
+            row = rows[r]
+            _text_row(row.block, page, b, sums, counts[b])
+            for bit in range(_ANCESTORS):
+                row.ancestors[bit] = (page.e_above[e] >> bit) & 1
+            x = e
+            for level in range(LEVELS):
+                x = max(x, 0)
+                _level(row.levels[level], x, sums, class_score, siblings, page_long)
+                x = e_parent[x]
+            _chain_row(row.chain, e, chain)
+            for region in range(REGIONS):
+                row.regions[region] = (chain.regions[e] >> region) & 1
+            here = row.around
+            here.word_score = word_score[b]
+            here.heading_score = heading_score
+            here.heading_distance = min(b - heading, 60) if heading >= 0 else 61
+            here.heading_level = page.e_tag[b_element[heading]] if heading >= 0 else 0
+            here.heading_words = _log(b_words[heading]) if heading >= 0 else 0
+            shared = counts[b, w.TITLE_SHARED]
+            t = max(np.float64(counts[b, w.WORDS]), 1.0)
+            here.title_overlap = shared / max(t + title_size - shared, 1.0)
+            here.title_cover = shared / max(title_size, 1)
+            here.title_distance = -101
+            here.before_title = 0
+            if title_kind > 1:
+                here.title_distance = max(min(b - title_block, 100), -100)
+                here.before_title = 1 if b < title_block else 0
+            here.copies = min(copy_sizes[copies[b]], 10)
+            here.signature_count = _log(same_sizes[same[b]])
+            here.signature_share = same_long[same[b]] / page_long
+            q = place[e]
+            here.dominant_off = steps - min(q, steps)
+            here.dominant_in = 1 if q >= steps else 0
+            here.dominant_share = long[d] / page_long
+            here.dominant_depth = e_depth[e] - e_depth[d]
+            here.position = b / max(n - 1, 1)
+            here.words_before = before / page_words
+            here.words_after = _log(page_words - before)
+            here.first_long = max(min(b - first_long, 100), -100)
+            here.last_long = max(min(b - last_long, 100), -100)
+            a = chain.article[e]
+            here.article_order = 0
+            if a >= 0:
+                here.article_share = long[a] / page_long
+                here.article_order = min(chain.article_order[a], 10)
+            near = around[min(n, b + _NEAR + 1)] - around[max(0, b - _NEAR)]
+            here.near_long = _log(near)
+            row.title.title_kind = title_kind
+            x = meets[e]
+            if title_kind:
+                _title_row(
+                    row.title, e_depth[title_element] - e_depth[x], e_depth[e] - e_depth[x],
+                    long[x], page_long, before - title_before,
+                )  # fmt: skip
+            x = card[e]
+            if x >= 0:
+                same_card = title_kind > 0 and card[title_element] == x
+                _card_row(
+                    row.card, x, sums, siblings, page_words, e_depth[e] - e_depth[x], same_card
+                )
+            for k in range(len(_NEIGHBOURS)):
+                o = b + _NEIGHBOURS[k]
+                if 0 <= o < n:
+                    _neighbour(row.neighbours[k], b, o, b_element, sums, word_score, chain.total)
+        before += b_words[b]
+        if page.e_above[e] & _HEADING:
+            heading = b
+            heading_score = word_score[b]
+
+
+@kernel
+def _measure(title, page, lexicons, judged, of_page):  # type: ignore[no-untyped-def]
+    """The features of the blocks that are judged [n]; `of_page` has what is known of the page's."""
+    texts = _text_counts(title, page.text, page.b_start, page.b_end)
+    word_score = w.word_scores(texts.hashes, texts.hash_starts, *lexicons.words)
+    names = class_scores(page.e_tokens, page.tokens, *lexicons.names)
+    out = np.full((judged.sum(), COUNT), _ABSENT)
+    rows = out.reshape(-1).view(ROW)
+    _features(page, texts, word_score, names, judged, rows, of_page.view(_PAGE))
+    out[:, COUNT - len(of_page) :] = of_page
+    return out
+
+
+def features(
+    source: bytes, page: s.Page, lexicons: Lexicons, judged: npt.NDArray[np.bool_] | None = None
+) -> npt.NDArray[np.float32]:
+    """Features [n, COUNT] of the blocks of a scanned page; `source` is what was scanned.
+
+    Where `judged` [n] is given, only the blocks that it names get a row.
+    """
+    if judged is None:
+        judged = np.ones(len(page.b_element), np.bool_)
+    of_page = np.zeros(1, _PAGE)
+    _note_facts(source, page, of_page[0])
+    out: npt.NDArray[np.float32] = _measure(
+        _title(source, page), page, lexicons, judged, of_page.view(np.float32)
+    )
+    return out
+
+
+def text_counts(source: bytes, page: s.Page) -> TextCounts:
     """Count the words of a page's blocks."""
-    return TextCounts(*_text_counts(_title(source, page), page.text, page.b_start, page.b_end))
+    counts: TextCounts = _text_counts(_title(source, page), page.text, page.b_start, page.b_end)
+    return counts
 
 
-def _title(source: bytes, page: Page) -> npt.NDArray[np.uint8]:
+def _title(source: bytes, page: s.Page) -> npt.NDArray[np.uint8]:
     """Bytes of the page's title, padded."""
-    return np.frombuffer(source[page.facts[TITLE] : page.facts[TITLE + 1]] + bytes(8), np.uint8)
+    return np.frombuffer(source[page.facts[s.TITLE] : page.facts[s.TITLE + 1]] + bytes(8), np.uint8)
 
 
 @kernel
 def _text_counts(title, text, b_start, b_end):  # type: ignore[no-untyped-def]
-    """The parts of TextCounts."""
     in_title = w.title_words(title, 0, len(title) - 8)
     keys, values = title_table(in_title)
     counts, text_hash, hashes, starts = w.count_words(text, b_start, b_end, keys, values)
-    return counts, text_hash, hashes, starts, len(in_title)
+    return TextCounts(counts, text_hash, hashes, starts, len(in_title))
 
 
 @kernel

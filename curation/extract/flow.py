@@ -1,60 +1,92 @@
 """Text as it flows into blocks: characters, white space, line breaks, formulas, inline elements.
 
-The state of a scan is one array, `now`, of whole numbers by the slots below. Rows of `blocks` and of
-`atoms` are the columns of the same names in `scanned.Page`.
+The state of a scan is one record, `now` (STATE).
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from curation.compiled import borrowing, inlined
-from curation.extract.blocks import (
-    CODE_CLASS,
-    CODE_OFF,
-    CODE_ON,
-    CONTINUED,
-    HAS_BREAK,
-    IN_LINK,
-    PRE,
-)
+from curation.extract import blocks as s
+from curation.extract import characters as ch
 from curation.extract.lexing import code_point, put, reference
 from curation.extract.markup import BYTES, LETTER, LOWER, PLAIN, TAG
 
-# Slots of `now`: how much there is so far,
-LENGTH, BLOCKS, ELEMENTS, TOKENS, ATOMS, LINKED_SCRIPTS = 0, 1, 2, 3, 4, 5
-# the block under way,
-START, CHARS, LINK_CHARS, LINKS, TAGS, BOLD_CHARS, FORMULAS, FLAGS = 6, 7, 8, 9, 10, 11, 12, 13
-SPACE_DUE = 14  # white space comes before the next character: BLANK, LINE_FEED or NO_WIDTH
-AFTER_BREAK = 15  # the last thing was a <br>
-ATOM_AT = 16  # end of the last formula; -1: none
-ATOM_SOFT = 17  # it may be replaced by a better source of the same formula
-# inline elements,
-LINKED, LINK_TOP = 18, 19  # and how deep the link was opened
-BOLD, CODE = 20, 21  # how many are open
-# code,
-PRE_TOP = 22  # depth of the outermost element that keeps white space; -1: none
-LINE_DUE, LINE_START = 23, 24  # a line ended without a line break yet
-# the stack,
-TOP, OVER, ELEMENT = 25, 26, 27  # OVER: open block elements beyond the depth that is kept
-# what is passed over.
-SKIP_DEPTH, SKIP_MATH = 28, 29
-# Where the link under way began; where the last end tag ended; whether a reading (<rt>) is open.
-LINK_AT, ENDED, READING = 30, 31, 32
-# Where the last line element of a listing began; how deep a font for code was asked for (-1: it
-# wasn't); whether `}` is due behind a script; where the drawing of a formula that has no source
-# began (-1: none does), and the kind of its atom.
-LINE_AT, TYPED_TOP, BRACED, DRAWN_AT, DRAWN_KIND = 33, 34, 35, 36, 37
-TILTED = 38  # where the last <i>, <em> or <var> ended
-SLOTS = 39
-
-# Rows of `blocks`.
-B_START, B_END, B_ELEMENT, B_CHARS, B_LINK_CHARS, B_LINKS, B_TAGS, B_BOLD, B_FORMULAS, B_FLAGS = (
-    range(10)
+STATE = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            # How much there is so far.
+            *("length", "blocks", "elements", "tokens", "atoms", "linked_scripts"),
+            # The block under way.
+            *("start", "chars", "link_chars", "links", "tags", "bold_chars", "formulas", "flags"),
+            "space_due",  # white space comes before the next character: BLANK, LINE_FEED, NO_WIDTH
+            "after_break",  # the last thing was a <br>
+            "atom_at",  # end of the last formula; -1: none
+            "atom_soft",  # it may be replaced by a better source of the same formula, or is STATED
+            "line_at",  # where the last line element of a listing began; -1: none did
+            "reading",  # where the reading (<rt>) that is open began; 0: none is
+            "braced",  # `}` is due behind a script
+            "tilted",  # where the last <i>, <em> or <var> ended
+            # Inline elements: a link, where it began and how deep, and how many of others are open.
+            *("linked", "link_at", "link_top", "bold", "code"),
+            "ended",  # where the last end tag of one ended
+            # Code.
+            "pre_top",  # depth of the outermost element that keeps white space; -1: none
+            "typed_top",  # how deep a font for code was asked for; -1: it wasn't
+            *("line_due", "line_start"),  # a line ended without a line break yet
+            # The stack.
+            *("top", "element"),
+            "over",  # open block elements beyond the depth that is kept
+            # What is passed over.
+            *("skip_depth", "skip_math"),
+            *(
+                "drawn_at",
+                "drawn_kind",
+            ),  # drawing of a formula without a source; -1: none; its atom
+        )
+    ]
+    + [("skip_hash", np.uint64)]  # of the tag of the element that is passed over
 )
-STATED = 2  # in ATOM_SOFT: the source of the formula, which may stand here in MathML, too
-# Rows of `atoms`.
-A_AT, A_KIND, A_START, A_END = range(4)
+
+
+class Blocks(NamedTuple):
+    """The columns `b_*` of Page, as far as they are filled."""
+
+    start: Any
+    end: Any
+    element: Any
+    chars: Any
+    link_chars: Any
+    links: Any
+    tags: Any
+    bold_chars: Any
+    formulas: Any
+    flags: Any
+
+
+class Atoms(NamedTuple):
+    """The columns `a_*` of Page."""
+
+    at: Any
+    kind: Any
+    start: Any
+    end: Any
+
+
+class Flow(NamedTuple):
+    """The text so far and what stands in it."""
+
+    text: Any  # uint8
+    atoms: Atoms
+    points: Any  # [2] code points of the last reference
+    now: Any  # STATE
+
+
+STATED = 2  # in `atom_soft`: the source of the formula, which may stand here in MathML, too
 
 _A, _B, _STRONG, _CODE = TAG["a"], TAG["b"], TAG["strong"], TAG["code"]
 _BR, _WBR, _INPUT = TAG["br"], TAG["wbr"], TAG["input"]
@@ -71,8 +103,8 @@ _I, _EM, _VAR, _SUB, _SUP = TAG["i"], TAG["em"], TAG["var"], TAG["sub"], TAG["su
 @inlined
 def _role(point):  # type: ignore[no-untyped-def]
     """Whether a character is white space, text, or nothing: controls, invisible and no characters."""
-    if point <= 32:
-        return _WHITE if point == 32 or 9 <= point <= 13 else _NOTHING
+    if point <= ch.SPACE:
+        return _WHITE if point == ch.SPACE or ch.TAB <= point <= ch.CR else _NOTHING
     if point < 127:
         return _TEXT
     if point < 0xB0:
@@ -137,36 +169,37 @@ def _parted(text, o, due, point):  # type: ignore[no-untyped-def]
         return o
     if due == LINE_FEED and _is_wide(last) and _is_wide(point):
         return o
-    text[o] = 32
+    text[o] = ch.SPACE
     return o + 1
 
 
 @inlined
-def run_of_text(src, n, i, text, points, now):  # type: ignore[no-untyped-def]
-    """Take the text from i to the next markup into `text`; return where that is."""
-    o = now[LENGTH]
-    start = now[START]
-    space = now[SPACE_DUE]
-    atom_at = now[ATOM_AT]
-    after_break = now[AFTER_BREAK] != 0
-    line_due = now[LINE_DUE] != 0
-    line_start = now[LINE_START]
-    keep = now[PRE_TOP] >= 0
-    code = now[CODE] > 0 or now[TYPED_TOP] >= 0
+def run_of_text(src, n, i, flow):  # type: ignore[no-untyped-def]
+    """Take the text from i to the next markup; return where that is."""
+    text, points, now = flow.text, flow.points, flow.now
+    o = now.length
+    start = now.start
+    space = now.space_due
+    atom_at = now.atom_at
+    after_break = now.after_break != 0
+    line_due = now.line_due != 0
+    line_start = now.line_start
+    keep = now.pre_top >= 0
+    code = now.code > 0 or now.typed_top >= 0
     chars = 0
     while i < n:
         c = src[i]
         if not keep and BYTES[c] & PLAIN:
             if space:
-                if space != NO_WIDTH and (o == atom_at or (o > start and text[o - 1] != 10)):
-                    text[o] = 32
+                if space != NO_WIDTH and (o == atom_at or (o > start and text[o - 1] != ch.LF)):
+                    text[o] = ch.SPACE
                     o += 1
                 space = 0
             after_break = False
             while True:  # the padding isn't plain
                 if BYTES[c] & PLAIN:
                     chars += 1
-                elif c != 32 or not BYTES[src[i + 1]] & PLAIN:
+                elif c != ch.SPACE or not BYTES[src[i + 1]] & PLAIN:
                     break
                 text[o] = c
                 o += 1
@@ -177,13 +210,13 @@ def run_of_text(src, n, i, text, points, now):  # type: ignore[no-untyped-def]
         if c >= 128:
             point, size = code_point(src, i)
             i += size
-        elif c == 60:
+        elif c == ch.LESS:
             d = src[i + 1]
-            if BYTES[d] & LETTER or d == 47 or d == 33 or d == 63:
+            if BYTES[d] & LETTER or d == ch.SLASH or d == ch.BANG or d == ch.QUESTION:
                 break
             i += 1
             point = np.int64(60)
-        elif c == 38:
+        elif c == ch.AMPERSAND:
             size = reference(src, n, i, points)
             point = points[0] if size else np.int64(38)
             second = points[1] if size else np.int64(0)
@@ -195,47 +228,47 @@ def run_of_text(src, n, i, text, points, now):  # type: ignore[no-untyped-def]
             role = _role(point)
             if role == _WHITE:
                 if keep:
-                    new_line = point == 10 or point == 0x85 or point == 0x2028 or point == 0x2029
-                    if new_line or (point == 13 and src[i] != 10):
-                        text[o] = 10
+                    new_line = point == ch.LF or point == 0x85 or point == 0x2028 or point == 0x2029
+                    if new_line or (point == ch.CR and src[i] != ch.LF):
+                        text[o] = ch.LF
                         o += 1
                         line_due = False
                         line_start = o
-                    elif point != 13:
+                    elif point != ch.CR:
                         if line_due:
-                            text[o] = 10
+                            text[o] = ch.LF
                             o += 1
                             line_due = False
                             line_start = o
-                        text[o] = 9 if point == 9 else 32
+                        text[o] = ch.TAB if point == ch.TAB else ch.SPACE
                         o += 1
                 elif code and point == 0xA0:
-                    if space and o > start and text[o - 1] != 10:
-                        text[o] = 32
+                    if space and o > start and text[o - 1] != ch.LF:
+                        text[o] = ch.SPACE
                         o += 1
                     space = 0
-                    text[o] = 32
+                    text[o] = ch.SPACE
                     o += 1
                 else:
-                    space = LINE_FEED if point == 10 or space == LINE_FEED else BLANK
+                    space = LINE_FEED if point == ch.LF or space == LINE_FEED else BLANK
             elif role == _NO_WIDTH_SPACE:
                 if not keep and space == 0:
                     space = NO_WIDTH
             elif role == _TEXT or (
                 role != _NOTHING
-                and (role == _DIRECTION or (o > start and not space and text[o - 1] > 32))
+                and (role == _DIRECTION or (o > start and not space and text[o - 1] > ch.SPACE))
             ):
                 if keep:
                     if line_due:
-                        text[o] = 10
+                        text[o] = ch.LF
                         o += 1
                         line_due = False
                         line_start = o
                 elif space:
                     if o == atom_at and space != NO_WIDTH:
-                        text[o] = 32
+                        text[o] = ch.SPACE
                         o += 1
-                    elif o > start and text[o - 1] != 10:
+                    elif o > start and text[o - 1] != ch.LF:
                         o = _parted(text, o, space, point)
                     space = 0
                 after_break = False
@@ -245,129 +278,130 @@ def run_of_text(src, n, i, text, points, now):  # type: ignore[no-untyped-def]
                 break
             point = second
             second = np.int64(0)
-    now[LENGTH] = o
-    now[SPACE_DUE] = space
-    now[AFTER_BREAK] = after_break
-    now[LINE_DUE] = line_due
-    now[LINE_START] = line_start
-    now[CHARS] += chars
-    if now[LINKED]:
-        now[LINK_CHARS] += chars
-    if now[BOLD]:
-        now[BOLD_CHARS] += chars
+    now.length = o
+    now.space_due = space
+    now.after_break = after_break
+    now.line_due = line_due
+    now.line_start = line_start
+    now.chars += chars
+    if now.linked:
+        now.link_chars += chars
+    if now.bold:
+        now.bold_chars += chars
     return i
 
 
 @inlined
 def new_line(text, now):  # type: ignore[no-untyped-def]
     """Break a line of code."""
-    text[now[LENGTH]] = 10
-    now[LENGTH] += 1
-    now[LINE_DUE] = 0
-    now[LINE_START] = now[LENGTH]
+    text[now.length] = ch.LF
+    now.length += 1
+    now.line_due = 0
+    now.line_start = now.length
 
 
 @inlined
 def _space(text, now):  # type: ignore[no-untyped-def]
     """Write the white space that is due."""
-    due = (now[SPACE_DUE] != 0) & (now[SPACE_DUE] != NO_WIDTH)
-    if due & ((now[LENGTH] > now[START]) | (now[ATOM_AT] == now[LENGTH])):
-        text[now[LENGTH]] = 32
-        now[LENGTH] += 1
-    now[SPACE_DUE] = 0
+    due = (now.space_due != 0) & (now.space_due != NO_WIDTH)
+    if due & ((now.length > now.start) | (now.atom_at == now.length)):
+        text[now.length] = ch.SPACE
+        now.length += 1
+    now.space_due = 0
 
 
 @inlined
-def _atom(atoms, now, kind, start, end):  # type: ignore[no-untyped-def]
-    at = now[ATOMS]
-    atoms[A_AT, at] = now[LENGTH]
-    atoms[A_KIND, at] = kind
-    atoms[A_START, at] = start
-    atoms[A_END, at] = end
-    now[ATOMS] += 1
+def _atom(flow, kind, start, end):  # type: ignore[no-untyped-def]
+    atoms, now = flow.atoms, flow.now
+    atoms.at[now.atoms] = now.length
+    atoms.kind[now.atoms] = kind
+    atoms.start[now.atoms] = start
+    atoms.end[now.atoms] = end
+    now.atoms += 1
 
 
 @inlined
-def has_room(atoms, now):  # type: ignore[no-untyped-def]
+def has_room(flow):  # type: ignore[no-untyped-def]
     """Whether one more atom is allowed."""
-    return now[ATOMS] < atoms.shape[1] - 1
+    return flow.now.atoms < len(flow.atoms.at) - 1
 
 
 @borrowing
-def formula(text, atoms, now, kind, start, end, soft):  # type: ignore[no-untyped-def]
+def formula(flow, kind, start, end, soft):  # type: ignore[no-untyped-def]
     """A formula stands here, with its source in src[start:end]. A `soft` one gives way to a better
     source of the same formula; one that is STATED keeps its place."""
-    _space(text, now)
-    _atom(atoms, now, kind, start, end)
-    now[FORMULAS] += 1
-    now[ATOM_AT] = now[LENGTH]
-    now[ATOM_SOFT] = soft
+    now = flow.now
+    _space(flow.text, now)
+    _atom(flow, kind, start, end)
+    now.formulas += 1
+    now.atom_at = now.length
+    now.atom_soft = soft
 
 
 @borrowing
 def drop_soft(atoms, now):  # type: ignore[no-untyped-def]
     """Take back the formula just read where a better source of the same one follows."""
-    last = now[ATOMS] - 1
-    same = (now[ATOM_SOFT] == 1) & (now[ATOM_AT] == now[LENGTH])
-    if (last >= 0) & same & (atoms[A_AT, max(last, 0)] >= now[START]):
-        now[ATOMS] = last
-        now[FORMULAS] -= 1
+    last = now.atoms - 1
+    same = (now.atom_soft == 1) & (now.atom_at == now.length)
+    if (last >= 0) & same & (atoms.at[max(last, 0)] >= now.start):
+        now.atoms = last
+        now.formulas -= 1
 
 
 @borrowing
 def line_break(text, now):  # type: ignore[no-untyped-def]
     """A <br>: whether it is the second in a row, which ends the block."""
-    if now[PRE_TOP] >= 0:
+    if now.pre_top >= 0:
         new_line(text, now)
-    elif now[CODE] > 0:
-        text[now[LENGTH]] = 10
-        now[LENGTH] += 1
-        now[SPACE_DUE] = 0
-    elif now[AFTER_BREAK]:
+    elif now.code > 0:
+        text[now.length] = ch.LF
+        now.length += 1
+        now.space_due = 0
+    elif now.after_break:
         return True
     else:
-        now[SPACE_DUE] = 0
-        if now[LENGTH] > now[START]:
-            if text[now[LENGTH] - 1] != 10:
-                text[now[LENGTH]] = 10
-                now[LENGTH] += 1
-            now[FLAGS] |= HAS_BREAK
-        now[AFTER_BREAK] = 1
+        now.space_due = 0
+        if now.length > now.start:
+            if text[now.length - 1] != ch.LF:
+                text[now.length] = ch.LF
+                now.length += 1
+            now.flags |= s.HAS_BREAK
+        now.after_break = 1
     return False
 
 
 @inlined
 def _in_brackets(text, now):  # type: ignore[no-untyped-def]
     """Whether the text so far ends in a bracket that opens, as <rp> has it before a reading."""
-    o = now[LENGTH]
+    o = now.length
     wide = text[o - 1] == 0x88 and text[o - 2] == 0xBC and text[o - 3] == 0xEF
-    return text[o - 1] == 40 or (wide and o >= now[START] + 3)
+    return text[o - 1] == ch.PAREN or (wide and o >= now.start + 3)
 
 
 @inlined
 def end_reading(text, now):  # type: ignore[no-untyped-def]
     """The reading of a character ends, with a bracket where one was set before it."""
-    if now[READING]:
-        if now[LENGTH] == now[READING]:  # nothing stands in it
-            now[LENGTH] -= 3
+    if now.reading:
+        if now.length == now.reading:  # nothing stands in it
+            now.length -= 3
         else:
-            now[LENGTH] = put(text, now[LENGTH], _RIGHT)
-        now[READING] = 0
-        now[SPACE_DUE] = 0
+            now.length = put(text, now.length, _RIGHT)
+        now.reading = 0
+        now.space_due = 0
 
 
 @inlined
 def _drop_sign(text, now):  # type: ignore[no-untyped-def]
     """Take back a link that has nothing but a sign: to a heading itself, or back to the text."""
-    at = now[LINK_AT]
-    end = now[LENGTH]
-    if at < now[START] or now[PRE_TOP] >= 0:
+    at = now.link_at
+    end = now.length
+    if at < now.start or now.pre_top >= 0:
         return
-    if at < end and text[at] == 32:
+    if at < end and text[at] == ch.SPACE:
         at += 1
     c = text[at]
     size = 0
-    if c == 35 or c == 94:  # # ^
+    if c == ch.HASH or c == ch.CARET:  # # ^
         size = 1
     elif c == 0xC2 and (text[at + 1] == 0xB6 or text[at + 1] == 0xA7):  # pilcrow, section
         size = 2
@@ -378,23 +412,23 @@ def _drop_sign(text, now):  # type: ignore[no-untyped-def]
     after = at + size
     if after + 3 == end and text[after] == 0xEF and text[after + 1] == 0xB8:
         after += 3  # a variation selector, which counts as a character
-        now[CHARS] -= 1
-        now[LINK_CHARS] -= 1
+        now.chars -= 1
+        now.link_chars -= 1
     if size and after == end:
-        now[LENGTH] = now[LINK_AT]
-        now[CHARS] -= 1
-        now[LINK_CHARS] -= 1
-        now[LINKS] -= 1
-        now[SPACE_DUE] = 1
+        now.length = now.link_at
+        now.chars -= 1
+        now.link_chars -= 1
+        now.links -= 1
+        now.space_due = 1
 
 
 @inlined
 def _mark(text, now, sign):  # type: ignore[no-untyped-def]
-    text[now[LENGTH]] = sign
-    now[LENGTH] += 1
-    now[CHARS] += 1
-    if now[LINKED]:
-        now[LINK_CHARS] += 1
+    text[now.length] = sign
+    now.length += 1
+    now.chars += 1
+    if now.linked:
+        now.link_chars += 1
 
 
 @borrowing
@@ -411,12 +445,19 @@ def _script_of(src, n, i):  # type: ignore[no-untyped-def]
     while k < n and k < i + _TAG_BYTES and size <= _SCRIPT:
         c = src[k]
         width = 1
-        if c == 60:
+        if c == ch.LESS:
             first, second = LOWER[src[k + 1]], LOWER[src[k + 2]]
-            if first == 47 and second == 115 and LOWER[src[k + 3]] == 117:  # </su
+            if (
+                first == ch.SLASH and second == ch.LOWER_S and LOWER[src[k + 3]] == ch.LOWER_U
+            ):  # </su
                 return size, tilted, letter, sign, comma
-            tilted = tilted or first == 105 or first == 118 or (first == 101 and second == 109)
-            while k < n and k < i + _TAG_BYTES and src[k] != 62:
+            tilted = (
+                tilted
+                or first == ch.LOWER_I
+                or first == ch.LOWER_V
+                or (first == ch.LOWER_E and second == ch.LOWER_M)
+            )
+            while k < n and k < i + _TAG_BYTES and src[k] != ch.GREATER:
                 k += 1
             k += 1
             continue
@@ -426,11 +467,11 @@ def _script_of(src, n, i):  # type: ignore[no-untyped-def]
         elif 0xCE <= c <= 0xCF or BYTES[c] & LETTER:  # Greek, Latin
             letter = True
             width = 2 if c >= 0x80 else 1
-        elif c == 43 or c == 45 or c == 42 or c == 61:  # + - * =
+        elif c == ch.PLUS or c == ch.DASH or c == ch.STAR or c == ch.EQUALS:  # + - * =
             sign = True
-        elif c == 44:
+        elif c == ch.COMMA:
             comma = True
-        elif not 48 <= c <= 57 and (c != 32 or size == 0):
+        elif not ch.ZERO <= c <= ch.NINE and (c != ch.SPACE or size == 0):
             break
         size += 1
         k += width
@@ -444,20 +485,20 @@ def script(src, n, i, text, now, tag):  # type: ignore[no-untyped-def]
     Numbers set high are powers; sums, and what belongs to a variable, are scripts of formulas
     (`a_{n+1}`, `x^n`). Others are as they are typed: `H2O`, `1st`.
     """
-    o = now[LENGTH]
-    if o == now[START] or now[SPACE_DUE] or now[PRE_TOP] >= 0 or text[o - 1] <= 32:
+    o = now.length
+    if o == now.start or now.space_due or now.pre_top >= 0 or text[o - 1] <= ch.SPACE:
         return
     size, tilted, letter, sign, comma = _script_of(src, n, i)
     one = BYTES[text[o - 1]] & LETTER != 0
-    word = one and o > now[START] + 1 and BYTES[text[o - 2]] & LETTER != 0
-    tilted = (tilted or now[TILTED] == o) and not word
+    word = one and o > now.start + 1 and BYTES[text[o - 2]] & LETTER != 0
+    tilted = (tilted or now.tilted == o) and not word
     sums = letter and (sign or (comma and tag == _SUB))
     index = tag == _SUB and one and not word and letter and size == 1
     if 0 < size <= _SCRIPT and (sums or index or (tilted and (letter or tag == _SUB))):
-        _mark(text, now, 94 if tag == _SUP else 95)
+        _mark(text, now, ch.CARET if tag == _SUP else ch.UNDERSCORE)
         if size > 1:
-            _mark(text, now, 123)
-            now[BRACED] = now[LENGTH]
+            _mark(text, now, ch.BRACE)
+            now.braced = now.length
     elif tag == _SUP:
         _power(src, n, i, text, now)
 
@@ -466,17 +507,17 @@ def script(src, n, i, text, now, tag):  # type: ignore[no-untyped-def]
 def _power(src, n, i, text, now):  # type: ignore[no-untyped-def]
     """Write `^` before a number that is set high."""
     k = i
-    if src[k] == 60 and src[k + 1] != 47:
-        while k < n and k < i + _TAG_BYTES and src[k] != 62:
+    if src[k] == ch.LESS and src[k + 1] != ch.SLASH:
+        while k < n and k < i + _TAG_BYTES and src[k] != ch.GREATER:
             k += 1
         k += 1
     sign = 0
-    if src[k] == 43 or src[k] == 45:
+    if src[k] == ch.PLUS or src[k] == ch.DASH:
         sign = 1
     elif src[k] == 0xE2 and src[k + 1] == 0x88 and src[k + 2] == 0x92:
         sign = 3
-    if k + sign < n and 48 <= src[k + sign] <= 57:
-        _mark(text, now, 94)
+    if k + sign < n and ch.ZERO <= src[k + sign] <= ch.NINE:
+        _mark(text, now, ch.CARET)
 
 
 @inlined
@@ -486,179 +527,177 @@ def keep_apart(src, at, i, text, now):  # type: ignore[no-untyped-def]
     Such elements are often set apart by style only: a small letter or digit before a capital with a
     small one behind it, and capitals before a digit, are the ends of words there.
     """
-    o = now[LENGTH]
-    if now[ENDED] != at or o - now[START] < 2 or now[PRE_TOP] >= 0 or now[CODE] > 0:
+    o = now.length
+    if now.ended != at or o - now.start < 2 or now.pre_top >= 0 or now.code > 0:
         return
     before = text[o - 1]
     earlier = text[o - 2]
     c = src[i]
-    small = 97 <= before <= 122 and 97 <= LOWER[earlier] <= 122
-    word = 65 <= c <= 90 and 97 <= src[i + 1] <= 122
-    capitals = 65 <= before <= 90 and 65 <= earlier <= 90
-    if ((small or 48 <= before <= 57) and word) or (capitals and 48 <= c <= 57):
-        now[SPACE_DUE] = 1
+    small = ch.LOWER_A <= before <= ch.LOWER_Z and ch.LOWER_A <= LOWER[earlier] <= ch.LOWER_Z
+    word = ch.UPPER_A <= c <= ch.UPPER_Z and ch.LOWER_A <= src[i + 1] <= ch.LOWER_Z
+    capitals = ch.UPPER_A <= before <= ch.UPPER_Z and ch.UPPER_A <= earlier <= ch.UPPER_Z
+    if ((small or ch.ZERO <= before <= ch.NINE) and word) or (capitals and ch.ZERO <= c <= ch.NINE):
+        now.space_due = 1
 
 
 @borrowing
 def picture_of_sign(src, alt, alt_end, text, now):  # type: ignore[no-untyped-def]
     """An image stands for the sign in its alternative text, as those of emoji do."""
     _space(text, now)
-    o = now[LENGTH]
+    o = now.length
     for k in range(alt, alt_end):
         text[o] = src[k]
         o += 1
-    now[LENGTH] = o
-    now[CHARS] += 1
-    now[AFTER_BREAK] = 0
+    now.length = o
+    now.chars += 1
+    now.after_break = 0
 
 
 @inlined
 def line_element(text, now):  # type: ignore[no-untyped-def]
     """An element opens that holds a line of a listing: a line begins if none has since the last."""
-    if now[LINE_AT] >= now[START] and now[LINE_START] <= now[LINE_AT]:
+    if now.line_at >= now.start and now.line_start <= now.line_at:
         new_line(text, now)
-    now[LINE_AT] = now[LENGTH]
+    now.line_at = now.length
 
 
 @borrowing
-def verbatim(src, i, stop, text, points, now):  # type: ignore[no-untyped-def]
+def verbatim(src, i, stop, flow):  # type: ignore[no-untyped-def]
     """Take text from i to `stop` that has references, but no markup."""
+    text, now = flow.text, flow.now
     while i < stop:
-        i = run_of_text(src, stop, i, text, points, now)
+        i = run_of_text(src, stop, i, flow)
         if i < stop:
-            text[now[LENGTH]] = src[i]
-            now[LENGTH] += 1
-            now[CHARS] += 1
+            text[now.length] = src[i]
+            now.length += 1
+            now.chars += 1
             i += 1
 
 
 @borrowing
-def alternative(src, i, stop, text, points, now):  # type: ignore[no-untyped-def]
+def alternative(src, i, stop, flow):  # type: ignore[no-untyped-def]
     """Take the alternative text of an image, in src[i:stop], as words."""
-    now[SPACE_DUE] = BLANK
-    _space(text, now)
-    around = now[PRE_TOP]
-    now[PRE_TOP] = now[TOP]  # the text has no markup, and is read to its end
-    verbatim(src, i, stop, text, points, now)
-    now[PRE_TOP] = around
-    now[SPACE_DUE] = BLANK
+    now = flow.now
+    now.space_due = BLANK
+    _space(flow.text, now)
+    around = now.pre_top
+    now.pre_top = now.top  # the text has no markup, and is read to its end
+    verbatim(src, i, stop, flow)
+    now.pre_top = around
+    now.space_due = BLANK
 
 
 @inlined
-def class_of_code(atoms, now, start, end):  # type: ignore[no-untyped-def]
+def class_of_code(flow, start, end):  # type: ignore[no-untyped-def]
     """A <code> with a class opens in a listing: the class may say the language."""
-    if has_room(atoms, now):
-        _atom(atoms, now, CODE_CLASS, start, end)
+    if has_room(flow):
+        _atom(flow, s.CODE_CLASS, start, end)
 
 
 @inlined
-def inline_start(text, atoms, now, tag, has_address):  # type: ignore[no-untyped-def]
+def inline_start(flow, tag, has_address):  # type: ignore[no-untyped-def]
     """An inline element opens. `has_address`: it has an `href`."""
     if tag == _WBR or tag == _INPUT:
         return
-    now[TAGS] += 1
+    text, now = flow.text, flow.now
+    now.tags += 1
     if tag == _A:
         if has_address:
-            if not now[LINKED]:
-                now[LINKS] += 1
-            now[LINKED] = 1
-            now[LINK_TOP] = now[TOP]
-            now[LINK_AT] = now[LENGTH]
+            if not now.linked:
+                now.links += 1
+            now.linked = 1
+            now.link_top = now.top
+            now.link_at = now.length
     elif tag == _B or tag == _STRONG:
-        now[BOLD] += 1
-    elif tag == _CODE and now[PRE_TOP] < 0:
-        if now[CODE] == 0 and has_room(atoms, now):
+        now.bold += 1
+    elif tag == _CODE and now.pre_top < 0:
+        if now.code == 0 and has_room(flow):
             _space(text, now)
-            _atom(atoms, now, CODE_ON, 0, 0)
-        now[CODE] += 1
+            _atom(flow, s.CODE_ON, 0, 0)
+        now.code += 1
     elif tag == _RT:
         end_reading(text, now)
-        if now[PRE_TOP] < 0 and now[LENGTH] > now[START] and not _in_brackets(text, now):
-            now[LENGTH] = put(text, now[LENGTH], _LEFT)
-            now[READING] = now[LENGTH]
-            now[SPACE_DUE] = 0
+        if now.pre_top < 0 and now.length > now.start and not _in_brackets(text, now):
+            now.length = put(text, now.length, _LEFT)
+            now.reading = now.length
+            now.space_due = 0
 
 
 @inlined
-def inline_end(text, atoms, now, tag):  # type: ignore[no-untyped-def]
+def inline_end(flow, tag):  # type: ignore[no-untyped-def]
     """An inline element ends."""
+    text, now = flow.text, flow.now
     if tag == _A:
-        if now[LINKED]:
+        if now.linked:
             _drop_sign(text, now)
-        now[LINKED] = 0
-    elif (tag == _B or tag == _STRONG) and now[BOLD] > 0:
-        now[BOLD] -= 1
-    elif tag == _CODE and now[CODE] > 0:
-        now[CODE] -= 1
-        if now[CODE] == 0 and has_room(atoms, now):
-            _atom(atoms, now, CODE_OFF, 0, 0)
+        now.linked = 0
+    elif (tag == _B or tag == _STRONG) and now.bold > 0:
+        now.bold -= 1
+    elif tag == _CODE and now.code > 0:
+        now.code -= 1
+        if now.code == 0 and has_room(flow):
+            _atom(flow, s.CODE_OFF, 0, 0)
     elif tag == _RT or tag == _RUBY:
         end_reading(text, now)
     elif tag == _I or tag == _EM or tag == _VAR:
-        now[TILTED] = now[LENGTH]
+        now.tilted = now.length
     elif tag == _SUP or tag == _SUB:
-        if now[BRACED]:
-            _mark(text, now, 125)
-            now[BRACED] = 0
+        if now.braced:
+            _mark(text, now, ch.END_BRACE)
+            now.braced = 0
     elif tag == _BR or tag == _DEL or tag == _S or tag == _STRIKE:
-        now[SPACE_DUE] = 1
+        now.space_due = 1
 
 
 @inlined
-def close_block(text, blocks, atoms, now, continued):  # type: ignore[no-untyped-def]
+def close_block(flow, blocks, continued):  # type: ignore[no-untyped-def]
     """End the block under way and begin the next; False when there are too many.
 
     `continued`: the next one stands in the same element.
     """
-    start = now[START]
-    end = now[LENGTH]
-    if now[CHARS] > 0 or now[FORMULAS] > 0:
-        b = now[BLOCKS]
-        if b >= blocks.shape[1] - 1:
+    text, atoms, now = flow.text, flow.atoms, flow.now
+    start = now.start
+    end = now.length
+    if now.chars > 0 or now.formulas > 0:
+        b = now.blocks
+        if b >= len(blocks.start) - 1:
             return False
-        while end > start and (text[end - 1] == 10 or text[end - 1] == 32):
-            if end == now[ATOM_AT]:
+        while end > start and (text[end - 1] == ch.LF or text[end - 1] == ch.SPACE):
+            if end == now.atom_at:
                 break  # the blank before a formula that ends the block
             end -= 1
-        flags = now[FLAGS]
-        if now[PRE_TOP] >= 0:
-            flags |= PRE
-        if now[LINKED]:
-            flags |= IN_LINK
-        blocks[B_START, b] = start
-        blocks[B_END, b] = end
-        blocks[B_ELEMENT, b] = now[ELEMENT]
-        blocks[B_CHARS, b] = now[CHARS]
-        blocks[B_LINK_CHARS, b] = now[LINK_CHARS]
-        blocks[B_LINKS, b] = now[LINKS]
-        blocks[B_TAGS, b] = now[TAGS]
-        blocks[B_BOLD, b] = now[BOLD_CHARS]
-        blocks[B_FORMULAS, b] = now[FORMULAS]
-        blocks[B_FLAGS, b] = flags
-        now[BLOCKS] += 1
-        text[end] = 10
+        flags = now.flags
+        if now.pre_top >= 0:
+            flags |= s.PRE
+        if now.linked:
+            flags |= s.IN_LINK
+        blocks.start[b] = start
+        blocks.end[b] = end
+        blocks.element[b] = now.element
+        blocks.chars[b] = now.chars
+        blocks.link_chars[b] = now.link_chars
+        blocks.links[b] = now.links
+        blocks.tags[b] = now.tags
+        blocks.bold_chars[b] = now.bold_chars
+        blocks.formulas[b] = now.formulas
+        blocks.flags[b] = flags
+        now.blocks += 1
+        text[end] = ch.LF
         end += 1
     else:
         end = start
-        last = now[ATOMS] - 1
-        while last >= 0 and atoms[A_AT, last] >= start and atoms[A_KIND, last] < CODE_ON:
+        last = now.atoms - 1
+        while last >= 0 and atoms.at[last] >= start and atoms.kind[last] < s.CODE_ON:
             last -= 1
-        now[ATOMS] = last + 1
-    for k in range(now[ATOMS] - 1, -1, -1):  # atoms behind trimmed white space
-        if atoms[A_AT, k] < end:
+        now.atoms = last + 1
+    for k in range(now.atoms - 1, -1, -1):  # atoms behind trimmed white space
+        if atoms.at[k] < end:
             break
-        atoms[A_AT, k] = max(start, end - 1)
-    now[LENGTH] = end
-    now[START] = end
-    now[LINE_START] = end
-    now[CHARS : SPACE_DUE + 1] = 0
-    now[LINKS] = now[LINKED]
-    now[LINE_DUE] = 0
-    now[ATOM_AT] = -1
-    now[FLAGS] = CONTINUED if continued else 0
-    now[READING] = 0
-    now[BRACED] = 0
-    now[TILTED] = 0
-    now[LINE_AT] = -1
-    now[AFTER_BREAK] = 0
+        atoms.at[k] = max(start, end - 1)
+    now.length = now.start = now.line_start = end
+    now.chars = now.link_chars = now.tags = now.bold_chars = now.formulas = 0
+    now.links = now.linked
+    now.space_due = now.after_break = now.line_due = now.reading = now.braced = now.tilted = 0
+    now.atom_at = now.line_at = -1
+    now.flags = s.CONTINUED if continued else 0
     return True

@@ -129,9 +129,8 @@ def _add_trees(branches, first, last, rows, chosen, out):  # type: ignore[no-unt
 
 
 @kernel
-def _judged(starts, feature, threshold, left_out, values, bases, sure, rows):  # type: ignore[no-untyped-def]
-    branches = (starts, feature, threshold, left_out, values)
-    bags, trees = len(bases), len(values)
+def _judged(branches, bases, sure, rows):  # type: ignore[no-untyped-def]
+    bags, trees = len(bases), len(branches.values)
     out = np.full(len(rows), bases[0])
     _add_trees(branches, 0, trees // bags, rows, np.arange(len(rows)), out)
     unsure = np.flatnonzero(np.abs(out) < sure)
@@ -143,4 +142,4 @@ def _judged(starts, feature, threshold, left_out, values, bases, sure, rows):  #
 
 def probabilities(forest: Forest, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Probability of each row [n, features]; NaN goes left."""
-    return _judged(*forest.branches, forest.bases, forest.sure, rows)
+    return _judged(forest.branches, forest.bases, forest.sure, rows)

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from curation.compiled import kernel
 from curation.extract import blocks as s
+from curation.extract import characters as ch
 from curation.extract.normalized import is_normalized
-from curation.extract.tables import Tables
 
 
 class Layout(NamedTuple):
@@ -24,44 +24,34 @@ class Layout(NamedTuple):
     normalized: bool  # it surely needs neither `mojibake.repaired` nor `clean.normal`
 
 
-def laid_out(page: s.Page, tables: Tables, kept: npt.NDArray[np.bool_]) -> Layout:
-    """How the kept blocks [n] of a page follow each other."""
-    return Layout(
-        *_laid_out(
-            kept, page.text, page.b_start, page.b_end, page.b_element, page.b_flags, page.b_atoms,
-            tables.short, tables.data, tables.row, tables.cell, tables.column,
-        )
-    )  # fmt: skip
-
-
 @kernel
-def _laid_out(  # type: ignore[no-untyped-def]
-    kept, text, b_start, b_end, b_element, b_flags, b_atoms, short, data, row, cell, column
-):
-    """The parts of a Layout."""
+def laid_out(page, tables, kept):  # type: ignore[no-untyped-def]
+    """The Layout of the kept blocks [n] of a page."""
     chosen = np.flatnonzero(kept)
-    beside, empty = _joints(chosen, b_element, b_flags, short, data, row, cell, column)
+    beside, empty = _joints(chosen, page, tables)
     plain = True
     for b in chosen:
-        plain = plain and b_flags[b] & s.PRE == 0 and b_atoms[b] == 0
+        plain = plain and page.b_flags[b] & s.PRE == 0 and page.b_atoms[b] == 0
     out = np.empty(0, np.uint8)
     if plain:
-        out = _joined(chosen, beside, empty, text, b_start, b_end)
-    return chosen, beside, empty, plain, out, plain and is_normalized(out)
+        out = _joined(chosen, beside, empty, page.text, page.b_start, page.b_end)
+    return Layout(chosen, beside, empty, plain, out, plain and is_normalized(out))
 
 
 @kernel
-def _joints(chosen, b_element, b_flags, short, data, row, cell, column):  # type: ignore[no-untyped-def]
+def _joints(chosen, page, tables):  # type: ignore[no-untyped-def]
+    row, cell, short = tables.row, tables.cell, tables.short
     beside = np.zeros(len(chosen), np.bool_)
     empty = np.zeros(len(chosen), np.int32)
     last = -1  # element of the block before, if that may be a cell
     for i in range(len(chosen)):
         b = chosen[i]
-        e = b_element[b]
+        e = page.b_element[b]
         same = short[b] and row[e] >= 0 and last >= 0 and row[last] == row[e]
         beside[i] = same and cell[last] != cell[e]
-        if data[b] >= 0 and not b_flags[b] & s.PRE:  # not before listings, for their line numbers
-            empty[i] = max(column[e] - (column[last] + 1 if same else 0), 0)
+        # Not before listings, for their line numbers.
+        if tables.data[b] >= 0 and not page.b_flags[b] & s.PRE:
+            empty[i] = max(tables.column[e] - (tables.column[last] + 1 if same else 0), 0)
         # Longer cells are lines of their own.
         last = e if short[b] else -1
     return beside, empty
@@ -76,16 +66,16 @@ def _joined(chosen, beside, empty, text, b_start, b_end):  # type: ignore[no-unt
     o = 0
     for i in range(len(chosen)):
         if beside[i]:
-            out[o] = 32
-            out[o + 1] = 124
-            out[o + 2] = 32
+            out[o] = ch.SPACE
+            out[o + 1] = ch.BAR
+            out[o + 2] = ch.SPACE
             o += 3
         elif i > 0:
-            out[o] = 10
+            out[o] = ch.LF
             o += 1
         for _ in range(empty[i]):
-            out[o] = 124
-            out[o + 1] = 32
+            out[o] = ch.BAR
+            out[o + 1] = ch.SPACE
             o += 2
         for k in range(b_start[chosen[i]], b_end[chosen[i]]):
             out[o] = text[k]

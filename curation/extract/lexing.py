@@ -6,9 +6,12 @@ care), `words` (the same as 64-bit words) and its length `n`; positions are offs
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from curation.compiled import borrowing, inlined
+from curation.extract import characters as ch
 from curation.extract.markup import (
     ATTRIBUTE,
     ATTRIBUTE_KEYS,
@@ -34,6 +37,15 @@ AT_LANGUAGE = len(ATTRIBUTE)
 ATTRIBUTES = len(ATTRIBUTE) + 1
 _LANG_HASH, _XML_LANG_HASH = np.uint64(fnv(b"lang")), np.uint64(fnv(b"xml:lang"))
 _CDATA = np.frombuffer(b"cdata[", np.uint8)
+
+
+class Given(NamedTuple):
+    """The attributes of a start tag: the value of attribute k is `src[start[k]:end[k]]`."""
+
+    start: Any  # [ATTRIBUTES], -1 for those that it doesn't have
+    end: Any
+
+
 #: Slots of `never`, what the page has no more of, so that it is looked for once: each quote, the end
 #: of a comment.
 _QUOTES, _COMMENT_END = 0, 2
@@ -52,8 +64,8 @@ def hash_lower(src, i, j):  # type: ignore[no-untyped-def]
 # each byte borrows into the high bit of those that are zero (H. Warren, Hacker's Delight, 6-1).
 _ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _LOW_BITS = ~_HIGH
-OPEN = np.uint64(60) * _ONES  # <
-DASH = np.uint64(45) * _ONES
+OPEN = np.uint64(ch.LESS) * _ONES
+DASHES = np.uint64(ch.DASH) * _ONES
 
 
 @borrowing
@@ -91,15 +103,15 @@ def _find_end(src, words, n, at, name_start, name_end):  # type: ignore[no-untyp
     """Where `</name` starts, from `at`; -1 when it doesn't."""
     size = name_end - name_start
     last = n - size - 2
-    i = next_byte(src, words, at, n, 60, OPEN)
+    i = next_byte(src, words, at, n, ch.LESS, OPEN)
     while i <= last:
-        if src[i + 1] == 47:
+        if src[i + 1] == ch.SLASH:
             k = 0
             while k < size and LOWER[src[i + 2 + k]] == LOWER[src[name_start + k]]:
                 k += 1
             if k == size and BYTES[src[i + 2 + size]] & NAME_END:
                 return i
-        i = next_byte(src, words, i + 1, n, 60, OPEN)
+        i = next_byte(src, words, i + 1, n, ch.LESS, OPEN)
     return -1
 
 
@@ -149,7 +161,7 @@ def has_name(src, i, j, word):  # type: ignore[no-untyped-def]
 def is_tag(src, i):  # type: ignore[no-untyped-def]
     """Whether the `<` at i begins a start tag or an end tag."""
     first = src[i + 1]
-    if first == 47:
+    if first == ch.SLASH:
         first = src[i + 2]
     return BYTES[first] & LETTER != 0
 
@@ -161,36 +173,36 @@ def passed_over(src, words, n, i, visible, never):  # type: ignore[no-untyped-de
     The text of a CDATA section counts where it is `visible`, its brackets don't.
     """
     first = src[i + 1]
-    if first == 33:  # !
-        if src[i + 2] == 45 and src[i + 3] == 45:
+    if first == ch.BANG:
+        if src[i + 2] == ch.DASH and src[i + 3] == ch.DASH:
             return _comment(src, words, n, i, never)
-        if visible and src[i + 2] == 91 and contains(src, i + 3, i + 9, _CDATA):
+        if visible and src[i + 2] == ch.BRACKET and contains(src, i + 3, i + 9, _CDATA):
             return i + 9
-    elif first != 63 and first != 47:  # ? and /
+    elif first != ch.QUESTION and first != ch.SLASH:
         return i + 1
     return _behind_bracket(src, n, i)
 
 
 @borrowing
 def _behind_bracket(src, n, i):  # type: ignore[no-untyped-def]
-    while i < n and src[i] != 62:
+    while i < n and src[i] != ch.GREATER:
         i += 1
     return min(n, i + 1)
 
 
 @borrowing
 def _comment(src, words, n, i, never):  # type: ignore[no-untyped-def]
-    if src[i + 4] == 62:
+    if src[i + 4] == ch.GREATER:
         return i + 5
     j = i + 2
     if not never[_COMMENT_END]:
         while j + 2 < n:
-            j = next_byte(src, words, j + 1, n, 45, DASH)
-            if src[j] == 45 and src[j + 1] == 45 and j + 1 < n:
+            j = next_byte(src, words, j + 1, n, ch.DASH, DASHES)
+            if src[j] == ch.DASH and src[j + 1] == ch.DASH and j + 1 < n:
                 k = j + 2
-                if src[k] == 33:
+                if src[k] == ch.BANG:
                     k += 1
-                if src[k] == 62 and k < n:
+                if src[k] == ch.GREATER and k < n:
                     return k + 1
         never[_COMMENT_END] = 1
     return _behind_bracket(src, n, i)  # an unclosed comment ends at the next >
@@ -207,23 +219,22 @@ def tag_name(src, n, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def attributes(src, n, j, opening, av_start, av_end, never):  # type: ignore[no-untyped-def]
+def attributes(src, n, j, opening, given, never):  # type: ignore[no-untyped-def]
     """Read a tag from behind its name: where its `>` stands, and whether a `/` does before it.
 
-    Of a start tag (`opening`), the first value of each known attribute is `src[av_start:av_end]`;
-    av_start is -1 for those that it doesn't have.
+    Of a start tag (`opening`), `given` gets the first value of each known attribute.
     """
-    av_start[:] = -1
+    given.start[:] = -1
     self_closing = False
-    while j < n and src[j] != 62:
+    while j < n and src[j] != ch.GREATER:
         c = src[j]
-        if BYTES[c] & SPACE or c == 47:
-            self_closing = c == 47 and src[j + 1] == 62
+        if BYTES[c] & SPACE or c == ch.SLASH:
+            self_closing = c == ch.SLASH and src[j + 1] == ch.GREATER
             j += 1
             continue
         name = FNV_START
         first = j
-        while j < n and (not (BYTES[src[j]] & NAME_END or src[j] == 61) or j == first):
+        while j < n and (not (BYTES[src[j]] & NAME_END or src[j] == ch.EQUALS) or j == first):
             name = (name ^ np.uint64(LOWER[src[j]])) * FNV_PRIME
             j += 1
         k = j
@@ -231,15 +242,15 @@ def attributes(src, n, j, opening, av_start, av_end, never):  # type: ignore[no-
             k += 1
         start = j
         end = j
-        if k < n and src[k] == 61:
+        if k < n and src[k] == ch.EQUALS:
             start, end, j = _value(src, n, k + 1, never)
         if opening:
             which = find(ATTRIBUTE_KEYS, ATTRIBUTE_VALUES, name)
             if which < 0 and (name == _LANG_HASH or name == _XML_LANG_HASH):
                 which = AT_LANGUAGE
-            if which >= 0 and av_start[which] < 0:
-                av_start[which] = start
-                av_end[which] = end
+            if which >= 0 and given.start[which] < 0:
+                given.start[which] = start
+                given.end[which] = end
     return j, self_closing
 
 
@@ -249,8 +260,8 @@ def _value(src, n, j, never):  # type: ignore[no-untyped-def]
     while j < n and BYTES[src[j]] & SPACE:
         j += 1
     quote = src[j]
-    quoted = (quote == 34) | (quote == 39)
-    which = _QUOTES + (quote == 39)
+    quoted = (quote == ch.QUOTE) | (quote == ch.APOSTROPHE)
+    which = _QUOTES + (quote == ch.APOSTROPHE)
     start = j + quoted
     end = n
     if quoted and not never[which]:
@@ -261,7 +272,7 @@ def _value(src, n, j, never):  # type: ignore[no-untyped-def]
     behind = end + 1
     if end >= n:  # no quotes; one that is unclosed ends with its tag
         end = start
-        while end < n and src[end] != 62 and (quoted or not BYTES[src[end]] & SPACE):
+        while end < n and src[end] != ch.GREATER and (quoted or not BYTES[src[end]] & SPACE):
             end += 1
         behind = end
     return start, end, behind
@@ -272,18 +283,18 @@ def reference(src, n, i, points):  # type: ignore[no-untyped-def]
     """Read the reference at src[i] == '&': bytes it takes (0: none) and its code points."""
     points[1] = 0
     k = i + 1
-    if src[k] == 35:  # '#'
+    if src[k] == ch.HASH:
         k += 1
         value = np.int64(0)
         start = k
-        if src[k] == 120 or src[k] == 88:
+        if src[k] == ch.LOWER_X or src[k] == ch.UPPER_X:
             k += 1
             start = k
             while k < n:
                 c = np.int64(LOWER[src[k]])
-                if 48 <= c <= 57:
+                if ch.ZERO <= c <= ch.NINE:
                     value = value * 16 + c - 48
-                elif 97 <= c <= 102:
+                elif ch.LOWER_A <= c <= ch.LOWER_F:
                     value = value * 16 + c - 87
                 else:
                     break
@@ -291,14 +302,14 @@ def reference(src, n, i, points):  # type: ignore[no-untyped-def]
                     value = np.int64(0x110000)
                 k += 1
         else:
-            while k < n and 48 <= src[k] <= 57:
+            while k < n and ch.ZERO <= src[k] <= ch.NINE:
                 value = value * 10 + np.int64(src[k]) - 48
                 if value > 0x10FFFF:
                     value = np.int64(0x110000)
                 k += 1
         if k == start:
             return 0
-        if src[k] == 59:
+        if src[k] == ch.SEMICOLON:
             k += 1
         if 128 <= value <= 159:
             value = C1_POINTS[value - 128]
@@ -312,14 +323,14 @@ def reference(src, n, i, points):  # type: ignore[no-untyped-def]
     stop = min(n, i + 1 + LONGEST_ENTITY)
     while k < stop:
         c = src[k]
-        if c == 59:
+        if c == ch.SEMICOLON:
             h = (h ^ np.uint64(59)) * FNV_PRIME
             full = find(ENTITY_KEYS, ENTITY_VALUES, h)
             if full >= 0:
                 best = full
                 length = k + 1 - i
             break
-        if not (BYTES[c] & LETTER or 48 <= c <= 57):
+        if not (BYTES[c] & LETTER or ch.ZERO <= c <= ch.NINE):
             break
         h = (h ^ np.uint64(c)) * FNV_PRIME
         k += 1

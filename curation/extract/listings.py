@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import regex
 
 from curation.extract import blocks as s
 from curation.extract.copy_buttons import CopyLabels
-from curation.extract.diffs import has_markers, marker_of
 from curation.extract.line_numbers import is_gutter, without_line_numbers
 from curation.extract.markup import TAG
 from curation.extract.tables import Tables
 
 _FAR = 1000  # elements between two lines of one listing
+#: Sign of an added or removed line, which a diff may have in an attribute alone.
+_MARKER = regex.compile(rb"""data-code-marker=["']([-+ ])["']""")
+_REACH = 1000  # bytes from the class of a line's cell to the attribute
 _LINES = (TAG["td"], TAG["div"])  # elements that hold one line of a listing each
 
 
@@ -30,7 +33,7 @@ class Listings:
     ) -> None:
         self._source, self._page, self._tables, self._chosen = source, page, tables, chosen
         self._labels = CopyLabels(source)
-        self._marked = has_markers(source)
+        self._marked = b"data-code-marker=" in source
         self._signs: dict[int, str] = {}  # of the lines of diffs
 
     def text(self, i: int, code: str) -> str:
@@ -41,7 +44,7 @@ class Listings:
             return ""
         if self._marked:
             element = self._element(i)
-            self._signs[i] = marker_of(self._source, int(self._page.e_class[element, 1]))
+            self._signs[i] = _marker_of(self._source, int(self._page.e_class[element, 1]))
             code = self._signs[i] + code
         return code
 
@@ -77,3 +80,12 @@ class Listings:
             return False
         span = page.text[page.b_start[beside] : page.b_end[beside]]
         return bool(page.b_flags[beside] & s.PRE) and is_gutter(code, span.tobytes().decode())
+
+
+def _marker_of(source: bytes, class_end: int) -> str:
+    """Sign of the line whose cell has its class before `class_end`: `+`, `-`, a space, or none."""
+    if not class_end:
+        return ""
+    stop = source.find(b"</td", class_end, class_end + _REACH)
+    found = _MARKER.search(source, class_end, stop if stop >= 0 else class_end + _REACH)
+    return found[1].decode() if found else ""

@@ -6,7 +6,10 @@ and images are not. Terms of definition lists, which CommonMark doesn't know, ar
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +17,15 @@ import numpy.typing as npt
 from curation.extract import blocks as s
 from curation.extract.assemble import Assembly, Atoms, with_formulas
 from curation.extract.code import StatedLanguages
-from curation.extract.data_tables import Grid, grids
 from curation.extract.escaping import cell as in_cell
 from curation.extract.escaping import fence, heading, inline_code, paragraph, prose
 from curation.extract.formulas import tex
 from curation.extract.listings import Listings
+from curation.extract.markup import TAG
 from curation.extract.outline import Outline, Path
 from curation.extract.tables import Tables
+
+_TD, _TH = TAG["td"], TAG["th"]
 
 
 @dataclass
@@ -36,7 +41,7 @@ def markdown(source: bytes, page: s.Page, tables: Tables, kept: npt.NDArray[np.b
     """Markdown of the kept blocks [n] of a scanned page."""
     chosen = np.flatnonzero(kept)
     outline = Outline(page)
-    starts = {grid.first: grid for grid in grids(page, tables, chosen)}
+    starts = {grid.first: grid for grid in _grids(page, tables, chosen)}
     listings, stated = Listings(source, page, tables, chosen), StatedLanguages(source, page)
     words = _Words(source, page, chosen)
     elements = page.b_element[chosen].tolist()
@@ -136,7 +141,7 @@ def _listing(
     return i, "\n".join(lines)
 
 
-def _table(grid: Grid, words: _Words) -> str:
+def _table(grid: _Grid, words: _Words) -> str:
     """A table of GitHub's markdown; its first row is the head, which such a table must have."""
     texts: dict[int, list[str]] = {}
     for i, cell in enumerate(grid.cells, grid.first):
@@ -179,3 +184,44 @@ def _tight(previous: _Leaf, leaf: _Leaf, shared: int, outline: Outline) -> bool:
     if len(previous.path) > shared:
         return outline.siblings(previous.path[shared], leaf.path[shared])
     return shared > 0 and outline.may_interrupt(leaf.path[shared])
+
+
+class _Grid(NamedTuple):
+    """A table: blocks first, first + 1, ... stand in `cells`, elements among those of `rows`."""
+
+    table: int
+    first: int
+    cells: list[int]
+    rows: list[list[int]]
+
+
+def _grids(page: s.Page, tables: Tables, chosen: npt.NDArray[np.int64]) -> Iterator[_Grid]:
+    """Such tables among the blocks that are chosen [k]: two rows or more, and columns."""
+    row, cell, table = tables.row, tables.cell, tables.table
+    elements = page.b_element[chosen]
+    rows = row[elements]
+    if not (rows >= 0).any():
+        return
+    cells, inside = cell[elements], np.where(rows >= 0, table[elements], -1)
+    inner = np.unique(table[elements])
+    around = table[page.e_parent[inner[inner > 0]]]  # tables with tables in their cells
+    long = ~tables.short[chosen]
+    listed = page.b_flags[chosen] & s.PRE != 0
+    layouts = {*around.tolist(), *inside[long | listed | (cells < 0)].tolist(), -1}
+    all_cells: dict[int, list[int]] = {}  # of a row, empty ones among them
+    for element in np.flatnonzero((page.e_tag == _TD) | (page.e_tag == _TH)).tolist():
+        all_cells.setdefault(int(row[element]), []).append(element)
+    edges = np.flatnonzero(np.diff(inside, prepend=-2, append=-2)).tolist()
+    for first, stop in itertools.pairwise(edges):
+        if int(inside[first]) in layouts:
+            continue
+        present = dict.fromkeys(rows[first:stop].tolist())
+        filled = {
+            (r, c)
+            for r, c in zip(rows[first:stop].tolist(), cells[first:stop].tolist(), strict=True)
+        }
+        if 1 < len(present) < len(filled):
+            yield _Grid(
+                int(inside[first]), first, cells[first:stop].tolist(),
+                [list(all_cells[r]) for r in present],
+            )  # fmt: skip

@@ -15,10 +15,10 @@ from curation.extract.assemble import assemble
 from curation.extract.clean import clean, normal
 from curation.extract.decide import BlockDecisions, Places, decide, places
 from curation.extract.extract_settings import ExtractSettings
+from curation.extract.extraction import PageTooLargeError
 from curation.extract.features import features
 from curation.extract.forest import probabilities
 from curation.extract.headline import with_headline
-from curation.extract.limits import PageTooLargeError
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
 from curation.extract.model import Model, load

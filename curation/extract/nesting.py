@@ -1,29 +1,26 @@
 """Which elements are open: implied end tags, what an end tag closes, and the lines of code.
 
-Of each open block element `tags` has the tag, `elements` the number, and in code `texts` where its
-text starts; `open_count` [tags] says how often each tag is open. `now` is the state of the scan
-(`flow`).
+`now` is the state of the scan (`flow.STATE`).
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from curation.compiled import borrowing, inlined
-from curation.extract.flow import (
-    ELEMENT,
-    LENGTH,
-    LINE_DUE,
-    LINE_START,
-    LINK_TOP,
-    LINKED,
-    LINKS,
-    OVER,
-    PRE_TOP,
-    START,
-    TOP,
-    TYPED_TOP,
-    new_line,
-)
+from curation.extract import characters as ch
+from curation.extract.flow import new_line
 from curation.extract.markup import TAG
+
+
+class Stack(NamedTuple):
+    """The open block elements."""
+
+    tags: Any
+    elements: Any  # their numbers
+    texts: Any  # in code, where the text of each starts
+    open_count: Any  # [tags] how often each tag is open
+
 
 _P, _DIV, _LI, _DD, _DT = TAG["p"], TAG["div"], TAG["li"], TAG["dd"], TAG["dt"]
 _H1, _H6, _HR, _UL, _OL = TAG["h1"], TAG["h6"], TAG["hr"], TAG["ul"], TAG["ol"]
@@ -34,20 +31,20 @@ _STEPS = 512  # how far a tag looks for the one that it closes
 
 
 @inlined
-def push(tags, elements, open_count, now, tag, element):  # type: ignore[no-untyped-def]
+def push(stack, now, tag, element):  # type: ignore[no-untyped-def]
     """Open a block element."""
-    now[TOP] += 1
-    tags[now[TOP]] = tag
-    elements[now[TOP]] = element
-    open_count[tag] += 1
+    now.top += 1
+    stack.tags[now.top] = tag
+    stack.elements[now.top] = element
+    stack.open_count[tag] += 1
 
 
 @inlined
-def _pop(tags, open_count, now, depth):  # type: ignore[no-untyped-def]
+def _pop(stack, now, depth):  # type: ignore[no-untyped-def]
     """Close the elements from `depth` on."""
-    for k in range(now[TOP], depth - 1, -1):
-        open_count[tags[k]] -= 1
-    now[TOP] = depth - 1
+    for k in range(now.top, depth - 1, -1):
+        stack.open_count[stack.tags[k]] -= 1
+    now.top = depth - 1
 
 
 @borrowing
@@ -107,21 +104,22 @@ def _implied_end(tags, open_count, top, tag):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def end_implied(tags, elements, open_count, now, tag):  # type: ignore[no-untyped-def]
+def end_implied(stack, now, tag):  # type: ignore[no-untyped-def]
     """Close what a start tag ends: paragraphs, items, cells, rows, headings (WHATWG HTML, 13.2.6)."""
-    if now[OVER] > 0 or now[TOP] == 0:
+    if now.over > 0 or now.top == 0:
         return
-    if tags[now[TOP]] == _P:
-        _pop(tags, open_count, now, now[TOP])
-    ended = _implied_end(tags, open_count, now[TOP], tag)
+    tags = stack.tags
+    if tags[now.top] == _P:
+        _pop(stack, now, now.top)
+    ended = _implied_end(tags, stack.open_count, now.top, tag)
     if ended >= 0:
-        _pop(tags, open_count, now, ended)
-    now[ELEMENT] = elements[now[TOP]]
-    if now[TOP] < now[TYPED_TOP]:
-        now[TYPED_TOP] = -1
-    if now[LINKED] and now[TOP] < now[LINK_TOP]:
-        now[LINKED] = 0
-        now[LINKS] = 0
+        _pop(stack, now, ended)
+    now.element = stack.elements[now.top]
+    if now.top < now.typed_top:
+        now.typed_top = -1
+    if now.linked and now.top < now.link_top:
+        now.linked = 0
+        now.links = 0
 
 
 @inlined
@@ -141,63 +139,63 @@ def _closed(tags, top, tag):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def end_element(tags, elements, open_count, now, tag):  # type: ignore[no-untyped-def]
+def end_element(stack, now, tag):  # type: ignore[no-untyped-def]
     """Close what an end tag closes."""
-    if now[OVER] > 0:
-        now[OVER] -= 1
-    elif open_count[tag] > 0 or _H1 <= tag <= _H6:
-        depth = _closed(tags, now[TOP], tag)
+    if now.over > 0:
+        now.over -= 1
+    elif stack.open_count[tag] > 0 or _H1 <= tag <= _H6:
+        depth = _closed(stack.tags, now.top, tag)
         if depth > 0:
-            _pop(tags, open_count, now, depth)
-    now[ELEMENT] = elements[now[TOP]]
-    if now[TOP] < now[PRE_TOP]:
-        now[PRE_TOP] = -1
-    if now[TOP] < now[TYPED_TOP]:
-        now[TYPED_TOP] = -1
+            _pop(stack, now, depth)
+    now.element = stack.elements[now.top]
+    if now.top < now.pre_top:
+        now.pre_top = -1
+    if now.top < now.typed_top:
+        now.typed_top = -1
     leaves_cell = tag == _TD or tag == _TABLE or tag == _TR
-    if now[LINKED] and now[TOP] < now[LINK_TOP] and leaves_cell:
-        now[LINKED] = 0
-        now[LINKS] = 0
+    if now.linked and now.top < now.link_top and leaves_cell:
+        now.linked = 0
+        now.links = 0
 
 
 @borrowing
-def ends_code(tags, open_count, now, tag, end_tag):  # type: ignore[no-untyped-def]
+def ends_code(stack, now, tag, end_tag):  # type: ignore[no-untyped-def]
     """Whether a block tag inside code ends it: the end tag of its element, or of one around it."""
-    pre_top = now[PRE_TOP]
-    k = now[TOP]
+    tags, pre_top = stack.tags, now.pre_top
+    k = now.top
     while (k > pre_top) & (tags[k] != tag):
         k -= 1
     if end_tag:
-        ends = k == pre_top if tags[k] == tag else open_count[tag] > 0
-        return ends & (tag != _P) & (tag != _HR) & (now[OVER] == 0)
+        ends = k == pre_top if tags[k] == tag else stack.open_count[tag] > 0
+        return ends & (tag != _P) & (tag != _HR) & (now.over == 0)
     # <pre> inside <pre>: the first was not closed
-    return (tag == _PRE) & (tags[pre_top] == _PRE) & (now[TOP] == pre_top)
+    return (tag == _PRE) & (tags[pre_top] == _PRE) & (now.top == pre_top)
 
 
 @borrowing
-def line_of_code(text, tags, elements, texts, open_count, now, tag, end_tag, self_closing):  # type: ignore[no-untyped-def]
+def line_of_code(text, stack, now, tag, end_tag, self_closing):  # type: ignore[no-untyped-def]
     """A block element inside code is a line of it."""
     if not end_tag:
-        if now[LINE_DUE] or now[LENGTH] > now[LINE_START]:
+        if now.line_due or now.length > now.line_start:
             new_line(text, now)
-        now[LINE_DUE] = 0
+        now.line_due = 0
         if tag == _HR:
             return
-        if self_closing or now[TOP] >= len(tags) - 2:
-            now[OVER] += 1
+        if self_closing or now.top >= len(stack.tags) - 2:
+            now.over += 1
             return
-        push(tags, elements, open_count, now, tag, now[ELEMENT])
-        texts[now[TOP]] = now[LENGTH]
+        push(stack, now, tag, now.element)
+        stack.texts[now.top] = now.length
         return
     opened = -1
-    if now[OVER] > 0:
-        now[OVER] -= 1
+    if now.over > 0:
+        now.over -= 1
     else:
-        k = now[TOP]
-        while k > now[PRE_TOP] and tags[k] != tag:
+        k = now.top
+        while k > now.pre_top and stack.tags[k] != tag:
             k -= 1
-        if k > now[PRE_TOP]:
-            opened = texts[k]
-            _pop(tags, open_count, now, k)
-    if not (0 <= opened < now[LENGTH] and text[now[LENGTH] - 1] == 10):
-        now[LINE_DUE] = now[LENGTH] > now[START]
+        if k > now.pre_top:
+            opened = stack.texts[k]
+            _pop(stack, now, k)
+    if not (0 <= opened < now.length and text[now.length - 1] == ch.LF):
+        now.line_due = now.length > now.start

@@ -7,7 +7,6 @@ lines alone. Here the tree tells those apart that a reader sees twice: refrains,
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from curation.compiled import kernel
 from curation.extract import blocks as s
@@ -22,10 +21,16 @@ _BLOCKS = 2  # of a passage; what single blocks say twice is mostly a motto or a
 
 
 @kernel
-def _copies(  # type: ignore[no-untyped-def]
-    kept, in_comments, least, least_near, text, b_start, b_end, b_chars, b_element, b_atoms, b_flags,
-    e_parent, e_above,
-):  # fmt: skip
+def copies(kept, page, in_comments, least, least_near):  # type: ignore[no-untyped-def]
+    """Which of the kept blocks [n] are copies: runs of two or more, with `least` characters or more
+    in all, that stand earlier on the page in the same order under other parents. Of several places
+    where a run could stand, that behind what the run before repeats is taken, or else the first.
+
+    Readers see one of them, since style sheets hide the other. Where both have one grandparent,
+    `least_near` characters are asked for: refrains stand so, too. Comments, quotations, cells and
+    code are never copies. O(n + bytes of the kept blocks).
+    """
+    e_parent = page.e_parent
     out = np.zeros(len(kept), np.bool_)
     chosen = np.flatnonzero(kept)
     m = len(chosen)
@@ -33,11 +38,12 @@ def _copies(  # type: ignore[no-untyped-def]
     parent = np.empty(m, np.int32)
     for i in range(m):
         b = chosen[i]
-        e = b_element[b]
+        e = page.b_element[b]
         parent[i] = e_parent[e]
         # The text of a block lacks its formulas: those that differ in nothing else aren't the same.
-        apart = in_comments[b] or b_atoms[b] > 0 or b_flags[b] & _PRE or e_above[e] & _REPEAT
-        keys[i] = i if apart else xxh64(text, b_start[b], b_end[b], np.uint64(0))
+        apart = in_comments[b] or page.b_atoms[b] > 0 or page.b_flags[b] & _PRE
+        apart = apart or page.e_above[e] & _REPEAT
+        keys[i] = i if apart else xxh64(page.text, page.b_start[b], page.b_end[b], np.uint64(0))
     kind = group(keys)[0]
     first = np.full(m, -1, np.int64)  # of each kind
     for i in range(m):
@@ -53,33 +59,11 @@ def _copies(  # type: ignore[no-untyped-def]
         start = i
         size = 0
         while i < m and source < start and kind[source] == kind[i] and parent[source] != parent[i]:
-            size += b_chars[chosen[i]]
+            size += page.b_chars[chosen[i]]
             source += 1
             i += 1
         if i - start >= _BLOCKS and size >= needed:
             out[chosen[start:i]] = True
         behind = source if i > start else 0
         i = max(i, start + 1)
-    return out
-
-
-def copies(
-    kept: npt.NDArray[np.bool_],
-    page: s.Page,
-    in_comments: npt.NDArray[np.bool_],
-    least: int,
-    least_near: int,
-) -> npt.NDArray[np.bool_]:
-    """Which of the kept blocks [n] are copies: runs of two or more, with `least` characters or more
-    in all, that stand earlier on the page in the same order under other parents. Of several places
-    where a run could stand, that behind what the run before repeats is taken, or else the first.
-
-    Readers see one of them, since style sheets hide the other. Where both have one grandparent,
-    `least_near` characters are asked for: refrains stand so, too. Comments, quotations, cells and
-    code are never copies. O(n + bytes of the kept blocks).
-    """
-    out: npt.NDArray[np.bool_] = _copies(
-        kept, in_comments, least, least_near, page.text, page.b_start, page.b_end, page.b_chars,
-        page.b_element, page.b_atoms, page.b_flags, page.e_parent, page.e_above,
-    )  # fmt: skip
     return out

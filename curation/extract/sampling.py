@@ -7,25 +7,18 @@ import numpy.typing as npt
 
 from curation.compiled import kernel
 from curation.extract.blocks import Page
-from curation.extract.markup import FNV_PRIME
+from curation.extract.containers import kinds_of
 
+_LEVELS = 3  # elements that are alike around blocks of one kind
 _KINDS = 4096  # kinds of blocks told apart; a power of two
 
 
 @kernel
-def _stand_in(b_element, e_parent, e_signature, every):  # type: ignore[no-untyped-def]
-    n = len(b_element)
-    out = np.empty(n, np.int32)
+def _stand_in(keys, every):  # type: ignore[no-untyped-def]
+    out = np.empty(len(keys), np.int32)
     seen = np.zeros(_KINDS, np.int32)
     last = np.zeros(_KINDS, np.int32)
-    for b in range(n):
-        e = b_element[b]
-        key = np.uint64(0)
-        for _ in range(3):
-            if e < 0:
-                break
-            key = (key ^ e_signature[e]) * FNV_PRIME
-            e = e_parent[e]
+    for b, key in enumerate(keys):
         kind = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(_KINDS - 1))
         if seen[kind] % every == 0:
             last[kind] = b
@@ -42,4 +35,4 @@ def representatives(page: Page, most: int) -> npt.NDArray[np.int32]:
     each of the 4,096 kinds told apart.
     """
     every = -(-len(page.b_start) // most)
-    return _stand_in(page.b_element, page.e_parent, page.e_signature, every)
+    return _stand_in(kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS), every)

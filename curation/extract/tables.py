@@ -137,32 +137,26 @@ def _data_rows(row, cell, table, width, b_element, short, least_rows, regular_sh
 
 
 @kernel
-def _tables(  # type: ignore[no-untyped-def]
-    e_parent, e_tag, e_span, b_element, b_start, b_end, cell_bytes, least_rows, regular_share
-):
-    """The parts of Tables."""
-    row, cell, table, column, width = _rows_and_cells(e_parent, e_tag, e_span)
+def _tables(page, cell_bytes, least_rows, regular_share):  # type: ignore[no-untyped-def]
+    row, cell, table, column, width = _rows_and_cells(page.e_parent, page.e_tag, page.e_span)
+    b_element = page.b_element
     n = len(b_element)
     short = np.empty(n, np.bool_)
     some = False
     for b in range(n):
-        short[b] = b_end[b] - b_start[b] < cell_bytes
+        short[b] = page.b_end[b] - page.b_start[b] < cell_bytes
         some = some or table[b_element[b]] >= 0
     if some:
         data = _data_rows(row, cell, table, width, b_element, short, least_rows, regular_share)
     else:
         data = np.full(n, -1, np.int32)
-    return row, cell, table, column, short, data
+    return Tables(row, cell, table, column, short, data)
 
 
 def tables_of(page: Page, settings: DataTables) -> Tables:
     """The tables of a page."""
-    return Tables(
-        *_tables(
-            page.e_parent, page.e_tag, page.e_span, page.b_element, page.b_start, page.b_end,
-            settings.cell_bytes, settings.least_rows, settings.regular_share,
-        )
-    )  # fmt: skip
+    tables: Tables = _tables(page, settings.cell_bytes, settings.least_rows, settings.regular_share)
+    return tables
 
 
 @kernel

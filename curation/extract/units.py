@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import borrowing, kernel
+from curation.compiled import borrowing, inlined, kernel
 from curation.extract import blocks as s
-from curation.extract.containers import cards_of, group
-from curation.extract.extract_settings import Decision
-from curation.extract.markup import FNV_PRIME
+from curation.extract.containers import cards_of, like
+from curation.extract.markup import ANCESTOR
 
 _PRE = s.PRE
+_HEADING = ANCESTOR["heading"]
 
 
 class Units(NamedTuple):
@@ -27,127 +27,42 @@ class Units(NamedTuple):
 
 
 @kernel
-def _cards(e_parent, e_tag, e_signature):  # type: ignore[no-untyped-def]
-    """The card [m] that each element stands in, -1 for none, the group [m] of elements that are like
-    it, and the size of each group [m + 1]."""
-    m = len(e_parent)
-    keys = np.empty(m, np.uint64)
-    for e in range(m):
-        keys[e] = (e_signature[e] * FNV_PRIME) ^ np.uint64(e_parent[e] + 1)
-    like, sizes = group(keys)
-    return cards_of(e_parent, e_tag, like, sizes), like, sizes
-
-
-@kernel
 def _units(b_element, e_parent, e_tag, e_signature):  # type: ignore[no-untyped-def]
     n = len(b_element)
-    card, like, sizes = _cards(e_parent, e_tag, e_signature)
+    group, sizes = like(e_parent, e_signature)
+    card = cards_of(e_parent, e_tag, group, sizes)
     start = np.empty(n + 1, np.int32)
     elements = np.empty(n, np.int32)
     k = 0
     last = -2
     for b in range(n):
         x = card[b_element[b]]
-        g = like[x] if x >= 0 else -1
+        g = group[x] if x >= 0 else -1
         if g != last:
             start[k] = b
             elements[k] = sizes[g] if g >= 0 else 0
             k += 1
             last = g
     start[k] = n
-    return start[: k + 1], elements[:k]
+    return Units(start[: k + 1], elements[:k])
 
 
 def units_of(page: s.Page) -> Units:
     """The units of a page: each group of three or more like elements of one parent, as far as it is
     not interrupted, and each run of other blocks."""
-    return Units(*_units(page.b_element, page.e_parent, page.e_tag, page.e_signature))
+    units: Units = _units(page.b_element, page.e_parent, page.e_tag, page.e_signature)
+    return units
 
 
-@borrowing
-def _drop_ends(  # type: ignore[no-untyped-def]
-    kept,
-    probabilities,
-    score,
-    comments,
-    card,
-    b_chars,
-    b_atoms,
-    b_flags,
-    data,
-    share,
-    characters,
-    most,
-    ended,
-):
-    """Take from `kept` the short last blocks that are unlikely by themselves, and note them."""
-    total = 0.0
-    whole = 0.0
-    first = -1
-    for b in range(len(kept)):
-        if kept[b]:
-            size = np.sqrt(np.float64(b_chars[b])) + 1.0
-            total += size * probabilities[b]
-            whole += size
-            first = b if first < 0 else first
-    for b in range(len(kept) - 1, first, -1):
-        if not kept[b]:
-            continue
-        special = b_flags[b] & _PRE != 0 or b_atoms[b] > 0 or data[b] >= 0 or comments[b]
-        special = special or card[b] >= 0  # the last post of a thread may be short
-        if most == 0 or special or score[b] >= 1.0 or b_chars[b] >= characters:
-            break
-        if probabilities[b] * whole >= share * total:
-            break
-        kept[b] = False
-        ended[b] = True
-        most -= 1
+class Run(NamedTuple):
+    """The blocks of a page and what each was judged by, [n] each."""
 
-
-@borrowing
-def _fill_holes(kept, probabilities, score, comments, card, b_chars, least, most, filled):  # type: ignore[no-untyped-def]
-    """Add to `kept` what stands between two kept blocks and may be content, and note it."""
-    last = -1
-    for b in range(len(kept)):
-        if not kept[b]:
-            continue
-        if last >= 0 and 1 < b - last <= most + 1:
-            total = 0.0
-            whole = 0.0
-            # Between cards and between comments stand names, dates and votes.
-            apart = card[last] != card[b] and card[last] >= 0 and card[b] >= 0
-            apart = apart or comments[last] or comments[b]
-            for i in range(last + 1, b):
-                size = np.sqrt(np.float64(b_chars[i])) + 1.0
-                total += size * probabilities[i]
-                whole += size
-                apart = apart or comments[i]
-            if total >= least * whole and not apart:
-                for i in range(last + 1, b):
-                    filled[i] = score[i] > 0.0  # 0 is a rule's
-        last = b
-    for b in range(len(kept)):
-        kept[b] = kept[b] or filled[b]
-
-
-@kernel
-def _whole(  # type: ignore[no-untyped-def]
-    kept, probabilities, score, comments, b_element, b_chars, b_atoms, b_flags,
-    e_parent, e_tag, e_signature, data,
-    ending_share, ending_characters, ending_blocks, hole_probability, hole_blocks,
-):  # fmt: skip
-    kept = kept.copy()
-    ended = np.zeros(len(kept), np.bool_)
-    filled = np.zeros(len(kept), np.bool_)
-    card = _cards(e_parent, e_tag, e_signature)[0][b_element]
-    _drop_ends(
-        kept, probabilities, score, comments, card, b_chars, b_atoms, b_flags, data,
-        ending_share, ending_characters, ending_blocks, ended,
-    )  # fmt: skip
-    _fill_holes(
-        kept, probabilities, score, comments, card, b_chars, hole_probability, hole_blocks, filled
-    )
-    return kept, filled, ended
+    kept: npt.NDArray[np.bool_]
+    probabilities: npt.NDArray[np.float64]  # of each block for itself
+    score: npt.NDArray[np.float64]  # what `kept` was decided by
+    comments: npt.NDArray[np.bool_]  # in readers' comments
+    card: npt.NDArray[np.int32]
+    size: npt.NDArray[np.float64]  # what a block counts for in means
 
 
 class Whole(NamedTuple):
@@ -158,30 +73,101 @@ class Whole(NamedTuple):
     ended: npt.NDArray[np.bool_]  # dropped from the end
 
 
-def whole(
-    kept: npt.NDArray[np.bool_],
-    probabilities: npt.NDArray[np.float64],
-    score: npt.NDArray[np.float64],
-    comments: npt.NDArray[np.bool_],
-    page: s.Page,
-    data: npt.NDArray[np.int32],
-    decision: Decision,
-) -> Whole:
+@inlined
+def _fills_card(run, b):  # type: ignore[no-untyped-def]
+    """Whether block b is all that is kept up to it of the card that it stands in."""
+    before = b - 1
+    while before >= 0 and run.card[before] == run.card[b] and not run.kept[before]:
+        before -= 1
+    return run.card[b] >= 0 and (before < 0 or run.card[before] != run.card[b])
+
+
+@inlined
+def _ends_in_heading(page, kept, b):  # type: ignore[no-untyped-def]
+    """Whether block b is a heading behind other text, but not one of a list of headings."""
+    before = b - 1
+    while before >= 0 and not kept[before]:
+        before -= 1
+    one, other = page.e_above[page.b_element[b]], page.e_above[page.b_element[before]]
+    return one & _HEADING != 0 and other & _HEADING == 0
+
+
+@borrowing
+def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
+    """Take from `kept` the short last blocks that are unlikely by themselves, and note them."""
+    kept = run.kept
+    total = 0.0
+    whole = 0.0
+    first = -1
+    for b in range(len(kept)):
+        if kept[b]:
+            total += run.size[b] * run.probabilities[b]
+            whole += run.size[b]
+            first = b if first < 0 else first
+    left = limits.ending_blocks
+    for b in range(len(kept) - 1, first, -1):
+        if not kept[b]:
+            continue
+        heading = _ends_in_heading(page, kept, b)
+        special = page.b_flags[b] & _PRE != 0 or page.b_atoms[b] > 0 or data[b] >= 0
+        special = special or run.comments[b]
+        # The last post of a thread may be short.
+        special = special or (_fills_card(run, b) and not heading)
+        long = page.b_chars[b] >= limits.ending_characters
+        if left == 0 or special or run.score[b] >= 1.0 or long:
+            break
+        likely = run.probabilities[b] * whole >= limits.ending_share * total
+        if likely and not heading:
+            break
+        kept[b] = False
+        ended[b] = True
+        left -= 1
+
+
+@borrowing
+def _fill_holes(run, limits, filled):  # type: ignore[no-untyped-def]
+    """Add to `kept` what stands between two kept blocks and may be content, and note it."""
+    kept, comments, card = run.kept, run.comments, run.card
+    last = -1
+    for b in range(len(kept)):
+        if not kept[b]:
+            continue
+        if last >= 0 and 1 < b - last <= limits.hole_blocks + 1:
+            total = 0.0
+            whole = 0.0
+            # At the head of a card, and between comments stand names, dates and votes.
+            apart = card[last] != card[b] and (card[b] >= 0 or b - last > 2)
+            apart = apart or comments[last] or comments[b]
+            for i in range(last + 1, b):
+                total += run.size[i] * run.probabilities[i]
+                whole += run.size[i]
+                apart = apart or comments[i]
+            least = limits.hole_probability if b - last == 2 else limits.long_hole_probability
+            if total >= least * whole and not apart:
+                for i in range(last + 1, b):
+                    filled[i] = run.score[i] > 0.0  # 0 is a rule's
+        last = b
+    for b in range(len(kept)):
+        kept[b] = kept[b] or filled[b]
+
+
+@kernel
+def whole(kept, probabilities, score, comments, page, data, limits):  # type: ignore[no-untyped-def]
     """Judge the runs of kept blocks [n] as wholes.
 
-    `probabilities` [n] are those of each block for itself, `score` [n] what `kept` was decided by,
-    `comments` [n] those in readers' comments, which stay as they are, `data` [n] that of Tables. Likely neighbours lift what stands among them; at the end
-    of the text that is mostly a link to the next page, a request or a notice of rights, so up to
-    `ending_blocks` short last blocks need `ending_share` of the mean probability of the kept ones. Up to `hole_blocks` blocks between two kept ones,
+    `probabilities`, `score` and `comments` [n] are those of Run; comments stay as they are. `data`
+    [n] is that of Tables, `limits` the settings as `decide.limits_of` gives them. Likely neighbours
+    lift what stands among them; at the end of the text that is mostly a link to the next page, a
+    request or a notice of rights, so up to `ending_blocks` short last blocks need `ending_share` of
+    the mean probability of the kept ones. Up to `hole_blocks` blocks between two kept ones,
     `hole_probability` or more in the mean, are kept like these, except between two cards and what a
     rule took out. O(n).
     """
-    return Whole(
-        *_whole(
-            kept, probabilities, score, comments,
-            page.b_element, page.b_chars, page.b_atoms, page.b_flags,
-            page.e_parent, page.e_tag, page.e_signature, data,
-            decision.ending_share, decision.ending_characters, decision.ending_blocks,
-            decision.hole_probability, decision.hole_blocks,
-        )
-    )  # fmt: skip
+    ended = np.zeros(len(kept), np.bool_)
+    filled = np.zeros(len(kept), np.bool_)
+    card = cards_of(page.e_parent, page.e_tag, *like(page.e_parent, page.e_signature))
+    size = np.sqrt(page.b_chars.astype(np.float64)) + 1.0
+    run = Run(kept.copy(), probabilities, score, comments, card[page.b_element], size)
+    _drop_ends(run, page, data, limits, ended)
+    _fill_holes(run, limits, filled)
+    return Whole(run.kept, filled, ended)

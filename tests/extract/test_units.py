@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from curation.extract import default_settings
 from curation.extract.blocks import PRE, Page
-from curation.extract.decide import decide, places
+from curation.extract.decide import decide, limits_of, places
 from curation.extract.features import COUNT
 from curation.extract.scan import scan
 from curation.extract.tables import tables_of
@@ -68,7 +68,7 @@ def test_what_stands_between_two_cards_stays_out() -> None:
 
 def test_what_a_rule_took_out_of_a_run_stays_out() -> None:
     html = f"<p>{LONG}</p><div hidden>unseen</div><div>seen</div><p>{LONG}</p>"
-    found = kept(html, [0.99, 0.4, 0.4, 0.99], hole_blocks=2)
+    found = kept(html, [0.99, 0.4, 0.4, 0.99])
     assert found == [True, False, True, True]
     links = "".join(f"<a href={i}>name</a> " for i in range(3))
     menu = f"<p>{LONG}</p><div>{links}</div><p>{LONG}</p>"
@@ -84,6 +84,26 @@ def test_a_text_does_not_end_in_what_its_neighbours_lift() -> None:
     assert kept(inside, [0.99, own, 0.99]) == [True, True, True]
     listing = f"<div><p>{LONG}</p><p>{LONG}</p><pre>run it</pre></div>"
     assert kept(listing, [0.99, 0.99, own]) == [True, True, True]
+
+
+def test_several_blocks_in_a_row_need_to_be_likelier_than_one() -> None:
+    likely = DECISION.long_hole_probability + 0.02
+    less = (DECISION.hole_probability + DECISION.long_hole_probability) / 2
+    for own, several in ((likely, True), (less, False)):
+        blocks = "".join(f"<div class=c{i}>between</div>" for i in range(3))
+        html = f"<p>{LONG}</p>{blocks}<p>{LONG}</p>"
+        assert kept(html, [0.99, own, own, own, 0.99])[1:4] == [several] * 3
+
+
+def test_the_last_card_loses_its_stock_ending_but_not_its_only_text() -> None:
+    own = DECISION.ending_share * 0.9
+    cards = f"<div class=c><p>{LONG}</p></div>" * 2
+    both = f"<section>{cards}<div class=c><p>{LONG}</p><div>More</div></div></section>"
+    assert kept(both, [0.99, 0.99, 0.99, own]) == [True, True, True, False]
+    heading = f"<section>{cards}<div class=c><p>{LONG}</p><h2>More</h2></div></section>"
+    assert kept(heading, [0.99, 0.99, 0.99, 0.9]) == [True, True, True, False]
+    only = f"<section>{cards}<div class=c><div>Thanks!</div></div></section>"
+    assert kept(only, [0.99, 0.99, own]) == [True, True, True]
 
 
 def reference(
@@ -109,9 +129,12 @@ def reference(
         area = [float(np.sqrt(page.b_chars[b])) + 1 for b in hole]
         likely = sum(size * own[b] for size, b in zip(area, hole, strict=True))
         cards = (page.b_flags & PRE > 0).sum() >= 3  # so many listings under one parent are cards
-        apart = cards and page.b_flags[before] & page.b_flags[behind] & PRE
+        listings = [bool(cards and page.b_flags[b] & PRE) for b in (before, behind)]
+        apart = listings[1] or (listings[0] and len(hole) > 1)
         few = 0 < len(hole) <= DECISION.hole_blocks and not apart
-        if few and likely >= DECISION.hole_probability * sum(area):
+        single = DECISION.hole_probability
+        least = single if len(hole) == 1 else DECISION.long_hole_probability
+        if few and likely >= least * sum(area):
             filled |= {b for b in hole if score[b] > 0}
     return [one or b in filled for b, one in enumerate(out)], filled, ended
 
@@ -139,7 +162,7 @@ def test_runs_are_made_whole_as_told(blocks: list[tuple[bool, float, float, str]
         np.zeros(len(blocks), np.bool_),
         page,
         data,
-        DECISION,
+        limits_of(DECISION),
     )
     out, filled, ended = reference(page, first, own, score)
     assert found.kept.tolist() == out

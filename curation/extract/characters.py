@@ -1,0 +1,26 @@
+"""The bytes that markup and text are read by, by name."""
+
+from __future__ import annotations
+
+TAB, LF, CR, SPACE = b"\t\n\r "
+BANG, QUOTE, HASH, DOLLAR, AMPERSAND, APOSTROPHE, PAREN, STAR, PLUS, COMMA, DASH, SLASH = (
+    b"!\"#$&'(*+,-/"
+)
+ZERO, NINE = b"09"
+COLON, SEMICOLON, LESS, EQUALS, GREATER, QUESTION = b":;<=>?"
+UPPER_A, UPPER_X, UPPER_Z = b"AXZ"
+BRACKET, BACKSLASH, CARET, UNDERSCORE = b"[\\^_"
+(
+    LOWER_A,
+    LOWER_E,
+    LOWER_F,
+    LOWER_I,
+    LOWER_K,
+    LOWER_M,
+    LOWER_S,
+    LOWER_U,
+    LOWER_V,
+    LOWER_X,
+    LOWER_Z,
+) = b"aefikmsuvxz"
+BRACE, BAR, END_BRACE = b"{|}"
