@@ -22,8 +22,8 @@ def head(title: str, style: str, frames: bool = False) -> str:
 
     `title` is HTML. Without script, image, font, form or connection, whatever a page brings into
     the document has no effect even where it is not escaped. Attributes `style=` have none either,
-    unless `frames` are shown: a frame's content is subject to the policy, and other pages have styles
-    of their own. They still load nothing.
+    unless `frames` are shown: the policy applies to a frame's content too, and other pages have
+    styles of their own. They still load nothing.
     """
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     styles = "'unsafe-inline'" if frames else f"'sha256-{digest}'"

@@ -24,8 +24,9 @@ _HEAD = """\
 # Thresholds for approval, and the share of the documents that each rule removes: {documents:,}
 # documents in {run}. A document counts for the first reason of the first stage that removes it.
 # To change a threshold of the filter, write the policy again with --set KEY=VALUE; for other
-# settings, measure again first (curate measure ... --set KEY=VALUE). `curate apply` refuses documents of which these rules remove other shares
-# than these, by more than `margin` (or `margins.REASON`).
+# settings, measure again first (curate measure ... --set KEY=VALUE). `curate apply` refuses
+# documents of which these rules remove other shares than these, by more than `margin` (or
+# `margins.REASON`).
 """
 
 

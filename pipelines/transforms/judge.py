@@ -78,7 +78,7 @@ def outputs(key: ShardKey, outcome: Outcome, stage: str) -> Iterator[Any]:
 
 
 def judge(
-    kind: type[Outputs], documents: PCollection[Keyed], function: beam.DoFn, *side_inputs: Any
+    kind: type[Outputs], documents: PCollection[Any], function: beam.DoFn, *side_inputs: Any
 ) -> Outputs:
     """Apply a DoFn that yields what has the names of this kind, all but the first by tag."""
     main, *tagged = kind._fields
