@@ -57,7 +57,7 @@ class Recorder:
     def _calling(self, part: Any, args: Any, kws: Any) -> Any:
         answer = self._call(part, args, kws)
         if self._under_way:  # answer[2]: the arguments after defaults are filled in
-            row = self._row(_name(part), True, answer[2])
+            row = self._row(_name(part()), True, answer[2])
             self._under_way[-1]["calls"].append(row["key"])
         return answer
 
