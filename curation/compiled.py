@@ -119,7 +119,10 @@ def _arguments(sig: Any) -> tuple[Any, ...]:
 def describe_type(type_: Any) -> Any:
     """Return a type as JSON: the opposite of `type_of`."""
     if isinstance(type_, types.Array):
-        return f"{type_.dtype} {type_.ndim}{type_.layout}{'' if type_.mutable else ' read-only'}"
+        shape = f"{type_.ndim}{type_.layout}{'' if type_.mutable else ' read-only'}"
+        if isinstance(type_.dtype, types.Record):
+            return describe_type(type_.dtype) | {"shape": shape}
+        return f"{type_.dtype} {shape}"
     if isinstance(type_, types.Record):
         return {"record": repr(numpy_support.as_dtype(type_).descr)}
     if isinstance(type_, types.BaseNamedTuple):
@@ -133,9 +136,10 @@ def describe_type(type_: Any) -> Any:
 def type_of(described: Any) -> Any:
     """Return the type that `describe_type` has described."""
     if isinstance(described, dict):
+        if "record" in described:
+            record = numpy_support.from_dtype(np.dtype(ast.literal_eval(described["record"])))
+            return _array(record, described["shape"]) if "shape" in described else record
         ((path, items),) = described.items()
-        if path == "record":
-            return numpy_support.from_dtype(np.dtype(ast.literal_eval(items)))
         module, _, name = path.partition(":")
         of = getattr(importlib.import_module(module), name)
         members = [type_of(item) for item in items]
@@ -146,9 +150,11 @@ def type_of(described: Any) -> Any:
         return types.BaseTuple.from_types([type_of(item) for item in described])
     name, _, shape = described.partition(" ")
     scalar = types.boolean if name == "bool" else getattr(types, name)
-    if not shape:
-        return scalar
-    return types.Array(scalar, int(shape[0]), shape[1], readonly=shape.endswith("read-only"))
+    return _array(scalar, shape) if shape else scalar
+
+
+def _array(of: Any, shape: str) -> Any:
+    return types.Array(of, int(shape[0]), shape[1], readonly=shape.endswith("read-only"))
 
 
 def _decorator(counting: bool = True, inlining: bool = False) -> Callable[[Any], Any]:

@@ -120,7 +120,10 @@ def _knowledge(site: dict[str, Site]) -> list[Page]:
         pages.append(
             make(site["askbench.example"], text, "answers", math=math, code=CODE_FORMS[i % 3])
         )
-    pages += [make(site["goodthings.example"], t, "product") for t in load("products")]
+    for text in load("products"):
+        page = make(site["goodthings.example"], text, "product")
+        note = "sales copy may fall below the quality limit"
+        pages.append(replace(page, fate=f"{KEEP}|classify:quality.low_score", note=note))
     return pages
 
 

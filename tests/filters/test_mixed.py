@@ -1,4 +1,4 @@
-"""Documents in two languages: their own part is measured, and gibberish is no second language."""
+"""Documents in two languages: each part is measured, and gibberish is no second language."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import random
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from curation.filters.filter_settings import default_settings
-from curation.filters.mixed import PIECE, STRANGE, own_divergences
+from curation.filters.mixed import PIECE, STRANGE, divergences
 from curation.filters.reference import load_reference, measure_references, reference_tables
 from curation.filters.signals import Meter
 from curation.resources import resolve
@@ -20,8 +21,8 @@ REFERENCES = reference_tables(
 DE, EN = 0, 1
 
 
-def own(text: str, number: int) -> float:
-    return float(own_divergences(pa.array([text]), np.array([number]), REFERENCES)[0])
+def divergence(text: str, number: int) -> float:
+    return float(divergences(pa.array([text]), np.array([number]), REFERENCES)[0])
 
 
 def gibberish(characters: int) -> str:
@@ -32,25 +33,28 @@ def gibberish(characters: int) -> str:
     return " ".join(words)[:characters]
 
 
-def test_of_two_languages_the_own_part_counts() -> None:
+def test_each_part_counts_in_its_own_language() -> None:
     english, german = ENGLISH.replace("\n", " "), GERMAN.replace("\n", " ")
     for number, part, other in ((EN, english, german), (DE, german, english)):
         text = f"{part}\n{other}\n{other}\n{part}\n{other}\n{other}"
         assert measure_references([text], REFERENCES, number)[0, 0] > STRANGE
-        alone = measure_references([f"{part}\n{part}"], REFERENCES, number)[0, 0]
-        assert own(text, number) == alone < STRANGE
+        parts = [(number, f"{part}\n{part}"), (DE + EN - number, "\n".join([other] * 4))]
+        alone = [measure_references([text], REFERENCES, n)[0, 0] for n, text in parts]
+        mean = np.average(alone, weights=[len(text) for _, text in parts])
+        assert divergence(text, number) == pytest.approx(mean)
+        assert mean < STRANGE
 
 
 def test_other_strange_documents_stay_strange() -> None:
     english, german = ENGLISH.replace("\n", " "), GERMAN.replace("\n", " ")
     noise = gibberish(2 * PIECE)
-    assert np.isnan(own(f"{english}\n{noise}\n{english}", EN)), "gibberish fits no reference"
-    assert np.isnan(own(f"{german}\n{german}", EN)), "nothing is in the own language"
-    assert np.isnan(own(f"{english}\n{english}", EN)), "nothing is strange"
-    assert np.isnan(own("", EN))
+    assert np.isnan(divergence(f"{english}\n{noise}\n{english}", EN)), "gibberish fits no reference"
+    assert np.isnan(divergence(f"{german}\n{german}", EN)), "nothing is in the own language"
+    assert np.isnan(divergence(f"{english}\n{english}", EN)), "nothing is strange"
+    assert np.isnan(divergence("", EN))
 
 
-def test_the_signal_is_that_of_the_own_part() -> None:
+def test_the_signal_is_that_of_the_parts() -> None:
     english, german = ENGLISH.replace("\n", " "), GERMAN.replace("\n", " ")
     meter = Meter(default_settings().signals)
     noise = gibberish(2 * PIECE)

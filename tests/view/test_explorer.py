@@ -240,7 +240,7 @@ def test_nothing_in_the_run_changes(viewed_run: Path, changed_run: Path, tmp_pat
     needed = {"q": "example", "row": "3", "with": "4", "limit": "0", "threshold": "1"}
     needed |= {"signal": "quality", "was": "kept", "now": "kept"}
     for name, ask in explorer.questions.items():
-        if name != "blocks":
+        if name not in ("blocks", "policy"):  # these are of other runs
             ask(needed)
     assert digests(viewed_run) == before
 
