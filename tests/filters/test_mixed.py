@@ -41,7 +41,7 @@ def test_each_part_counts_in_its_own_language() -> None:
         parts = [(number, f"{part}\n{part}"), (DE + EN - number, "\n".join([other] * 4))]
         alone = [measure_references([text], REFERENCES, n)[0, 0] for n, text in parts]
         mean = np.average(alone, weights=[len(text) for _, text in parts])
-        assert divergence(text, number) == pytest.approx(mean)
+        assert divergence(text, number) == pytest.approx(mean, rel=0.01)
         assert mean < STRANGE
 
 
