@@ -122,8 +122,10 @@ def _knowledge(site: dict[str, Site]) -> list[Page]:
         )
     for text in load("products"):
         page = make(site["goodthings.example"], text, "product")
-        note = "sales copy may fall below the quality limit"
-        pages.append(replace(page, fate=f"{KEEP}|classify:quality.low_score", note=note))
+        if text.slug == "backpack-30":
+            fate = f"{KEEP}|classify:quality.low_score"
+            page = replace(page, fate=fate, note="sales copy close to the quality limit")
+        pages.append(page)
     return pages
 
 

@@ -321,7 +321,8 @@ def test_an_explained_page_is_next_to_its_blocks(
         held.get(shown.as_uri())
         fold = held.find_element(By.CSS_SELECTOR, ".dropped")
         assert "blocks removed" in fold.text and "Menu 1" not in fold.text
-        fold.find_element(By.TAG_NAME, "summary").click()
+        summary = fold.find_element(By.TAG_NAME, "summary")  # which may move until all is loaded
+        WebDriverWait(held, 60).until(lambda _: fold.get_attribute("open") or summary.click())
         assert "Menu 1" in fold.text
         held.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
         sides = held.find_elements(By.CSS_SELECTOR, ".sides > section")
