@@ -163,7 +163,7 @@ def formulas_and_code(gold: str, html: bytes, answer: str) -> list[int]:
     the gold's indentation, with the page's, with any, and wanted.
 
     Formulas are compared without white space, braces and commands that only set the style. The
-    scorer takes what stands between the dollars of two formulas for one more where the gold is a
+    scorer takes what is between the dollars of two formulas for one more where the gold is a
     table in HTML; what holds a tag is no formula. Some gold texts have lost the indentation that
     the page's own <pre> has, which is what a reader of the text wants.
     """

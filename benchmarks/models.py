@@ -6,9 +6,9 @@
 FOLDER holds lid/dev.jsonl.gz (`text`, `lang`), lid/outofset-dev.jsonl.gz (languages the model does
 not have), quality/dev.jsonl.gz (`text`, `url`, `quality`), extract/dev.tar.xz and
 domain/dev.jsonl.gz (`text`, `label`, `source`); CORPUS is made by models/domain/make_corpus.py.
-Prints JSON. The language model is judged as it stands, and its corrector, which was trained on
+Prints JSON. The language model is judged as it is, and its corrector, which was trained on
 these texts, by the cross-validation on its card. Quality, domain and topic are judged by
-cross-validation, with folds that share no site or source: models are trained anew for it, with the
+cross-validation, with folds that share no site or source: models are trained again for it, with the
 settings of configs/train. `unseen` judges the built-in models on the labelled pages of the sets that
 train none of them, without hosts of training pages. Speed is documents per second of processor time on one core at
 3,000 characters, best of `--rounds`.
@@ -217,7 +217,7 @@ def judge_domain(data: Path, corpus: Path) -> dict[str, Any]:
 
     The documents are judged by the labels that they came with, the four domains as the stage
     decides them; training takes the labels as `make_corpus.py` corrected them, without the
-    documents that are copies of graded pages. When documents are judged, such a page stands on
+    documents that are copies of graded pages. When documents are judged, such a page is on
     their side of the split; graded pages are judged by a split of their own, by site.
     """
     graded = data / "quality" / "dev.jsonl.gz"

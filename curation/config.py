@@ -85,7 +85,7 @@ Ascending = AfterValidator(_ascending)
 
 
 def parse_yaml(text: str) -> Any:
-    """A YAML document's value. Raises yaml.YAMLError, also where a key stands twice.
+    """A YAML document's value. Raises yaml.YAMLError, also where a key occurs twice.
 
     libyaml, where PyYAML has it, reads eight times faster; what is wrong the loader in Python says.
     """
@@ -108,7 +108,7 @@ def _parse(text: str, kind: Any) -> Any:
 
 
 def _refuse_repeats(root: yaml.Node) -> None:
-    """Raise yaml.YAMLError where a key stands twice in a mapping of the document."""
+    """Raise yaml.YAMLError where a key occurs twice in a mapping of the document."""
     waiting, seen = [root], set()
     while waiting:
         node = waiting.pop()
@@ -195,7 +195,7 @@ def validate(
     except ValidationError as error:
         errors = error.errors(include_url=False)
         where = _place(errors[0], tree)
-        # Where one of several kinds of values may stand, each kind says what it misses.
+        # Where one of several kinds of values may be, each kind says what it misses.
         alike = [e for e in errors if _place(e, tree) == where]
         raise ConfigError(f"{name}: {'.'.join(where)}: {_explain(model, alike, tree)}") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-#: What stands in a secret's place.
+#: What is in a secret's place.
 HIDDEN = "***"
 #: Schemes are short; without a bound a page could make the search take quadratic time.
 _USER = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,30})://([^\s/?#'\"<>]*)@")

@@ -38,7 +38,7 @@ class _NamedInputs(Settings):
 def fold_inputs(tree: dict[str, Any], name: str) -> None:
     """Reduce named inputs of a recipe's tree to their paths, in place.
 
-    Their weights and epochs move to `mix.sources`, where a value that already stands there wins.
+    Their weights and epochs move to `mix.sources`, where a value that already is there wins.
     `name` is the recipe's, for errors. Raises ConfigError with the key's path.
     """
     given = tree.get("inputs")

@@ -38,7 +38,7 @@ class Plan:
     output: Folder
     facts: dict[str, dict[str, Any]]  # by stage: versions and checksums
     files: tuple[InputFile, ...]  # that `extract` reads
-    passed_over: PassedOver  # what lies beside them and is not read
+    passed_over: PassedOver  # what lies next to them and is not read
     policy: dict[str, Any] | None = None  # the policy that the run applies, for the manifests
 
 
@@ -79,7 +79,7 @@ def plan(
         for stage in described
     }
     if not all(_ran_before(folder / stage, recipe, facts[stage]) for stage in chosen):
-        for stage in described:  # what does not fit together is told before the run
+        for stage in described:  # what does not fit together is reported before the run
             stage.load(recipe.section(stage))
         _check_values(recipe, chosen if inputs else {*chosen, *recipe.stages})
     over = PassedOver()
@@ -130,7 +130,7 @@ def _is_documents(path: str) -> bool:
         with RawFile.open(path) as raw:
             schema = pq.read_schema(pa.PythonFile(raw.handle, mode="r"))
     except (InputError, OSError, pa.ArrowInvalid):
-        return True  # damaged ones are told by the stage
+        return True  # the stage reports damaged ones
     kinds = dict(zip(schema.names, schema.types, strict=True))
     return all(name in kinds and fits(name, kinds[name]) for name in DOCUMENTS.names)
 

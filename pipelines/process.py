@@ -1,4 +1,4 @@
-"""A command as a process: how it ends when told to, its temporary folder, what limits it."""
+"""A command as a process: how it ends when asked to, its temporary folder, what limits it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PATIENCE = 10
 
 
 class Stopped(KeyboardInterrupt):
-    """The process was told to end, by Ctrl-C or by SIGTERM."""
+    """The process was asked to end, by Ctrl-C or by SIGTERM."""
 
     def __init__(self, number: int) -> None:
         word = _WORDS[signal.Signals(number)]
@@ -48,18 +48,18 @@ def stoppable() -> Iterator[None]:
     After a Stopped the process ends here: the interpreter would wait for its threads, which may be
     about to try a request again, and which a trace would tell of.
     """
-    told: list[Stopped] = []
+    stops: list[Stopped] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        if not told:
-            told.append(Stopped(number))
-            raise told[0]
-        _end(told[0])
+        if not stops:
+            stops.append(Stopped(number))
+            raise stops[0]
+        _end(stops[0])
 
     def unraisable(found: Any) -> None:
         # Raised in a place that may not raise, such as a finalizer, it would be lost.
         if isinstance(found.exc_value, Stopped):
-            told.clear()
+            stops.clear()
             signal.raise_signal(found.exc_value.number)
         else:
             sys.__unraisablehook__(found)
@@ -68,8 +68,8 @@ def stoppable() -> Iterator[None]:
     before = {number: signal.signal(number, stop) for number in _WORDS}
     with contextlib.suppress(Stopped):
         yield
-    if told:
-        _end(told[0])
+    if stops:
+        _end(stops[0])
     for number, handler in before.items():
         signal.signal(number, handler)
 

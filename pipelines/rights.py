@@ -19,7 +19,7 @@ from pipelines.engine.transform import Outcome, Transform, run_transform
 
 @dataclass(frozen=True)
 class ApplyRights(Transform):
-    """The policy as a transform; what it found of removed documents lies in a table beside them."""
+    """The policy as a transform; its findings on removed documents are in a table next to them."""
 
     settings: RightsSettings
 

@@ -119,7 +119,7 @@ def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
 def _without(error: DamagedError, work: Plan) -> Plan:
     """Remove damaged files of the stages to run, so that their tasks are done again.
 
-    Inputs that changed are looked for anew, and hashed again by the stage that reads them. Raises
+    Inputs that changed are looked for again, and hashed again by the stage that reads them. Raises
     the error where a file is of a stage that this run does not include.
     """
     for file, detail in error.files.items():
@@ -147,14 +147,14 @@ def _existing(work: Plan) -> list[str]:
 def _refuse_foreign(work: Plan, fresh: bool) -> None:
     """Raise ConfigError where a file would be overwritten or removed that no run wrote.
 
-    A stage that is complete is looked at when it turns out that it must be done anew.
+    A stage that is complete is looked at when it turns out that it must be done again.
     """
     for stage in _existing(work) if fresh else work.stages:
         for folder in with_inner(work.output / stage):
             if fresh or not read_manifest(folder):
                 refuse_foreign(folder)
     if present_stages(work.output):
-        return  # then the files beside them are the run's, too, damaged or not
+        return  # then the files next to them are the run's, too, damaged or not
     for name in (RECIPE_FILE, *KNOWN_BY):
         if work.output.exists(name) and not _by_a_run(name, work.output.read_bytes(name)):
             raise ConfigError(

@@ -25,9 +25,9 @@ from pipelines.storage.manifest import (
     read_manifest,
 )
 
-#: The resolved recipe beside the stage folders; `curate report` and `why` read the stages from it.
+#: The resolved recipe next to the stage folders; `curate report` and `why` read the stages from it.
 RECIPE_FILE = "recipe.yaml"
-#: What `pipelines.report` writes beside it.
+#: What `pipelines.report` writes next to it.
 REPORT_PAGE, REPORT_DATA = "report.html", "report.json"
 #: SHA-256 of the recipe and of every complete stage's manifest, as `sha256sum --check` takes them.
 SUMS = "SHA256SUMS"
@@ -37,7 +37,7 @@ WITHDRAWN = "withdrawn"
 EXPORT = "export"
 #: What `curate trace` builds, and what `curate summary` writes by default.
 TRACE, SUMMARY = "trace", "summary"
-#: What stands in these files when a run wrote them.
+#: What is in these files when a run wrote them.
 KNOWN_BY = {
     REPORT_PAGE: b"<title>Curation report",
     REPORT_DATA: b'"funnel"',

@@ -46,7 +46,7 @@ _BUCKET_BYTES, _MOST_BUCKET_BITS = 64 << 20, 12
 _PAIR_BYTES, _WAITING_BYTES = 16, 64 << 20
 #: Bytes of text for each fingerprint, and for each byte of a file, about.
 _TEXT_BYTES, _UNPACKED = 20, 3
-#: Bytes of text after which the progress is told again.
+#: Bytes of text after which the progress is reported again.
 _TELL_BYTES = 100 << 20
 #: Candidates that are read at a time, and bytes of row groups that a question reads at most.
 _AT_ONCE, _MOST_READ = 64, 1 << 30
@@ -118,11 +118,11 @@ def build(folder: Folder, stages: Sequence[str], tell: Tell) -> dict[str, Any]:
     rows = sum(part.rows for part in texts)
     expected = sum(part.bytes for part in texts) * _UNPACKED // _TEXT_BYTES
     with _Table(place, _TEXTS, expected, rows) as table:
-        number = text_bytes = told = 0
+        number = text_bytes = reported = 0
         for k, part in enumerate(texts):
-            if text_bytes >= told:
+            if text_bytes >= reported:
                 tell(f"trace: {k:,} of {len(texts):,} files, {text_bytes / 1e6:,.0f} MB of text")
-                told = text_bytes + _TELL_BYTES
+                reported = text_bytes + _TELL_BYTES
             for batch in read_batches(folder / part.stage, part.file, ["text"]):
                 hashes, row = fingerprints(batch["text"])
                 table.add(hashes, row + number)

@@ -114,7 +114,7 @@ def _folded(text: str) -> str:
 
 
 def _check_text(row: dict[str, str], text: str) -> Iterator[str]:
-    """Deviations of a kept text; white space may be laid out anew, but not inside code."""
+    """Deviations of a kept text; white space may be laid out again, but not inside code."""
     plain = _folded(text)
     for phrase in _phrases(row["must_contain"]):
         if _folded(phrase) not in plain:

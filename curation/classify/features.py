@@ -269,7 +269,7 @@ def _document(  # type: ignore[no-untyped-def]
     commands = 0
     last = 0  # last code point of the token before this one
     last_length = 0  # its length when it is a word, else 0
-    gap = True  # white space stands before this token
+    gap = True  # white space precedes this token
     operand = False  # the token before ends a term: a number, a lone letter, a closing bracket
     after_command = False  # the token before is a TeX command, or belongs to its name
     kind = 0

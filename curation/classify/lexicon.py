@@ -1,7 +1,7 @@
 """Words that mark mathematics, programming and names of sites, in several languages.
 
-Part of what the features are: a change needs another FEATURES_VERSION and models trained anew.
-Lower case; a word stands in one list only.
+Part of what the features are: a change needs another FEATURES_VERSION and models trained again.
+Lower case; a word is in one list only.
 """
 
 from __future__ import annotations

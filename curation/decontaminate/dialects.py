@@ -1,6 +1,6 @@
 """Published ways to find contamination, as their authors describe them.
 
-Each is made of the items to look for and says which of them a text holds. They are measured beside
+Each is made of the items to look for and says which of them a text holds. They are measured next to
 the stage's own way in docs/decontamination.md; words are runs of what is neither white space nor
 punctuation, in lower case, where a description names no tokenizer.
 """

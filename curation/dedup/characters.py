@@ -18,12 +18,12 @@ import regex
 
 from curation.dedup.dedup_settings import TextNormalization
 
-WORD = 0  #: part of a word (a letter, a kept digit, or anything else that is not told apart)
+WORD = 0  #: part of a word (a letter, a kept digit, or anything else that is not distinguished)
 SPACE = 1  #: separates words
 DELETE = 2  #: leaves no trace
 NUMBER = 3  #: a digit of a number that becomes one 0
 SINGLE = 4  #: a letter of a script without spaces between words: a token of its own
-MARK = 5  #: belongs to what stands before it
+MARK = 5  #: belongs to what precedes it
 KIND = np.uint8(0x7F)  #: mask of the kinds above
 SEPARATOR = np.uint8(0x80)  #: flag: joins two runs of digits to one number
 

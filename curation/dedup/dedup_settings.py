@@ -98,7 +98,7 @@ class UrlSettings(Settings):
         description="Session ids to drop from the query; '*' ends a prefix"
     )
     session_path_parameters: tuple[str, ...] = Field(
-        description="Session ids to drop from the path, where they stand as ';name=value'; "
+        description="Session ids to drop from the path, where they are as ';name=value'; "
         "'*' ends a prefix"
     )
     sort_query: bool = Field(

@@ -61,7 +61,7 @@ class LineCounts(NamedTuple):
     """Counts of lines by host; rows are sorted by (hash, host), each pair once."""
 
     hashes: Ids  # [rows]
-    hosts: Ids  # [rows], keys of hosts; 0 where hosts are not told apart
+    hosts: Ids  # [rows], keys of hosts; 0 where hosts are not distinguished
     counts: npt.NDArray[np.int64]  # [rows], documents (or appearances) with the line
     edges: npt.NDArray[np.int64]  # [rows], documents that have it near their beginning or end
     pages: npt.NDArray[np.int64]  # [rows], documents of the host, whether they have it or not

@@ -143,7 +143,7 @@ class _Pieces:
         return True
 
 
-_LABEL_REACH = 2  # blocks from a label to its listing: a button may stand between
+_LABEL_REACH = 2  # blocks from a label to its listing: a button may be between
 _LISTS = ANCESTOR["list"]
 _LIST_TAGS = frozenset(TAG[name] for name in "ul ol dl menu dir".split())
 _LABELS = frozenset(TAG[name] for name in ("div", "button", "header"))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int32]
 
-# Kinds of atoms: what stands inside a block and is no plain text.
+# Kinds of atoms: what is inside a block and is no plain text.
 MATHML, TEX_INLINE, TEX_DISPLAY, IMAGE = 1, 2, 3, 4
 DATA_MATHML, SCRIPT_MATHML, ASCIIMATH = 5, 6, 7
 HTML_INLINE, HTML_DISPLAY = 8, 9  # TeX with references and perhaps tags, as attributes have it
@@ -34,7 +34,7 @@ class Page(NamedTuple):
     """A scanned page: n blocks, m elements, k class tokens, a atoms.
 
     Block b is `text[b_start[b]:b_end[b]]`, UTF-8 with white space collapsed (kept in code). Element
-    0 is the body; parents come before children. An atom stands before byte `a_at` of the text;
+    0 is the body; parents come before children. An atom precedes byte `a_at` of the text;
     its source is `source[a_start:a_end]`.
     """
 
@@ -57,8 +57,8 @@ class Page(NamedTuple):
     e_flags: Ints  # [m] bits of FLAG_*, own only
     e_signature: npt.NDArray[np.uint64]  # [m] of tag and class
     e_tokens: Ints  # [m + 1] where the class tokens of each element start
-    e_class: Ints  # [m, 2] where its class stands in the source
-    e_at: Ints  # [m] where its start tag stands in the source
+    e_class: Ints  # [m, 2] where its class is in the source
+    e_at: Ints  # [m] where its start tag is in the source
     e_span: Ints  # [m] columns and rows of a cell that has several: columns + 65,536 * rows, or 0
     tokens: npt.NDArray[np.uint64]  # [k] hashes of class and id names and their parts
     a_at: Ints  # [a]

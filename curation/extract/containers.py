@@ -1,4 +1,4 @@
-"""What blocks stand in: names, likeness, the dominant container, cards, the title's neighbourhood."""
+"""What blocks are in: names, likeness, the dominant container, cards, the title's neighbourhood."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEADING = ANCESTOR["heading"]
 _CARDS = 3  # like siblings that make cards
 
 
-#: Bit beside those of the regions: the name has a weight.
+#: Bit next to those of the regions: the name has a weight.
 WEIGHED = 1 << 30
 
 

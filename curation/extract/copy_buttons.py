@@ -1,4 +1,4 @@
-"""Labels of buttons that copy a listing, where they stand in the listing as a line of text."""
+"""Labels of buttons that copy a listing, where they are in the listing as a line of text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BUTTON = regex.compile(
     rb"<(?:button\b|[a-z]+\s[^<>]*\b(?:copy|clip|btn|button))[^<>]*>(?:\s|<[^<>]*>)*$", regex.I
 )
 _BEFORE = 400  # bytes of a button before its label
-_FINDS = 20  # places where a label stands that are looked at
+_FINDS = 20  # occurrences of a label that are checked
 _LANGUAGE = regex.compile(rb"\blanguage-([a-z][\w+#.-]{0,19})", regex.I)
 
 

@@ -37,7 +37,7 @@ _PANEL_NAME, _PANEL_ROLE = NAMES.index("region_12"), NAMES.index("flag_panel")
 def attached(probabilities, special, b_element, e_parent):  # type: ignore[no-untyped-def]
     """Probabilities [n] where code and formulas (`special` [n]) are decided as the text around them is.
 
-    Their words say little about them; what they stand in says more.
+    Their words say little about them; what they are in says more.
     """
     n = len(probabilities)
     out = probabilities.copy()
@@ -158,7 +158,7 @@ class BlockDecisions(NamedTuple):
     threshold: npt.NDArray[np.float64]  # [n] score that the block needed
     article: bool  # held to the threshold of articles
     copied: npt.NDArray[np.bool_]  # [n] reached their thresholds, but stand earlier on the page
-    filled: npt.NDArray[np.bool_]  # [n] kept because they stand inside a kept run
+    filled: npt.NDArray[np.bool_]  # [n] kept because they are inside a kept run
     ended: npt.NDArray[np.bool_]  # [n] reached their thresholds, but end the text as stock
 
 
@@ -170,11 +170,11 @@ def decide(
     decision: Decision,
     comments: bool,
 ) -> BlockDecisions:
-    """The decisions of blocks, given their probabilities [n] and what they stand in.
+    """The decisions of blocks, given their probabilities [n] and what they are in.
 
     A page with a sure body of text, an article, is held to one high threshold; where nothing is as
     certain, that of the most agreement with what may be content is sought (`best_cut`). Where an
-    article stands outside the comments, these need to be surer still; on other pages they are the
+    article is outside the comments, these need to be surer still; on other pages they are the
     page. Items of a list, cells of a row and paragraphs of one parent are mostly decided alike, so
     that one odd among them doesn't stay or go alone, and runs of kept blocks are made whole
     (`units.whole`). What the page holds twice is kept once. Something is always kept.

@@ -6,7 +6,7 @@ import itertools
 
 import regex
 
-# Signs of markup wherever they stand. `_` within a word and `*` between spaces are none; `\$` is a
+# Signs of markup wherever they are. `_` within a word and `*` between spaces are none; `\$` is a
 # dollar to MathJax and to markdown.
 _SIGNS = regex.compile(
     r"""\\(?=[!-\#%-/:-@\[-`{-~\n]|\Z) | ` | (?<!\s)\* | \*(?!\s) | (?<![^\W_])_ | _(?![^\W_])
@@ -18,7 +18,7 @@ _LINE_STARTS = regex.compile(
     | =+[ ]*$ | (?=[|:\- ]*-)[|:-][|:\- ]*$ )""",
     regex.X,
 )
-# Formulas that stand in the text of a page as they are.
+# Formulas that are in the text of a page as they are.
 _WRITTEN = regex.compile(
     r"""\\\((?<inline>[^\n]{1,2000}?)\\\) | \\\[(?<display>.{1,2000}?)\\\]
     | (?<verbatim>\$\$[^$]{1,2000}\$\$ | \$(?=[^\s$])[^$\n]{1,300}(?<=[^\s\\])\$(?!\d))""",
@@ -80,7 +80,7 @@ def heading(text: str, level: int) -> str:
 
 
 def cell(text: str, formula: bool) -> str:
-    """A piece of escaped text, or a formula, as it stands in a cell of a table."""
+    """A piece of escaped text, or a formula, as it is in a cell of a table."""
     if formula:
         text = text.replace("\\|", "\\Vert ").replace("|", "\\vert ").replace("\n", " ")
         return text.replace(" $", "$")  # a space before it, and it ends no formula

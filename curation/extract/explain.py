@@ -42,7 +42,7 @@ class Block:
     """A run of text under one block element."""
 
     text: str
-    path: str  # the elements that it stands in, outermost first
+    path: str  # the elements that it is in, outermost first
     characters: int  # without white space
     score: float  # probability to be main content
     threshold: float  # what it needed
@@ -119,7 +119,7 @@ def _reason(judged: Judged, block: int, settings: ExtractSettings) -> str:
     decisions = judged.decisions
     score, threshold = decisions.score[block], decisions.threshold[block]
     if decisions.filled[block]:
-        return f"score {score:.2f} is under {threshold:.2f}, but what stands around it is kept"
+        return f"score {score:.2f} is under {threshold:.2f}, but what surrounds it is kept"
     if decisions.ended[block]:
         return "the text would end in it, and by itself it is unlikely to be content"
     if decisions.kept[block]:

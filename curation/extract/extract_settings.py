@@ -1,4 +1,4 @@
-"""Settings of extraction; the defaults and their sources stand in configs/defaults/extract.yaml."""
+"""Settings of extraction; the defaults and their sources are in configs/defaults/extract.yaml."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Decision(Settings):
     hole_blocks: int = Field(ge=0, description="such blocks in a row at most")
     copy_characters: int = Field(
         ge=0,
-        description="characters of two blocks or more that are dropped because they stand earlier "
+        description="characters of two blocks or more that are dropped because they are earlier "
         "on the page in the same order",
     )
     near_copy_characters: int = Field(

@@ -1,7 +1,7 @@
 """Measurements of every block, from which the model judges whether it is main content.
 
-Three families: how the text of the block looks, what it stands in (its element and the three above:
-their share of the page's long text, link density, class names, repetition), and what stands around
+Three families: how the text of the block looks, what it is in (its element and the three above:
+their share of the page's long text, link density, class names, repetition), and what surrounds
 it (neighbours, the last heading, the dominant container, the page as a whole).
 """
 
@@ -163,7 +163,7 @@ def _log(x):  # type: ignore[no-untyped-def]
 
 
 class TextCounts(NamedTuple):
-    """What stands in the blocks of a page, as words.py says."""
+    """What is in the blocks of a page, as words.py says."""
 
     counts: npt.NDArray[np.float32]
     text_hash: npt.NDArray[np.uint64]
@@ -188,7 +188,7 @@ class Sums(NamedTuple):
 
 @inlined
 def _text_row(row, page, b, sums, counts):  # type: ignore[no-untyped-def]
-    """What stands in the block itself."""
+    """What is in the block itself."""
     t = max(np.float64(counts[w.WORDS]), 1.0)
     c = max(np.float64(page.b_chars[b]), 1.0)
     e = page.b_element[b]

@@ -78,7 +78,7 @@ class Atoms(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """The text so far and what stands in it."""
+    """The text so far and what is in it."""
 
     text: Any  # uint8
     atoms: Atoms
@@ -86,7 +86,7 @@ class Flow(NamedTuple):
     now: Any  # STATE
 
 
-STATED = 2  # in `atom_soft`: the source of the formula, which may stand here in MathML, too
+STATED = 2  # in `atom_soft`: the source of the formula, which may be here in MathML, too
 
 _A, _B, _STRONG, _CODE = TAG["a"], TAG["b"], TAG["strong"], TAG["code"]
 _BR, _WBR, _INPUT = TAG["br"], TAG["wbr"], TAG["input"]
@@ -328,7 +328,7 @@ def has_room(flow):  # type: ignore[no-untyped-def]
 
 @borrowing
 def formula(flow, kind, start, end, soft):  # type: ignore[no-untyped-def]
-    """A formula stands here, with its source in src[start:end]. A `soft` one gives way to a better
+    """A formula is here, with its source in src[start:end]. A `soft` one gives way to a better
     source of the same formula; one that is STATED keeps its place."""
     now = flow.now
     _space(flow.text, now)
@@ -382,7 +382,7 @@ def _in_brackets(text, now):  # type: ignore[no-untyped-def]
 def end_reading(text, now):  # type: ignore[no-untyped-def]
     """The reading of a character ends, with a bracket where one was set before it."""
     if now.reading:
-        if now.length == now.reading:  # nothing stands in it
+        if now.length == now.reading:  # it is empty
             now.length -= 3
         else:
             now.length = put(text, now.length, _RIGHT)
@@ -653,7 +653,7 @@ def inline_end(flow, tag):  # type: ignore[no-untyped-def]
 def close_block(flow, blocks, continued):  # type: ignore[no-untyped-def]
     """End the block under way and begin the next; False when there are too many.
 
-    `continued`: the next one stands in the same element.
+    `continued`: the next one is in the same element.
     """
     text, atoms, now = flow.text, flow.atoms, flow.now
     start = now.start

@@ -44,7 +44,7 @@ class Branches(NamedTuple):
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees laid end to end, as many of each bag. A node's children stand side by side: `left` and
+    """Trees laid end to end, as many of each bag. A node's children are side by side: `left` and
     `left + 1`."""
 
     roots: npt.NDArray[np.int32]  # [trees]

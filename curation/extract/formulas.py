@@ -356,9 +356,9 @@ def _rows(node: _Node, depth: int) -> list[str]:
 
 
 def _fenced(node: _Node, depth: int) -> str:
-    """A table or a fraction without a line with the fences beside it; "" where there is none.
+    """A table or a fraction without a line with the fences next to it; "" where there is none.
 
-    Fences stand in a row of their own (`( x )`) or begin what is left of one (`f = { x`).
+    Fences are in a row of their own (`( x )`) or begin what is left of one (`f = { x`).
     """
     if node.tag not in ("mrow", "math", "mstyle", "mpadded"):
         return ""

@@ -1,4 +1,4 @@
-"""Facts that stand in a page's head, read without building a tree."""
+"""Facts that are in a page's head, read without building a tree."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from curation.extract.markup import (
     fnv,
 )
 
-#: Attributes told apart: those of ATTRIBUTE, and the language.
+#: Attributes that are read: those of ATTRIBUTE, and the language.
 AT_LANGUAGE = len(ATTRIBUTE)
 ATTRIBUTES = len(ATTRIBUTE) + 1
 _LANG_HASH, _XML_LANG_HASH = np.uint64(fnv(b"lang")), np.uint64(fnv(b"xml:lang"))

@@ -1,7 +1,7 @@
-"""Line numbers that stand in a listing as text: taken off where they surely are a gutter.
+"""Line numbers that are in a listing as text: taken off where they surely are a gutter.
 
 Most gutters have a class name and never reach a listing. What is left looks like any rows of data
-that are numbered, so a column of numbers goes only if what stands behind it is laid out as code is.
+that are numbered, so a column of numbers goes only if what follows it is laid out as code is.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def without_line_numbers(code: str) -> str:
 
 
 def _columns(edges: list[int], found: list[tuple[str, ...]]) -> list[int]:
-    """Where what stands behind the number of each line begins.
+    """Where what follows the number of each line begins.
 
     Numbers of one digit and of more may have a column of one width (`9   x`, `10  x`).
     """
@@ -89,7 +89,7 @@ def _is_code(rests: list[str], glued: bool) -> bool:
 
 
 def is_gutter(listing: str, beside: str) -> bool:
-    """Whether a listing is nothing but the numbers, from 1, of the lines of the code beside it."""
+    """Whether a listing is nothing but the numbers, from 1, of the lines of the code next to it."""
     lines = beside.rstrip().split("\n")
     numbers = listing.split()
     if len(numbers) != len(lines) or numbers != [str(i + 1) for i in range(len(lines))]:

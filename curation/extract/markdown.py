@@ -88,7 +88,7 @@ class _Words:
         self._last = np.searchsorted(self._atoms.at, ends, side="right").tolist()
 
     def listing(self, i: int) -> str:
-        """A listing as it stands."""
+        """A listing as it is."""
         start, end, inside = self._starts[i], self._ends[i], range(self._first[i], self._last[i])
         return with_formulas(self._source, self._blob, start, end, self._atoms, inside)
 

@@ -30,7 +30,7 @@ _INDENT = "  "
 
 
 class Prefix(NamedTuple):
-    """What stands before the first line of a block, and before its other lines."""
+    """What precedes the first line of a block, and before its other lines."""
 
     first: str
     other: str
@@ -52,7 +52,7 @@ class Marks:
             self._labels[element] = self._label(element)
 
     def of(self, element: int, text: str) -> Prefix:
-        """Prefix of the next block, which has this text and stands in this element."""
+        """Prefix of the next block, which has this text and is in this element."""
         path = self._outline.place(element).path
         shared = 0
         for one, other in zip(self._before, path, strict=False):

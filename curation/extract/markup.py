@@ -55,7 +55,7 @@ def find(keys, values, key):  # type: ignore[no-untyped-def]
 
 @kernel
 def first_keys(keys, hashes, count):  # type: ignore[no-untyped-def]
-    """What stands in the first slot of each of the first `count` hashes.
+    """What is in the first slot of each of the first `count` hashes.
 
     Large tables lie in slow memory: reads that don't wait for each other's outcome overlap.
     """
@@ -148,7 +148,7 @@ for _name, _tags in _ANCESTORS.items():
     for _tag in _tags.split():
         ANCESTOR_OF_TAG[TAG[_tag]] |= ANCESTOR[_name]
 
-# Roles and item properties, of which an element gets one bit each, inherited likewise.
+# Roles and item properties, of which an element gets one bit each; children inherit them.
 FLAG_MAIN, FLAG_SIDE, FLAG_BODY, FLAG_PROPERTY, FLAG_PANEL = 1, 2, 4, 8, 16
 _FLAGS = {
     FLAG_MAIN: "main article",
@@ -186,7 +186,7 @@ _MARKS = {
         copy-code-button button-copy toolbar-item clipboard zeroclipboard-container copytoclipboard
         code-copy-button copy-to-clipboard-button snippet-clipboard crayon-toolbar
         hljs-button code-toolbar-copy codehilite-copy""",
-    # what MathJax and KaTeX draw; the formula itself stands beside it
+    # what MathJax and KaTeX draw; the formula itself stands next to it
     MARK_RENDERED: """mathjax mathjax_display mathjax_preview mathjax_svg mathjax_svg_display
         mathjax_chtml mjx-chtml mjxc-display mjxp-display katex-html""",
     MARK_CODE: """syntaxhighlighter blob-code blob-code-inner crayon-pre codemirror-code
@@ -194,7 +194,7 @@ _MARKS = {
     MARK_LINE: "line token-line code-line",  # of a listing, in <pre>: Shiki, Prism
     MARK_SHOWN: "react-code-file-contents enlighterjsraw",  # whatever its attributes say
     MARK_FRAGMENT: "fragment",  # of Doxygen, if lines follow
-    MARK_CODE_CELL: "code blob-code-content",  # on table cells: the listing beside its gutter
+    MARK_CODE_CELL: "code blob-code-content",  # on table cells: the listing next to its gutter
     MARK_SCREEN_READER: """sr-only visually-hidden screen-reader-text visuallyhidden
         screen-reader-only""",
     MARK_FORMULA: """tex latex math mwe-math-fallback-image-inline mwe-math-fallback-image-display

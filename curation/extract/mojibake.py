@@ -1,4 +1,4 @@
-"""Text that was UTF-8, read as windows-1252 and encoded anew ("Ã©" for "é"): mended where certain.
+"""Text that was UTF-8, read as windows-1252 and encoded again ("Ã©" for "é"): mended where certain.
 
 A run of characters is mended when its windows-1252 bytes are valid UTF-8. By chance such runs are
 rare: they need a letter like "Ã" or "â" followed by signs that no spelling puts there.
@@ -93,7 +93,7 @@ def _repaired(source: bytes) -> bytes:
 
 @inlined
 def _is_control(src, i):  # type: ignore[no-untyped-def]
-    """Whether a C1 control stands at byte i, which is not the last."""
+    """Whether a C1 control is at byte i, which is not the last."""
     return (src[i] == 0xC2) & (src[i + 1] < 0xA0)  # no branch: loops over it are vectorised
 
 
@@ -211,7 +211,7 @@ def _is_certain(src):  # type: ignore[no-untyped-def]
     """Whether the runs of a text are to be mended, and the C1 controls that would then be left."""
     run = np.empty(len(src) + 4, np.uint8)
     seen = 0  # runs
-    told = 0  # of the first ones, those that tell something
+    conclusive = 0  # of the first ones, those that are conclusive
     longest = 0
     sound = 0
     left = 0
@@ -229,16 +229,16 @@ def _is_certain(src):  # type: ignore[no-untyped-def]
         left += _controls(run[:n] if valid else src[i:end])
         seen += 1
         if seen <= _LOOKED_AT and tells:
-            told += 1
+            conclusive += 1
             longest = max(longest, n)
             sound += valid
         # Of very many, nearly all must be UTF-8: else they are there by chance, as in the bytes of a
         # picture read as text.
-        if seen == _LOOKED_AT and sound < _SOUND * told:
+        if seen == _LOOKED_AT and sound < _SOUND * conclusive:
             return False, 0
         i = end
     # One short run may be meant; several, or one of three bytes, are not.
-    if told < 2 and longest < 3:
+    if conclusive < 2 and longest < 3:
         return False, 0
     return True, left
 

@@ -1,4 +1,4 @@
-"""Items and quotes that blocks stand in, with the marks that markdown has for them."""
+"""Items and quotes that blocks are in, with the marks that markdown has for them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MAX_NESTING = 16  # deeper ones are flattened
 
 
 class Place(NamedTuple):
-    """Where a block stands, and what it is there."""
+    """Where a block is, and what it is there."""
 
     path: Path
-    level: int  # of the heading that it stands in; 0: none
+    level: int  # of the heading that it is in; 0: none
     term: bool  # of a definition list
 
 
@@ -90,12 +90,12 @@ class Outline:
         return self._is_item(element) and self._mark(element) in ("- ", "* ", "1. ", "1) ")
 
     def marks(self, path: Path) -> str:
-        """What stands before the first line of a block that is the first in these elements."""
+        """What precedes the first line of a block that is the first in these elements."""
         self._begun.update(self._parent[element] for element in path)
         return "".join(map(self._mark, path))
 
     def prefix(self, path: Path) -> str:
-        """What stands before further lines in these elements."""
+        """What precedes further lines in these elements."""
         return "".join(
             " " * len(self._mark(element)) if self._is_item(element) else "> " for element in path
         )

@@ -23,8 +23,8 @@ _BLOCKS = 2  # of a passage; what single blocks say twice is mostly a motto or a
 @kernel
 def copies(kept, page, in_comments, least, least_near):  # type: ignore[no-untyped-def]
     """Which of the kept blocks [n] are copies: runs of two or more, with `least` characters or more
-    in all, that stand earlier on the page in the same order under other parents. Of several places
-    where a run could stand, that behind what the run before repeats is taken, or else the first.
+    in all, that are earlier on the page in the same order under other parents. Of several places
+    where a run could be, that behind what the run before repeats is taken, or else the first.
 
     Readers see one of them, since style sheets hide the other. Where both have one grandparent,
     `least_near` characters are asked for: refrains stand so, too. Comments, quotations, cells and

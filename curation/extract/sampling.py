@@ -1,4 +1,4 @@
-"""Pages with very many blocks: which of them are judged, and for which others they stand."""
+"""Pages with very many blocks: which of them are judged, and which others they represent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from curation.extract.blocks import Page
 from curation.extract.containers import kinds_of
 
 _LEVELS = 3  # elements that are alike around blocks of one kind
-_KINDS = 4096  # kinds of blocks told apart; a power of two
+_KINDS = 4096  # kinds of blocks distinguished; a power of two
 
 
 @kernel
@@ -32,7 +32,7 @@ def representatives(page: Page, most: int) -> npt.NDArray[np.int32]:
 
     Blocks of one kind (the same element, parent and grandparent by tag and class) share the
     judgement of one among them, so many that about `most` are judged: at most `most` and one for
-    each of the 4,096 kinds told apart.
+    each of the 4,096 kinds distinguished.
     """
     every = -(-len(page.b_start) // most)
     return _stand_in(kinds_of(page.b_element, page.e_parent, page.e_signature, _LEVELS), every)

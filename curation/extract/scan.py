@@ -235,7 +235,7 @@ def _just_said(now):  # type: ignore[no-untyped-def]
 def _drawing(src, at, i, given, flow):  # type: ignore[no-untyped-def]
     """The drawing of a formula begins, its tag in src[at:i], and is passed over.
 
-    Its source stands before it (KaTeX), behind it, or in an attribute (MathJax). The drawing of
+    Its source precedes it (KaTeX), follows it, or is in an attribute (MathJax). The drawing of
     KaTeX without its source is all there is, and the source of its atom.
     """
     now = flow.now
@@ -299,7 +299,7 @@ def _tex_end(src, n, i, stated, in_code):  # type: ignore[no-untyped-def]
     """Where the content of an element from i on ends if it is nothing but TeX, -1 if it isn't.
 
     `stated`: it surely is TeX. Elsewhere signs of it are asked for, and no delimiters. `in_code`:
-    the element is a <code>, in others one may stand around the formula.
+    the element is a <code>, in others one may be around the formula.
     """
     tex = stated
     k = i

@@ -17,7 +17,7 @@ _CAPTION = TAG["caption"]
 
 
 class Tables(NamedTuple):
-    """What stands in tables (-1: nothing does); of nested tables the innermost counts."""
+    """What is in tables (-1: nothing); of nested tables the innermost counts."""
 
     row: npt.NDArray[np.int32]  # [m] of each element
     cell: npt.NDArray[np.int32]  # [m]

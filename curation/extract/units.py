@@ -69,13 +69,13 @@ class Whole(NamedTuple):
     """What is kept of a page when its runs are judged as wholes, [n] each."""
 
     kept: npt.NDArray[np.bool_]
-    filled: npt.NDArray[np.bool_]  # kept for what stands around them
+    filled: npt.NDArray[np.bool_]  # kept for what surrounds them
     ended: npt.NDArray[np.bool_]  # dropped from the end
 
 
 @inlined
 def _fills_card(run, b):  # type: ignore[no-untyped-def]
-    """Whether block b is all that is kept up to it of the card that it stands in."""
+    """Whether block b is all that is kept up to it of the card that it is in."""
     before = b - 1
     while before >= 0 and run.card[before] == run.card[b] and not run.kept[before]:
         before -= 1
@@ -126,7 +126,7 @@ def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _fill_holes(run, limits, filled):  # type: ignore[no-untyped-def]
-    """Add to `kept` what stands between two kept blocks and may be content, and note it."""
+    """Add to `kept` what is between two kept blocks and may be content, and note it."""
     kept, comments, card = run.kept, run.comments, run.card
     last = -1
     for b in range(len(kept)):
@@ -157,7 +157,7 @@ def whole(kept, probabilities, score, comments, page, data, limits):  # type: ig
 
     `probabilities`, `score` and `comments` [n] are those of Run; comments stay as they are. `data`
     [n] is that of Tables, `limits` the settings as `decide.limits_of` gives them. Likely neighbours
-    lift what stands among them; at the end of the text that is mostly a link to the next page, a
+    lift what is among them; at the end of the text that is mostly a link to the next page, a
     request or a notice of rights, so up to `ending_blocks` short last blocks need `ending_share` of
     the mean probability of the kept ones. Up to `hole_blocks` blocks between two kept ones,
     `hole_probability` or more in the mean, are kept like these, except between two cards and what a

@@ -38,7 +38,7 @@ _UPPER, _LOWER, _CASELESS, _HAN, _DIGIT, _SENTENCE, _COMMA, _SYMBOL, _SPACE = ra
 
 @borrowing
 def kind_of(point):  # type: ignore[no-untyped-def]
-    """Coarse kind of a code point, small letters told from capitals where that is one comparison."""
+    """Coarse kind of a code point, with case distinguished where that is one comparison."""
     if point < 128:
         if 97 <= point <= 122:
             return _LOWER
@@ -129,7 +129,7 @@ def _folded(point, kind):  # type: ignore[no-untyped-def]
 
 @kernel
 def count_words(text, starts, ends, title_keys, title_values):  # type: ignore[no-untyped-def]
-    """What stands in the blocks text[starts:ends].
+    """What is in the blocks text[starts:ends].
 
     Counts [n, COLUMNS], text hash [n], and the hashes of the first words and pairs of words of the
     short blocks, with the place [n + 1] where those of each start.

@@ -7,7 +7,7 @@ A line is one of
 * a page, which stands for itself and everything under its path: `example.com/path`,
   `https://example.com/path`, `||example.com/path`;
 * an exception, which takes hosts out of its own list: `@@||example.com^`;
-* a comment: `#`, `!` or `[` first, and what stands behind a space or `#` after a host.
+* a comment: `#`, `!` or `[` first, and what follows a space or `#` after a host.
 
 Other AdBlock rules (element hiding, wildcards, regular expressions, rules for certain sites) say
 nothing about a page as such; they are counted as passed over.

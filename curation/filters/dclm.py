@@ -2,7 +2,7 @@
 
 Words are pieces between white space with their punctuation, as `str.split` gives them; only the
 word count takes those of fastText that begin with a letter or digit. DCLM is made for English.
-Where a script has no spaces, each of its letters is a word here, with the punctuation beside it,
+Where a script has no spaces, each of its letters is a word here, with the punctuation next to it,
 and each syllable of Tibetan: else a line of Chinese would be one word. A lone `|` is no word: our
 extractor writes it between the cells of tables, which would seem to be half symbols.
 """
@@ -67,7 +67,7 @@ def _word(data, start, end, properties, lower):  # type: ignore[no-untyped-def]
 @borrowing
 def _counts(data, begin, start, properties):  # type: ignore[no-untyped-def]
     """Whether the word at `start`, of a spaced script, is one that DCLM counts: it begins with a
-    letter or digit, and no white space that fastText does not know stands before it."""
+    letter or digit, and no white space that fastText does not know precedes it."""
     if not properties[code_point(data, start)[0]] & _ALNUM:
         return False
     if start == begin or _FASTTEXT_SPACES[data[start - 1]]:
@@ -77,7 +77,7 @@ def _counts(data, begin, start, properties):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _spaced_ellipses(data, start, end):  # type: ignore[no-untyped-def]
-    """How often `. . .` stands in the text."""
+    """How often `. . .` is in the text."""
     found = 0
     i = start
     while i < end:

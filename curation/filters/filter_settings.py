@@ -166,7 +166,7 @@ Rules = dict[str, dict[str, Rule | None] | None]
 
 
 class Exemption(Settings):
-    """Documents of a kind, told by a signal, that some rules pass over."""
+    """Documents, identified by a signal, that are exempt from some rules."""
 
     signal: str
     min: float = Field(description="value of the signal from which a document is of the kind")
@@ -287,7 +287,7 @@ class FilterSettings(Settings):
         description="rules that replace others as a whole, or null: off"
     )
     default_languages: tuple[str, ...] = Field(
-        description="languages for which `rules` are meant as they stand; others without an entry "
+        description="languages for which `rules` are meant as they are; others without an entry "
         "in by_language are reported"
     )
     paths: PathSettings | None = Field(
@@ -364,7 +364,7 @@ class FilterSettings(Settings):
         return self
 
     def rule_sets(self) -> Iterator[tuple[str, Rules]]:
-        """All rules, those of each language after the others, by the key under which they stand."""
+        """All rules, those of each language after the others, by the key under which they are."""
         yield "rules", self.rules
         yield from ((f"by_language.{n}", rules) for n, rules in self.by_language.items())
 
@@ -448,7 +448,7 @@ def as_tuple(form: type[Form], settings: Settings) -> Form:
 
 @cache
 def default_tree() -> dict[str, Any]:
-    """configs/defaults/filter.yaml as it stands; don't change the returned value."""
+    """configs/defaults/filter.yaml as it is; don't change the returned value."""
     return read_yaml(root() / "configs/defaults/filter.yaml")
 
 

@@ -36,7 +36,7 @@ LLAMA3 = ("line_ngram_coverage",)
 DIRTY = ("dirty_word_count", "dirty_word_ratio")
 REFERENCE = ("kl_divergence", "outlier_token_ratio")
 PERPLEXITY = ("perplexity", "perplexity_percentile")
-#: What code and mathematics are told by, and their own measurements (curation.filters.content).
+#: What identifies code and mathematics, and their own measurements (curation.filters.content).
 CONTENT = (
     "code_share",
     "math_ratio",
@@ -87,11 +87,11 @@ def signal_of(family: str, rule: str) -> str | None:
 
 
 def with_signals(rules: Any, base: Any, where: str) -> Any:
-    """Rules as they stand in a recipe, each with the signal it reads.
+    """Rules as they are in a recipe, each with the signal it reads.
 
     A rule that names none reads that of the rule of its name in `base`, else the signal of its own
     name. One with `python` makes a signal: `family_rule`, or the name that it gives. Raises
-    ValueError where a signal is unknown or none can be told.
+    ValueError where a signal is unknown or none can be inferred.
     """
     if not isinstance(rules, Mapping):
         return rules

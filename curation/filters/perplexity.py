@@ -211,7 +211,7 @@ def score(symbols, n, order, slots, values, unknown):  # type: ignore[no-untyped
 
 @kernel
 def _percentile(value, bounds):  # type: ignore[no-untyped-def]
-    """Where a value stands among percentiles, interpolated: 0 to 100."""
+    """Where a value is among percentiles, interpolated: 0 to 100."""
     last = len(bounds) - 1
     if value <= bounds[0]:
         return 0.0

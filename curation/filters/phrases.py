@@ -23,7 +23,7 @@ class Phrases(NamedTuple):
     offsets: npt.NDArray[np.int64]
     bits: npt.NDArray[np.int64]
     first: npt.NDArray[np.uint64]  # [256] a bit for each byte with which phrases begin
-    second: npt.NDArray[np.uint64]  # [256] bits of those behind which the byte may stand
+    second: npt.NDArray[np.uint64]  # [256] bits of those behind which the byte may be
 
 
 def _cases(b: int) -> list[int]:

@@ -61,7 +61,7 @@ _IN_NAME = re.compile(r"[A-Za-z0-9_.+第제-]\Z|(?<!/)/\Z")
 _CONTINUED = re.compile(r"[\w/=#@&.+-]\Z", re.ASCII)
 #: What stands directly before a run that is part of a path, an amount, a decimal or a name.
 _ADJOINING = re.compile(r"(?:[\w/=#@&%$€£¥-]|= |\d[.,:])\Z", re.ASCII)
-# what stands behind the number of a heading: a word, perhaps in quotes or brackets
+# what follows the number of a heading: a word, perhaps in quotes or brackets
 _TITLE = regex.compile(r"[ .\t)\"'\p{Ps}\p{Pi}]*\p{L}")
 _NO_LETTERS = string.whitespace + string.punctuation
 _FEWEST_DIGITS = 8  # of national numbers and cards
@@ -92,7 +92,7 @@ _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Kana}\p{Thai}\p{Lao}\p{Khmer}
 
 
 class _Context:
-    """The words of the settings as patterns over what stands before a number."""
+    """The words of the settings as patterns over what precedes a number."""
 
     def __init__(self, settings: PiiSettings) -> None:
         # "[PHONE] 1234567" names no telephone; the digit hides the words before it

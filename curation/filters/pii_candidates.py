@@ -1,4 +1,4 @@
-"""Places in a batch where personal data may stand, found in one pass over its bytes.
+"""Places in a batch where personal data may be, found in one pass over its bytes.
 
 Clean text costs this pass and nothing else; every place found is then judged in Python
 (curation.filters.pii).
@@ -91,7 +91,7 @@ def _other_digit(data, i, end):  # type: ignore[no-untyped-def]
 
 @inlined
 def _full_width(data, i, end, third):  # type: ignore[no-untyped-def]
-    """Whether a character of U+FF00 to U+FF3F stands at i whose last byte is `third`."""
+    """Whether a character of U+FF00 to U+FF3F is at i whose last byte is `third`."""
     return i + 2 < end and data[i] == 0xEF and data[i + 1] == 0xBC and data[i + 2] == third
 
 
@@ -208,7 +208,7 @@ def _capitals(data, i, end, classes):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _prefix_end(data, i, end, inner, joined, prefixes):  # type: ignore[no-untyped-def]
-    """End of the first prefix that stands at i, or -1.
+    """End of the first prefix that is at i, or -1.
 
     None begins `inner`, within a word, and none that ends in a dash where it is `joined` by one to
     a word before: in `sk-sk-sk-...` the first is the only one, so that no part is read again.

@@ -1,6 +1,6 @@
 """Digits, spaces and marks of other scripts as their ASCII forms, one character for one.
 
-The patterns for numbers are written for ASCII; what they find in a folded text stands at the same
+The patterns for numbers are written for ASCII; what they find in a folded text is at the same
 characters of the text itself.
 """
 

@@ -1,8 +1,8 @@
 """National numbers of persons: form and check digits by country.
 
-CERTAIN numbers are told by their form, date of birth and check digits alone: of random digits of
-that length fewer than 2 in 1,000 pass. NAMED ones, with one check digit and no form of their own,
-count only behind a word that says what they are.
+CERTAIN numbers are recognised by their form, date of birth and check digits alone: of random
+digits of that length fewer than 2 in 1,000 pass. NAMED ones, with one check digit and
+no form of their own, count only after a word that says what they are.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def netherlands(text: str) -> bool:
 
 
 def germany(text: str) -> bool:
-    """Steuer-ID: ISO 7064 MOD 11,10; one digit of the first ten stands twice or three times."""
+    """Steuer-ID: ISO 7064 MOD 11,10; one digit of the first ten occurs twice or three times."""
     digits = _digits(text)
     product = 10
     for char in digits[:10]:

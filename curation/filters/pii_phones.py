@@ -75,7 +75,7 @@ def count_digits(text: str) -> int:
 def find_phones(run: str, named: bool, adjoining: bool, after: str) -> Iterator[tuple[int, int]]:
     """Spans of telephone numbers in a run.
 
-    `named`: a word for telephones stands before the run. `adjoining`: the run's first digit is
+    `named`: a word for telephones precedes the run. `adjoining`: the run's first digit is
     joined to something that makes it no telephone number (`/`, `=`, a decimal point, ...).
     `after` is what follows the run.
     """

@@ -1,4 +1,4 @@
-"""Secrets in code and configuration, told by the prefixes their issuers give them."""
+"""Secrets in code and configuration, recognised by the prefixes their issuers give them."""
 
 from __future__ import annotations
 

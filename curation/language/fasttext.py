@@ -3,7 +3,7 @@
 Bojanowski et al., Enriching Word Vectors with Subword Information (2017), and Joulin et al., Bag of
 Tricks for Efficient Text Classification (2016): the mean of the rows of a line's words and of their
 character n-grams, times the output matrix. Compiled here because the library takes one Python
-string at a time, holds the interpreter's lock, and expands quantised rows anew at every look-up;
+string at a time, holds the interpreter's lock, and expands quantised rows again at every look-up;
 its probabilities are the same.
 """
 

@@ -28,9 +28,9 @@ _FOLDER = "matched by a pattern but folders"
 _NO_FILE = "neither file nor folder"
 _OWN = "written by the run itself"
 _NOTES = "next to a saved Hugging Face dataset"
-#: What `datasets.save_to_disk` writes beside the Arrow files of a dataset, and what `map` adds.
+#: What `datasets.save_to_disk` writes next to the Arrow files of a dataset, and what `map` adds.
 _NOTE = re.compile(r"(^|/)((state|dataset_info|dataset_dict)\.json|cache-[^/]*\.arrow)$")
-_EXAMPLES = 3  # names of each kind that are told
+_EXAMPLES = 3  # names of each kind that messages show
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ def parse_date(value: str) -> datetime | None:
     """Date of a WARC (ISO 8601, any precision) or ARC (14 digits) header, in UTC.
 
     What is missing counts as the earliest; more digits than microseconds are cut. None where the
-    value is no date, or has anything else beside it.
+    value is no date, or has anything else next to it.
     """
     found = _DATE.fullmatch(value.strip())
     if not found:

@@ -14,7 +14,7 @@ _ESCAPES = np.uint64(0x1B) * _ONES
 
 
 class Survey(NamedTuple):
-    """What stands in some bytes."""
+    """What is in some bytes."""
 
     ascii: bool
     sound: bool  # UTF-8 throughout
@@ -79,7 +79,7 @@ def _sound(source, words):  # type: ignore[no-untyped-def]
 
 
 def survey(content: bytes) -> Survey:
-    """What stands in `content`."""
+    """What is in `content`."""
     source: npt.NDArray[np.uint8] = np.frombuffer(content, np.uint8)
     words = np.frombuffer(content, np.uint64, len(content) // 8)
     rest = content[len(words) * 8 :]

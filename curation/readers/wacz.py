@@ -15,7 +15,7 @@ from curation.errors import InputError, StoreError
 from curation.readers.raw import RawFile
 
 _ARCHIVES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
-_BITS = 48  # of an offset inside an archive; the archive's number stands above them
+_BITS = 48  # of an offset inside an archive; the archive's number is above them
 #: Archives that an offset of 64 bits can tell apart; what lies behind them is set aside.
 MOST_ARCHIVES = (1 << 63 - _BITS) - 1
 _LOCAL_HEADER = 30  # bytes before the name
@@ -85,7 +85,7 @@ class _Archive:
     """One archive as a file to read. Raises OSError for whatever is wrong with it.
 
     Its bytes come in order, as the ZIP file is checked then. Going back further than a little is
-    rare (behind damage) but must not decompress everything anew each time: it is read from the
+    rare (behind damage) but must not decompress everything again each time: it is read from the
     package where it is only stored, else from a temporary file.
     """
 
@@ -164,5 +164,5 @@ def _unpacked(package: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
             raise StoreError(f"{tempfile.gettempdir()}: {error.strerror}") from error
         raise
     except _BROKEN:
-        pass  # told when it was read for the first time
+        pass  # reported when it was read for the first time
     return whole

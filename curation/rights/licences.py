@@ -25,7 +25,7 @@ _CREATIVE_COMMONS = re.compile(
     r"(?:/(\d\.\d))?(?:/([a-z]{2,8})(?=[/\"'?#\s<>)]|$))?",
     re.I,
 )
-#: "CC BY-SA 4.0" where a name stands in place of an address.
+#: "CC BY-SA 4.0" where a name is in place of an address.
 _NAMED = re.compile(
     r"\bCC[ -]?(0|(?<=[ -])(?:BY(?:[ -](?:NC|SA|ND)){0,2}|ZERO))"
     r"(?:[ -](?:INT[A-Z.]*[ -])?v?(\d\.\d))?(?![\w.])",

@@ -76,7 +76,7 @@ class Stage(Generic[S]):
     counted: ClassVar[tuple[tuple[str, str], ...]] = ()
     #: Columns that `why` shows.
     shown: ClassVar[tuple[str, ...]] = ()
-    #: Table beside the documents whose rows `why` shows, by folder; `tell` words them.
+    #: Table next to the documents whose rows `why` shows, by folder; `tell` words them.
     beside: ClassVar[str] = ""
 
     def defaults(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class Stage(Generic[S]):
         yield from ()
 
     def tell(self, row: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the lines in which `why` shows a row of the table beside the documents."""
+        """Yield the lines in which `why` shows a row of the table next to the documents."""
         yield from ()
 
     @property

@@ -12,7 +12,7 @@ from curation.mix.mix_settings import MixSettings, Mixture
 from curation.stages.base import Columns, Stage
 from curation.stages.tokenize import tokenizer_checksums
 
-#: Folders of `mix` and `tokenize`, beside which those of the named mixes lie.
+#: Folders of `mix` and `tokenize`, next to which those of the named mixes lie.
 _FOLDERS = ("documents", "removed", "shards", "tokens", "index", "mds", "huggingface")
 
 

@@ -41,7 +41,7 @@ def tree(system: Any, path: str, url: str) -> dict[str, dict[str, Any]]:
     if isinstance(system, LocalFileSystem):
         return local_tree(path)
     kind = type(system)
-    # Unless told so, fsspec's own walk leaves out folders that can't be listed.
+    # By default fsspec's own walk leaves out folders that can't be listed.
     plain = kind.find is AbstractFileSystem.find or (
         isinstance(system, AsyncFileSystem) and kind._find is AsyncFileSystem._find
     )

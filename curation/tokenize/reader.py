@@ -177,8 +177,8 @@ class TokenShards:
         own = self.state_dict()
         wrong = [k for k in ("samples", "seed", "shuffle") if state.get(k) != own[k]]
         if wrong or not isinstance(state.get("position"), int):
-            told = ", ".join(f"{k} {state.get(k)} is not {own[k]}" for k in wrong)
-            raise ConfigError(f"the saved state is of another stream: {told or 'no position'}")
+            details = ", ".join(f"{k} {state.get(k)} is not {own[k]}" for k in wrong)
+            raise ConfigError(f"the saved state is of another stream: {details or 'no position'}")
         self._position = int(state["position"])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -241,8 +241,8 @@ def _shard_files(folder: Path) -> list[Path]:
             path = folder / name
             found = path.stat().st_size if path.exists() else None
             if found != size:
-                told = "missing" if found is None else f"{found} bytes"
-                raise InputError(f"{path}: {told}, but manifest.json says {size} bytes")
+                actual = "missing" if found is None else f"{found} bytes"
+                raise InputError(f"{path}: {actual}, but manifest.json says {size} bytes")
         return [folder / name for name in sorted(sizes) if name.endswith(".bin")]
     # A stage folder has commit records in `shards`; its manifest is written last.
     if any((folder / name).is_dir() for name in ("shards", ".work")):

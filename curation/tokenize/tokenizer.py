@@ -215,7 +215,7 @@ def _ranges(offsets: Offsets, size: int) -> list[tuple[int, int]]:
 def from_file(path: Path) -> Tokenizer:
     """A tokenizer from a `.tiktoken` file, or a folder with `card.yaml` that names one.
 
-    The card beside the file, if it names it, gives pattern, special tokens and checksum; without a
+    The card next to the file, if it names it, gives pattern, special tokens and checksum; without a
     card the file is read as tiktoken's cl100k_base would be, with the usual 256 special tokens.
     """
     card_path = (path if path.is_dir() else path.parent) / CARD

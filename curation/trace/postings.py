@@ -3,7 +3,7 @@
 The first bits of a hash name its file, a *bucket*; the next ones a *block* in it. A bucket is an
 array of block starts (uint32, one more than blocks) and then its records, sorted: the 16 bits of
 the hash that follow, and the number. So a lookup reads eight bytes and one block. Hashes that agree
-in all these bits can't be told apart: callers compare what the numbers point at.
+in all these bits can't be distinguished: callers compare what the numbers point at.
 """
 
 from __future__ import annotations

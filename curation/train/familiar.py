@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from curation.language.familiar import BITS, Familiarity, places
 
-_FEWEST = 10  # texts of a language whose usual share can be told
+_FEWEST = 10  # texts of a language for which a usual share can be estimated
 _LEAST_SPREAD = 0.02
 
 

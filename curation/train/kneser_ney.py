@@ -39,7 +39,7 @@ def train_characters(
 ) -> CharacterModel:
     """A model of about `entries` n-grams up to `order`, without percentiles.
 
-    `symbols` are those of `perplexity.symbols_of`; the `vocabulary` most frequent are told apart.
+    `symbols` are those of `perplexity.symbols_of`; the `vocabulary` most frequent are kept apart.
     Raises InputError where there are too few to estimate anything.
     """
     if len(symbols) < 2 * order:

@@ -44,7 +44,7 @@ def write_card(
     settings: dict[str, Any],
     metrics: dict[str, Any],
 ) -> Report:
-    """Write `card.yaml` beside the model, and `calibration.svg` where there is a calibration."""
+    """Write `card.yaml` next to the model, and `calibration.svg` where there is a calibration."""
     sha256 = sha256_of(model)
     card = ModelCard(
         name=model.stem,

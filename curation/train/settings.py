@@ -19,7 +19,7 @@ class LabelledTraining(Settings):
     label_column: str = Field(min_length=1)
     group_columns: tuple[str, ...] = Field(
         description="the first of these that an example has says what belongs together and never "
-        "stands on both sides of a split: a source, or of a `url` its host; an example with none "
+        "is on both sides of a split: a source, or of a `url` its host; an example with none "
         "is a group of its own"
     )
     seed: int = Field(ge=0)

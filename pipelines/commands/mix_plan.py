@@ -29,7 +29,7 @@ from pipelines.runners.progress import Mode, open_display
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
-#: Every proxy run of the last search, beside the stage folders.
+#: Every proxy run of the last search, next to the stage folders.
 SEARCH_FILE = "mix-search.json"
 #: Mixtures of `--design`, a recipe that draws them all, and what `--fit` found.
 DESIGN_FILE = "mix-design.json"

@@ -73,7 +73,7 @@ def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> Non
         try:
             run_plan(work, executor, options.fresh, options.strict)
         except (AlarmError, InputError, WorkerError):
-            # What is complete can be looked at, and no report of an earlier run stays beside it.
+            # What is complete can be looked at, and no report of an earlier run stays next to it.
             with contextlib.suppress(CurationError):
                 _report(work, options.typed, quiet=True, as_json=False)
             raise

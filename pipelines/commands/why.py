@@ -168,7 +168,7 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
     described = find_stage(stage)
     if described.is_source and (rights := told(row)):
         facts["rights"] = rights
-    # Of a removed one the limit that it failed is told already, unless it has many.
+    # Of a removed one the limit that it failed is shown already, unless it has many.
     if "reason" not in row or described.has_signals:
         settings = run_settings(folder, stage)
         facts["rules"] = list(described.limits(settings, row))
@@ -192,7 +192,7 @@ def cuts_of(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(place: Folder, name: str, row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of a table beside the documents that are about this document."""
+    """Rows of a table next to the documents that are about this document."""
     if not place.exists(name):
         return []
     rows = (b.filter(pc.equal(b["id"], row["id"])) for b in read_batches(place, name))

@@ -126,8 +126,8 @@ class Withdrawn:
         ruling = self.policy.ruling(rights) if self.policy else None
         if ruling is None:
             return None
-        told = (ruling.signal[n] for n in ("kind", "place", "agent", "value"))
-        return {"reason": ruling.reason, "value": " ".join(filter(None, told))}
+        parts = (ruling.signal[n] for n in ("kind", "place", "agent", "value"))
+        return {"reason": ruling.reason, "value": " ".join(filter(None, parts))}
 
     def _host(self, url: str) -> str | None:
         """The listed host of an address, which may be one of its subdomains."""

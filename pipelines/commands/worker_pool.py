@@ -23,6 +23,6 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until told to end."""
+    """Serve until asked to end."""
     serve(options.port, options.host, options.trust_network)
     return 0

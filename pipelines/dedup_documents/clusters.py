@@ -23,7 +23,7 @@ from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import UInt64, read_range, scratch, write_run
 from pipelines.storage.files import Folder
 
-#: Sets of about so many bytes are in memory at once, beside the longest two.
+#: Sets of about so many bytes are in memory at once, next to the longest two.
 _BLOCK_BYTES = 64 << 20
 
 Positions = npt.NDArray[np.int64]

@@ -22,25 +22,25 @@ def errors_table(batch: pa.RecordBatch, failures: Sequence[Failure], stage: str)
     """The documents of a batch on which code failed, as MENDED."""
     named = batch.select([n for n in ("id", "url", "source") if n in batch.schema.names])
     rows = named.take(pa.array([failure.row for failure in failures], pa.int64())).to_pylist()
-    told = [
+    failures = [
         row | {"reason": f"error.{stage}", "detail": failure.detail}
         for row, failure in zip(rows, failures, strict=True)
     ]
-    return pa.RecordBatch.from_pylist(told, MENDED)
+    return pa.RecordBatch.from_pylist(failures, MENDED)
 
 
 def errors_of(run: StageRun) -> dict[str, Any]:
     """Notes for the manifest: an alarm and the first errors; empty where there are none."""
     names = sorted(f"{ERRORS}/{shard.name}.parquet" for shard in run.inputs)
-    count, told = 0, list[dict[str, Any]]()
+    count, failures = 0, list[dict[str, Any]]()
     for name in names:
         if run.folder.exists(name):
             for batch in read_batches(run.folder, name):
                 count += batch.num_rows
-                told += batch.slice(0, _TOLD - len(told)).to_pylist()
-    if not told:
+                failures += batch.slice(0, _TOLD - len(failures)).to_pylist()
+    if not failures:
         return {}
-    source = told[0]["source"]
-    where = f"{told[0]['id']} ({source['file']} at offset {source['offset']})"
-    what = f"own code failed on {count:,} documents; on {where}: {told[0]['detail']}"
-    return {"alarms": [{"alarm": what}], "errors": told}
+    source = failures[0]["source"]
+    where = f"{failures[0]['id']} ({source['file']} at offset {source['offset']})"
+    what = f"own code failed on {count:,} documents; on {where}: {failures[0]['detail']}"
+    return {"alarms": [{"alarm": what}], "errors": failures}

@@ -56,7 +56,7 @@ class Shard:
         return read_batches(self.folder, self.file, columns, self.fingerprint)
 
     def schema(self) -> pa.Schema:
-        """Columns of the file. Raises DamagedError likewise."""
+        """Columns of the file. Raises DamagedError as well."""
         if self.folder.is_local:
             check_content(self.folder, self.file, self.fingerprint)
         try:
@@ -80,7 +80,7 @@ class StageRun:
     inputs: Sequence[Shard] = ()
     also: dict[str, Any] = field(default_factory=dict)  # other sections that the stage reads
     files: tuple[InputFile, ...] = ()  # raw input of the first stage
-    passed_over: str = ""  # what lies beside the raw input and is not read
+    passed_over: str = ""  # what lies next to the raw input and is not read
     follows: str = ""  # stage of the same run whose documents it reads
     measures: bool = False  # it removes nothing by what it measures
 

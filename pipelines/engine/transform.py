@@ -186,7 +186,7 @@ def shard_tasks(shards: Sequence[Shard], extra: dict[str, str] | None = None) ->
 
 
 def batches_beside(run: StageRun, kind: str) -> Iterator[pa.RecordBatch]:
-    """The table that a stage wrote beside its documents, shard by shard.
+    """The table that a stage wrote next to its documents, shard by shard.
 
     By the names of the shards: a store's listing may be late, or fail and look empty.
     """
@@ -211,5 +211,5 @@ def run_transform(
     )
     tasks = shard_tasks(run.inputs)
     run.run(step, tasks)
-    told = errors_of(run) | (notes() if notes else {})
-    return run.finish(tasks, run.read, {"notes": told} if told else None)
+    facts = errors_of(run) | (notes() if notes else {})
+    return run.finish(tasks, run.read, {"notes": facts} if facts else None)

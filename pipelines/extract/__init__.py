@@ -93,7 +93,7 @@ class PageBatch:
 
 @dataclass
 class PagesBeside:
-    """Rows of the tables beside the documents; that of what was mended is only there if need be."""
+    """Rows of the tables next to the documents; repairs are written only if there are any."""
 
     set_aside: list[dict[str, Any]] = field(default_factory=list)
     mended: list[dict[str, Any]] = field(default_factory=list)
@@ -237,7 +237,7 @@ class JudgePages:
     def add(
         self, name: str, page: Page, answer: Answer, batch: PageBatch, beside: PagesBeside
     ) -> None:
-        """Add a page to the batch, with what is noted of it to the tables beside."""
+        """Add a page to the batch, with what is noted of it to the other tables."""
         row, own = document_row(name, page)
         found = answer if isinstance(answer, Extraction) else Extraction("")
         from curation.rights import document_rights, response_of  # compiled kernels

@@ -31,7 +31,7 @@ _CHANGED = "changed since it was hashed"
 _CHUNK = 4 << 20
 #: Files smaller than this share a shard; larger ones have their own.
 _GROUP_BELOW = 1 << 20
-#: One name in this many ends a group, whatever stands before it: adding a file changes one group.
+#: One name in this many ends a group, whatever precedes it: adding a file changes one group.
 _GROUP_CUT = 256
 #: A group is also cut when it reaches this many bytes.
 _GROUP_BYTES = 32 << 20

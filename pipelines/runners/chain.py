@@ -25,7 +25,7 @@ class Gathers(Protocol):
     """A step whose tasks each read a range of keys from the same runs."""
 
     def runs(self) -> Sequence[str]:
-        """Files inside the stage folder, written by `write_run` or sorted by `key` likewise."""
+        """Files inside the stage folder, written by `write_run` or sorted by `key` as well."""
         ...
 
     def key_range(self, task: Task) -> tuple[int, int]:
@@ -115,8 +115,8 @@ class Leg:
     work: TaskList
     after: tuple[int, ...]  # legs
     sends: tuple[str, ...]  # kinds of files
-    unwritten: tuple[str, ...]  # likewise
-    gathers: tuple[str, ...]  # likewise, of legs before it
+    unwritten: tuple[str, ...]  # the same
+    gathers: tuple[str, ...]  # the same, of legs before it
     always_done: bool
     followers: tuple[TaskList, ...]  # their tasks in the order of its own
 

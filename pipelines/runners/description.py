@@ -2,8 +2,7 @@
 
 Dataclasses are described by their fields, settings as a recipe would spell them. What JSON has no
 word for is an object with the key `is`: a tuple, a dictionary, an Arrow schema, or the name of a
-class. Only classes that the reader expects are ever made: it is told of them by the job, never by
-the file.
+class. Only classes that the reader expects are ever made: the job names them, never the file.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Pace:
         self._done[stage] = 0.0
 
     def step(self, stage: str, share: float) -> None:
-        """A share of the stage is done, as far as can be told."""
+        """A share of the stage is done, as far as is known."""
         self._done[stage] = max(self._done.get(stage, 0.0), min(share, 1.0))
 
     def end(self, stage: str, documents: int, kept: int, resumed: bool) -> None:

@@ -174,7 +174,7 @@ class Events(Quiet):
 
     def __init__(self) -> None:
         super().__init__()
-        self._step, self._told = ("", ""), 0.0  # the last step told of, and when
+        self._step, self._told = ("", ""), 0.0  # the last step reported, and when
 
     def stage(self, stage: str, state: str, **facts: Any) -> None:
         event = {"event": "stage", "stage": stage, "state": state, "time": time.time(), **facts}

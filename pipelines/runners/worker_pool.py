@@ -1,7 +1,7 @@
 """A pool of Python workers for engines that have them started (`--environment_type=EXTERNAL`).
 
 One pool runs on each node of a cluster; Flink and Spark ask it for workers, some for every job.
-Beam has such a pool, too, which starts the program named `python` anew for each worker of each job
+Beam has such a pool, too, which starts the program named `python` again for each worker of each job
 and leaves unread what it prints. Here workers are forked from a process that has all imports behind
 it, so that a step of a run, which is a job of its own, doesn't cost seconds per process.
 """
@@ -49,7 +49,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
             return beam_fn_api_pb2.StartWorkerResponse(error=traceback.format_exc())
 
     def start_worker(self, endpoint: str, name: str, starts: int) -> None:
-        """Fork a worker. One that dies before its first bundle is forked anew, `starts` in all.
+        """Fork a worker. One that dies before its first bundle is forked again, `starts` in all.
 
         An engine waits for ever for a worker that it asked for and that never came.
         """
@@ -115,7 +115,7 @@ _HERE = {"localhost", "127.0.0.1", "::1", "[::1]"}
 
 
 def serve(port: int, host: str = "localhost", trust_network: bool = False) -> None:
-    """Serve until the process is told to end.
+    """Serve until the process is asked to end.
 
     Who can reach the port can run any code as the pool's user: Beam's protocol knows no passwords.
     Raises ConfigError when the port is taken, and for a host that others reach unless

@@ -120,7 +120,7 @@ class Folder:
         object.__setattr__(self, "url", url if stores.is_url(url) else os.path.abspath(url or "/"))
 
     def __getstate__(self) -> dict[str, Any]:
-        # File systems are opened anew elsewhere: by that machine's settings, and without caches.
+        # File systems are opened again elsewhere: by that machine's settings, and without caches.
         return {k: v for k, v in self.__dict__.items() if k != "_fs_path"}
 
     @property

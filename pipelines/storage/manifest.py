@@ -1,8 +1,8 @@
 """The manifest of a stage: what it read and what it wrote, by hash. It alone says what is complete.
 
 A stage is complete when its files are there as the manifest names them, and when what it read are
-the documents that the stage before it names now. So a stage whose input was made anew is seen to be
-stale wherever somebody looks, and nothing has to be done to it.
+the documents that the stage before it names now. So a stage whose input was made again is
+stale for whoever looks at it, without anything being done to it.
 
 The manifest lies in the folder twice, so that a damaged one is replaced and not the stage redone.
 """

@@ -1,7 +1,7 @@
 """Which files of a stage folder a run wrote: only these are ever removed.
 
 A file is a run's own when the manifest or a commit record names it, or when its name is that of a
-task which a run has planned here. Anything else was put there by somebody, who is told.
+task which a run has planned here. Anything else was put there by somebody, and is reported.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def test_a_stage_whose_scratch_was_removed_goes_on(tmp_path: Path) -> None:
 def test_removing_a_stage_takes_those_inside(tmp_path: Path) -> None:
     with Executor(parse_beam_args([], 0)) as executor:
         for name in ("mix", "mix/late", "mix"):
-            finished(tmp_path / name, executor)  # the mix anew, beside what lies inside it
+            finished(tmp_path / name, executor)  # the mix again, beside what lies inside it
         assert (tmp_path / "mix" / "late" / "documents" / "a.txt").exists()
         for log in tmp_path.rglob(".log.txt"):
             log.unlink()

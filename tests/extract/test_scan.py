@@ -16,7 +16,7 @@ from curation.hashing import xxh64
 
 
 def blocks(html: str) -> list[tuple[str, int]]:
-    """Text of each block, and the bits of what it stands in."""
+    """Text of each block, and the bits of what it is in."""
     page = scan(html.encode(), 512, 10_000, 2000)
     texts = [
         page.text[start:end].tobytes().decode()

@@ -142,7 +142,7 @@ def test_messages_that_differ_in_numbers_go() -> None:
     assert run("\n".join(messages), _LLAMA3)[0] == ""
 
 
-# Letters between two of them, letters of a word, what stands between words
+# Letters between two of them, letters of a word, what is between words
 SCRIPTS = {
     "Latin": ("az", 6, " "),
     "Thai": ("กฮ", 4, ""),

@@ -99,7 +99,7 @@ def test_windows_against_strings(texts: list[str], windows: int, characters: int
         for part in parts:
             assert "\n" not in part and "  " not in part
             assert len(part) <= (windows * characters if most == 1 else characters)
-            # a window without its spaces stands in the text without its white space
+            # a window without its spaces is in the text without its white space
             assert "".join(part.split()) in _without_blanks(text)
         if any(c.isalpha() for c in text) and len(text) <= windows * characters:
             assert len(parts) == 1

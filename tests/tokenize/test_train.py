@@ -52,7 +52,7 @@ def training(size: int, **changes: object) -> TokenizerTraining:
 
 
 def reference(text: str, base: list[bytes], size: int) -> list[bytes]:
-    """Count all pairs anew for every merge; encode as tiktoken does between merges."""
+    """Count all pairs again for every merge; encode as tiktoken does between merges."""
     tokens = list(base)
     data = text.encode()
     ends = [0, *piece_ends(data, "marks")]

@@ -20,7 +20,7 @@ _RNG = random.Random(3)
 _VOCABULARY = ["".join(_RNG.choices(_LETTERS, k=_RNG.randint(2, 9))) for _ in range(900)]
 _HAN = [chr(c) for c in range(0x4E00, 0x4E00 + 600)]
 _THAI = [chr(c) for c in range(0xE01, 0xE2F)]
-#: Units, what stands between them, and how many make a word.
+#: Units, what is between them, and how many make a word.
 _SCRIPTS = {"latin": (_VOCABULARY, " ", 1), "han": (_HAN, "", 2), "thai": (_THAI, "", 4)}
 
 

@@ -39,7 +39,7 @@ def test_numbers_of_every_hash(pairs: list[tuple[int, int]], buckets: int, block
     def read(ranges: Sequence[tuple[int, int, int]]) -> list[bytes]:
         return [files[b][start:end] for b, start, end in ranges]
 
-    # Hashes of 301 keys that agree in 16 bits or more are told apart nowhere: none of these do.
+    # Hashes of 301 keys that agree in 16 bits or more can't be distinguished: none of these do.
     for key, found in enumerate(look_up(known, Shape(buckets, blocks, 3), read)):
         assert set(found.tolist()) >= wanted[key]
         if buckets + blocks >= 4:

@@ -41,7 +41,7 @@ def keys_of(texts: Sequence[str]) -> list[str]:
 
 
 def checksum(text: str) -> str:
-    """Of the letters and digits of a block, whatever stands between them."""
+    """Of the letters and digits of a block, whatever is between them."""
     letters = "".join(c for c in unicodedata.normalize("NFC", text) if c.isalnum())
     return f"{zlib.crc32(letters.encode()):08x}"
 

@@ -78,7 +78,7 @@ def statistics(example: Example) -> tuple[Any, Any]:
 def lexicon(
     parts: Iterable[tuple[str, tuple[npt.NDArray[np.uint64], Floats]]], sites: int, smoothing: float
 ) -> Lexicon:
-    """Log odds against the average, by hash, of what stands on at least `sites` sites."""
+    """Log odds against the average, by hash, of what is on at least `sites` sites."""
     columns = [(zlib.crc32(group.encode()), *part) for group, part in parts]
     keys = np.concatenate([part[1] for part in columns])
     means = np.concatenate([part[2] for part in columns])

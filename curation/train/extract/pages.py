@@ -62,7 +62,7 @@ class Example:
         return fold_of(self.group, folds)
 
     def block_weights(self) -> Floats:
-        """Weight of each block [n] beside the others: the root of its length, 0 if unjudged."""
+        """Weight of each block [n] next to the others: the root of its length, 0 if unjudged."""
         return np.where(self.judged, np.sqrt(self.words + 1), 0.0)
 
 
@@ -247,7 +247,7 @@ def _labelled(source: bytes, group: str, labels: Labels) -> Example:
     name = f"{labels.set_name}/{labels.page_id}"
     found = len(labels.main.intersection(keys))
     if found < len(labels.main) / 2:
-        raise InputError(f"{name}: {found} of {len(labels.main)} labelled blocks stand on the page")
+        raise InputError(f"{name}: {found} of {len(labels.main)} labelled blocks are on the page")
     return Example(
         name,
         group,

@@ -35,7 +35,7 @@ _ENDS_P = frozenset(
     "header footer main figure details address center hr".split()
 )
 _RAW = frozenset("title script style textarea".split())  # no tag in them is one
-_CONTENT = "\ue000"  # stands before each word of the content while its block is sought
+_CONTENT = "\ue000"  # precedes each word of the content while its block is sought
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def foreign_content(
 
 
 def grafted(page: Page, other: Page, blocks: npt.NDArray[np.int64]) -> Page:
-    """The page followed by `blocks` of another page, in the elements that they stand in there."""
+    """The page followed by `blocks` of another page, in the elements that they are in there."""
     shift = len(page.e_parent) - 1  # the body of both is one
     fields: dict[str, Any] = {}
     for name in page._fields:
