@@ -15,7 +15,7 @@ from curation.train.extract.pages import block_texts, scanned
 _HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(f"[{_HAN}]|[^\\W{_HAN}]+")
 _LONGEST = 4  # words of the runs that lines are compared by
-_SHORTEST = 2  # words; shorter lines stand anywhere
+_SHORTEST = 2  # words; shorter lines occur anywhere
 _FOUND = 0.5  # share of a line's runs of words that makes it one the text has
 _ENDING = 8  # words of a stock ending at most
 _TITLE = 30  # words of a title at most

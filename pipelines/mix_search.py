@@ -77,7 +77,7 @@ class SampleDomains:
         starts = np.cumsum(lengths) - lengths
         used = np.minimum(lengths, self.settings.document_tokens)
         hashes = narrow.column("id_hash").to_numpy()
-        # Whether a document is held out and where it stands are two parts of one uniform value.
+        # Whether a document is held out and where it is are two parts of one uniform value.
         values = sample_values(hashes, self.settings.seed)
         aside = values < self.settings.held_out
         eligible = rows(narrow, cell_names(narrow), self.mixture).eligible

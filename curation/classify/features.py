@@ -158,7 +158,7 @@ def _bucket(h):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _kind(token, keys, kinds):  # type: ignore[no-untyped-def]
-    """Which list of the lexicon a token stands in, 0 for none."""
+    """Which list of the lexicon a token is in, 0 for none."""
     slot = token & _SLOT_MASK
     while keys[slot]:
         if keys[slot] == token:

@@ -1,4 +1,4 @@
-"""Where a document's quality stands among the documents of its language.
+"""Rank of a document's quality among the documents of its language.
 
 Scores of languages with few training pages are low throughout, so that one threshold would remove
 whole languages; the report ranks multilingual documents within their language instead. The

@@ -38,7 +38,7 @@ _UNSPACED_SCRIPTS = [
     *("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet", "Javanese", "Balinese", "Cham"),
 ]
 
-# Where Unicode has assigned characters that are not private: the rest stands as it is.
+# Where Unicode has assigned characters that are not private: the rest is as it is.
 _ASSIGNED = ((0, 0xD800), (0xE000, 0xE001), (0xF900, 0x34000), (0xE0000, 0xE01F0))
 
 

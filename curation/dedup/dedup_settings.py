@@ -1,4 +1,4 @@
-"""Settings of the three deduplication stages. Defaults stand in `configs/defaults/dedup-*.yaml`."""
+"""Settings of the three deduplication stages. Defaults are in `configs/defaults/dedup-*.yaml`."""
 
 from __future__ import annotations
 

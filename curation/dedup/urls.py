@@ -24,7 +24,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]+)([^?#]*)(\?[^#]*)?(#.*)
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-# What may not stand bare in a path, a query or a fragment, and '%' itself.
+# What may not be bare in a path, a query or a fragment, and '%' itself.
 _ENCODABLE = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?\[\]]")
 
 _SUSPECT = re.compile(_ENCODABLE.pattern.replace("[^", "[^#"))

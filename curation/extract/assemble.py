@@ -40,7 +40,7 @@ def assemble(
 ) -> Assembly:
     """Text of the kept blocks [n] of a scanned page.
 
-    A block is a line (or the lines it has), cells of a row stand on one line with ` | ` between
+    A block is a line (or the lines it has), cells of a row are on one line with ` | ` between
     them (in tables of data also around empty ones, so that columns stay what they are), code has an
     empty line before and behind it. `structure` asks for more: blank lines between paragraphs, marks.
     """

@@ -21,7 +21,7 @@ _DEBRIS = regex.compile(
     r"|(?m:^(?:[^\S\n]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2800\u3164\ufeff])+$)"
 )
 _FILLERS = " \u2800\u3164"  # those that count as visible
-# A form feed or vertical tab ends a line, too, unless it stands next to the end of one.
+# A form feed or vertical tab ends a line, too, unless it is next to the end of one.
 _LINE_ENDS = regex.compile(r"\r\n?|\u2028|\u2029|\x85|(?<![\n\r\x0b\x0c])[\x0b\x0c]++(?![\n\r])")
 _BLANK_LINES = regex.compile(r"\n{3,}")
 

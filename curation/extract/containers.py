@@ -124,7 +124,7 @@ def inherited(e_parent, e_tag, e_flags, class_score, regions):  # type: ignore[n
 
 @kernel
 def dominant(e_parent, long, page_long):  # type: ignore[no-untyped-def]
-    """The innermost element with most of the long text: how each element [m] stands to it, how many
+    """The innermost element with most of the long text: how each element [m] relates to it, how many
     steps it is from the body, and which it is.
 
     An element on the way there has its number of steps, one inside has one more than the last.
@@ -177,7 +177,7 @@ def siblings_of(e_parent, e_sig, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def cards_of(e_parent, e_tag, siblings, sizes):  # type: ignore[no-untyped-def]
-    """The outermost of many like elements that each element [m] stands in; -1: none."""
+    """The outermost of many like elements that each element [m] is in; -1: none."""
     m = len(e_parent)
     card = np.full(m, -1, np.int32)
     for e in range(1, m):

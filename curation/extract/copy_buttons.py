@@ -40,7 +40,7 @@ class CopyLabels:
         """A listing without the label of its button, which is its first or last line.
 
         The source of the page must have a button with this label. The name of the language may
-        stand above the label, and goes with it.
+        be above the label, and goes with it.
         """
         lines = code.split("\n")
         if len(lines) > 2 and self._is_button(lines[1]) and self._is_language(lines[0]):

@@ -94,13 +94,13 @@ def limits_of(decision: Decision) -> Limits:
 
 
 class Places(NamedTuple):
-    """What the blocks of a page stand in, [n] each."""
+    """What the blocks of a page are in, [n] each."""
 
     comments: npt.NDArray[np.bool_]
     #: Comments on questions and answers, with words of their own.
     short_comments: npt.NDArray[np.bool_]
     hidden: npt.NDArray[np.bool_]  # out of sight, and nothing says that a reader can unfold it
-    gutter: npt.NDArray[np.bool_]  # where line numbers or empty columns of the layout stand
+    gutter: npt.NDArray[np.bool_]  # where line numbers or empty columns of the layout are
 
 
 def places(
@@ -109,7 +109,7 @@ def places(
     rows: npt.NDArray[np.int64],
     remark_words: int,
 ) -> Places:
-    """Where the blocks of a page stand; row `rows` [n] of `measured` has the features of each."""
+    """Where the blocks of a page are; row `rows` [n] of `measured` has the features of each."""
     remark = np.float32(math.log1p(remark_words))  # as `b_words` counts
     found: Places = _places(page.b_element, page.e_above, measured, rows, remark)
     return found
@@ -157,7 +157,7 @@ class BlockDecisions(NamedTuple):
     score: npt.NDArray[np.float64]  # [n] probability to be content, as the decision saw it
     threshold: npt.NDArray[np.float64]  # [n] score that the block needed
     article: bool  # held to the threshold of articles
-    copied: npt.NDArray[np.bool_]  # [n] reached their thresholds, but stand earlier on the page
+    copied: npt.NDArray[np.bool_]  # [n] reached their thresholds, but are earlier on the page
     filled: npt.NDArray[np.bool_]  # [n] kept because they are inside a kept run
     ended: npt.NDArray[np.bool_]  # [n] reached their thresholds, but end the text as stock
 

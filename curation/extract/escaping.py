@@ -29,7 +29,7 @@ _CLOSING = regex.compile(r"(?<=\s)#(?=#*$)")
 
 
 def prose(text: str) -> str:
-    """Text with the signs of markup escaped; formulas written in it stand between dollars."""
+    """Text with the signs of markup escaped; formulas written in it are between dollars."""
     if "$" not in text and "\\" not in text:
         return _SIGNS.sub(r"\\\g<0>", text)
     parts = []
@@ -59,7 +59,7 @@ def inline_code(code: str) -> str:
 
 
 def fence(code: str) -> str:
-    """The fence of a listing: more backticks than stand in it."""
+    """The fence of a listing: longer than any run of backticks in it."""
     return "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(code)), default=0))
 
 

@@ -90,7 +90,7 @@ class Decision(Settings):
         "on the page in the same order",
     )
     near_copy_characters: int = Field(
-        ge=0, description="the same where both stand under one grandparent, as refrains do"
+        ge=0, description="the same where both are under one grandparent, as refrains do"
     )
     remark_words: int = Field(
         ge=0,

@@ -258,7 +258,7 @@ def _title_row(row, title_depth, depth, long, page_long, distance):  # type: ign
 
 @inlined
 def _card_row(row, x, sums, siblings, page_words, depth, holds_title):  # type: ignore[no-untyped-def]
-    """The card that the block stands in."""
+    """The card that the block is in."""
     g = siblings.group[x]
     row.card_count = _log(siblings.sizes[g])
     row.card_words = _log(sums.words[x])

@@ -84,7 +84,7 @@ def _convert(span: _Span) -> str:
         parts = _stacked(span)
         if len(parts) == 2:
             return f"_{{{parts[1][1]}}}^{{{parts[0][1]}}}"
-        # What stands higher than its line is a power: KaTeX places an index at -2.55em.
+        # Text above its line is a power: KaTeX places an index at -2.55em.
         return "".join(f"{'^' if top < _MIDDLE else '_'}{{{text}}}" for top, text in parts)
     if "sqrt" in names:
         inner = "".join(text for _, text in _stacked(span))

@@ -220,7 +220,7 @@ def tag_name(src, n, i):  # type: ignore[no-untyped-def]
 
 @inlined
 def attributes(src, n, j, opening, given, never):  # type: ignore[no-untyped-def]
-    """Read a tag from behind its name: where its `>` stands, and whether a `/` does before it.
+    """Read a tag from behind its name: where its `>` is, and whether a `/` precedes it.
 
     Of a start tag (`opening`), `given` gets the first value of each known attribute.
     """

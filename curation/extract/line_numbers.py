@@ -24,7 +24,7 @@ _CODE = regex.compile(
 def without_line_numbers(code: str) -> str:
     """The code without its line numbers; the code itself where they may be anything else.
 
-    They follow each other on every line, in a column, and behind them stands code: it is indented or
+    They follow each other on every line, in a column, and are followed by code: it is indented or
     has empty lines, and half of it has the signs of code.
     """
     lines = code.rstrip().split("\n")

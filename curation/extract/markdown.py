@@ -187,7 +187,7 @@ def _tight(previous: _Leaf, leaf: _Leaf, shared: int, outline: Outline) -> bool:
 
 
 class _Grid(NamedTuple):
-    """A table: blocks first, first + 1, ... stand in `cells`, elements among those of `rows`."""
+    """A table: blocks first, first + 1, ... are in `cells`, elements among those of `rows`."""
 
     table: int
     first: int

@@ -186,7 +186,7 @@ _MARKS = {
         copy-code-button button-copy toolbar-item clipboard zeroclipboard-container copytoclipboard
         code-copy-button copy-to-clipboard-button snippet-clipboard crayon-toolbar
         hljs-button code-toolbar-copy codehilite-copy""",
-    # what MathJax and KaTeX draw; the formula itself stands next to it
+    # what MathJax and KaTeX draw; the formula itself is next to it
     MARK_RENDERED: """mathjax mathjax_display mathjax_preview mathjax_svg mathjax_svg_display
         mathjax_chtml mjx-chtml mjxc-display mjxp-display katex-html""",
     MARK_CODE: """syntaxhighlighter blob-code blob-code-inner crayon-pre codemirror-code

@@ -50,7 +50,7 @@ class Outline:
                 self._before[element] = last[parent]
 
     def place(self, element: int) -> Place:
-        """Where the blocks of an element stand."""
+        """Where the blocks of an element are."""
         waiting = []
         while element not in self._places:
             waiting.append(element)

@@ -1,4 +1,4 @@
-"""References that were escaped twice (`&amp;nbsp;`) and so stand in the text: read where certain."""
+"""References that were escaped twice (`&amp;nbsp;`), so that the text has them: decoded where certain."""
 
 from __future__ import annotations
 

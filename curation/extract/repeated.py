@@ -22,12 +22,12 @@ _BLOCKS = 2  # of a passage; what single blocks say twice is mostly a motto or a
 
 @kernel
 def copies(kept, page, in_comments, least, least_near):  # type: ignore[no-untyped-def]
-    """Which of the kept blocks [n] are copies: runs of two or more, with `least` characters or more
-    in all, that are earlier on the page in the same order under other parents. Of several places
-    where a run could be, that behind what the run before repeats is taken, or else the first.
+    """Return which of the kept blocks [n] are copies: runs of two or more blocks, `least`
+    characters or more in all, that occur earlier on the page in the same order under other parents.
+    Of several earlier places the one after what the previous run repeats is taken, else the first.
 
     Readers see one of them, since style sheets hide the other. Where both have one grandparent,
-    `least_near` characters are asked for: refrains stand so, too. Comments, quotations, cells and
+    `least_near` characters are required, because refrains look like this. Comments, quotations, cells and
     code are never copies. O(n + bytes of the kept blocks).
     """
     e_parent = page.e_parent

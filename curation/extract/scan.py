@@ -1,7 +1,7 @@
 """One compiled pass from the bytes of a page to blocks of text and the elements that hold them.
 
 No tree is built. A stack of open block elements, with the implied end tags of HTML, says what a run
-of text stands in; inline elements are looked at and forgotten. A block is a run of inline text
+of text is in; inline elements are looked at and forgotten. A block is a run of inline text
 directly under one block element. The pass is linear in the bytes, keeps at most `max_depth` open
 elements (deeper ones are flattened into their ancestors) and at most `max_nodes` elements, blocks
 or formulas; no input makes it fail.
@@ -227,7 +227,7 @@ def _image(src, at, i, given, mark, flow):  # type: ignore[no-untyped-def]
 
 @inlined
 def _just_said(now):  # type: ignore[no-untyped-def]
-    """Whether a formula stands right here, which another form of it would say again."""
+    """Whether a formula ends right here, which another form of it would repeat."""
     return now.atom_at == now.length
 
 

@@ -24,7 +24,7 @@ class Tables(NamedTuple):
     table: npt.NDArray[np.int32]  # [m]
     column: npt.NDArray[np.int32]  # [m] place of the cell in its row
     short: npt.NDArray[np.bool_]  # [n] blocks that may be cells of a table of data
-    data: npt.NDArray[np.int32]  # [n] row of a table of data that each block stands in
+    data: npt.NDArray[np.int32]  # [n] row of a table of data that each block is in
 
 
 @kernel

@@ -135,7 +135,7 @@ def _fill_holes(run, limits, filled):  # type: ignore[no-untyped-def]
         if last >= 0 and 1 < b - last <= limits.hole_blocks + 1:
             total = 0.0
             whole = 0.0
-            # At the head of a card, and between comments stand names, dates and votes.
+            # Cards begin with names, dates and votes, and comments have them in between.
             apart = card[last] != card[b] and (card[b] >= 0 or b - last > 2)
             apart = apart or comments[last] or comments[b]
             for i in range(last + 1, b):

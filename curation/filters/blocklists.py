@@ -35,7 +35,7 @@ _SHIFT = np.uint64(64 - _BUCKET_BITS)
 
 
 class _Hashes(NamedTuple):
-    """Sorted hashes with the number of the list of each; equal hashes stand side by side."""
+    """Sorted hashes with the number of the list of each; equal hashes are side by side."""
 
     keys: npt.NDArray[np.uint64]  # [n] ascending
     lists: npt.NDArray[np.uint16]  # [n]

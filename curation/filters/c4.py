@@ -191,7 +191,7 @@ def _judge(data, start, end, properties, words, limits, found):  # type: ignore[
 
 @borrowing
 def _line_end(data, i, stop, properties):  # type: ignore[no-untyped-def]
-    """End of the line that byte i stands in."""
+    """End of the line that byte i is in."""
     while i < stop:
         c, size = code_point(data, i)
         if properties[c] & _BREAK:

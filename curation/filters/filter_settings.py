@@ -392,7 +392,7 @@ class FilterSettings(Settings):
         return None
 
     def languages(self) -> Iterator[tuple[str, str]]:
-        """Every language that these settings name, after the key under which it stands."""
+        """Every language that these settings name, with the key that names it."""
         yield from (("by_language", language) for language in self.by_language)
         yield from (("default_languages", language) for language in self.default_languages)
         for where, rules in self.rule_sets():

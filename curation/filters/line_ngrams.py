@@ -2,7 +2,7 @@
 
 The Llama 3 report (Dubey et al. 2024, section 3.1.1) removes lines by the duplicate n-gram coverage
 of Gopher, without numbers; the reading here is ours. Such lines differ in numbers and dates, so an
-n-gram is n words of one line whatever numbers and symbols stand between them. Tables are no such
+n-gram is n words of one line whatever numbers and symbols are between them. Tables are no such
 lines: numbers and symbols alone make no n-gram, and neither do words that hold fewer characters
 than the numbers between them, as units do (`3.5 mm 4.1 mm`).
 

@@ -59,7 +59,7 @@ _IN_TEXT = re.compile(r"[A-Za-z0-9_]")
 # before an address: the rest of a name or path, or that of an ordinal (第3.2.1.4节)
 _IN_NAME = re.compile(r"[A-Za-z0-9_.+第제-]\Z|(?<!/)/\Z")
 _CONTINUED = re.compile(r"[\w/=#@&.+-]\Z", re.ASCII)
-#: What stands directly before a run that is part of a path, an amount, a decimal or a name.
+#: What is directly before a run that is part of a path, an amount, a decimal or a name.
 _ADJOINING = re.compile(r"(?:[\w/=#@&%$€£¥-]|= |\d[.,:])\Z", re.ASCII)
 # what follows the number of a heading: a word, perhaps in quotes or brackets
 _TITLE = regex.compile(r"[ .\t)\"'\p{Ps}\p{Pi}]*\p{L}")
@@ -87,7 +87,7 @@ def _prefixes() -> pc.Prefixes:
     return pc.compile_prefixes([prefix for secret in SECRETS for prefix in secret.prefixes])
 
 
-# scripts whose words stand side by side
+# scripts whose words are side by side
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Kana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 
 
@@ -134,7 +134,7 @@ def _before(words: tuple[str, ...], distance: int) -> regex.Pattern[str]:
 def _other_addresses(domains: tuple[str, ...]) -> regex.Pattern[str]:
     """Addresses whose top-level domain is one of these, of scripts that _MAIL does not know.
 
-    Where words stand side by side, only the list tells where an address ends. A local part in such
+    Where words are side by side, only the list tells where an address ends. A local part in such
     a script is the run of its letters before `@`, with digits.
     """
     letter = r"[\p{L}\p{M}\p{N}]"

@@ -155,7 +155,7 @@ def _number_end(data, start, end, classes):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _mail(data, begin, end, i, at, classes):  # type: ignore[no-untyped-def]
-    """(kind or -1, start, end) of what stands about an `@` of `at` bytes at i."""
+    """(kind or -1, start, end) of what surrounds an `@` of `at` bytes at i."""
     a = i
     z = i + at
     while a > begin and i - a < _LONGEST_MAIL and classes[data[a - 1]] & _LOCAL:

@@ -60,7 +60,7 @@ def _characters(data, start, end, properties, rule):  # type: ignore[no-untyped-
 def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[no-untyped-def]
     """Fill copied[:lines]: whether each of `space.breaks` is part of a copy; return if any is.
 
-    A run is sought where the first of its lines stands first, so that every line is looked at
+    A run is sought where its first line occurs first, so that every line is looked at
     once: O(bytes).
     """
     starts, ends = space.breaks.starts, space.breaks.ends

@@ -104,7 +104,7 @@ def _length(tokens, i, n):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _literal_copies(data, begin, end, tokens, first, n):  # type: ignore[no-untyped-def]
-    """How often n words, a blank between each two, stand in the text one behind the other, as
+    """How often n words, a blank between each two, follow each other in the text, as
     str.replace finds them: also inside of longer words, not across other white space."""
     found = 0
     i = begin

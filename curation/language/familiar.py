@@ -4,7 +4,7 @@ A model with a label for other languages knows those it was shown; a relative th
 still looks like its nearest label. Such a text gives itself away by runs of letters that the
 language does not have. Known runs of three letters are kept as bits of a hash table (Bloom 1970,
 one hash), and each language has its own usual share of known runs. Names, code and loan words of
-one language, English, stand on pages of all others: its runs are known everywhere.
+one language, English, are on pages of all others: its runs are known everywhere.
 """
 
 from __future__ import annotations

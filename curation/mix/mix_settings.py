@@ -202,7 +202,7 @@ class Mixture(Settings):
     )
     sources: dict[str, SourceMix] = Field(
         description="Weight and epochs by named input; `weight` and `max_epochs` of the recipe's "
-        "`inputs` come to stand here"
+        "`inputs` are stored here"
     )
     other_sources: Weight = Field(description="Weight of inputs that `sources` doesn't name")
     quality_weights: list[tuple[float, Weight]] = Field(

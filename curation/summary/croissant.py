@@ -46,7 +46,7 @@ def croissant(
 ) -> dict[str, Any]:
     """Return the JSON-LD of the documents in a folder of the run.
 
-    Columns that hold structures are left out. `to add` stands where an answer is missing.
+    Columns that hold structures are left out. `to add` marks a missing answer.
     """
     days = sorted(day for row in figures["collections"].rows for day in row[-2:] if day)
     fields = [field for field in schema if _kind(field.type)]

@@ -11,7 +11,7 @@ from curation.errors import ConfigError
 from curation.resources import root
 from curation.summary.figures import Figure
 
-#: What stands where a person must add something.
+#: Marks where a person must add something.
 TO_ADD = "TO ADD"
 #: Answers that are in no field: of Croissant, and of the Hub's card.
 _ELSEWHERE = ("citation", "hub_licence")

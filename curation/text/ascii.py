@@ -25,5 +25,5 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ALNUM = byte_set(_LETTERS + "0123456789")
 #: ASCII white space as str.isspace.
 SPACES = byte_set("\t\n\v\f\r\x1c\x1d\x1e\x1f ")
-#: Bytes that end no sentence, whatever stands around them.
+#: Bytes that end no sentence, whatever is around them.
 INNER = ~byte_set(".!?", beyond=True)

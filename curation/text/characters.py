@@ -72,7 +72,7 @@ _TAGS, _SELECTORS, _SUPPLEMENT_END = 0xE0000, 0xE0100, 0xE01F0
 
 @functools.cache
 def every_character() -> str:
-    """Code points in order; surrogates, which UTF-8 cannot hold, stand as U+0000."""
+    """Code points in order; surrogates, which UTF-8 cannot encode, become U+0000."""
     below, above = range(0xD800), range(0xE000, _SCANNED)
     return "".join(map(chr, below)) + "\0" * 0x800 + "".join(map(chr, above))
 
@@ -112,6 +112,6 @@ def lower_case() -> npt.NDArray[np.uint32]:
 
 @functools.cache
 def decimal_zeros() -> npt.NDArray[np.int64]:
-    """The zeros of all scripts in order, behind each of which stand 1 to 9: int64 [n]."""
+    """The zeros of all scripts in order, each followed by 1 to 9: int64 [n]."""
     runs = regex.finditer(r"\p{Nd}+", every_character())
     return np.array([zero for run in runs for zero in range(run.start(), run.end(), 10)], np.int64)

@@ -26,7 +26,7 @@ def tokenizer_json(
     """Content of `tokenizer.json`.
 
     tiktoken merges any two neighbours that make a token, so every split of every token into two
-    tokens is listed as a merge, in order of the token's rank. Special tokens stand in the model's
+    tokens is listed as a merge, in order of the token's rank. Special tokens are in the model's
     vocabulary, where no merge leads, and not among `added_tokens`, which the library would look for
     in every text: their names in a document stay text.
     """

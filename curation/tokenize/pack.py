@@ -100,7 +100,7 @@ def _best_fit(lengths, order, capacity):  # type: ignore[no-untyped-def]
 def best_fit(lengths: I64, context_length: int) -> Spans:
     """Best-fit decreasing: a document is cut only where it is longer than a sequence.
 
-    Whole sequences' worth of a long document stand alone; the remainders and all shorter documents
+    Whole sequences' worth of a long document are packed alone; remainders and shorter documents
     go, longest first, into the sequence with the least room that is enough (Ding et al. 2024,
     arXiv 2404.10830). Sequences come in order of their first document.
     """

@@ -259,7 +259,7 @@ def _shared(first: str, second: str) -> int:
 
 
 def token_spans(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | None:
-    """Where the document's tokens stand in the token shards."""
+    """Where the document's tokens are in the token shards."""
     spans: list[dict[str, Any]] = []
     for name in sorted(read_manifest(place)["files"]):
         if not name.startswith("index/"):

@@ -27,7 +27,7 @@ from pipelines.runners.chain import Chain
 from pipelines.runners.dataflow import check_options, is_dataflow, job_name, with_defaults
 from pipelines.runners.shuffle import build_chain
 
-#: Beam runs `pip freeze` for every job, seconds each; versions stand in the manifests.
+#: Beam runs `pip freeze` for every job, seconds each; versions are in the manifests.
 _QUICK = "--experiments=disable_logging_submission_environment"
 #: Words that begin the last line of an error that a step raised in a worker.
 _OURS = "curation.errors."

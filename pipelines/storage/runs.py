@@ -1,6 +1,6 @@
 """Files of Arrow batches that can be read in part, by key, from a disk or an object store.
 
-The length and a hash of each batch stand in the schema's metadata, at the head of the file, with a
+The length and a hash of each batch are in the schema's metadata, at the head of the file, with a
 hash of the head itself: what is read is what was written, or an error names the file. A run, sorted
 by a uint64 key, is cut into small batches, of which the head has the first keys, too. So a reader
 of one range of keys takes two requests to an object store, however long the file: its head, and the

@@ -27,7 +27,7 @@ def train(
     """Train on the sets of the settings: the model of all pages under None when `whole` is set.
 
     With `cross_fit` also, for each fold of sites, the model that saw none of them. The lexicons
-    that an example is measured with are learned without its fold, or its own label would stand in
+    that an example is measured with are learned without its fold, or its own label would be in
     its features.
     """
     regions = read_regions(settings.region_list)

@@ -41,7 +41,7 @@ _SHORT = 3  # words; shorter runs must be part of a matching run of three, or be
 class Example:
     """A labelled page: share of content [n] and number [n] of its blocks' words.
 
-    Blocks that are not `judged` [n] stand on the page as others do, but teach nothing.
+    Blocks that are not `judged` [n] are features of their neighbours, but are not trained on.
     """
 
     name: str
