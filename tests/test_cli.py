@@ -118,7 +118,7 @@ def test_examples_of_documents_are_of_the_sample(
             2,
             ".: no <language>.npz",
         ),
-        (["worker-pool", "--port", "99999"], 2, "expected the number of a port"),
+        (["worker-pool", "--port", "99999"], 2, "expected a port number"),
         (["frobnicate"], 2, "frobnicate"),
         (["run", "llama3", "--input", ".", "--", "--flink_master=h:1"], 2, ""),
     ],
