@@ -162,9 +162,7 @@ def _main(arguments: list[str]) -> int:
     logging.lastResort = Warnings(tell)
     own, beam = _split(arguments)
     debug = "--debug" in own
-    if (
-        not debug
-    ):  # Beam logs the traceback of a failed step; the command line prints one line instead
+    if not debug:  # Beam logs tracebacks of failed steps; here one line is printed instead
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     try:
         _check_encoding(own)
@@ -235,9 +233,7 @@ def _commands(asked: str | None) -> dict[str, Command]:
     """Return all commands in the order of the help; stages, slow to load, only if needed."""
     if asked in COMMANDS or asked == _NONE:
         return COMMANDS
-    from curation.stages import (
-        known_stages,
-    )  # slow to import, so only after the signal handlers are in place
+    from curation.stages import known_stages  # slow; signal handlers come first
 
     first, *others = COMMANDS
     stages = {name: _stage_command(stage) for name, stage in known_stages().items()}

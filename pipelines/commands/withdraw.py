@@ -84,8 +84,8 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     what.add_argument(
         "--rights",
         metavar="POLICY",
-        help="withdraw what a rights policy removes: a file with the keys of `rights:`, or the keys "
-        "themselves, such as '{honour: [tdm]}'; other keys have their defaults",
+        help="withdraw what a rights policy removes: a file with the keys of `rights:`, or the "
+        "keys themselves, such as '{honour: [tdm]}'; other keys have their defaults",
     )
     parser.add_argument(
         "--output", metavar="DIR", help="run folder for what comes back (default: RUN/withdrawn)"

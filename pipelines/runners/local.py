@@ -209,9 +209,7 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
     again = bundle.deaths > 0
     try:
         if isinstance(work, Chain):
-            from pipelines.runners.shuffle import (
-                run_here,
-            )  # imports Beam, which nothing else here needs
+            from pipelines.runners.shuffle import run_here  # imports Beam
 
             run_here(work, guarded=again)
             return
