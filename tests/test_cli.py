@@ -85,7 +85,7 @@ def test_examples_of_documents_are_of_the_sample(
         (["run", "sample", "--output", "file/o"], 2, "run folder: Not a directory"),
         (["run", "sample", "--output", "/proc/o"], 2, "/proc/o: can't be written as a run folder"),
         (["run", "sample", "--output", "nosuch://o"], 2, "Protocol not known: nosuch"),
-        (["run", "sample", "--output", "s3://"], 2, "s3://: names no folder"),
+        (["run", "sample", "--output", "s3://"], 2, "s3://: not the name of a folder"),
         (["run", "sample", "--output", "o", "--index", "nosuch://i"], 2, "Protocol not known"),
         (["filter", "--input", "nosuch://a/b", "--output", "o"], 2, "Protocol not known: nosuch"),
         (["why", "id", "--run", "nosuch://o"], 2, "nosuch://o: Protocol not known: nosuch"),
