@@ -173,7 +173,7 @@ def test_the_report_tells_of_every_record_and_escapes_what_pages_hold(tmp_path: 
     facts = run_of(tmp_path / "out", crawl, "extract.min_characters=40")
     assert facts["problems"] == []
     shown = render(facts)
-    assert "3 records read: 0 are no documents, 1 could not be read" in shown
+    assert "3 records read: 0 are not documents, 1 could not be read" in shown
     assert "&lt;script&gt;alert(1)" in shown
     assert "<script" not in shown
     facts["funnel"][0]["counters"]["records"] += 1
