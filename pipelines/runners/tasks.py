@@ -1,4 +1,4 @@
-"""A stage's work as tasks. A task's commit record, written last, says that its outputs are whole.
+"""A stage's work as tasks. A task's commit record, written last, marks its outputs complete.
 
 A step is what is done (a dataclass with settings); a task is what it is done to (names and
 fingerprints, never data). The record holds the fingerprint of everything that decides the outputs:
@@ -40,7 +40,7 @@ Progress = Callable[[int, int], None]  # documents read, documents kept
 
 
 def no_progress(read: int, kept: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""
 
 
 @dataclass
@@ -88,7 +88,7 @@ def record_name(step: Step, task: Task) -> str:
 
 
 def records_of(folder: Folder, step: Step, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """Commit records of finished tasks, in the order of the tasks. Raises DamagedError."""
+    """Return the commit records of finished tasks, in task order. Raises DamagedError."""
     return folder.each(lambda t: read_record(folder, record_name(step, t)), tasks)
 
 
@@ -227,11 +227,11 @@ _progress: Progress = no_progress
 
 
 def set_progress(progress: Progress) -> None:
-    """Say who hears of documents read and kept in this process."""
+    """Set the receiver of this process's counts of documents read and kept."""
     global _progress
     _progress = progress
 
 
 def progress_here() -> Progress:
-    """Who hears of documents in this process."""
+    """Return the receiver of this process's progress."""
     return _progress

@@ -1,4 +1,4 @@
-"""A pool of Python workers for engines that have them started (`--environment_type=EXTERNAL`).
+"""A pool of Python workers for engines that request them (`--environment_type=EXTERNAL`).
 
 One pool runs on each node of a cluster; Flink and Spark ask it for workers, some for every job.
 Beam has such a pool, too, which starts the program named `python` anew for each worker of each job
@@ -123,8 +123,8 @@ def serve(port: int, host: str = "localhost", trust_network: bool = False) -> No
     """
     if host not in _HERE and not trust_network:
         raise ConfigError(
-            f"--host {host}: whoever reaches this address can run any code here, without a "
-            "password; where only your cluster can, say so with --trust-network"
+            f"--host {host}: anyone who can reach this address can run any code here, without a "
+            "password; if only your cluster can, confirm with --trust-network"
         )
     server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
     pool = WorkerPool()
@@ -134,7 +134,7 @@ def serve(port: int, host: str = "localhost", trust_network: bool = False) -> No
     except RuntimeError as error:
         raise ConfigError(f"--port {port}: {error}") from None
     server.start()
-    say(f"workers can be had at {host}:{bound}")
+    say(f"serving workers at {host}:{bound}")
     done = threading.Event()
     for which in (signal.SIGTERM, signal.SIGINT):
         signal.signal(which, lambda *_: done.set())
