@@ -151,7 +151,7 @@ def check_current(paths: Sequence[str]) -> None:
     for folder in map(Folder, paths):
         if read_manifest(folder) and not complete_manifest(folder):
             raise InputError(
-                f"{folder.shown}: incomplete: files are missing, or the documents of the stage "
+                f"{folder.shown}: not complete: files are missing, or the documents of the stage "
                 "before it have changed; run it again"
             )
 

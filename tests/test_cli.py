@@ -76,7 +76,7 @@ def test_examples_of_documents_are_of_the_sample(
         (["extract-file", "no.warc.gz@12"], 2, "no.warc.gz: no such file"),
         (["extract-file", ".", "--engine", "trafilatora"], 2, "extract.engine: "),
         (["extract-file", "."], 2, ".: Is a directory"),
-        (["extract-file", ".", "--engine", "justext", "--explain", "v"], 2, "--explain shows"),
+        (["extract-file", ".", "--engine", "justext", "--explain", "v"], 2, "--explain needs"),
         (
             ["run", "sample", "--output", "file"],
             2,
@@ -93,7 +93,7 @@ def test_examples_of_documents_are_of_the_sample(
         (["run", ".", "--output", "o"], 2, ".: neither a built-in recipe nor a file"),
         (["run", "sample", "--set", "tokenize.tokenizer=file"], 2, "tokenize.tokenizer: file: "),
         (["run", "sample", "--", "--runner=NoRunner"], 2, "--runner=NoRunner: Unexpected pipeline"),
-        (["run", "sample", "--", "--runner"], 2, "--runner: expected the name of a runner"),
+        (["run", "sample", "--", "--runner"], 2, "--runner: expected `--runner=NAME`"),
         (["run", "llama3", "--stages", "mix, nosuch"], 2, "stages[1]: unknown stage 'nosuch'"),
         (["train", "quality", "--input", "no.gz", "--output", "o"], 2, "no.gz: no such file"),
         (

@@ -169,7 +169,7 @@ def test_a_small_address_space_is_named(tmp_path: Path, megabytes: int) -> None:
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert f"may address only {most / 1e9:.1f} GB here (ulimit -v)" in line
+    assert f"is limited to {most / 1e9:.1f} GB of address space (ulimit -v)" in line
 
 
 @pytest.mark.parametrize("mode", ["quiet", "plain", "json"])

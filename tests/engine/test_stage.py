@@ -142,9 +142,9 @@ def test_files_that_no_run_wrote_are_named_and_left(tmp_path: Path, name: str) -
     path.parent.mkdir(exist_ok=True)
     path.write_text('{"name": "of something else"}')
     with Executor(parse_beam_args([], 0)) as executor:
-        with pytest.raises(ConfigError, match=rf"{name}: no run wrote this"):
+        with pytest.raises(ConfigError, match=rf"{name}: not written by curate"):
             finished(tmp_path, executor)
-        with pytest.raises(ConfigError, match=rf"{name}: no run wrote this"):
+        with pytest.raises(ConfigError, match=rf"{name}: not written by curate"):
             remove_stage(Folder(str(tmp_path)))
     assert path.exists()
 
@@ -166,7 +166,7 @@ def test_files_that_come_while_a_stage_runs_stay(tmp_path: Path) -> None:
         (tmp_path / "documents" / "notes.txt").write_text("mine")
         run.finish(TASKS, INPUTS)
         assert (tmp_path / "documents" / "notes.txt").exists()
-        with pytest.raises(ConfigError, match=r"notes\.txt: no run wrote"):
+        with pytest.raises(ConfigError, match=r"notes\.txt: not written by curate"):
             run.begin()
         assert run.complete(INPUTS)
 
