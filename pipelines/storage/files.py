@@ -187,9 +187,7 @@ class Folder:
         """Remove files that differ from what was written; return whether there were none."""
         for name in wrong:
             if self.exists(name):
-                _LOG.warning(
-                    "%s: not the bytes that were written; writing it again", self.url_of(name)
-                )
+                _LOG.warning("%s: not the bytes that were written; made again", self.url_of(name))
                 self.remove(name)
         return not wrong
 
