@@ -101,7 +101,7 @@ def test_a_stage_is_complete_while_its_input_is_what_the_stage_before_names(tmp_
         shutil.rmtree(folders[0].path())
         shutil.copytree(tmp_path / "other" / "first", folders[0].path())
         assert [bool(complete_manifest(f)) for f in folders] == [True, False, False]
-        with pytest.raises(InputError, match=r"second: not complete: .*has other documents now"):
+        with pytest.raises(InputError, match=r"second: not complete: .*have changed"):
             check_current([folders[1].url])
         # It is being done again, was killed, and then makes the old documents.
         (tmp_path / "first" / "manifest.json").unlink()

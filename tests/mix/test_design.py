@@ -68,7 +68,7 @@ def test_frozen_domains_keep_their_proportions() -> None:
     assert every[:, 1].std() > 0.02 and (every <= SPACE.most + 1e-9).all()
     with pytest.raises(ConfigError, match="no domain 'cod'; did you mean 'code'"):
         designed(frozen=("web", "cod"))
-    with pytest.raises(InputError, match="nothing to draw"):
+    with pytest.raises(InputError, match="nothing to vary"):
         designed(frozen=SPACE.domains)
     with pytest.raises(ConfigError, match="at least 2"):
         designed(1)
