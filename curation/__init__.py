@@ -1,7 +1,7 @@
-"""Curation: what a training corpus is made of, as pure functions on strings and Arrow arrays.
+"""Curation: build training corpora with pure functions on strings and Arrow arrays.
 
-`run` takes a small table through a recipe. The packages (`curation.filters`, ...) are imported
-when they are first used.
+`run` applies a recipe to a small table. The packages (`curation.filters`, ...) are imported on
+first use.
 """
 
 from __future__ import annotations

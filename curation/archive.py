@@ -1,4 +1,4 @@
-"""Arrays in .npz files: models and what else is made of numbers."""
+"""Arrays in .npz files, for models and other numeric data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from curation.errors import ConfigError
 
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write the arrays by name, as small as it goes; the same arrays give the same bytes."""
+    """Write arrays by name, compressed; the same arrays give the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
@@ -28,20 +28,20 @@ def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
 
 
 def read_arrays(path: str | Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays by name. Use it inside `read_as`: zip and NumPy each have their own errors."""
+    """Return the arrays by name. Use it inside `read_as`, as zip and NumPy raise own errors."""
     with np.load(path, allow_pickle=False) as stored:
         return {key: stored[key] for key in stored.files}
 
 
 def read_headed(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """The JSON in the array `head`, and the other arrays; use it inside `read_as`."""
+    """Return the JSON in the array `head`, and the other arrays. Use it inside `read_as`."""
     arrays = read_arrays(path)
     return json.loads(arrays.pop("head").tobytes()), arrays
 
 
 @contextmanager
 def read_as(name: str | Path, kind: str) -> Iterator[None]:
-    """Turn what goes wrong while a file is read into a ConfigError: `name: not kind: why`."""
+    """Turn any error while reading a file into a ConfigError: `name: not kind: reason`."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Arrow strings as flat buffers, so that kernels read bytes and never Python strings."""
+"""Arrow strings as flat buffers, so that kernels read bytes instead of Python strings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Texts: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray
 
 
 class TextBuffers(NamedTuple):
-    """UTF-8 texts laid end to end: text i is `data[offsets[i]:offsets[i + 1]]`.
+    """UTF-8 texts end to end: text i is `data[offsets[i]:offsets[i + 1]]`.
 
     A null text is empty.
     """
@@ -28,18 +28,18 @@ class TextBuffers(NamedTuple):
 
 
 def large_strings(texts: Texts) -> pa.Array:
-    """One contiguous large_string array from Python strings or any Arrow string array.
+    """Return one contiguous large_string array of Python strings or any Arrow string array.
 
-    Lone surrogates, which UTF-8 can't hold, become U+FFFD. Raises TypeError for a single string.
+    Lone surrogates, invalid in UTF-8, become U+FFFD. Raises TypeError for a single string.
     """
     if isinstance(texts, str | bytes):
         raise TypeError(
-            "texts: a sequence of strings or an Arrow array is needed, "
-            f"not one {type(texts).__name__} (a single text goes into a list)"
+            "texts: expected a sequence of strings or an Arrow array, "
+            f"not {type(texts).__name__} (put a single text into a list)"
         )
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
-        if isinstance(texts, pa.ChunkedArray):  # zero chunks or still several
+        if isinstance(texts, pa.ChunkedArray):  # no chunks or several
             texts = (
                 pa.concat_arrays(texts.chunks) if texts.num_chunks else pa.array([], pa.string())
             )
@@ -67,7 +67,7 @@ def text_buffers(texts: Texts) -> TextBuffers:
 
 
 def from_buffers(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> pa.Array:
-    """large_string array over the given buffers; `data` must be valid UTF-8 at every offset."""
+    """Return a large_string array over buffers; `data` must be valid UTF-8 at every offset."""
     offsets = np.ascontiguousarray(offsets, np.int64)
     data = np.ascontiguousarray(data, np.uint8)
     return pa.LargeStringArray.from_buffers(

@@ -1,4 +1,4 @@
-"""Items by the batch. Python 3.12 has the like as `itertools.batched`."""
+"""Divide items into batches, as `itertools.batched` of Python 3.12 does."""
 
 from __future__ import annotations
 

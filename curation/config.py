@@ -1,4 +1,4 @@
-"""Settings from YAML: read, merged, changed by assignments, checked with one clear line."""
+"""Settings from YAML: read, merge, apply assignments, and validate with one-line errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def _refuse_truth_values(schema: Any) -> None:
-    """Make every number of a schema refuse `true` and `false`, which Python takes for 1 and 0."""
+    """Make every number of a schema reject `true` and `false`, which Python treats as 1 and 0."""
     if isinstance(schema, list | tuple):
         for part in schema:
             _refuse_truth_values(part)
@@ -39,7 +39,7 @@ def _refuse_truth_values(schema: Any) -> None:
     elif isinstance(schema, dict):
         function = schema.get("function")
         if isinstance(function, dict) and function["function"] is _no_truth_value:
-            return  # a part that is settings itself has been here
+            return  # nested settings have been processed already
         for key, part in schema.items():
             if key not in ("default", "metadata"):
                 _refuse_truth_values(part)
@@ -52,9 +52,9 @@ def _no_truth_value(value: Any) -> Any:
 
 
 class Settings(BaseModel):
-    """Base of all settings: no unknown keys, numbers are finite and no truth values.
+    """Base of all settings: no unknown keys; numbers are finite and not booleans.
 
-    Where a limit has two ends, `min_x` and `max_x`, the lower one is not above the upper one.
+    For a limit with `min_x` and `max_x`, the lower one must not be above the upper one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
@@ -80,14 +80,14 @@ def _ascending(pair: tuple[Any, Any]) -> tuple[Any, Any]:
     return pair
 
 
-#: Marks a setting that goes from one number to another: the second is not below the first.
+#: Type of a setting that is a range of two numbers: the second must not be below the first.
 Ascending = AfterValidator(_ascending)
 
 
 def parse_yaml(text: str) -> Any:
-    """A YAML document's value. Raises yaml.YAMLError, also where a key occurs twice.
+    """Parse a YAML document. Raises yaml.YAMLError, also for a duplicate key.
 
-    libyaml, where PyYAML has it, reads eight times faster; what is wrong the loader in Python says.
+    libyaml, if PyYAML has it, is eight times faster; errors come from the Python loader.
     """
     if yaml.__with_libyaml__:
         with contextlib.suppress(yaml.YAMLError):
@@ -108,7 +108,7 @@ def _parse(text: str, kind: Any) -> Any:
 
 
 def _refuse_repeats(root: yaml.Node) -> None:
-    """Raise yaml.YAMLError where a key occurs twice in a mapping of the document."""
+    """Raise yaml.YAMLError if a mapping of the document has a duplicate key."""
     waiting, seen = [root], set()
     while waiting:
         node = waiting.pop()
@@ -129,7 +129,7 @@ def _refuse_repeats(root: yaml.Node) -> None:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file. Raises ConfigError with file, line and column."""
+    """Read the mapping in a YAML file. Raises ConfigError with file, line and column."""
     try:
         content = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -148,7 +148,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Mappings merge key by key, everything else is replaced."""
+    """Merge mappings key by key; replace everything else."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -159,9 +159,9 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def assign(tree: dict[str, Any], assignment: str) -> None:
-    """Carry out `key.path=value` in place; a mapping merges with what is there, as in a recipe.
+    """Apply `key.path=value` in place; a mapping merges with the present one, as in a recipe.
 
-    Raises ConfigError when it can't be done.
+    Raises ConfigError if it is invalid.
     """
     path, equals, text = assignment.partition("=")
     keys = path.strip().split(".")
@@ -177,7 +177,7 @@ def assign(tree: dict[str, Any], assignment: str) -> None:
         child = node.get(key)
         if child is not None and not isinstance(child, dict):
             raise ConfigError(f"--set {path}: {'.'.join(keys[: i + 1])} has no keys below it")
-        # A copy: where YAML has `zh: &cjk` and `ja: *cjk`, both are one and the same mapping.
+        # A copy: with `zh: &cjk` and `ja: *cjk` in YAML, both are the same object.
         node[key] = node = dict(child or {})
     last = keys[-1]
     node[last] = merge(node, {last: value})[last]
@@ -186,7 +186,7 @@ def assign(tree: dict[str, Any], assignment: str) -> None:
 def validate(
     model: type[Model], tree: dict[str, Any], name: str, folders: Sequence[str] = ()
 ) -> Model:
-    """The settings in a tree; the user's code that they name is looked for in these folders.
+    """Validate the settings in a tree; user code that they name is searched for in `folders`.
 
     Raises ConfigError with the key's path and the nearest valid name.
     """
@@ -195,19 +195,19 @@ def validate(
     except ValidationError as error:
         errors = error.errors(include_url=False)
         where = _place(errors[0], tree)
-        # Where one of several kinds of values may be, each kind says what it misses.
+        # For a union of types, each type reports an error.
         alike = [e for e in errors if _place(e, tree) == where]
         raise ConfigError(f"{name}: {'.'.join(where)}: {_explain(model, alike, tree)}") from None
 
 
 def built_in_settings(model: type[Model], name: str) -> Model:
-    """The settings of `configs/<name>.yaml`."""
+    """Load the settings of `configs/<name>.yaml`."""
     file = f"configs/{name}.yaml"
     return validate(model, read_yaml(root() / file), file)
 
 
 def _place(error: Any, tree: Any) -> list[str]:
-    """The key's path: pydantic's without the kinds of values it names (`tuple[int, ...]`)."""
+    """Return the key's path: pydantic's, without the types it contains (`tuple[int, ...]`)."""
     where: list[str] = []
     node = tree
     for part in error["loc"]:
@@ -241,12 +241,12 @@ def _explain(model: type[BaseModel], errors: Sequence[Any], tree: Any) -> str:
     return message[0].lower() + message[1:]
 
 
-#: What YAML calls the things for which pydantic has Python's names.
+#: YAML's names for types that pydantic calls by their Python names.
 _WORDS = {"valid dictionary": "mapping", "valid tuple": "list", " or instance of Rule": ""}
 
 
 def _named_by_user(model: type[BaseModel], where: Sequence[str], tree: Any) -> str:
-    """Where a value is missing of something that only the user's file names: what else is there."""
+    """Return the siblings of a missing value in a mapping that only the user's file names."""
     if len(where) < 3 or where[-2] in _keys_at(model, where[:-2]):
         return ""
     for part in where[:-2]:
@@ -256,19 +256,19 @@ def _named_by_user(model: type[BaseModel], where: Sequence[str], tree: Any) -> s
 
 
 def _keys_at(model: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """Valid keys of the mapping at a path of aliases."""
+    """Return the valid keys of the mapping at a path of aliases."""
     for part in path:
         field = next((f for n, f in model.model_fields.items() if part in (f.alias or n, n)), None)
         nested = _model_in(field.annotation) if field else None
         if nested is None:
-            # Inside a free mapping the part is a user's key; its values share one model.
+            # Inside a free mapping this part is the user's key; its values share one model.
             continue
         model = nested
     return [f.alias or name for name, f in model.model_fields.items()]
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The settings model inside an annotation such as `dict[str, Rule] | None`."""
+    """Return the settings model inside an annotation such as `dict[str, Rule] | None`."""
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
         return annotation if issubclass(annotation, BaseModel) else None
     for argument in typing.get_args(annotation):
@@ -279,6 +279,6 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
-    """A hint at the candidate that was probably meant, or nothing."""
+    """Return a hint at the candidate that was probably meant, or an empty string."""
     close = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,15 +1,15 @@
-"""Secrets in URLs: what is recorded, logged or shown of a URL goes through `redact`."""
+"""Secrets in URLs: any URL that is recorded, logged or shown goes through `redact`."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-#: What is in a secret's place.
+#: Replacement of a secret.
 HIDDEN = "***"
-#: Schemes are short; without a bound a page could make the search take quadratic time.
+#: Schemes are short; without a bound, a page could make the search quadratic.
 _USER = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,30})://([^\s/?#'\"<>]*)@")
-#: A colon or the like that a message puts after a URL is none of its value.
+#: Punctuation that a message puts after a URL is not part of its value.
 _QUERY = re.compile(r"([?&])([^=&#?\s]+)=([^&#\s'\"<>]*?)(?=[:;,.)]?(?:[&#\s'\"<>]|$))")
 #: Query keys that hold or are part of a secret: signed URLs of S3, Google and Azure, and tokens.
 _SECRET = re.compile(
@@ -17,14 +17,14 @@ _SECRET = re.compile(
     r"|^(sig|key|auth|pwd|policy)$",
     re.IGNORECASE,
 )
-#: Here the part before `@` names a container.
+#: Schemes in which the part before `@` names a container.
 _CONTAINERS = {"abfs", "abfss", "wasb", "wasbs", "adl"}
-#: Here even a name without a password is one: services take tokens in its place.
+#: Schemes in which even a name without a password is a secret: services accept tokens there.
 _TOKEN_AS_NAME = {"http", "https"}
 
 
 def redact(text: str) -> str:
-    """A text, such as a message or a URL, with `***` for the secrets of all URLs in it.
+    """Replace the secrets of all URLs in a text, such as a message or a URL, by `***`.
 
     These are `user:password@` (of http and https any `...@`), and the values of query keys such as
     `X-Amz-Signature`, `sig` and `token`. Anything else stays as it is.
@@ -45,7 +45,7 @@ def _without_value(found: re.Match[str]) -> str:
 
 
 def redact_all(value: Any) -> Any:
-    """The same for every string, keys included, in what JSON can hold."""
+    """Redact every string, including keys, of a JSON-like value."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
@@ -54,6 +54,6 @@ def redact_all(value: Any) -> Any:
 
 
 def without_userinfo(url: str) -> str:
-    """A page's URL without `user:password@`, which is no part of the page's address."""
+    """Return a page's URL without `user:password@`, which is not part of the address."""
     found = _USER.match(url)
     return f"{found[1]}://{url[found.end() :]}" if found else url

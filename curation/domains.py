@@ -1,4 +1,4 @@
-"""What a document is about in the large, as `classify` says it and `mix` shares it out."""
+"""The domains of documents, assigned by `classify` and weighted by `mix`."""
 
 from __future__ import annotations
 

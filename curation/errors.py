@@ -8,7 +8,7 @@ from curation.credentials import redact
 class CurationError(Exception):
     """A run failed. The command line exits with `exit_code` and prints the message.
 
-    Messages name files and URLs: secrets in them are left out.
+    Messages contain files and URLs; secrets in them are redacted.
     """
 
     exit_code = 1
@@ -18,21 +18,20 @@ class CurationError(Exception):
 
 
 class ConfigError(CurationError):
-    """A recipe, an option or a command line is wrong; nothing has been started."""
+    """A recipe, option or command line is invalid; nothing has been started."""
 
     exit_code = 2
 
 
 class InputError(CurationError):
-    """An input can't be used as a whole (absent, unreadable, of an unknown format).
+    """An input can't be used at all (missing, unreadable, of an unknown format).
 
-    Damage inside a readable input never raises: it is set aside with its place and reason.
+    Damage inside a readable input never raises: it is set aside with its location and reason.
     """
 
 
 class StoreError(CurationError):
-    """A request to a file system away from this machine failed for good, or too often; or a disk
-    is full."""
+    """A request to a remote file system failed permanently or too often, or a disk is full."""
 
 
 class WorkerError(CurationError):
@@ -40,8 +39,8 @@ class WorkerError(CurationError):
 
 
 class AlarmError(CurationError):
-    """A stage's outcome looks like a fault, and the user asked to stop at that."""
+    """A stage raised an alarm, and the user asked to stop on alarms."""
 
 
 class DriftError(CurationError):
-    """A policy's rules remove other shares of a corpus than those that were approved."""
+    """A policy's rules remove different shares of a corpus from those approved."""

@@ -1,8 +1,8 @@
-"""A check of the kernels' answers, in place of numba's version among what decides outputs.
+"""Digests of the kernels' results, used in fingerprints instead of numba's version.
 
-A new numba, or another machine, may not change a byte. So a run folder doesn't state numba's
-version but the digest of what each stage makes of some fixed texts (`configs/golden.json`). A test
-and `curate warm-up` compare this machine's answers with it.
+A new numba, or another machine, must not change a byte. So a run folder records, instead of numba's
+version, the digest of each stage's results on some fixed texts (`configs/golden.json`). A test and
+`curate warm-up` compare this machine's results with it.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _NOTES = "- first item\n- second item\n\nREAD MORE >>\nCookies | Terms: contact 
 
 
 def golden_digest(stage: str) -> str | None:
-    """Return the digest that a stage's answers must have; None for a stage without kernels."""
+    """Return the expected digest of a stage's results; None for a stage without kernels."""
     return _golden().get(stage)
 
 
 def measured_digest(stage: str) -> str:
-    """Return the digest of this machine's answers."""
+    """Return the digest of this machine's results."""
     answers = json.dumps(list(_answers(stage)), sort_keys=True, default=str)
     return hashlib.sha256(answers.encode()).hexdigest()
 
 
 def stages_with_kernels() -> list[str]:
-    """Return the stages whose answers are checked: `mix` adds up what others have measured."""
+    """Return the stages whose results are checked; not `mix`, which only sums up."""
     listed = {stage for known in known_kernels() for stage in known.stages} - {"mix"}
     return [stage for stage in load(_RECIPE).stages if stage in listed]
 
@@ -61,7 +61,7 @@ def _golden() -> dict[str, str]:
 
 
 def _texts() -> list[str]:
-    """Texts of several scripts and kinds, long and short, equal and nearly equal."""
+    """Return texts of several scripts and kinds, long and short, equal and nearly equal."""
     prose = ["\n\n".join([f"{line} {line[::2]}", *[line] * 3]) for line in _PROSE]
     mixed = [_CODE * 3, _MATHEMATICS * 5, _NOTES * 4, f"{_PROSE[0]}\n\n{_CODE}\n\n{_PROSE[1]}"]
     long = " ".join(f"{line} Number {n} of {n * n}." for n in range(40) for line in _PROSE[:2])
@@ -99,7 +99,7 @@ def _answers(stage: str) -> Iterator[Any]:
 
 
 def main() -> None:
-    """Write `configs/golden.json`: after kernels were changed so that answers differ."""
+    """Write `configs/golden.json`, after kernels were changed so that results differ."""
     digests = {stage: measured_digest(stage) for stage in stages_with_kernels()}
     path = root() / "configs" / "golden.json"
     path.write_text(json.dumps(digests, indent=1) + "\n")

@@ -8,24 +8,24 @@ import numpy as np
 import numpy.typing as npt
 
 Scale = Literal["linear", "log"]
-#: Shares of the values beyond which the first and the last bin take all.
+#: Quantiles at which the open first and last bin begin.
 _TAILS = (0.001, 0.999)
-#: The greatest value is so many times the median where a logarithm tells more.
+#: Ratio of maximum to median above which bins are logarithmic.
 _SPREAD = 20
 _SAMPLED = 1 << 18
 
 
 class Bins(NamedTuple):
-    """Edges [bins + 1], ascending; the first and the last bin are open to the outside."""
+    """Edges [bins + 1], ascending; the first and the last bin are open-ended."""
 
     edges: npt.NDArray[np.float64]
     scale: Scale
 
 
 def bins_for(values: npt.NDArray[np.float64], count: int, also: tuple[float, ...] = ()) -> Bins:
-    """Return bins that show where the values lie; `also` are inside of them.
+    """Return bins that show the distribution of the values; they cover the values `also`.
 
-    NaN and infinite values are left out. Of many values a sample at even distances decides.
+    NaN and infinite values are ignored. For many values, an evenly spaced sample is used.
     """
     step = max(1, len(values) // _SAMPLED)
     held = values[::step]
@@ -45,7 +45,7 @@ def bins_for(values: npt.NDArray[np.float64], count: int, also: tuple[float, ...
 def histogram(
     values: npt.NDArray[np.float64], groups: npt.NDArray[np.integer], kinds: int, bins: Bins
 ) -> npt.NDArray[np.int64]:
-    """Count values by group and bin -> int64 [kinds, bins]. NaN is counted nowhere.
+    """Count values by group and bin -> int64 [kinds, bins]. NaN is not counted.
 
     Args:
         values: [n].

@@ -1,4 +1,4 @@
-"""Names of hosts."""
+"""Host names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import idna
 
 
 def ascii_host(host: str) -> str:
-    """The form of a host name that DNS knows (xn--...), or the name itself if there is none."""
+    """Return the ASCII form of a host name (xn--...), or the name itself if it has none."""
     try:
         return idna.encode(host, uts46=True).decode("ascii")
     except idna.IDNAError:
@@ -16,9 +16,9 @@ def ascii_host(host: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of an address as DNS knows it; empty where it has none."""
+    """Return the host of a URL in ASCII form; empty if it has none."""
     try:
         host = urlsplit(url).hostname or ""
-    except ValueError:  # brackets that hold no address
+    except ValueError:  # brackets without an IP address
         return ""
     return host if host.isascii() else ascii_host(host)

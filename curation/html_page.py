@@ -1,4 +1,4 @@
-"""HTML pages that show documents: nothing of a document can load or run anything in them."""
+"""HTML pages that show documents safely: no document can load or run anything in them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import base64
 import hashlib
 import re
 
-#: Elements that load, run or lead elsewhere. The page's policy forbids all that, too; some ways,
-#: such as connecting early to a named host, no policy covers.
+#: Elements that load, run or link elsewhere. The page's CSP forbids that, too, but does not cover
+#: everything, such as preconnecting to a host.
 _ACTIVE = re.compile(
     rb"<(/?)(script|link|base|meta|iframe|frame|object|embed|applet|portal|form)\b", re.IGNORECASE
 )
@@ -18,12 +18,12 @@ _REFERENCES = re.compile(
 
 
 def head(title: str, style: str, frames: bool = False) -> str:
-    """Beginning of a page: its only style, and a policy that allows that style and nothing else.
+    """Return the beginning of a page: its only style, and a CSP that allows nothing else.
 
-    `title` is HTML. Without script, image, font, form or connection, whatever a page brings into
-    the document has no effect even where it is not escaped. Attributes `style=` have none either,
-    unless `frames` are shown: the policy applies to a frame's content too, and other pages have
-    styles of their own. They still load nothing.
+    `title` is HTML. Without scripts, images, fonts, forms or connections, content of a document
+    has no effect even if it is not escaped. Neither have `style=` attributes, unless `frames` are
+    shown: the policy also applies to a frame's content, and other pages have their own styles. They
+    still load nothing.
     """
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     styles = "'unsafe-inline'" if frames else f"'sha256-{digest}'"
@@ -37,6 +37,6 @@ def head(title: str, style: str, frames: bool = False) -> str:
 
 
 def harmless(page: bytes) -> bytes:
-    """A page whose active elements have unknown names, and whose references lead nowhere."""
+    """Return a page with its active elements renamed and its references disabled."""
     page = _ACTIVE.sub(rb"<\1x-\2", page)
     return _REFERENCES.sub(lambda m: m[0].replace(m[0].strip(), b"data-was-" + m[0].strip()), page)

@@ -1,7 +1,6 @@
-"""The stages of a recipe on a small table in memory, with the decisions of `curate run`.
+"""Run the stages of a recipe on a small table in memory, with the decisions of `curate run`.
 
-The table counts as one file. What depends on other data has no place here: indexes of earlier runs
-are refused, and tokens are not packed.
+The table counts as one file. Indexes of earlier runs are not supported, and tokens are not packed.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from curation.tables import Given, as_given, combined
 
 @dataclass(frozen=True)
 class Curated:
-    """What became of a table: every row is in one of the two, in the order of the table.
+    """The result for a table: every row is either kept or removed, in the order of the table.
 
     Both have the columns of the table and those that stages added, as in a run folder. `removed`
     also has `stage`, `reason`, `value`, `threshold`, `kept_id` and `cluster_size`. Both are of the
-    kind that was given: Arrow, pandas or polars.
+    same library as the input: Arrow, pandas or polars.
     """
 
     documents: Any
@@ -44,13 +43,13 @@ def run(
     stages: Sequence[str] = (),
     assignments: Sequence[str] = (),
 ) -> Curated:
-    """Run the stages of a recipe on a table in memory, but for `tokenize`.
+    """Run the stages of a recipe, except `tokenize`, on a table in memory.
 
     The decisions are those of `curate run` on one file with these rows. The table's own columns
-    stay as they are, but for texts that a stage edits.
+    are unchanged, except for texts that a stage edits.
 
     Args:
-        recipe: name or path of a recipe, or one that was loaded.
+        recipe: name or path of a recipe, or a loaded one.
         table: texts, or a table with texts (columns as the recipe's `readers.text_columns` say) or
             pages (`readers.html_columns`). `id`, `url`, `date` and `source` are used where they
             are. A document without `id` gets one from its row.
@@ -98,7 +97,7 @@ def _lost(
     first: pa.RecordBatch,
     removed: Sequence[tuple[npt.NDArray[np.int64], pa.RecordBatch, str, Verdicts]],
 ) -> Any:
-    """The removed rows in the order of the table, with what removed them."""
+    """Return the removed rows in the order of the table, with their verdicts."""
     parts = [pa.table({"row": pa.array([], pa.int64())})]
     for rows, batch, stage, found in removed:
         columns = {

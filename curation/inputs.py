@@ -1,7 +1,7 @@
-"""Named inputs: where each is read, and how a document tells which one it is from.
+"""Named inputs: their paths, and how a document's input is identified.
 
-The name travels as the first folder of `source.file` (`books/part-00000.jsonl.gz`), so that no
-stage has to carry a column for it.
+The name is the first folder of `source.file` (`books/part-00000.jsonl.gz`), so that no stage needs
+a column for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from curation.errors import ConfigError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What documents of inputs without a name are counted as.
+#: Name under which documents of unnamed inputs are counted.
 UNNAMED = "unnamed"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
 
@@ -36,10 +36,10 @@ class _NamedInputs(Settings):
 
 
 def fold_inputs(tree: dict[str, Any], name: str) -> None:
-    """Reduce named inputs of a recipe's tree to their paths, in place.
+    """Replace named inputs in a recipe's tree by their paths, in place.
 
-    Their weights and epochs move to `mix.sources`, where a value that already is there wins.
-    `name` is the recipe's, for errors. Raises ConfigError with the key's path.
+    Their weights and epochs move to `mix.sources`, where present values take precedence. `name` is
+    the recipe's, for errors. Raises ConfigError with the key's path.
     """
     given = tree.get("inputs")
     if not isinstance(given, dict):
@@ -60,16 +60,16 @@ def check_name(name: str, where: str) -> None:
     """Raise ConfigError unless the name can be a folder and an option."""
     if not re.fullmatch(_NAME, name) or name == UNNAMED:
         raise ConfigError(
-            f"{where}: {name!r} can't be a name: use letters, digits, - and _, and not {UNNAMED!r}"
+            f"{where}: invalid name {name!r}: use letters, digits, - and _, but not {UNNAMED!r}"
         )
 
 
 def source_names(source: pa.Array, names: Collection[str]) -> pa.Array:
-    """Name of each document's input: string [n], from the column `source`.
+    """Return the name of each document's input from the column `source`: string [n].
 
-    `names` are those that the recipe knows; any other first folder is `UNNAMED`.
+    `names` are those in the recipe; any other first folder is `UNNAMED`.
     """
-    import pyarrow as pa  # recipes are read without it
+    import pyarrow as pa  # slow, and not needed for reading recipes
     import pyarrow.compute as pc
 
     files = pc.struct_field(source, "file").dictionary_encode()

@@ -1,12 +1,12 @@
-"""Functions of the user's own over documents: how they are called, and what comes of an error.
+"""User functions over documents: how they are called, and how their errors are handled.
 
 A function takes a `pyarrow.RecordBatch` of documents, and returns one of
-- true or false for each document: those that are false are removed;
+- true or false for each document: false removes it;
 - a `Judged`: new or changed columns, and for documents to be removed a reason each, with the value
   that was measured and the threshold that it failed.
 
-A class takes the settings that a recipe gives it, once per process; its objects are called as
-functions are.
+A class is instantiated with the recipe's settings once per process; its instances are called like
+functions.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Judged:
-    """What a stage of the user's own says of a batch; everything has one entry per document."""
+    """The result of a custom stage for a batch; everything has one entry per document."""
 
     #: New or changed columns by name: Arrow arrays, NumPy arrays or lists.
     columns: Mapping[str, Any] = field(default_factory=dict)
-    #: None, or null: the document is kept. Reasons without a dot get the stage's name before them.
+    #: None or null: the document is kept. Reasons without a dot get the stage's name as a prefix.
     reason: Sequence[str | None] | pa.Array | None = None
     value: Any = None
     threshold: Any = None
@@ -51,17 +51,16 @@ class Failure(NamedTuple):
 
 
 def opened(code: UserCode, settings: Mapping[str, Any], positional: int = 1) -> Callable[..., Any]:
-    """Return the function with its settings, or an object of the class made with them.
+    """Return the function with its settings bound, or an instance of the class.
 
-    `positional` arguments come with each call. It is made once per process for each code and
-    settings. Raises ValueError for a setting that the
-    function does not take, or that its class refuses.
+    `positional` arguments are passed in each call. Cached per process by code and settings. Raises
+    ValueError for a setting that the function does not take, or that its class rejects.
     """
     return _opened(code, code.found, json.dumps(settings, sort_keys=True), positional)
 
 
 def check_opens(code: UserCode, settings: Mapping[str, Any], key: str, positional: int = 1) -> None:
-    """Raise ConfigError, naming the recipe's key, where code or its settings can't be used."""
+    """Raise ConfigError, naming the recipe's key, if code or its settings can't be used."""
     try:
         opened(code, settings, positional)
     except ValueError as error:
@@ -102,10 +101,10 @@ def judge(
 ) -> tuple[pa.RecordBatch, Verdicts]:
     """Return the batch with the function's columns, and its verdicts.
 
-    `name` is the function's, for messages and for the reason of documents that it calls false.
+    `name` is the function's, for messages and for the reason of documents it returns false for.
     Besides what the module describes, it may return documents (a RecordBatch of the same rows),
-    `Verdicts`, or both. Raises ValueError where that does not fit the batch; exceptions of the
-    function pass.
+    `Verdicts`, or both. Raises ValueError if the result does not fit the batch; exceptions of the
+    function propagate.
     """
     answer = function(batch)
     if isinstance(answer, Judged):
@@ -153,7 +152,7 @@ def _only(values: pa.Array, wanted: Any) -> pa.Array:
 
 
 def _as_array(values: Any, rows: int, kind: pa.DataType | None) -> pa.Array:
-    """Values as an array of the type; of None, nulls, and of one value, copies of it."""
+    """Return values as an array of the type; None gives nulls, a single value is repeated."""
     if values is None:
         return pa.nulls(rows, kind or pa.null())
     if isinstance(values, bool | int | float | str):
@@ -170,7 +169,7 @@ def _as_array(values: Any, rows: int, kind: pa.DataType | None) -> pa.Array:
 def judge_all(
     function: Callable[[pa.RecordBatch], Any], batch: pa.RecordBatch, stage: str, name: str
 ) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
-    """Judge as `judge`, and remove documents on which the function raises, for `error.<stage>`."""
+    """As `judge`, but remove documents on which the function raises, for `error.<stage>`."""
     parts: list[pa.RecordBatch] = []
     verdicts: list[Verdicts] = []
     failures: list[Failure] = []
@@ -190,7 +189,7 @@ def answer_all(
 ) -> tuple[pa.Array, list[Failure]]:
     """Return a value of the type for each text; null where the function raises.
 
-    It gets a `pyarrow.Array` of strings where its parameter is annotated so, else a list.
+    It gets a `pyarrow.Array` of strings if its parameter is annotated so, else a list.
     """
     wants_arrow = _wants_arrow(function)
     batch = pa.RecordBatch.from_arrays([texts], ["text"])
@@ -210,7 +209,7 @@ def answer_all(
 
 
 def as_numbers(values: Any, batch: pa.RecordBatch) -> npt.NDArray[np.float64]:
-    """What a function returned for a batch as float64 [documents]; NaN for null."""
+    """Return a function's result for a batch as float64 [documents]; NaN for null."""
     numbers = _as_array(values, batch.num_rows, pa.float64())
     return np.array(pc.fill_null(numbers, np.nan).to_numpy(zero_copy_only=False))
 
@@ -232,11 +231,10 @@ def _wants_arrow(function: Callable[..., Any]) -> bool:
 def attempt(
     function: Callable[[pa.RecordBatch], T], batch: pa.RecordBatch
 ) -> Iterator[tuple[pa.RecordBatch, int, T | Exception]]:
-    """Yield (documents, row of the first, answer), in order; the batch is divided at failures.
+    """Yield (documents, row of the first, answer), in order, dividing the batch at failures.
 
-    A batch on which the function raises is halved until the documents that it fails on are alone:
-    for k of them in n documents it is called O(k log n) times more. The answer of such a document
-    is the exception.
+    A batch on which the function raises is halved until each failing document is alone: k of them
+    in n documents take O(k log n) more calls. The answer for such a document is the exception.
     """
     pending = [(batch, 0)]
     while pending:

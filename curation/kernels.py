@@ -1,11 +1,11 @@
-"""Where compiled kernels are kept: one file per kernel and argument types, found by its name.
+"""The cache of compiled kernels: one file per kernel and argument types, found by its name.
 
-A name says all that decides the machine code: the sources of the kernel's module and of the modules
-that it imports, Python, numba, llvmlite, the processor and the argument types. So nothing in the
-folder can be out of date, whatever the times of files are, and processes that compile at once don't
-disturb each other. (Numba's own cache doesn't notice when a kernel changes that another module's
-kernel calls, and can't be read any more after a class has moved to another module.) A file begins
-with the SHA-256 of the rest: one that is damaged is compiled again.
+A name identifies everything that decides the machine code: the sources of the kernel's module and
+of the modules it imports, Python, numba, llvmlite, the processor and the argument types. So no
+cached file can be out of date, whatever its modification time, and concurrent compilations don't
+interfere. (Numba's own cache doesn't notice changes in a kernel called from another module's
+kernel, and becomes unreadable when a class moves to another module.) A file begins with the SHA-256
+of the rest, so that a damaged one is compiled again.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any
 
 _PACKAGE = Path(__file__).parent
 _VARIABLE = "NUMBA_CACHE_DIR"
-#: States of a kernel's sources that are kept, so that one can go back to another branch.
+#: Versions of a kernel's sources kept in the cache, for switching between branches.
 _KEPT = 2
 SUFFIX = ".kernel"
-#: Imports at the margin: what a function imports when it runs can't be part of machine code.
+#: Top-level imports: what a function imports when it runs can't be part of machine code.
 _IMPORT = re.compile(r"^(?:from|import) (curation\b[\w.]*)(?: import (\([^)]*\)|.*))?", re.M)
 
 
@@ -43,14 +43,14 @@ def sources_stamp(source: Path) -> str:
 
 @functools.cache
 def _software() -> tuple[Any, ...]:
-    """What decides machine code besides sources: versions, and numba's settings."""
+    """Return what decides machine code besides sources: versions and numba's settings."""
     versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
     given = {n: v for n, v in os.environ.items() if n.startswith("NUMBA_") and n != _VARIABLE}
     return (*versions, sys.version, *sorted(given.items()))
 
 
 def _closure(source: Path) -> set[Path]:
-    """The module and all of the toolkit's modules that it imports, directly or not."""
+    """Return the module and all modules of the toolkit that it imports, directly or indirectly."""
     found: set[Path] = set()
     waiting = {source}
     while waiting:
@@ -61,7 +61,7 @@ def _closure(source: Path) -> set[Path]:
 
 @functools.cache
 def _read(source: Path) -> tuple[bytes, frozenset[Path]]:
-    """A module's SHA-256, and which of the toolkit's modules it imports."""
+    """Return a module's SHA-256, and which modules of the toolkit it imports."""
     content = source.read_bytes()
     modules: set[str] = set()
     for base, names in _IMPORT.findall(content.decode()):
@@ -73,7 +73,7 @@ def _read(source: Path) -> tuple[bytes, frozenset[Path]]:
 
 @functools.cache
 def source_of(module: str) -> Path | None:
-    """Return the file of one of the toolkit's modules; None for what is no module."""
+    """Return the file of one of the toolkit's modules; None if there is no such module."""
     path = _PACKAGE.joinpath(*module.split(".")[1:])
     candidates = (path / "__init__.py", path.with_suffix(".py"))
     return next((candidate for candidate in candidates if candidate.is_file()), None)
@@ -81,11 +81,11 @@ def source_of(module: str) -> Path | None:
 
 @functools.cache
 def places() -> tuple[Path, ...]:
-    """Return the folders where kernels are looked for; those that can be written come first.
+    """Return the folders searched for kernels; writable ones come first.
 
-    `NUMBA_CACHE_DIR` names one. Else it is the toolkit's own folder, the user's cache, or, where
-    neither can be written, a temporary one. A cache is code: a folder that someone else made in a
-    place that all can write is left alone.
+    `NUMBA_CACHE_DIR` sets one. Otherwise it is the toolkit's own folder, the user's cache or, if
+    neither is writable, a temporary one. A cache is code: a folder created by another user in a
+    world-writable place is not used.
     """
     given = os.environ.get(_VARIABLE)
     if given:
@@ -97,7 +97,7 @@ def places() -> tuple[Path, ...]:
 
 
 def read_kept(name: str) -> io.BytesIO | None:
-    """Return the content of a file; None where there is none, or it isn't what was written."""
+    """Return the content of a file; None if it is missing or damaged."""
     for place in places():
         with contextlib.suppress(OSError):
             data = (place / name).read_bytes()
@@ -107,7 +107,7 @@ def read_kept(name: str) -> io.BytesIO | None:
 
 
 def keep(name: str, content: bytes) -> None:
-    """Write a file to the first folder that can be written."""
+    """Write a file to the first writable folder."""
     for place in places():
         with contextlib.suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def keep(name: str, content: bytes) -> None:
 
 
 def _forget(place: Path, name: str) -> None:
-    """Remove files of the same kernel from earlier states of its sources, but the latest ones."""
+    """Remove files of the same kernel from older versions of its sources."""
     prefix, stamp, _ = name.rsplit("-", 2)
     times: dict[str, float] = {}
     files = [(path, path.name.split("-")[-2]) for path in place.glob(f"{prefix}-*-*{SUFFIX}")]
@@ -146,11 +146,11 @@ def _temporary() -> Path:
 
 def _of_user() -> Path:
     caches = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
-    # Not Path.expanduser, which raises where a user has no home.
+    # Not Path.expanduser, which raises for a user without a home.
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(caches))
 
 
 def _writable(folder: Path) -> bool:
-    """Whether files can be written there, in a folder that may be yet to make."""
+    """Return whether files can be written to a folder that may not exist yet."""
     there = next(p for p in (folder, *folder.parents) if p.exists())
     return os.access(there, os.W_OK | os.X_OK)

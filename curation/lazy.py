@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used, so that settings alone load fast."""
+"""Packages whose names are imported on first use, so that loading only settings is fast."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class _Package(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Python gives the name of each imported module to that module: of `decide.decide`, the
-        # package has the function, whatever was imported first.
+        # Importing a submodule sets an attribute of its name: for `decide.decide` the package must
+        # keep the function, whichever was imported first.
         if isinstance(value, ModuleType) and self._defined_in.get(name) == value.__name__:
             value = getattr(value, name)
         super().__setattr__(name, value)
 
 
 def lazily(package: str, names: Mapping[str, Sequence[str]]) -> None:
-    """Import the public names of a package when they are first used.
+    """Import the public names of a package on first use.
 
     Args:
         package: its name.

@@ -1,4 +1,4 @@
-"""A document's text with what stages cut or replaced marked where it was."""
+"""Mark in a document's text what stages cut or replaced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Kind = Literal["kept", "cut", "added"]
 
 
 class Cut(NamedTuple):
-    """A passage cut out of a text, by its byte offset in the UTF-8 of it."""
+    """A passage cut out of a text, at a byte offset in its UTF-8."""
 
     reason: str
     position: int
@@ -21,7 +21,7 @@ class Cut(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """What a stage did to a text: the cuts that it recorded, and the text that it left."""
+    """A stage's changes to a text: the recorded cuts, and the resulting text."""
 
     stage: str
     cuts: Sequence[Cut]
@@ -29,7 +29,7 @@ class Edit(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A piece of a marked text. `stage` and `reason` are empty where nothing happened to it."""
+    """A piece of a marked text. `stage` and `reason` are empty if it is unchanged."""
 
     text: str
     kind: Kind = "kept"
@@ -38,7 +38,7 @@ class Segment(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """Bytes to mark as cut, and what is put in their place."""
+    """Bytes to mark as cut, and their replacement."""
 
     start: int
     end: int
@@ -47,10 +47,10 @@ class _Span(NamedTuple):
 
 
 def mark(text: str, edits: Iterable[Edit]) -> list[Segment]:
-    """Return the pieces of `text` in order, with what each edit took away and put in.
+    """Return the pieces of `text` in order, with what each edit removed and inserted.
 
-    A cut that isn't where it is said to be is left out. What differs from the text that a stage
-    left and was recorded nowhere, such as replaced personal data, is found by comparison.
+    A cut that is not found at its offset is ignored. Unrecorded differences from the text that a
+    stage left, such as replaced personal data, are found by comparison.
     """
     segments = [Segment(text)]
     for edit in edits:
@@ -78,7 +78,7 @@ def _recorded(live: bytes, cuts: Sequence[Cut]) -> list[_Span]:
 
 
 def _differences(before: str, after: str) -> Iterator[_Span]:
-    """What to cut and to put in so that `before` becomes `after`."""
+    """Return the cuts and insertions that turn `before` into `after`."""
     ours, theirs = before.splitlines(True), after.splitlines(True)
     starts = [0]
     for line in ours:
@@ -102,7 +102,7 @@ def _within(start: int, old: str, new: str) -> Iterator[_Span]:
 
 
 def _apply(segments: Sequence[Segment], stage: str, spans: Sequence[_Span]) -> list[Segment]:
-    """Segments with these spans of the live bytes marked; the spans are ascending."""
+    """Return the segments with these ascending spans of the live bytes marked."""
     out: list[Segment] = []
     waiting = list(spans)
     begin = 0

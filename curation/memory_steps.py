@@ -1,7 +1,7 @@
-"""What each stage of a recipe does to documents that are all in memory.
+"""The steps of a recipe's stages on documents that are all in memory.
 
-A step takes documents, the recipe and the table that they came from; it returns the documents with
-the columns that it adds, and a verdict on each.
+A step takes documents, the recipe and the original table; it returns the documents with the added
+columns, and a verdict on each.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from curation.schema import PLACES, Verdicts, conformed, with_column
 from curation.stages import find
 from curation.tables import combined, first_column
 
-#: Documents that are looked at together by stages that decide each alone.
+#: Batch size for stages that decide each document alone.
 BATCH_ROWS = 512
 Step = Callable[[pa.RecordBatch, Recipe, pa.Table], tuple[pa.RecordBatch, Verdicts]]
 
@@ -45,7 +45,7 @@ Step = Callable[[pa.RecordBatch, Recipe, pa.Table], tuple[pa.RecordBatch, Verdic
 def _extract(
     batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
 ) -> tuple[pa.RecordBatch, Verdicts]:
-    """Extract pages where a row has one and no text; look at lengths."""
+    """Extract pages in rows that have one and no text; check lengths."""
     readers, settings = recipe.readers, recipe.extract
     texts, titles = batch.column("text").to_pylist(), batch.column("title").to_pylist()
     name = first_column(table, readers.html_columns)
@@ -165,7 +165,7 @@ def _mix(batch: pa.RecordBatch, recipe: Recipe, table: pa.Table) -> tuple[pa.Rec
 
 
 def _in_batches(step: Step) -> Step:
-    """A step that decides each document alone, on batches of bounded length."""
+    """Apply a step that decides each document alone to batches of bounded length."""
 
     def stepped(
         batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
@@ -193,7 +193,7 @@ _STEPS: dict[str, Step] = {
 
 
 def step_of(stage: str) -> Step:
-    """The step of a stage; of one of the user's own, its function."""
+    """Return the step of a stage; for a custom stage, its function."""
     return _STEPS.get(stage) or _custom(stage)
 
 

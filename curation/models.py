@@ -1,7 +1,7 @@
-"""The models that stages load: where they lie, what they are, and that they are the right file.
+"""The models that stages load: locate them, read their cards, and verify their checksums.
 
-A model is named by path: `builtin:models/...`, a local file, or any URL fsspec reads. A built-in
-model has a card, `models/<name>/card.yaml`, whose checksum the file must have.
+A model is given by path: `builtin:models/...`, a local file, or any URL that fsspec reads. A
+built-in model has a card, `models/<name>/card.yaml`, with the checksum of the file.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class ModelFile(Settings):
     sha256: str | None = Field(
         None,
         pattern=r"^[0-9a-f]{64}$",
-        description="what the file must hash to; null: the card's for a built-in model, unchecked "
-        "for a local file (manifests state it all the same); a URL needs it",
+        description="expected hash of the file; null: the card's for a built-in model, unchecked "
+        "for a local file (manifests record it nevertheless); required for a URL",
     )
 
 
 class ModelCard(BaseModel):
-    """What a model is, where it comes from and how good it is."""
+    """Description of a model: its source, training and quality."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -62,13 +62,13 @@ class UsesModels(Protocol):
 
 
 def list_models() -> dict[Path, ModelCard]:
-    """Return the built-in models' cards by folder. Raises ConfigError where one is not valid."""
+    """Return the built-in models' cards by folder. Raises ConfigError for an invalid one."""
     folder = resources.root() / "models"
     return {path.parent: read_card(path.parent) for path in sorted(folder.glob(f"*/{_CARD}"))}
 
 
 def read_card(folder: Path) -> ModelCard:
-    """The card in a model's folder. Raises ConfigError when it is absent or not valid."""
+    """Read the card in a model's folder. Raises ConfigError if it is missing or invalid."""
     path = folder / _CARD
     try:
         return ModelCard.model_validate(parse_yaml(path.read_text(encoding="utf-8")))
@@ -78,16 +78,16 @@ def read_card(folder: Path) -> ModelCard:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @functools.cache
 def locate(model: ModelFile) -> tuple[Path, str]:
-    """Local path of a model file and its checksum, verified once per process.
+    """Return the local path of a model file and its checksum, verified once per process.
 
-    Raises ConfigError, in one line, when the file is absent or is another one than expected.
+    Raises ConfigError, in one line, if the file is missing or not the expected one.
     """
     path = Path(_download(model) if "://" in model.path else resources.resolve(model.path))
     if not path.is_file():
@@ -100,7 +100,7 @@ def locate(model: ModelFile) -> tuple[Path, str]:
 
 
 def model_checksums(settings: UsesModels) -> dict[str, str]:
-    """Checksum of every model that the settings name, e.g. {"language": "8f34..."}."""
+    """Return the checksum of every model in the settings, e.g. {"language": "8f34..."}."""
     return {name: locate(model)[1] for name, model in sorted(settings.models().items())}
 
 
@@ -115,7 +115,7 @@ def _card_sha256(name: str, path: Path) -> str | None:
 
 
 def _download(model: ModelFile) -> str:
-    """Copy of a remote model in the user's cache, named by its checksum."""
+    """Download a remote model to the user's cache, named by its checksum."""
     import fsspec  # few models are remote
 
     if model.sha256 is None:
@@ -138,7 +138,7 @@ def _download(model: ModelFile) -> str:
         Path(part).replace(target)
     except ConfigError:
         raise
-    except Exception as error:  # every file system has its own exceptions
+    except Exception as error:  # every file system raises its own exceptions
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(f"{model.path}: the model can't be read: {reason}") from None
     finally:

@@ -1,4 +1,4 @@
-"""Paths of documents: code and mathematics have rules of their own, everything else is prose."""
+"""Paths of documents: code and mathematics have their own rules; everything else is prose."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["CODE_PATH", "MATH_PATH", "PATHS", "PROSE_PATH", "PathSettings", "doc
 
 
 class PathSettings(Settings):
-    """From when a document as a whole is code or mathematics."""
+    """Thresholds above which a whole document is code or mathematics."""
 
     code: float = Field(
         ge=0, le=1, description="least share of the characters that are in lines of code"
@@ -32,7 +32,7 @@ class PathSettings(Settings):
 
 
 def document_paths(found: Structure, settings: PathSettings) -> npt.NDArray[np.uint8]:
-    """Path of every document -> uint8 [texts], an index into `PATHS`."""
+    """Return the path of every document: uint8 [texts], an index into `PATHS`."""
     import numpy as np
 
     out = np.full(len(found.code_share), PROSE_PATH, np.uint8)

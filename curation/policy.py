@@ -1,8 +1,8 @@
-"""Policies: thresholds that somebody approved, and what they removed from the measured corpus.
+"""Policies: approved thresholds, with the shares they removed from the measured corpus.
 
-A policy says more than a recipe: it knows which share of the documents each rule removed when it
-was approved, of each language, so that a corpus on which the same thresholds do something else is
-noticed before it is used.
+Unlike a recipe, a policy records which share of the documents, overall and by language, each rule
+removed when it was approved. So a corpus on which the same thresholds act differently is noticed
+before it is used.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class Policy(Settings):
 
 
 class Counts(NamedTuple):
-    """Documents that stages judged, and what they removed, by language; `all` counts every one."""
+    """Documents that stages judged and removed, by language; `all` counts every document."""
 
     documents: dict[str, int]
     removed: dict[str, dict[str, dict[str, int]]]  # by stage and reason
 
     def shares(self, least: int) -> dict[str, dict[str, dict[str, float]]]:
-        """Shares of the documents, of all and of languages with at least so many."""
+        """Return removed shares, of all documents and of languages with at least `least`."""
         return {
             stage: {
                 reason: {
@@ -90,9 +90,9 @@ class Drift(NamedTuple):
 
 
 def drift(policy: Policy, counts: Counts) -> list[Drift]:
-    """Shares that left their margins, the furthest first.
+    """Return the shares outside their margins, the furthest first.
 
-    Languages are compared that had enough documents when the policy was made, and have now.
+    A language is compared if it had enough documents when the policy was made, and has now.
     """
     found = counts.shares(policy.least_documents)
     drifted = [

@@ -1,7 +1,7 @@
-"""Recipes: one YAML file says what a run does; it is checked before anything runs.
+"""Recipes: one YAML file defines a run; it is checked before anything runs.
 
-A recipe names only what differs: `configs/defaults/<stage>.yaml` holds every threshold with its
-source, `extends: NAME` takes another recipe as the base, and `--set a.b=value` comes last.
+A recipe gives only what differs from its base: `configs/defaults/<stage>.yaml` has every threshold
+with its source, `extends: NAME` takes another recipe as the base, and `--set a.b=value` comes last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STAGES = tuple(known_stages())
 
 
 class Recipe(Settings):
-    """A complete recipe: every value is set.
+    """A complete recipe, with every value set.
 
     The settings of each stage are a section of the stage's name, and an attribute:
     `recipe.dedup_urls`.
@@ -64,31 +64,31 @@ class Recipe(Settings):
 
     @property
     def sections(self) -> list[Stage[Any]]:
-        """The stages that the recipe has settings for: all, whether it runs them or not."""
+        """The stages that the recipe has settings for, whether it runs them or not."""
         return [find(f.alias) for f in type(self).model_fields.values() if f.alias]
 
     def settings(self, stage: str, mix: str = "") -> Settings:
-        """The settings of one stage, for one of the mixes by name."""
+        """Return the settings of one stage, for the mix of this name."""
         described = find(stage)
         return described.of_mix(self.section(described), mix)
 
     def section(self, stage: Stage[Any]) -> Any:
-        """The section of a stage: its settings, with those of all mixes."""
+        """Return the section of a stage: its settings for all mixes."""
         return getattr(self, _attribute(stage.name))
 
     @property
     def mixes(self) -> tuple[str, ...]:
-        """Names of the mixes besides the one without a name, sorted."""
+        """Names of the named mixes, sorted."""
         return tuple(m for s in self.sections for m in s.mixes(self.section(s)))
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Names of inputs that the settings know."""
+        """Names of inputs in the settings."""
         return tuple(n for s in self.sections for n in s.sources(self.section(s)))
 
     @property
     def sha256(self) -> str:
-        """Hash of everything that decides outputs; where the input lies does not."""
+        """Hash of everything that decides outputs; paths of inputs do not."""
         left_out = {"inputs", "description", "search"} | (set() if self.measure else {"measure"})
         content = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -100,7 +100,7 @@ def _attribute(stage: str) -> str:
 
 
 def built_in() -> dict[str, Path]:
-    """Names and files of the recipes that come with the toolkit."""
+    """Return names and files of the built-in recipes."""
     folder = resources.root() / "configs" / "recipes"
     return {p.stem: p for p in sorted(folder.glob("*.yaml"))}
 
@@ -124,9 +124,9 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
 
 
 def _own_stages(tree: dict[str, Any], recipe: str) -> tuple[str, ...]:
-    """Names of the stages that only this recipe knows: sections with `python`, entry points.
+    """Return the names of custom stages: sections with `python`, and entry points.
 
-    Sections of entry points are completed in place. Raises ConfigError for an impossible name.
+    Sections of entry points are completed in place. Raises ConfigError for an invalid name.
     """
     wanted = tree.get("stages")
     for name in wanted if isinstance(wanted, list | tuple) else ():
@@ -136,18 +136,18 @@ def _own_stages(tree: dict[str, Any], recipe: str) -> tuple[str, ...]:
     for name in own:
         if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", str(name)) or name in _FIXED:
             raise ConfigError(
-                f"{recipe}: {name}: a stage's name is made of small letters, digits and -"
+                f"{recipe}: {name}: a stage's name consists of lower-case letters, digits and -"
             )
     return tuple(own)
 
 
-#: Sections and keys that are no stages.
+#: Sections and keys that are not stages.
 _FIXED = frozenset(Recipe.model_fields)
 
 
 @functools.cache
 def _model(own: tuple[str, ...]) -> type[Recipe]:
-    """The class of recipes with a section for every stage, and for these."""
+    """Return the class of recipes with a section for every stage, including these."""
     fields: dict[str, Any] = {
         _attribute(name): (find(name).settings, Field(alias=name)) for name in (*STAGES, *own)
     }
@@ -157,11 +157,11 @@ def _model(own: tuple[str, ...]) -> type[Recipe]:
 def check_order(
     recipe: Recipe, stages: Sequence[str] = (), columns: Collection[str] | None = None
 ) -> None:
-    """Raise ConfigError where stages can't run in this order, by default the recipe's.
+    """Raise ConfigError if stages can't run in this order, by default the recipe's.
 
-    So it is where one is unknown or repeated, reads a column that a later one adds, or one that the
-    documents do not have. `columns` are those of the input; None: they are not known. What a source
-    makes is known.
+    That is so if a stage is unknown or repeated, or reads a column that a later stage adds or that
+    the documents lack. `columns` are those of the input, None if unknown. The columns that a source
+    stage makes are known.
     """
     chosen = tuple(stages) or recipe.stages
     known = [stage.name for stage in recipe.sections]
@@ -181,7 +181,7 @@ def check_order(
 
 
 def _must_follow(before: Stage[Any], after: Stage[Any], recipe: Recipe) -> str | None:
-    """Why the stage that comes first should come after the other; None where it need not."""
+    """Return why the stage that comes first must come after the other; None if it need not."""
     if after.is_source:
         return "it makes the documents"
     if before.is_sink:
@@ -228,10 +228,10 @@ def _file_of(recipe: str) -> Path:
 
 
 def _read_with_parents(recipe: str, seen: tuple[Path, ...]) -> tuple[dict[str, Any], list[str]]:
-    """A recipe's tree over those that it extends, and the folders of all of them, its own first."""
+    """Return a recipe's tree merged over its parents', and their folders, its own first."""
     path = _file_of(recipe).resolve()
     if path in seen:
-        raise ConfigError(f"{path}: extends: goes round in a circle")
+        raise ConfigError(f"{path}: extends: the recipes extend each other in a circle")
     content = rename_keys(read_yaml(path), str(path))
     parent = content.get("extends")
     if parent is None:

@@ -1,4 +1,4 @@
-"""Keys of recipes that have a new name: the old one is accepted, with a warning."""
+"""Renamed recipe keys: the old name is accepted with a warning."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ RENAMED = {
 
 
 def rename_keys(tree: dict[str, Any], source: str) -> dict[str, Any]:
-    """Return a recipe's tree with the present names of its keys; warn of each old one.
+    """Return a recipe's tree with the current names of its keys; warn about each old one.
 
-    Raises ConfigError where a key is there by both names.
+    Raises ConfigError if a key is given by both names.
     """
     for path, name in RENAMED.items():
         *above, old = path.split(".")
@@ -28,7 +28,7 @@ def rename_keys(tree: dict[str, Any], source: str) -> dict[str, Any]:
 
 
 def rename_assignment(assignment: str) -> str:
-    """Return `key.path=value` with the key's present name; warn of an old one."""
+    """Return `key.path=value` with the key's current name; warn about an old one."""
     path, equals, value = assignment.partition("=")
     if path.strip() not in RENAMED:
         return assignment
@@ -48,6 +48,6 @@ def _renamed(
     if old not in tree:
         return tree
     if name in tree:
-        raise ConfigError(f"{where}: the old name of {name!r}, which is given too")
+        raise ConfigError(f"{where}: the old name of {name!r}, which is also given")
     _LOG.warning("%s is now called %s", where, name)
     return {name if key == old else key: value for key, value in tree.items()}

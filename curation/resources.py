@@ -1,4 +1,4 @@
-"""Find what the toolkit ships with: recipes, lists, models and samples.
+"""Locate the files shipped with the toolkit: recipes, lists, models and samples.
 
 In a checkout they are top-level folders (`configs/`, `models/`, `data_samples/`); a wheel carries
 them inside the package. Paths in recipes reach them as `builtin:configs/lists/...`.
@@ -16,14 +16,14 @@ PREFIX = "builtin:"
 
 @functools.cache
 def root() -> Path:
-    """Folder that holds `configs`, `models` and `data_samples`."""
+    """Return the folder that contains `configs`, `models` and `data_samples`."""
     package = Path(__file__).resolve().parent
     packed = package / "_resources"
     return packed if packed.is_dir() else package.parent
 
 
 def resolve(path: str) -> str:
-    """Turn `builtin:models/x` into a local path; return every other path as it is.
+    """Turn `builtin:models/x` into a local path; return any other path unchanged.
 
     Raises ConfigError when a built-in file does not exist. Globs are not expanded here.
     """

@@ -21,7 +21,7 @@ from curation.errors import InputError
 
 SOURCE = pa.struct([("file", pa.string()), ("offset", pa.int64())])
 
-#: What a page's site, its HTTP head and the page itself say of its rights (docs/rights.md).
+#: Rights signals of the page's site, its HTTP headers and the page itself (docs/rights.md).
 SIGNAL = pa.struct(
     [
         ("kind", pa.string()),
@@ -30,9 +30,9 @@ SIGNAL = pa.struct(
         ("value", pa.string()),
     ]
 )
-#: Items are called as in Parquet, so that what was read and what is made are of one type.
+#: List items are named as in Parquet, so that read and created data have the same type.
 RIGHTS = pa.struct([("licence", pa.string()), ("signals", pa.list_(pa.field("element", SIGNAL)))])
-#: What the HTTP head says of a page, and the language that head or page declare.
+#: HTTP metadata of a page, and the language declared in its headers or HTML.
 RESPONSE = pa.struct(
     [
         ("status", pa.int16()),
@@ -41,7 +41,7 @@ RESPONSE = pa.struct(
         ("language", pa.string()),
     ]
 )
-#: Lines of an HTTP head: names in lower case, in order, one several times if need be.
+#: HTTP header lines in order: names in lower case, possibly repeated.
 HEADERS = pa.map_(pa.string(), pa.string())
 
 DOCUMENTS = pa.schema(
@@ -55,10 +55,10 @@ DOCUMENTS = pa.schema(
     ]
 )
 
-#: Documents as `extract` makes them; those of tables need not have the last two.
+#: Documents as written by `extract`; those from tables may lack the last two columns.
 EXTRACTED = pa.schema([*DOCUMENTS, ("rights", RIGHTS), ("response", RESPONSE)])
 
-#: Columns that stages read, by name, with the types in which they read them.
+#: Types in which stages read columns, by name.
 COLUMN_TYPES: dict[str, pa.DataType] = {
     **{field.name: field.type for field in EXTRACTED},
     **dict.fromkeys(LABEL_COLUMNS, pa.string()),
@@ -72,20 +72,20 @@ REMOVED_FIELDS = [
     pa.field("kept_id", pa.string()),
 ]
 
-#: Where each copy of a document comes in training, list<uint64>, from a mix with phases.
+#: Column with the place in training of each copy of a document, list<uint64>, if a mix has phases.
 PLACES = "places"
 
-#: Names that a table's own columns can't have in documents: those of columns that are always there,
-#: that are added to removed documents, or that decide what a later stage does.
+#: Names reserved in documents, which a table's own columns can't have: columns always present,
+#: those added to removed documents, and those that decide what a later stage does.
 RESERVED = frozenset(
     {*DOCUMENTS.names, *(field.name for field in REMOVED_FIELDS)}
     | {"cluster_size", "path", PLACES, "repeats", "signals", "tokens", "verdicts"}
 )
 
-#: Columns of documents that the toolkit makes; all others came with a table, or from own code.
+#: Columns made by the toolkit; all others come from the input table or user code.
 MADE = frozenset({*RESERVED, *COLUMN_TYPES, "language_score", "quality"})
 
-#: What stages would have removed a document for, where a run only measures; the first comes first.
+#: Column with the verdicts of a run that only measures, in the order of the stages.
 VERDICTS = pa.list_(
     pa.field(
         "element",
@@ -100,7 +100,7 @@ VERDICTS = pa.list_(
     )
 )
 
-#: What a stage cut out of documents that it kept: one row per cut.
+#: Cuts that a stage made in kept documents: one row per cut.
 EDITS = pa.schema(
     [
         ("id", pa.string()),
@@ -110,20 +110,20 @@ EDITS = pa.schema(
     ]
 )
 
-#: Records that could not be read, and pages on which the extractor failed. The file is itself an
-#: input of `extract`, which tries the whole pages again and sets the other rows aside once more.
+#: Records that could not be read, and pages on which the extractor failed. Such a file can be an
+#: input of `extract`, which retries the whole pages and sets the other rows aside again.
 SET_ASIDE = pa.schema(
     [
-        ("id", pa.string()),  # that the page's document has, or would have
+        ("id", pa.string()),  # id of the page's document
         ("url", pa.string()),
         ("date", pa.timestamp("us", tz="UTC")),
         ("html", pa.binary()),  # the whole page, where it was read and is HTML
         ("text", pa.binary()),  # the same where it is plain text
         ("charset", pa.string()),  # that came with the page
         ("mended", pa.string()),  # what was wrong with the page's record
-        ("status", pa.int16()),  # of HTTP, and the lines kept of its head
+        ("status", pa.int16()),  # HTTP status, and the header lines kept
         ("headers", HEADERS),
-        ("raw", pa.binary()),  # first bytes of what could not be read
+        ("raw", pa.binary()),  # first bytes of an unreadable place
         ("reason", pa.string()),
         ("detail", pa.string()),
         ("source", SOURCE),
@@ -131,8 +131,8 @@ SET_ASIDE = pa.schema(
     metadata={"curation": "set_aside"},
 )
 
-#: What was wrong with documents: of broken records, which hold what could be saved of them, and of
-#: those on which code of the user's own failed.
+#: Problems of documents: repaired records, which contain what could be recovered, and documents on
+#: which user code failed.
 MENDED = pa.schema(
     [
         ("id", pa.string()),
@@ -146,7 +146,7 @@ MENDED = pa.schema(
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What a stage decided on each document of a batch; a null reason means kept.
+    """A stage's decisions on the documents of a batch; a null reason means kept.
 
     All arrays have one entry per document.
     """
@@ -174,7 +174,7 @@ class Verdicts:
         value: npt.NDArray[np.float64] | None = None,
         threshold: float | None = None,
     ) -> Verdicts:
-        """Remove the documents where `removed` holds, all for one reason."""
+        """Remove the documents where `removed` is true, all for one reason."""
         rows = len(removed)
         keep = ~np.asarray(removed, bool)
         return cls(
@@ -189,7 +189,7 @@ class Verdicts:
         )
 
     def otherwise(self, later: Verdicts) -> Verdicts:
-        """The first verdict that removes a document stands; later ones fill the rest."""
+        """Keep the verdicts that remove a document; take `later` for all others."""
         kept = self.kept
         return Verdicts(
             pc.if_else(kept, later.reason, self.reason),
@@ -200,7 +200,7 @@ class Verdicts:
 
     @classmethod
     def concatenated(cls, parts: Sequence[Verdicts]) -> Verdicts:
-        """The verdicts of batches one after the other."""
+        """Concatenate the verdicts of batches."""
         return cls(
             *(
                 pa.concat_arrays([getattr(part, name) for part in parts])
@@ -209,11 +209,11 @@ class Verdicts:
         )
 
     def take(self, rows: pa.Array) -> Verdicts:
-        """The verdicts of these rows; null where a row is null."""
+        """Return the verdicts of these rows; null where a row is null."""
         return self._each(lambda array: array.take(rows))
 
     def filter(self, wanted: pa.Array) -> Verdicts:
-        """The verdicts of the rows that are wanted."""
+        """Return the verdicts of the rows selected by a mask."""
         return self._each(lambda array: array.filter(wanted))
 
     def _each(self, change: Callable[[pa.Array], pa.Array]) -> Verdicts:
@@ -244,17 +244,17 @@ def split(
 
 
 def _chosen(batch: pa.RecordBatch, wanted: pa.Array) -> pa.RecordBatch:
-    """The rows that are wanted; of a single one, which may be large, no copy."""
+    """Return the selected rows; a single row, which may be large, is not copied."""
     if batch.num_rows == 1:
         return batch.slice(0, int(wanted[0].as_py()))
     return batch.filter(wanted)
 
 
 def fits(name: str, kind: pa.DataType) -> bool:
-    """Whether a column of the name, held as this type, can be read by `conformed`.
+    """Return whether `conformed` can read a column of this name and type.
 
-    Strings may be binary or dictionaries and ids integers; dates need a unit, so they may be any
-    timestamps or dates, but no numbers or strings.
+    Strings may be binary or dictionaries, ids may be integers; dates need a unit, so they may be
+    any timestamps or dates, but not numbers or strings.
     """
     if name == "quality":
         return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
@@ -280,10 +280,10 @@ def _fits(kind: pa.DataType, target: pa.DataType, numbered: bool = False) -> boo
 
 
 def conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Documents with the columns of COLUMN_TYPES in these types, whatever wrote them.
+    """Cast the columns of COLUMN_TYPES to their types, whatever wrote the documents.
 
-    Timestamps without a zone are in UTC; digits beyond microseconds are cut. Raises InputError,
-    naming the column, for a value that the type can't hold.
+    Timestamps without a zone are in UTC and truncated to microseconds. Raises InputError, naming
+    the column, for a value that does not fit the type.
     """
     for i, field in enumerate(batch.schema):
         target = COLUMN_TYPES.get(field.name, field.type)
@@ -313,16 +313,16 @@ def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.Record
     return batch.append_column(name, values)
 
 
-#: Reasons of documents that could not be measured, because code of the user's own failed on them.
+#: Prefix of reasons of documents that could not be measured because user code failed on them.
 _NOT_MEASURED = "error."
 
 
 def recorded(
     batch: pa.RecordBatch, verdicts: Verdicts, stage: str
 ) -> tuple[pa.RecordBatch, Verdicts]:
-    """Add what a stage would remove documents for to their column `verdicts`, and keep them.
+    """Append a stage's verdicts to the column `verdicts`, and keep the documents.
 
-    Documents that could not be measured are removed all the same.
+    Documents that could not be measured are removed nevertheless.
     """
     failed = pc.fill_null(pc.starts_with(verdicts.reason, _NOT_MEASURED), False)
     judged = pc.if_else(failed, None, verdicts.reason)

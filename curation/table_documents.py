@@ -1,4 +1,4 @@
-"""A caller's table as documents, and documents as rows of the caller's table again."""
+"""Convert a caller's table to documents, and documents back to rows of the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from curation.recipe import Recipe
 from curation.schema import DOCUMENTS, SOURCE, conformed, fits
 from curation.tables import Given, combined, first_column, known, texts_of
 
-#: Columns that a user may give and a later stage reads, with the stage that makes them.
+#: Columns that a caller may give and a later stage reads, with the stage that makes them.
 _MADE_BY = {
     "language": "identify-language",
     "quality": "classify",
@@ -28,9 +28,9 @@ _SOURCE_NAME = "table"
 
 
 def documents_of(given: Given, recipe: Recipe, stages: Sequence[str]) -> pa.RecordBatch:
-    """Return the columns of documents, and what the caller gave that none of the stages will make.
+    """Return document columns, plus given columns that none of the stages will make.
 
-    Raises InputError for a table without texts, or rows without text that no stage extracts.
+    Raises InputError for a table without texts, or for rows without text if no stage extracts.
     """
     table, readers, rows = given.table, recipe.readers, given.table.num_rows
     texts = pa.nulls(rows, pa.large_string())
@@ -55,7 +55,7 @@ def documents_of(given: Given, recipe: Recipe, stages: Sequence[str]) -> pa.Reco
 
 
 def _ids(table: pa.Table) -> pa.Array:
-    """Ids as given, or of the place in the table."""
+    """Return the given ids, or ids made from the row numbers."""
     own = known(table, "id")
     if own is not None:
         if own.null_count:
@@ -80,7 +80,7 @@ def _strings(table: pa.Table, names: Sequence[str]) -> pa.Array:
 
 
 def _dates(table: pa.Table, names: Sequence[str]) -> pa.Array:
-    """Dates, or strings that say them; null where there are none."""
+    """Return dates, or strings with dates; null if there are none."""
     kind = DOCUMENTS.field("date").type
     name = first_column(table, names)
     if name is None:
@@ -110,7 +110,7 @@ def written(
     rows: npt.NDArray[np.int64],
     batch: pa.RecordBatch,
 ) -> dict[str, pa.Array]:
-    """Return the columns that a stage made or changed, by the names they have in the table.
+    """Return the columns that a stage made or changed, by their names in the table.
 
     Args:
         first: all documents, as `documents_of` made them.
@@ -133,7 +133,7 @@ def written(
 
 
 def _as_given(texts: pa.Array, own: pa.Array) -> pa.Array:
-    """Texts in the type of the table's column; null where the row had none and has none."""
+    """Return texts in the type of the table's column; null where there never was a text."""
     if not pa.types.is_dictionary(own.type):
         texts = texts.cast(own.type)
     nothing = pc.and_(pc.is_null(own), pc.equal(pc.binary_length(texts), 0))

@@ -1,4 +1,4 @@
-"""Tables in and out: lists, Arrow, pandas and polars go in as Arrow, and come back as they came."""
+"""Tables in and out: convert lists, Arrow, pandas and polars to Arrow, and results back."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from curation.arrow import large_strings
 from curation.errors import InputError
 from curation.schema import fits
 
-#: Columns in which texts are looked for where no recipe names others.
+#: Default names of text columns.
 TEXT_COLUMNS = ("text", "content")
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a caller gave, as Arrow, and what makes results of the same kind."""
+    """A caller's data as Arrow, with the original to make results of the same kind."""
 
     table: pa.Table
     original: Any  # a pandas or polars frame or series; else the table
 
     def taken(self, rows: npt.NDArray[np.int64], columns: Mapping[str, pa.Array]) -> Any:
-        """Return these rows as they were given, with columns [rows] replaced or added."""
+        """Return these rows of the original, with columns [rows] replaced or added."""
         kind = _library(self.original)
         if kind == "pandas":
             frame = _frame(self.original).iloc[rows].copy()
@@ -51,7 +51,7 @@ class Given:
         return table
 
     def result(self, columns: Mapping[str, pa.Array]) -> Any:
-        """Return a table of other columns, row for row."""
+        """Return a table of other columns for the same rows."""
         table = pa.table(dict(columns))
         kind = _library(self.original)
         if kind == "pandas":
@@ -89,13 +89,13 @@ def as_given(data: Any) -> Given:
 
 
 def _library(data: Any) -> str:
-    """Where the data's class is from: pandas, polars, or all else as arrow."""
+    """Return the library of the data's class: pandas, polars, or else arrow."""
     module = type(data).__module__.partition(".")[0]
     return module if module in ("pandas", "polars") else "arrow"
 
 
 def _frame(data: Any) -> Any:
-    """A frame, also of a series, whose column is `text` then."""
+    """Return a frame; a series becomes one with the column `text`."""
     return data.to_frame("text") if type(data).__name__ == "Series" else data
 
 
@@ -113,7 +113,7 @@ def _from_arrow(data: Any) -> pa.Table:
     if hasattr(data, "__arrow_c_stream__") or isinstance(data, Mapping):
         return pa.table(data)
     if not isinstance(data, Sequence | np.ndarray):
-        raise TypeError(f"a table, or a sequence of texts, is needed, not {type(data).__name__}")
+        raise TypeError(f"expected a table or a sequence of texts, not {type(data).__name__}")
     rows = list(data)
     if rows and all(isinstance(row, Mapping) for row in rows):
         return pa.Table.from_pylist(rows)
@@ -136,7 +136,7 @@ def combined(table: pa.Table, name: str) -> pa.Array:
 def texts_of(table: pa.Table, names: Sequence[str] = TEXT_COLUMNS) -> pa.Array:
     """Return the texts of a table: large_string, nulls stay.
 
-    Raises InputError where none of the names is a column, or it does not have strings.
+    Raises InputError if none of the names is a column, or the column has no strings.
     """
     name = first_column(table, names)
     if name is None:
@@ -158,7 +158,7 @@ def _strings(column: pa.Array) -> pa.Array:
 def known(table: pa.Table, name: str) -> pa.Array | None:
     """Return a column of documents that the caller may have given: `language`, `quality`, ...
 
-    None where there is none, or it can't be read as that column.
+    None if it is missing or can't be read as that column.
     """
     if name not in table.column_names:
         return None

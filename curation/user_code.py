@@ -1,12 +1,12 @@
-"""Code of the user's own that a recipe names: found, hashed, and carried to where it runs.
+"""User code named in a recipe: find it, hash it, and send it to where it runs.
 
-A recipe says `python: "module:name"`, `python: "path/to/file.py:name"`, or the name of an entry
-point of an installed package. Files are looked for in the folder of the recipe and of those that it
+A recipe has `python: "module:name"`, `python: "path/to/file.py:name"`, or the name of an entry
+point of an installed package. Files are searched for in the folder of the recipe and of those it
 extends, then in the working directory; `module` may be such a file, too (`rules` for `rules.py`).
-The text of a file travels with the settings to other processes and machines, where nothing else of
-its folder is: what needs several files is a package, which must be installed on the workers.
+The source of a file is sent with the settings to other processes and machines, but nothing else in
+its folder: code of several files must be a package installed on the workers.
 
-Such code is trusted as the recipe is.
+Such code is trusted like the recipe.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from curation.config import Settings, nearest
 
 
 class Found(NamedTuple):
-    """Where code was found."""
+    """Location and hash of user code."""
 
-    module: str  # name to import, or the path of the file
-    name: str  # of the function or class in it
-    source: str | None  # text of the file; None: the module is imported
+    module: str  # module name or file path
+    name: str  # name of the function or class in it
+    source: str | None  # source of the file; None: the module is imported
     sha256: str  # of the text, and of the version of an installed package
 
 
 class UserCode:
-    """A function or class that a recipe names. It is looked for when it is first needed.
+    """A function or class named in a recipe. It is located on first use.
 
-    Subclasses name the group of entry points that they know by a bare name.
+    Subclasses set the group of entry points that can be given by bare name.
     """
 
     group: ClassVar[str] = ""
-    #: Arguments that come with each call.
+    #: Number of arguments passed in each call.
     positional: ClassVar[int] = 1
 
     def __init__(
@@ -55,7 +55,7 @@ class UserCode:
 
     @property
     def found(self) -> Found:
-        """Where it is. Raises ValueError."""
+        """The code's location. Raises ValueError if there is none."""
         if self._found is None:
             self._found = _find(self.reference, self._folders, self.group)
         return self._found
@@ -63,14 +63,14 @@ class UserCode:
     def load(self) -> Any:
         """Return the function or class; a module is executed once per process.
 
-        Raises ValueError where there is none, or its module fails.
+        Raises ValueError if there is none, or its module fails.
         """
         found = self.found
         module = _module(found.module, found.source, found.sha256)
         loaded = getattr(module, found.name, None)
         if not callable(loaded):
             public = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
-            what = "is no function or class" if hasattr(module, found.name) else "is not in it"
+            what = "is not a function or class" if hasattr(module, found.name) else "is not in it"
             raise ValueError(f"{found.module}: {found.name!r} {what}{nearest(found.name, public)}")
         return loaded
 
@@ -109,14 +109,14 @@ class UserCode:
 
 
 def _serialized(code: UserCode, info: SerializationInfo) -> Any:
-    """The reference; for another process the code, too."""
+    """Return the reference; for another process, also the source."""
     if not info.round_trip:
         return code.reference
     return {"reference": code.reference, "found": list(code.found)}
 
 
 class CodeSettings(Settings):
-    """Code with its arguments; subclasses add the field `python`, of the kind that they take."""
+    """User code with its arguments; subclasses add the field `python` of their type."""
 
     settings: dict[str, Any] = Field(
         default={}, description="arguments of the function by name, or of its class"
@@ -129,7 +129,7 @@ class CodeSettings(Settings):
 def codes_of(
     settings: Any, key: str, given: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, UserCode, Mapping[str, Any]]]:
-    """Every code that settings name, with its key below `key` and its arguments, in their order."""
+    """Yield all user code in settings, with its key below `key` and its arguments, in order."""
     if isinstance(settings, UserCode):
         yield key, settings, given or {}
         return
@@ -146,7 +146,7 @@ def codes_of(
 
 
 def entry_points(group: str) -> dict[str, importlib.metadata.EntryPoint]:
-    """Entry points of installed packages by name."""
+    """Return the entry points of installed packages in a group, by name."""
     return {entry.name: entry for entry in importlib.metadata.entry_points(group=group)}
 
 

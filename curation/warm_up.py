@@ -1,8 +1,8 @@
-"""Kernels that stages use, listed, so that they can be compiled before they are called.
+"""The list of kernels that stages use, so that they can be compiled before they are called.
 
-`configs/kernels.jsonl` has a line for each kernel and its argument types: first those that call no
-others. `python benchmarks/compilation.py --write` makes it. A kernel that is not in it, or that
-is called with other types, is compiled when it is called.
+`configs/kernels.jsonl` has a line for each kernel and its argument types, callees first. It is
+written by `python benchmarks/compilation.py --write`. A kernel not in the list, or called with
+other types, is compiled when it is called.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Known(NamedTuple):
 
     kernel: str  # module:name
     types: Any
-    is_part: bool  # as other kernels call it, not Python
-    calls: list[int]  # kernels, by number, whose machine code becomes part of this one's
-    stages: list[str]  # those that call it from Python
+    is_part: bool  # called by other kernels, not by Python
+    calls: list[int]  # numbers of the kernels linked into this one
+    stages: list[str]  # stages that call it from Python
 
 
 @functools.cache
@@ -48,7 +48,7 @@ def needed_kernels(stages: Collection[str]) -> list[int]:
 
 
 def compile_kernel(number: int) -> None:
-    """Compile a listed kernel, or load it, where that was done before."""
+    """Compile a listed kernel, or load it if it is already compiled."""
     from curation.compiled import type_of
 
     known = known_kernels()[number]
@@ -65,7 +65,7 @@ def are_compiled(stages: Collection[str]) -> bool:
 
 
 def mark_compiled(stages: Collection[str]) -> None:
-    """Note that all kernels of these stages are compiled."""
+    """Record that all kernels of these stages are compiled."""
     for stage in stages:
         kernels.keep(_mark(stage), _MARK)
 
@@ -76,7 +76,7 @@ def _mark(stage: str) -> str:
 
 @functools.cache
 def _stamp() -> str:
-    """A digest of the list and of the sources of all that it names."""
+    """Return a digest of the list and of the sources of its kernels."""
     digest = hashlib.sha256(_list().read_bytes())
     for module in sorted({known.kernel.partition(":")[0] for known in known_kernels()}):
         source = kernels.source_of(module)

@@ -1,4 +1,4 @@
-"""Stage `classify`: adds `quality`, `domain`, `topic` and `format`, removes what scores too low."""
+"""Stage `classify`: add `quality`, `domain`, `topic` and `format`; remove what scores too low."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Command(NamedTuple):
     example: str
 
 
-#: Besides these, every stage is a command.
+#: Every stage is a command, too.
 COMMANDS = {
     "run": Command(
         "run",
@@ -41,34 +41,34 @@ COMMANDS = {
     ),
     "policy": Command(
         "policy",
-        "write down thresholds and what each removes of a measured run, for approval",
+        "write the thresholds of a measured run, and what each removes, to a file for approval",
         "curate policy --run measured --output policy.yaml --by 'A. Name'",
     ),
     "apply": Command(
         "apply",
-        "run a recipe with a policy's thresholds, unless they remove other shares now",
+        "run a recipe with an approved policy; stop if the corpus has drifted from it",
         "curate apply llama3 --policy policy.yaml --input 'crawl/*.warc.gz' --output out",
     ),
     "extract-file": Command(
         "extract_file",
-        "show the main content of one page, and why it is what it is",
+        "extract the main content of one page and explain the decisions",
         "curate extract-file page.html --explain view.html\n"
         "         curate extract-file crawl.warc.gz@9763 --json",
     ),
     "why": Command(
         "why",
-        "every decision taken on one document",
+        "show every decision taken on one document",
         "curate why http://links0.example/partners.html --run out",
     ),
     "view": Command(
         "view",
-        "look at a run in a browser: funnel, signals, documents, duplicates",
+        "explore a run in a browser: funnel, signals, documents, duplicates",
         "curate view --run out\n"
         "         curate view --run out --compare out-before --input 'crawl/*.warc.gz'",
     ),
     "sample": Command(
         "sample",
-        "documents drawn from those that a rule removed",
+        "show a random sample of the documents that a rule removed",
         "curate sample --run out --rule gopher.word_count -n 50 --seed 1",
     ),
     "report": Command(
@@ -76,17 +76,17 @@ COMMANDS = {
     ),
     "verify": Command(
         "verify",
-        "whether a run's files, counts and tokens are what its manifests say",
+        "check a run's files, counts and tokens against its manifests",
         "curate verify --run out --sample 0.01",
     ),
     "export": Command(
         "export",
-        "write documents in other tools' formats",
+        "export documents to the formats of other tools",
         "curate export --run out --stage classify --to jsonl.zst --split train=0.99,val=0.01",
     ),
     "contamination": Command(
         "contamination",
-        "how much of evaluation sets is in a finished run or any corpus",
+        "measure how much of evaluation sets occurs in a finished run or any corpus",
         "curate contamination --run out --recipe my-evals.yaml --output tables\n"
         "         curate contamination --input 'corpus/*.jsonl.zst' --recipe my-evals.yaml "
         "--output tables",
@@ -98,17 +98,17 @@ COMMANDS = {
     ),
     "withdraw": Command(
         "withdraw",
-        "give back what was removed only as a duplicate of withdrawn documents",
+        "withdraw documents from a run; restore what was removed only as their duplicate",
         "curate withdraw --run out --url-prefix https://openfolio.example/ --output back",
     ),
     "summary": Command(
         "summary",
-        "what must be published of training data, written from a run, with the SQL of every number",
+        "write the public summary of a run's training data, with the SQL for every number",
         "curate summary --run out --answers answers.yaml",
     ),
     "trace": Command(
         "trace",
-        "find a passage in what a run tokenised and in what it removed",
+        "find a passage in the documents that a run tokenized or removed",
         "curate trace --run out 'twenty words or more of a text'",
     ),
     "train": Command(
@@ -118,26 +118,26 @@ COMMANDS = {
     ),
     "new": Command(
         "new",
-        "write a file for a rule or stage of your own, with a test",
+        "create a template for a custom rule or stage, with a test",
         "curate new rule shouting",
     ),
     "warm-up": Command(
         "warm_up",
-        "compile what the stages need before they run",
+        "compile the kernels that stages need before a run",
         "curate warm-up --recipe sample",
     ),
     "worker-pool": Command(
         "worker_pool",
-        "serve Python workers on a node of a Flink or Spark cluster",
+        "run a pool of Python workers on a node of a Flink or Spark cluster",
         "curate worker-pool --port 50000",
     ),
-    "recipes": Command("listings", "the built-in recipes", "curate recipes sample"),
-    "models": Command("listings", "the built-in models", "curate models --json"),
+    "recipes": Command("listings", "list the built-in recipes", "curate recipes sample"),
+    "models": Command("listings", "list the built-in models", "curate models --json"),
 }
 
-#: Asked for in place of a command where no command's options matter.
+#: Arguments that need no command's options.
 _NONE = "--version"
-_GOES_ON = "the same command goes on from here"
+_GOES_ON = "run the same command again to resume"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -162,7 +162,7 @@ def _main(arguments: list[str]) -> int:
     logging.lastResort = Warnings(tell)
     own, beam = _split(arguments)
     debug = "--debug" in own
-    if not debug:  # Beam logs the traceback of what fails in a step; here one line tells of it
+    if not debug:  # Beam logs tracebacks of failed steps; here one line is printed instead
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     try:
         _check_encoding(own)
@@ -182,7 +182,7 @@ def _main(arguments: list[str]) -> int:
 
 
 def _check_encoding(arguments: Sequence[str]) -> None:
-    """Raise ConfigError for an argument whose bytes are no text, which no file can record."""
+    """Raise ConfigError for an argument that is not valid UTF-8."""
     for argument in arguments:
         try:
             argument.encode()
@@ -191,13 +191,13 @@ def _check_encoding(arguments: Sequence[str]) -> None:
 
 
 def line_of(error: Exception) -> str:
-    """What happened and what to do, in one line."""
+    """Return what happened and what to do, in one line."""
     message = str(error)
     if isinstance(error, OSError):  # a full disk, a folder that may not be read
         place = f"{error.filename}: " if error.filename is not None else ""
         message = f"{place}{error.strerror or error}"
     if isinstance(error, OSError | StoreError | WorkerError) and _GOES_ON not in message:
-        message = f"{message}; once that is mended, {_GOES_ON}"
+        message = f"{message}; fix that, then {_GOES_ON}"
     elif not isinstance(error, OSError | CurationError):
         message = f"{type(error).__name__}: {error} (this is a bug; --debug shows where)"
     return " ".join(message.split())
@@ -211,7 +211,7 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """The parser; of all commands, only that of the arguments has its options."""
+    """Return the parser. Only the command in the arguments has its options declared."""
     parser = _Parser(
         prog="curate",
         description="Web crawls to clean, deduplicated, mixed and tokenised training shards.",
@@ -230,10 +230,10 @@ def build_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 
 def _commands(asked: str | None) -> dict[str, Command]:
-    """All commands in the order of the help; stages, which take time to load, where need be."""
+    """Return all commands in the order of the help; stages, slow to load, only if needed."""
     if asked in COMMANDS or asked == _NONE:
         return COMMANDS
-    from curation.stages import known_stages  # loads much; signals are minded before
+    from curation.stages import known_stages  # slow; signal handlers come first
 
     first, *others = COMMANDS
     stages = {name: _stage_command(stage) for name, stage in known_stages().items()}

@@ -1,4 +1,4 @@
-"""Tables and bars: like all that is printed, they can't act on the terminal."""
+"""Tables and progress bars that, like all output, can't send control codes to the terminal."""
 
 from __future__ import annotations
 

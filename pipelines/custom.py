@@ -1,4 +1,4 @@
-"""Stages of the user's own: a function of batches that a recipe names."""
+"""Custom stages: a user's function of batches, named in a recipe."""
 
 from __future__ import annotations
 

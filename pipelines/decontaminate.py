@@ -1,4 +1,4 @@
-"""Stage `decontaminate`: marks, cuts or removes what documents hold of evaluation items."""
+"""Stage `decontaminate`: mark, cut or remove evaluation items found in documents."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Decontaminate(Transform):
 
 
 def load(key: str, settings: DecontaminationSettings) -> Decontaminator:
-    """Return what judges documents, loaded once per process.
+    """Return the decontaminator, loaded once per process.
 
-    The index is a folder of mapped files in the temporary folder, which the processes of a machine
-    share: the first one builds it. Raises InputError where an evaluation set can't be read.
+    Its index is a folder of memory-mapped files in the temporary folder, shared by the processes of
+    a machine: the first one builds it. Raises InputError if an evaluation set can't be read.
     """
     return _load(key, settings.model_dump_json())
 
@@ -47,7 +47,7 @@ def load(key: str, settings: DecontaminationSettings) -> Decontaminator:
 def evals_key(settings: DecontaminationSettings) -> str:
     """Return the fingerprint of settings, evaluation sets and software outside a run.
 
-    Raises ConfigError where a set is absent.
+    Raises ConfigError if a set is missing.
     """
     stage = find("decontaminate")
     check_named_files(stage, settings)
@@ -62,9 +62,9 @@ def _load(key: str, settings: str) -> Decontaminator:
 
 
 def run(run: StageRun) -> dict[str, Any]:
-    """Judge every document; the index is built before the workers need it.
+    """Judge every document, after building the index for the workers.
 
-    The manifest's notes have the shares of each set's items before this stage and after it.
+    The manifest's notes give the shares of each set's items before and after this stage.
     """
     load(run.settings_key, run.settings)
 
@@ -76,7 +76,7 @@ def run(run: StageRun) -> dict[str, Any]:
 
 
 def _shares(run: StageRun) -> list[dict[str, Any]]:
-    """Clean, touched and dirty items before the stage, and in what it leaves."""
+    """Return shares of clean, touched and dirty items before and after the stage."""
     found = pa.Table.from_batches(list(batches_beside(run, REASON)), FOUND)
     removed = found.filter(pc.equal(found["action"], "remove"))["id"]
     kept = pc.invert(pc.is_in(found["id"], removed.combine_chunks().unique()))

@@ -69,9 +69,9 @@ from pipelines.storage.exchange import (
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.shards import add_counts
 
-#: Folder of the audit: every frequent line of each shard, and what became of it.
+#: Folder of the audit: every frequent line of each shard, with its verdict.
 _AUDIT = "audit"
-#: Documents by language.
+#: Key of the counts of documents by language.
 _DOCUMENTS = f"{SCRATCH}/data/documents.json"
 _STAGE = "dedup-lines"
 
@@ -82,7 +82,7 @@ def _columns(settings: LineDedupSettings, *names: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Census:
-    """Map: documents by language, which decides how many buckets there are."""
+    """Map: count documents by language, which decides the number of buckets."""
 
     settings_key: str
     settings: LineDedupSettings
@@ -97,14 +97,14 @@ class Census:
 
 
 def documents_by_language(batch: pa.RecordBatch, settings: LineDedupSettings) -> Counter[str]:
-    """How many documents a batch has of each language. Raises InputError without languages."""
+    """Count a batch's documents by language. Raises InputError if languages are missing."""
     check_languages(batch, settings, _STAGE)
     return Counter(languages(batch, settings).to_pylist())
 
 
 @dataclass(frozen=True)
 class SumCensus:
-    """One task: documents by language in all shards."""
+    """One task: sum the documents by language over all shards."""
 
     settings_key: str
     shards: tuple[str, ...]
@@ -126,7 +126,7 @@ def _read_buckets(folder: Folder, settings: LineDedupSettings) -> Buckets:
 
 @dataclass(frozen=True)
 class CountLines:
-    """Map: how often each line of a shard occurs there, by bucket."""
+    """Map: count how often each line occurs in a shard, by bucket."""
 
     settings_key: str
     settings: LineDedupSettings
@@ -150,14 +150,14 @@ class CountLines:
 def _lines_of(
     index: int, buckets: Buckets, batch: pa.RecordBatch, first_row: int
 ) -> tuple[LineCounts, npt.NDArray[np.int64], UInt64]:
-    """Lines of a batch; bucket and host of each document."""
+    """Return the lines of a batch, and bucket and host of each document."""
     return lines_of(batch, document_numbers(index, batch.num_rows, first_row), buckets)
 
 
 def count_columns(counts: LineCounts, buckets: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Counts with the bucket of each row, as they travel.
+    """Return the columns of counts to exchange, with the bucket of each row.
 
-    The key is the line's in all buckets: an index knows of lines, not of buckets.
+    The key is the line's hash without bucket: an index has lines but no buckets.
     """
     columns = {"key": out_of_buckets(counts.hashes, buckets), "bucket": buckets}
     return columns | dict(zip(_COUNTS, counts[1:], strict=True))
@@ -165,9 +165,9 @@ def count_columns(counts: LineCounts, buckets: npt.NDArray[np.int64]) -> dict[st
 
 @dataclass(frozen=True)
 class FindFrequent(OverRanges):
-    """Reduce: the lines of a range of keys that occur too often over all shards.
+    """Reduce: find the lines in a range of keys that occur too often over all shards.
 
-    A line of an index counts in each bucket here as often as in the bucket there that has most.
+    A line of an index counts in each bucket with the highest count of any bucket of the index.
     """
 
     settings_key: str
@@ -222,7 +222,7 @@ _KNOWN = ("count", "edges", "pages")
 def counted_totals(
     batch: pa.RecordBatch,
 ) -> tuple[LineTotals, UInt64, npt.NDArray[np.int64]]:
-    """Totals of rows of `count_columns`; key and bucket of each line."""
+    """Return the totals of rows of `count_columns`, and key and bucket of each line."""
     column = {n: batch.column(n).to_numpy() for n in batch.schema.names}
     own = in_buckets(column["key"], column["bucket"])
     counts = merge_counts([LineCounts(own, *(column[n] for n in _COUNTS))])
@@ -231,7 +231,7 @@ def counted_totals(
 
 
 def _greatest(keys: UInt64, totals: LineTotals) -> dict[str, Any]:
-    """Of each line, the counts of the bucket that has most of it, by ascending key."""
+    """Return each line's counts in the bucket where it is most frequent, by ascending key."""
     order = np.lexsort([-totals.counts, keys])
     order = order[run_starts(keys[order])]
     known = (totals.counts, totals.edges, totals.pages)
@@ -240,7 +240,7 @@ def _greatest(keys: UInt64, totals: LineTotals) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class CutLines(Transform):
-    """The transform that cuts frequent lines and removes what they leave too short."""
+    """The transform that cuts frequent lines and removes documents left too short."""
 
     settings: LineDedupSettings
     ranges: tuple[str, ...]
@@ -286,7 +286,7 @@ class CutLines(Transform):
 
 
 def _read_frequent(folder: Folder, ranges: Sequence[str]) -> LineTotals:
-    """All frequent lines, by ascending hash."""
+    """Return all frequent lines, by ascending hash."""
     batches = [read_columns(folder, scratch("frequent", name)) for name in ranges]
     table = pa.Table.from_batches(batches)
     totals = LineTotals(*(table[n].to_numpy() for n in LineTotals._fields))
@@ -294,7 +294,7 @@ def _read_frequent(folder: Folder, ranges: Sequence[str]) -> LineTotals:
 
 
 def check_indexes(settings: LineDedupSettings) -> list[Indexed]:
-    """The files of the indexes that the settings name. Raises ConfigError where one can't serve."""
+    """Return the files of the indexes in the settings. Raises ConfigError for an unusable one."""
     indexed: list[Indexed] = []
     for priority, path in enumerate(settings.index.against):
         shared = ["rule", "normalization", "per_language", "min_line_characters"]
@@ -313,8 +313,8 @@ def run(run: StageRun) -> dict[str, Any]:
         return manifest
     run.begin()
     shards = tuple(s.name for s in run.inputs)
-    # About as many bytes of lines as of compressed documents. No number of ranges follows from what
-    # was counted: indexes are cut as these.
+    # Lines take about as many bytes as compressed documents. The number of ranges must not depend
+    # on the counts, since indexes are divided in the same way.
     size = sum(s.bytes for s in run.inputs) + sum(i.bytes for i in indexed)
     ranges = range_tasks(size, source=indexes_fingerprint(indexed))
     census = Census(run.settings_key, settings)
@@ -331,7 +331,7 @@ def run(run: StageRun) -> dict[str, Any]:
     tasks = shard_tasks(run.inputs)
     passes = [
         Pass(census, tasks),
-        # How many documents a language has decides the buckets.
+        # The number of documents of a language decides its buckets.
         Pass(total, [Task("all", ())], after=(census.name,)),
         Pass(count, numbered_tasks(run.inputs), after=(total.name,)),
         Pass(find, ranges, after=(count.name,)),

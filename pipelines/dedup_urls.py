@@ -1,4 +1,4 @@
-"""Stage `dedup-urls`: one capture of each URL over the whole data set."""
+"""Stage `dedup-urls`: keep one capture of each URL over the whole data set."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ from pipelines.storage.exchange import (
 from pipelines.storage.files import Folder
 
 _STAGE = "dedup-urls"
-#: Of a row of keys, with its id.
+#: Bytes of a row of keys, including its id.
 _ROW_BYTES = 128
 _COLUMNS = ["id", "url", "date", "text", "source"]
 
 
 @dataclass(frozen=True)
 class UrlKeys:
-    """Map: the key of each document's canonical URL, with what decides who survives."""
+    """Map: write the key of each document's canonical URL, with the survivor columns."""
 
     settings_key: str
     settings: UrlDedupSettings
@@ -73,14 +73,14 @@ class UrlKeys:
         return Result({name: write_run(folder, name, "key", concatenated(parts))}, noted(aside))
 
     def keys_of(self, index: int, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
-        """Keys of the documents of a batch, of those that have a URL."""
+        """Return the keys of a batch's documents that have a URL."""
         numbers = document_numbers(index, batch.num_rows, first_row)
         return capture_keys(batch, numbers, self.settings)
 
 
 @dataclass(frozen=True)
 class UrlSurvivors(OverRanges):
-    """Reduce: in a range of keys, who goes and who stays. What an index holds comes first."""
+    """Reduce: choose survivors in a range of keys. Documents of an index take precedence."""
 
     settings_key: str
     settings: UrlDedupSettings
@@ -98,7 +98,7 @@ class UrlSurvivors(OverRanges):
         others, priorities = [], []
         for i, part in enumerate(self.indexed):
             for batch in read_range(part.folder, [part.file], "key", low, high):
-                # Numbers beyond those of the input's shards, for the order alone.
+                # Numbers above those of the input's shards, used only for ordering.
                 numbers = document_numbers(len(self.shards) + i, batch.num_rows)
                 place = batch.schema.get_field_index("number")
                 others.append(batch.set_column(place, "number", pa.array(numbers)))
@@ -116,11 +116,11 @@ class UrlSurvivors(OverRanges):
 def url_copies(
     rows: pa.RecordBatch, priority: npt.NDArray[np.int64], settings: UrlDedupSettings
 ) -> pa.RecordBatch:
-    """Which documents go, and what stays in the place of each.
+    """Return which documents to remove, and which is kept instead of each.
 
     Args:
         rows: of `UrlKeys`, by ascending number.
-        priority: [rows], outweighs the policy: the least wins.
+        priority: [rows], takes precedence over the policy: the lowest wins.
 
     -> columns `place` (row in `rows`), `key` (number), `date`, `kept_date`, `kept_id`.
     """
@@ -137,7 +137,7 @@ def url_copies(
 
 
 def url_verdicts(copies: pa.RecordBatch) -> pa.RecordBatch:
-    """Verdicts on the documents of `url_copies`."""
+    """Return the verdicts on the documents of `url_copies`."""
     own, other = copies.column("date").to_numpy(), copies.column("kept_date").to_numpy()
     return verdict_rows(
         copies.column("key").to_numpy(), *capture_verdicts(own, other), copies.column("kept_id")
@@ -146,7 +146,7 @@ def url_verdicts(copies: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class UrlVerdicts:
-    """For each shard, which rows go, why, and what stays in their place."""
+    """For each shard, write which rows to remove, why, and what is kept instead."""
 
     settings_key: str
     ranges: tuple[str, ...]
@@ -170,7 +170,7 @@ class UrlVerdicts:
 
 @dataclass(frozen=True)
 class WriteUrlIndex:
-    """For each shard, the keys of the documents that stay."""
+    """For each shard, write the keys of the kept documents."""
 
     settings_key: str
     name: str = "index"
@@ -185,7 +185,7 @@ class WriteUrlIndex:
 
 
 def check_indexes(settings: UrlDedupSettings) -> list[Indexed]:
-    """The files of the indexes that the settings name. Raises ConfigError where one can't serve."""
+    """Return the files of the indexes in the settings. Raises ConfigError for an unusable one."""
     found: list[Indexed] = []
     for priority, path in enumerate(settings.index.against):
         check_settings(path, "dedup-urls", settings, ["canonical"])

@@ -1,7 +1,7 @@
-"""Formats that documents are exported to: JSON lines, Parquet, Hugging Face datasets, WebDataset.
+"""Export formats: JSON lines, Parquet, Hugging Face datasets, WebDataset.
 
-A writer is a context manager that gives a function of batches. Each writes one file, whole or not
-at all, and the same bytes every time.
+A writer is a context manager that yields a function of batches. Each writes one file, whole or not
+at all, with the same bytes every time.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import zstandard
 from pipelines.storage.files import FileRecord, Folder
 from pipelines.storage.shards import TableWriter
 
-#: Level of zstd, as in the Parquet files of a run, and of gzip.
+#: Compression levels of zstd (as in a run's Parquet files) and gzip.
 _ZSTD_LEVEL, _GZIP_LEVEL = 3, 6
 
 
 class Written:
-    """A file under way: takes batches, counts rows, and knows its record once it is closed."""
+    """A file being written: takes batches, counts rows, and has its record once closed."""
 
     def __init__(self, write: Callable[[pa.RecordBatch], None]) -> None:
         self._write = write
@@ -47,7 +47,7 @@ Opener = Callable[[Folder, str, pa.Schema, int], AbstractContextManager[Written]
 
 @dataclass(frozen=True)
 class Format:
-    """How files are named, and what writes one: folder, name, schema and number of first row."""
+    """A format: its file names, and a writer of folder, name, schema and number of first row."""
 
     suffix: str
     open: Opener
@@ -83,8 +83,7 @@ def _lines(batch: pa.RecordBatch) -> bytes:
 
 def json_of(row: dict[str, Any]) -> str:
     """Return a row as one line of JSON.
-
-    Dates are ISO 8601, bytes base64; what is no number (NaN) is null, as JSON has none.
+    Dates are ISO 8601, bytes base64; NaN, which JSON lacks, is null.
     """
     return json.dumps(_plain(row), ensure_ascii=False, separators=(",", ":"), default=str)
 
@@ -148,6 +147,6 @@ FORMATS = {
 
 
 def dataset_card(splits: list[str]) -> bytes:
-    """Return the README.md from which `datasets.load_dataset` knows the files of each split."""
+    """Return the README.md that tells `datasets.load_dataset` the files of each split."""
     files = "".join(f"  - split: {s}\n    path: data/{s}-*.parquet\n" for s in splits)
     return f"---\nconfigs:\n- config_name: default\n  data_files:\n{files}---\n".encode()

@@ -1,4 +1,4 @@
-"""What decides a stage's outputs besides its input: settings, lists, models, code, software."""
+"""Everything that decides a stage's outputs besides its input: models, lists, code, software."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from curation.user_code import codes_of
 def stage_facts(
     stage: Stage[Any], settings: Settings, also: Mapping[str, Settings]
 ) -> dict[str, Any]:
-    """Versions of software, checksums of models, lists and code, for key and manifest.
+    """Return software versions and checksums of models, lists and code, for key and manifest.
 
-    `also` are other sections that the stage reads. Raises ConfigError when a model, a list or code
-    is absent.
+    `also` are other sections that the stage reads. Raises ConfigError if a model, list or code is
+    missing.
     """
     code = _code({stage.name: settings, **also})
     packages = {"pyarrow", *stage.packages_of(settings)}
@@ -36,7 +36,7 @@ def stage_facts(
         lists |= _checksums(named.path)
     versions = {name: importlib.metadata.version(name) for name in sorted(packages)}
     golden = golden_digest(stage.name)
-    if golden:  # instead of numba's version: the same for every numba whose kernels answer the same
+    if golden:  # instead of numba's version: the same whenever kernels give the same results
         versions["kernels"] = golden
     facts = {
         "software": {"curation": curation.__version__, **versions},
@@ -47,7 +47,7 @@ def stage_facts(
 
 
 def _code(sections: Mapping[str, Settings]) -> dict[str, str]:
-    """SHA-256 of the user's code by reference."""
+    """Return the SHA-256 of user code, by reference."""
     digests = {}
     for section, settings in sections.items():
         for key, code, given in codes_of(settings, section):
@@ -58,13 +58,13 @@ def _code(sections: Mapping[str, Settings]) -> dict[str, str]:
 
 @functools.cache
 def _checksums(name: str) -> dict[str, str]:
-    """SHA-256 of a list's file, of each file in its folder, or of what its URL gives."""
+    """Return the SHA-256 of a list: of its file, each file in its folder, or its URL's content."""
     if "://" in name:
         try:
             with stores.open_url(name) as content:
                 digest = hashlib.file_digest(cast(Any, content), "sha256").hexdigest()
                 return {redact(name): digest}
-        except Exception as error:  # every file system has its own exceptions
+        except Exception as error:  # every file system raises its own exceptions
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise ConfigError(f"{name}: the list can't be read: {reason}") from None
     path = Path(resources.resolve(name))

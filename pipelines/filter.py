@@ -53,7 +53,9 @@ def run(run: StageRun) -> dict[str, Any]:
     """Measure and judge every document; the manifest names hosts with much personal data."""
     for earlier in run.settings.personal_hosts.runs if run.settings.personal_hosts else ():
         if Folder(manifest_url(earlier)) == run.folder / MANIFEST:
-            raise ConfigError(f"filter.personal_hosts.runs: {earlier}: is the folder of this run")
+            raise ConfigError(
+                f"filter.personal_hosts.runs: {earlier}: this is the folder of this run"
+            )
 
     def notes() -> dict[str, Any]:
         limits = run.settings.pii.hosts

@@ -1,6 +1,6 @@
-"""Stage `identify-language`: adds `language` and `language_score`, removes what is not wanted.
+"""Stage `identify-language`: add `language` and `language_score`; remove unwanted languages.
 
-With `by_line` also `languages`, those of the lines."""
+With `by_line`, also add `languages`, the languages of the lines."""
 
 from __future__ import annotations
 

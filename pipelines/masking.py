@@ -1,6 +1,6 @@
-"""Token shards without some documents: their tokens become padding, their rows leave the index.
+"""Mask documents in token shards: replace their tokens by padding, drop their index rows.
 
-Sequences stay where they are, so that an order of training that is fixed stays, too.
+Sequences keep their places, so a fixed training order remains valid.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _CHUNK_TOKENS = 1 << 20
 
 
 def mask_stage(place: Folder, target: Folder, ids: Collection[str]) -> dict[str, Any]:
-    """Write the shards of a stage of tokens that have documents of these ids, without them.
+    """Write a tokenize stage's shards without the documents of these ids.
 
-    Shards that have none stay as they are, and are not written. Returns how many documents,
-    sequences and tokens are affected, and the record of each file.
+    Shards without such documents are not written. Returns the numbers of affected documents,
+    sequences and tokens, and the record of each file.
     """
     manifest = read_manifest(place)
     settings = TokenizeSettings.model_validate(manifest["settings"])
@@ -50,7 +50,7 @@ def mask_stage(place: Folder, target: Folder, ids: Collection[str]) -> dict[str,
 
 
 def _spans(place: Folder, name: str, ids: pa.Array) -> pa.Table:
-    """Rows of a document index that are of these documents."""
+    """Return the rows of a document index that belong to these documents."""
     columns = ["sequence", "start", "length", "id"]
     parts = [
         batch.filter(pc.is_in(batch["id"], ids)) for batch in read_batches(place, name, columns)
@@ -84,7 +84,7 @@ def _fill(
     ends: npt.NDArray[np.int64],
     pad: int,
 ) -> None:
-    """Put padding between starts and ends, which may lie outside."""
+    """Write padding between starts and ends, which may lie outside the array."""
     for start, end in zip(starts.clip(0), ends.clip(0), strict=True):
         tokens[start:end] = pad
 

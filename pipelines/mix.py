@@ -1,7 +1,7 @@
 """Stage `mix`: draw documents so that domains have the recipe's shares of a token budget.
 
-Named mixes of one corpus are runs of this stage in folders of their own, `mix/<name>`. They share
-the counts, which lie in the scratch folder of `mix` until the mix without a name is complete.
+Each named mix of a corpus is a run of this stage in its own folder, `mix/<name>`. All share the
+counts, which stay in the scratch folder of `mix` until the unnamed mix is complete.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
 _COLUMNS = ["id", "text", "source", "date", *LABEL_COLUMNS, "quality"]
 _COLUMNS += ["cluster_size", "minhash_cluster_size", "rights"]
 _PLAN = f"{SCRATCH}/data/plan.json"
-#: Where a mix leaves the token ids of its documents, in the order of `documents`.
+#: Folder for the token ids of a mix's documents, in the order of `documents`.
 TOKENS = "tokens"
 _LITTLE = np.dtype("<u4")
 
 
 @dataclass(frozen=True)
 class CountTokens:
-    """Map: the narrow columns of every document that draws look at, and its token ids."""
+    """Map: the narrow columns of every document needed for drawing, and its token ids."""
 
     settings_key: str
     tokenize: EncodeSettings
@@ -97,14 +97,14 @@ class SavedIds:
         check_content(folder, self._name, record["files"][self._name]["sha256"])
 
     def between(self, start: int, end: int) -> npt.NDArray[np.uint32]:
-        """Ids number `start` to before `end`."""
+        """Return ids [start, end)."""
         if start == end:
             return np.zeros(0, _LITTLE)
         places = start * _LITTLE.itemsize, end * _LITTLE.itemsize
         return np.frombuffer(self._folder.read_bytes(self._name, *places), _LITTLE)
 
     def all(self) -> npt.NDArray[np.uint32]:
-        """All ids; on local disks mapped, so that only what is used is read."""
+        """Return all ids; memory-mapped on local disks, so only what is used is read."""
         if self._folder.is_local and self._folder.size(self._name):
             return np.asarray(np.memmap(self._folder.path(self._name), _LITTLE, "r"))
         return np.frombuffer(self._folder.read_bytes(self._name), _LITTLE)
@@ -112,7 +112,7 @@ class SavedIds:
 
 @dataclass(frozen=True)
 class PlanMix:
-    """One task: the token budget of each domain and the levels to which documents are drawn."""
+    """One task: plan each domain's token budget and the levels to which documents are drawn."""
 
     settings_key: str
     settings: Mixture
@@ -162,7 +162,7 @@ class DrawDocuments(Transform):
 
 
 def drawn(batch: pa.RecordBatch, narrow: pa.RecordBatch, plan: MixPlan) -> Outcome:
-    """Draw from the documents of a batch; `narrow` has what the plan looks at."""
+    """Draw from the documents of a batch; `narrow` has the columns that the plan needs."""
     found = draw(narrow, plan)
     batch = with_column(batch, "tokens", narrow.column("tokens"))
     batch = with_column(batch, "repeats", pa.array(found.repeats, pa.int32()))
@@ -179,13 +179,13 @@ def drawn(batch: pa.RecordBatch, narrow: pa.RecordBatch, plan: MixPlan) -> Outco
 
 
 def saved_tokens(shard: Shard) -> str:
-    """Where the mix left the token ids of a shard."""
+    """Return the file in which the mix saved the token ids of a shard."""
     return f"{TOKENS}/{shard.name}.parquet"
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A mix that is planned and not drawn yet."""
+    """A mix that is planned but not drawn yet."""
 
     plan: MixPlan
     counts: Folder
@@ -193,7 +193,7 @@ class Planned:
 
 
 def counts_folder(run: StageRun) -> Folder:
-    """Where the counts lie that all mixes of a run share."""
+    """Return the folder of the counts that all mixes of a run share."""
     _, _, mix = run.stage.partition("/")
     return replace(run.folder, url=run.folder.url.removesuffix(f"/{mix}"))
 

@@ -37,7 +37,7 @@ _SAMPLE = f"{SCRATCH}/data/sample.npz"
 
 @dataclass(frozen=True)
 class SampleDomains:
-    """One task: streams to train on and to measure with, of every domain."""
+    """One task: sample training and held-out streams of every domain."""
 
     settings_key: str
     settings: SearchSettings
@@ -70,14 +70,14 @@ class SampleDomains:
     def _chosen(
         self, folder: Folder, shard: str
     ) -> dict[str, list[tuple[float, bool, npt.NDArray[np.uint32]]]]:
-        """Documents of a shard that may be in the sample: by domain, value, held out, and ids."""
+        """Return a shard's candidates for the sample, by domain: value, held out, and ids."""
         narrow = grouped(read_columns(folder, scratch("narrow", shard)), self.mixture)
         ids = SavedIds(folder, shard).all()
         lengths = narrow.column("tokens").to_numpy() - self.marks
         starts = np.cumsum(lengths) - lengths
         used = np.minimum(lengths, self.settings.document_tokens)
         hashes = narrow.column("id_hash").to_numpy()
-        # Whether a document is held out and where it is are two parts of one uniform value.
+        # One uniform value decides both whether a document is held out and its rank.
         values = sample_values(hashes, self.settings.seed)
         aside = values < self.settings.held_out
         eligible = rows(narrow, cell_names(narrow), self.mixture).eligible
@@ -88,7 +88,7 @@ class SampleDomains:
             for side, most in ((False, limit), (True, self.settings.held_out_tokens)):
                 mine = np.flatnonzero(eligible & (domains == domain) & (aside == side))
                 mine = mine[np.argsort(values[mine], kind="stable")]
-                # More than this none can be in the sample, whatever other shards have.
+                # No more than this can be in the sample, whatever other shards have.
                 last = int(np.searchsorted(np.cumsum(used[mine] + 1), most)) + 1
                 found += [
                     (float(values[k]), side, np.array(ids[starts[k] : starts[k] + used[k]]))
@@ -130,17 +130,17 @@ def _result(task: str) -> str:
 
 
 def search(run: StageRun, settings: SearchSettings) -> tuple[Proposal, list[float], dict[str, Any]]:
-    """Propose shares for the mix of a run; the proposal, the proxy's losses at it, and every run.
+    """Propose shares for a run's mix; return proposal, the proxy's losses at it, and all runs.
 
-    Raises InputError when the documents or the budget leave nothing to search.
+    Raises InputError if the documents or the budget leave nothing to search.
     """
     planned = plan(run)
     space = space_of(planned.plan)
     mix = planned.plan
     tokens = min(settings.tokens, mix.budget)
     available = {row["domain"]: row["available"] for row in mix.rows()}
-    # As many distinct tokens for the proxy as the real run has, at the proxy's scale: a domain that
-    # repeats in the one repeats as often in the other.
+    # Scale the distinct tokens down with the budget: a domain repeats as often for the proxy as in
+    # the real run.
     limits = {d: max(1, round(available[d] * tokens / mix.budget)) for d in space.domains}
     limits = {d: min(limit, tokens) for d, limit in limits.items()}
     tokenizer = load_tokenizer(run.also["tokenize"].tokenizer)
@@ -190,10 +190,10 @@ def search(run: StageRun, settings: SearchSettings) -> tuple[Proposal, list[floa
 
 
 def space_of(mix: MixPlan) -> Space:
-    """The domains that have both a share and tokens, and what each can give of the budget."""
+    """Return the domains with a share and tokens, and the most each can fill of the budget."""
     rows = [row for row in mix.rows() if row["share"] > 0 and row["available"] > 0]
     if len(rows) < 2:
-        raise InputError("mix: a search needs documents of at least two domains that have a share")
+        raise InputError("mix: a search needs documents of at least two domains with a share")
     shares = np.array([row["share"] for row in rows])
     most = np.array([row["at_most"] / mix.budget for row in rows])
     return Space(tuple(row["domain"] for row in rows), shares / shares.sum(), np.minimum(most, 1.0))

@@ -1,6 +1,6 @@
-"""Lists, folders and indexes that a recipe names: looked for before the first stage runs.
+"""Lists, folders and indexes that a recipe names, checked before the first stage runs.
 
-Files of models are looked at with their checksums (`pipelines.facts`).
+Model files are checked with their checksums (`pipelines.facts`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipelines.storage.files import Folder
 
 
 def check_named_files(stage: Stage[Any], settings: Settings) -> None:
-    """Raise ConfigError, with key and path, where a stage names what is absent or can't be used."""
+    """Raise ConfigError, with key and path, for a missing or unusable file of a stage."""
     for named in stage.files(settings):
         _check(named)
     index: Any = getattr(settings, "index", None)

@@ -1,4 +1,4 @@
-"""What a run will do: stages, inputs and all that they need, checked before anything runs."""
+"""Plan a run: stages, inputs and everything they need, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import complete_manifest, read_manifest
 from pipelines.storage.shards import open_parquet
 
-#: The stage that goes before others where the input is a table.
+#: The stage that comes first if the input is a table.
 _READ_TABLES = "read-tables"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run, on what, where to."""
+    """A checked plan: the stages to run, on which input, into which folder."""
 
     recipe: Recipe
     stages: tuple[str, ...]
@@ -38,7 +38,7 @@ class Plan:
     output: Folder
     facts: dict[str, dict[str, Any]]  # by stage: versions and checksums
     files: tuple[InputFile, ...]  # that `extract` reads
-    passed_over: PassedOver  # what lies next to them and is not read
+    passed_over: PassedOver  # files next to them that are not read
     policy: dict[str, Any] | None = None  # the policy that the run applies, for the manifests
 
 
@@ -49,10 +49,10 @@ def plan(
     stages: Sequence[str] = (),
     sync: bool = True,
 ) -> Plan:
-    """Decide stages and inputs, and look at every model and list, before anything runs.
+    """Choose stages and inputs, and check every model and list, before anything runs.
 
-    Without `sync` the run does not wait until what it writes is on the disk.
-    Raises ConfigError when they don't fit together, or a file is absent or the wrong one.
+    Without `sync` the run does not wait for its files to reach the disk.
+    Raises ConfigError if stages and inputs don't fit together, or a file is missing or wrong.
     """
     for option, value in (("output", output), *(("input", value) for value in inputs)):
         if not value.strip():
@@ -69,7 +69,7 @@ def plan(
     folder = Folder(output, sync)
     if not given and described[0].is_source:
         if not recipe.inputs:
-            raise ConfigError("no input: name files with --input, or in the recipe as inputs:")
+            raise ConfigError("no input: give files with --input, or in the recipe as inputs:")
     elif not given:
         given = (_complete_before(chosen[0], recipe, folder),)
     for stage in described:
@@ -79,7 +79,7 @@ def plan(
         for stage in described
     }
     if not all(_ran_before(folder / stage, recipe, facts[stage]) for stage in chosen):
-        for stage in described:  # what does not fit together is reported before the run
+        for stage in described:  # so that a mismatch is reported before the run
             stage.load(recipe.section(stage))
         _check_values(recipe, chosen if inputs else {*chosen, *recipe.stages})
     over = PassedOver()
@@ -95,14 +95,14 @@ def plan(
 
 
 def _ran_before(stage: Folder, recipe: Recipe, facts: Mapping[str, Any]) -> bool:
-    """Whether a stage was run with this recipe and these models, which fitted together then."""
+    """Return whether a stage has run with this recipe and models, so they fit together."""
     manifest = read_manifest(stage)
     same = manifest.get("recipe", {}).get("sha256") == recipe.sha256
     return same and all(manifest.get(name) == value for name, value in facts.items())
 
 
 def _check_values(recipe: Recipe, stages: Collection[str]) -> None:
-    """Raise ConfigError where a stage names a value that no document can have."""
+    """Raise ConfigError if a stage names a value that no document can have."""
     known: dict[str, Collection[str]] = {}
     described = [stage for stage in recipe.sections if stage.name in stages]
     for stage in described:
@@ -112,7 +112,7 @@ def _check_values(recipe: Recipe, stages: Collection[str]) -> None:
 
 
 def _are_tables(paths: Sequence[str], recipe: Recipe) -> bool:
-    """Whether these are tables that have to become documents, rather than documents already."""
+    """Return whether these are tables still to be turned into documents."""
     for folder in map(Folder, paths):
         if read_manifest(folder) or folder.exists("documents") or folder.exists("shards"):
             return False
@@ -136,7 +136,7 @@ def _is_documents(path: str) -> bool:
 
 
 def _columns(shards: Sequence[Shard]) -> list[str] | None:
-    """Columns of the first shard; None where it is damaged, which the stage tells that reads it."""
+    """Return the columns of the first shard; None if damaged, which the stage will report."""
     try:
         for shard in shards:
             with open_parquet(shard.folder, shard.file) as parquet:
@@ -147,12 +147,12 @@ def _columns(shards: Sequence[Shard]) -> list[str] | None:
 
 
 def check_current(paths: Sequence[str]) -> None:
-    """Raise InputError for a stage folder whose own input is not what it was made of any more."""
+    """Raise InputError for a stage folder whose input has changed since it was written."""
     for folder in map(Folder, paths):
         if read_manifest(folder) and not complete_manifest(folder):
             raise InputError(
-                f"{folder.shown}: not complete: files are missing, or the stage before it has "
-                "other documents now; run it again"
+                f"{folder.shown}: not complete: files are missing, or the documents of the stage "
+                "before it have changed; run it again"
             )
 
 
@@ -162,11 +162,11 @@ def input_files(
     own: Sequence[str] = (),
     passed_over: PassedOver | None = None,
 ) -> list[InputFile]:
-    """Raw files of a run: the recipe's inputs, or `given` in their place; see `discover`.
+    """Return a run's raw files: the recipe's inputs, or `given` instead; see `discover`.
 
-    Names of files of a named input begin with the input's name as a folder. `given` may say
-    `name=GLOB` for a name that the recipe knows. Raises InputError when nothing matches, or a file
-    without a name lies in a folder of the name of another input.
+    File names of a named input begin with its name as a folder. `given` may say `name=GLOB` for a
+    name in the recipe. Raises InputError if nothing matches, or the name of a file of an unnamed
+    input begins with the name of another input.
     """
     named: dict[str, list[str]] = {}
     plain: list[str] = []
@@ -181,7 +181,7 @@ def input_files(
     files = discover(plain, own, passed_over, recipe.readers.formats)
     for file in files:
         name, folder, _ = file.name.partition("/")
-        if folder and name in named:  # it would count as of that input, or even have its files' ids
+        if folder and name in named:  # it would count as part of that input, or share its ids
             raise InputError(
                 f"{file.path}: begins with the folder {name!r}, the name of another input; "
                 f"write {name}={file.path}, or call that input otherwise"
@@ -193,12 +193,12 @@ def input_files(
 
 
 def _named_safely(files: Sequence[InputFile]) -> list[InputFile]:
-    """Files without secrets in their names, which documents, manifests and shards take on."""
+    """Return files without secrets in their names, which go into documents and manifests."""
     named: dict[str, InputFile] = {}
     for file in files:
         name = redact(file.name)
         if name in named and name != file.name:
-            raise InputError(f"{file.path}: named twice, with other credentials")
+            raise InputError(f"{file.path}: given twice, with different credentials")
         named[name] = replace(file, name=name)
     return list(named.values())
 

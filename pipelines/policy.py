@@ -1,4 +1,4 @@
-"""What a run's stages removed, or would have removed, by rule and language."""
+"""Count what a run's stages removed, or would have removed, by rule and language."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipelines.storage.shards import read_batches
 if TYPE_CHECKING:
     from curation.filters.rules import RuleBook
 
-#: The stage whose rules can be decided again, from the signals that it stored.
+#: The stage whose rules can be applied again, from its stored signals.
 FILTER = "filter"
 
 #: Stage, reason, language; null where a document passed.
@@ -26,17 +26,17 @@ _Row = tuple[str | None, str | None, str | None]
 
 
 def judging(stages: Sequence[str]) -> list[str]:
-    """Those of the stages that remove documents by what they measure."""
+    """Return the stages that remove documents by measured values."""
     return [stage for stage in stages if "/" not in stage and find(stage).decides_by]
 
 
 def counts(
     folder: Folder, stages: Sequence[str], measured: bool, rules: RuleBook | None = None
 ) -> Counts:
-    """Documents that reached the first judging stage, and what each of them removed.
+    """Count documents that reached the first judging stage, and what each such stage removed.
 
-    Of a run that only measured, what it recorded counts: the first reason of each document. With
-    `rules` the filter's reasons are those of these rules instead, decided by the stored signals.
+    For a run that only measured, each document's first recorded reason counts. With `rules`, the
+    filter's reasons are those of these rules, applied to the stored signals.
     """
     judges = judging(stages)
     documents: Counter[str] = Counter()
@@ -73,7 +73,7 @@ def _recorded(place: Folder) -> Iterator[_Row]:
 
 
 def _redecided(place: Folder, judges: Sequence[str], rules: RuleBook) -> Iterator[_Row]:
-    """First stage and reason of each document where the filter has other rules."""
+    """Yield each document's first stage and reason under other rules of the filter."""
     from curation.filters.redecide import redecide  # compiled kernels
 
     at = judges.index(FILTER)
@@ -96,7 +96,7 @@ def _redecided(place: Folder, judges: Sequence[str], rules: RuleBook) -> Iterato
 
 
 def _padded(lists: pa.ListArray) -> pa.Array:
-    """Lists with null where one is empty, since an empty one has no first element."""
+    """Return lists with null added to empty ones, which have no first element."""
     one = pa.scalar([None], lists.type)
     return pc.if_else(pc.greater(pc.list_value_length(lists), 0), lists, one)
 
@@ -110,7 +110,7 @@ def _removed(folder: Folder, judges: Sequence[str]) -> Iterator[_Row]:
 
 
 def _batches(place: Folder, kind: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Columns of the documents of one kind, those that there are."""
+    """Yield the existing ones of these columns, for the documents of one kind."""
     for name, file in sorted(read_manifest(place)["files"].items()):
         if name.startswith(f"{kind}/") and file["rows"]:
             yield from read_batches(place, name, columns)

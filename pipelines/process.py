@@ -1,4 +1,4 @@
-"""A command as a process: how it ends when asked to, its temporary folder, what limits it."""
+"""A command as a process: signals, its temporary folder, memory limits."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from curation.errors import ConfigError
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 _FOLDER = "curate-run-"
 _OWNER = "owner"
-#: Seconds after which a folder without an owner's file was left by a process that died making it.
+#: Age in seconds after which a folder without a lock file was left by a process that died.
 _MAKING = 3600.0
-#: Seconds for what has to be done at the very end.
+#: Seconds allowed for cleaning up at exit.
 _PATIENCE = 10
 
 
 class Stopped(KeyboardInterrupt):
-    """The process was asked to end, by Ctrl-C or by SIGTERM."""
+    """The process was asked to end, by Ctrl-C or SIGTERM."""
 
     def __init__(self, number: int) -> None:
         word = _WORDS[signal.Signals(number)]
-        super().__init__(f"curate: error: {word}; the same command goes on from here")
+        super().__init__(f"curate: error: {word}; run the same command again to resume")
         self.number, self.exit_code = number, 128 + number
 
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """From here on the first SIGINT or SIGTERM raises Stopped, and the second ends all at once.
+    """Make the first SIGINT or SIGTERM raise Stopped, and the second end the process at once.
 
-    After a Stopped the process ends here: the interpreter would wait for its threads, which may be
-    about to try a request again, and which a trace would tell of.
+    After Stopped the process exits here: the interpreter would wait for its threads, which may be
+    about to retry a request, and print their tracebacks.
     """
     stops: list[Stopped] = []
 
@@ -57,7 +57,7 @@ def stoppable() -> Iterator[None]:
         _end(stops[0])
 
     def unraisable(found: Any) -> None:
-        # Raised in a place that may not raise, such as a finalizer, it would be lost.
+        # An exception raised where none may be raised, such as in a finalizer, would be lost.
         if isinstance(found.exc_value, Stopped):
             stops.clear()
             signal.raise_signal(found.exc_value.number)
@@ -75,7 +75,7 @@ def stoppable() -> Iterator[None]:
 
 
 def _end(stopped: Stopped) -> NoReturn:
-    """Say why and end, without waiting for threads; children don't stay behind."""
+    """Print the reason and exit without waiting for threads; leave no child processes."""
     for which in _WORDS:
         signal.signal(which, signal.SIG_IGN)
     import psutil  # seldom needed; a further signal would interrupt the import
@@ -94,7 +94,7 @@ def _end(stopped: Stopped) -> NoReturn:
 
 @contextlib.contextmanager
 def uninterrupted_children() -> Iterator[None]:
-    """Processes started in here never see Ctrl-C, from their beginning on: the driver decides."""
+    """Start processes inside that ignore Ctrl-C from their start: the driver handles it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -116,10 +116,10 @@ def _await_end(sentinel: int) -> None:
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder for the temporary files of this process and its children; gone at the end.
+    """Create a folder for temporary files of this process and its children; remove it at the end.
 
-    Folders of processes that were killed are removed first. A lock, which no process can leave
-    behind, says whose owner lives.
+    Folders of killed processes are removed first. A lock, which no process can leave behind, shows
+    which owners are alive.
     """
     base = tempfile.gettempdir()
     _remove_leftovers(Path(base))
@@ -146,7 +146,7 @@ def _own_folder(base: str) -> tuple[Path, IO[str]]:
         with contextlib.suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return place, lock
-        lock.close()  # taken for a leftover in between
+        lock.close()  # removed as a leftover in the meantime
 
 
 def _remove_leftovers(base: Path) -> None:
@@ -166,14 +166,14 @@ def _remove_if_left(place: Path, changed: float) -> None:
             shutil.rmtree(place, ignore_errors=True)
         return
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its owner lives
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its owner is alive
         shutil.rmtree(place, ignore_errors=True)
     finally:
         os.close(file)
 
 
-#: Address space that a process takes: libraries, models and memory that is set aside for threads,
-#: of which there are as many as cores. Measured on two cores: 2.6 GB.
+#: Address space that a process needs: libraries, models, and memory reserved for its threads, of
+#: which there is one per core. Measured on two cores: 2.6 GB.
 _ADDRESSES = 2 << 30
 _ADDRESSES_PER_CORE = 256 << 20
 
@@ -181,13 +181,13 @@ _ADDRESSES_PER_CORE = 256 << 20
 def check_address_space() -> None:
     """Raise ConfigError where `ulimit -v` is too small.
 
-    Libraries don't only fail then: some wait for ever for threads that could not be started.
+    Some libraries do not fail then but wait forever for threads that could not be started.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     needed = _ADDRESSES + _ADDRESSES_PER_CORE * (os.cpu_count() or 1)
     if limit != resource.RLIM_INFINITY and limit < needed:
         raise ConfigError(
-            f"each process may address only {limit / 1e9:.1f} GB here (ulimit -v), which counts "
-            f"what is mapped, not what is used: on this machine it takes {needed / 1e9:.1f} GB or "
+            f"each process is limited to {limit / 1e9:.1f} GB of address space (ulimit -v), which "
+            f"counts mapped, not used memory: on this machine it needs {needed / 1e9:.1f} GB or "
             "more; raise the limit, or limit the memory of the group instead (cgroup, systemd)"
         )

@@ -1,4 +1,4 @@
-"""Stage `read-tables`: tables in; Parquet shards of documents with the tables' columns out."""
+"""Stage `read-tables`: turn tables into Parquet shards of documents, keeping their columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WHOLE = 1 << 62
 
 @dataclass(frozen=True)
 class ReadTables:
-    """Read the tables of a shard twice: for the types of their columns, and for the rows."""
+    """Read the tables of a shard twice: for their column types, then for the rows."""
 
     settings_key: str
     settings: TableSettings

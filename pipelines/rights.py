@@ -1,4 +1,4 @@
-"""Stage `rights`: removes documents by what is said of their rights."""
+"""Stage `rights`: remove documents by the rights signals of their page and site."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipelines.engine.transform import Outcome, Transform, run_transform
 
 @dataclass(frozen=True)
 class ApplyRights(Transform):
-    """The policy as a transform; its findings on removed documents are in a table next to them."""
+    """The policy as a transform; the signals that removed documents go to a table of their own."""
 
     settings: RightsSettings
 

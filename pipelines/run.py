@@ -37,22 +37,22 @@ from pipelines.storage.own import refuse_foreign, remove_stage, with_inner
 
 _LOG = logging.getLogger(__name__)
 
-#: Kinds of damage that are named where nothing else was found.
+#: Most reasons named in the error for an input without documents.
 _REASONS = 3
-#: So often a run makes a damaged file again, or reads a changed input again.
+#: How often a run rewrites damaged files, or rereads changed inputs, before it fails.
 _TRIES = 3
 
 
 def run_plan(
     work: Plan, executor: Executor, fresh: bool = False, strict: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """Run every stage of a plan that is not complete; return the manifests by stage.
+    """Run every incomplete stage of a plan; return the manifests by stage.
 
-    A file that turns out to be damaged is made again, which costs its own task; an input that
-    changed since it was hashed is read as it is now.
+    A damaged file is written again by its own task; an input that has changed since it was hashed
+    is read in its present state.
 
-    With `strict`, raises AlarmError after a stage whose manifest holds an alarm; the stage is
-    complete all the same.
+    With `strict`, raises AlarmError after a stage whose manifest has an alarm; the stage is
+    complete nevertheless.
     """
     with locked(work.output):
         _refuse_foreign(work, fresh)
@@ -62,7 +62,7 @@ def run_plan(
         work.output.remove_parts()
         _write_recipe(work)
         for name in KNOWN_BY:
-            work.output.remove(name)  # of what the folder held before
+            work.output.remove(name)  # before new files are written
         executor.stages = work.stages
         executor.display.plan({name: find(name).cost for name in work.stages})
         tries: Counter[str] = Counter()
@@ -85,7 +85,7 @@ def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[
     inputs = work.inputs
     for stage in work.stages:
         for mix in mixes_of(stage, work):
-            # A mix goes from its own folder of one stage to that of the next.
+            # A named mix passes from its folder in one stage to its folder in the next.
             before = _stage_before(stage, work.recipe)
             source = ((work.output / before / mix).url,) if find(before).per_mix else inputs
             manifests[f"{stage}/{mix}"] = run_stage(stage, work, source, executor, mix)
@@ -99,7 +99,7 @@ def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[
 
 
 def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
-    """Raise InputError where the input has no document at all, which is rarely what was meant."""
+    """Raise InputError if the input contains no document at all, which is rarely intended."""
     if counts["documents_in"]:
         return
     reasons = {k.partition(".")[2]: v for k, v in counts.items() if k.startswith("set_aside.")}
@@ -117,15 +117,15 @@ def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
 
 
 def _without(error: DamagedError, work: Plan) -> Plan:
-    """Remove damaged files of the stages to run, so that their tasks are done again.
+    """Remove damaged files of the stages to run, so that their tasks run again.
 
-    Inputs that changed are looked for again, and hashed again by the stage that reads them. Raises
-    the error where a file is of a stage that this run does not include.
+    Changed inputs are listed again, and hashed again by the stage that reads them. Raises the error
+    if a file belongs to a stage that this run does not include.
     """
     for file, detail in error.files.items():
         inside = file.removeprefix(f"{work.output.url}/")
         if inside == file:
-            _LOG.warning("%s: %s; read again as it is now", file, detail)
+            _LOG.warning("%s: %s; reading its present content", file, detail)
         elif inside.partition("/")[0] in work.stages:
             _LOG.warning("%s: %s; made again", file, detail)
             work.output.remove(inside)
@@ -138,16 +138,16 @@ def _without(error: DamagedError, work: Plan) -> Plan:
 
 
 def _existing(work: Plan) -> list[str]:
-    """Stages that `--fresh` removes: those to run and, with all of a recipe, those not in it."""
+    """Return what `--fresh` removes: the stages to run and, for a full run, those not in it."""
     if work.stages != work.recipe.stages:
         return list(work.stages)
     return list(dict.fromkeys([*work.stages, *present_stages(work.output)]))
 
 
 def _refuse_foreign(work: Plan, fresh: bool) -> None:
-    """Raise ConfigError where a file would be overwritten or removed that no run wrote.
+    """Raise ConfigError if a file not written by a run would be overwritten or removed.
 
-    A stage that is complete is looked at when it turns out that it must be done again.
+    A complete stage is checked only once it turns out that it must run again.
     """
     for stage in _existing(work) if fresh else work.stages:
         for folder in with_inner(work.output / stage):
@@ -179,10 +179,10 @@ def _check_alarms(manifest: dict[str, Any]) -> None:
 
 
 def mixes_of(stage: str, work: Plan) -> tuple[str, ...]:
-    """Named mixes that a stage works on besides the one without a name.
+    """Return the named mixes that a stage processes besides the unnamed one.
 
-    They come first: the counts that all share go when the mix without a name is complete. The stage
-    that describes mixes works on all of them, a later one on those that lie in the same run folder.
+    They come first: the shared counts are removed when the unnamed mix is complete. The stage that
+    draws mixes processes all of them, a later one those in the same run folder.
     """
     described = find(stage)
     if not described.per_mix:
@@ -210,12 +210,12 @@ def _same(inputs: Sequence[str], folder: Folder) -> bool:
 def run_stage(
     stage: str, work: Plan, inputs: Sequence[str], executor: Executor, mix: str = ""
 ) -> dict[str, Any]:
-    """Run one stage, or one named mix of it; a complete one costs a look at its manifest."""
+    """Run one stage, or one named mix of it; for a complete one, only check its manifest."""
     run = stage_run(stage, work, inputs, executor, mix)
     executor.display.stage(run.stage, "started")
     before, started = read_manifest(run.folder).get("key"), time.perf_counter()
     manifest = None if find(stage).is_source else run.complete(run.read)
-    if manifest is None:  # the module is only loaded, with its kernels, where there is work
+    if manifest is None:  # load the module, with its kernels, only if there is work
         manifest = importlib.import_module(find(stage).module).run(run)
     counts = manifest["counts"]
     executor.display.stage(
@@ -232,7 +232,7 @@ def run_stage(
 def stage_run(
     stage: str, work: Plan, inputs: Sequence[str], executor: Executor, mix: str = ""
 ) -> StageRun:
-    """What a stage's module needs to run, for the stage or one named mix of it."""
+    """Return what a stage's module needs to run the stage, or one named mix of it."""
     described = find(stage)
     settings = work.recipe.settings(stage, mix)
     also = described.also(work.recipe)
@@ -262,7 +262,7 @@ def stage_run(
 
 
 def _stage_of(inputs: Sequence[str], output: Folder) -> str:
-    """The stage of this run, or its named mix, that is the input; empty for any other input."""
+    """Return which stage of this run, or named mix, is the input; empty for any other input."""
     urls = [Folder(path).url for path in inputs]
     inside = urls[0].removeprefix(f"{output.url}/")
     return inside if len(urls) == 1 and inside != urls[0] and is_stage(Folder(urls[0])) else ""
@@ -274,14 +274,14 @@ def _write_recipe(work: Plan) -> None:
     content["stages"] = _stages_of_run(work)
     content = redact_all(content)
     there = work.output.exists(RECIPE_FILE) and whole_recipe(work.output.read_bytes(RECIPE_FILE))
-    if list((there or {}).items()) != list(content.items()):  # compared since writing YAML is slow
+    if list((there or {}).items()) != list(content.items()):  # as writing YAML is slow
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
         work.output.write_bytes(RECIPE_FILE, text.encode())
         work.output.remove(".work")
 
 
 def _stages_of_run(work: Plan) -> list[str]:
-    """The recipe's stages, also where only some are run, and any other that is asked for."""
+    """Return all stages of the recipe, even if only some run, and any other requested one."""
     if set(work.stages) <= set(work.recipe.stages):
         return list(work.recipe.stages)
     if find(work.stages[0]).is_source:

@@ -1,4 +1,4 @@
-"""A run folder: what lies in it, who works there, which of its stages are complete."""
+"""A run folder: its contents, its lock, and which of its stages are complete."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from pipelines.storage.manifest import (
     read_manifest,
 )
 
-#: The resolved recipe next to the stage folders; `curate report` and `why` read the stages from it.
+#: The resolved recipe in the run folder; `curate report` and `why` read the stages from it.
 RECIPE_FILE = "recipe.yaml"
-#: What `pipelines.report` writes next to it.
+#: Files that `pipelines.report` writes.
 REPORT_PAGE, REPORT_DATA = "report.html", "report.json"
 #: SHA-256 of the recipe and of every complete stage's manifest, as `sha256sum --check` takes them.
 SUMS = "SHA256SUMS"
-#: What `curate withdraw` gives back, by default.
+#: Default folder of documents restored by `curate withdraw`.
 WITHDRAWN = "withdrawn"
-#: What `curate export` writes, by default.
+#: Default folder of `curate export`.
 EXPORT = "export"
-#: What `curate trace` builds, and what `curate summary` writes by default.
+#: Folder of the index of `curate trace`, and default folder of `curate summary`.
 TRACE, SUMMARY = "trace", "summary"
-#: What is in these files when a run wrote them.
+#: Text by which files written by a run are recognized.
 KNOWN_BY = {
     REPORT_PAGE: b"<title>Curation report",
     REPORT_DATA: b'"funnel"',
@@ -49,13 +49,13 @@ _BESIDE = (*_MADE_OF_RUNS, RECIPE_FILE, REPORT_PAGE, REPORT_DATA, SUMS, _LOCK, S
 
 
 def own_paths(folder: Folder, recipe: Recipe) -> list[str]:
-    """All that a run, and `curate withdraw`, may write to a run folder."""
+    """Return everything that a run and `curate withdraw` may write to a run folder."""
     names = dict.fromkeys((*STAGES, *recipe.stages, *_BESIDE))
     return [(folder / name).url for name in names]
 
 
 def make_run_folder(folder: Folder) -> None:
-    """Make a local run folder unless it is there. Raises ConfigError where that can't be done."""
+    """Create a local run folder if missing. Raises ConfigError if that fails."""
     try:
         os.makedirs(folder.path(), exist_ok=True)
     except OSError as error:
@@ -63,13 +63,13 @@ def make_run_folder(folder: Folder) -> None:
 
 
 def _not_writable(folder: Folder, error: OSError) -> ConfigError:
-    reason = "a file, no folder" if os.path.isfile(folder.path()) else error.strerror
+    reason = "a file, not a folder" if os.path.isfile(folder.path()) else error.strerror
     return ConfigError(f"{folder.shown}: can't be written as a run folder: {reason}")
 
 
 @contextlib.contextmanager
 def locked(folder: Folder) -> Iterator[None]:
-    """One run at a time in a local run folder; the lock goes with the process that holds it."""
+    """Lock a local run folder for one run at a time; the lock is released with its process."""
     if not folder.is_local:
         yield
         return
@@ -91,11 +91,11 @@ def locked(folder: Folder) -> Iterator[None]:
                 ) from None
             if _is_at(file, path):
                 break
-            # A run that ended removed this file after it was opened here: it locks nothing now.
+            # A finished run removed this file after it was opened here: its lock is worthless.
             stack.close()
         with room_for(path):
             file.truncate(0)
-            os.write(file.fileno(), str(os.getpid()).encode())  # past the buffer: fails here only
+            os.write(file.fileno(), str(os.getpid()).encode())  # unbuffered: errors appear here
         try:
             yield
         finally:
@@ -103,7 +103,7 @@ def locked(folder: Folder) -> Iterator[None]:
 
 
 def _is_at(file: IO[str], path: str) -> bool:
-    """Whether an open file is still the one at that path."""
+    """Return whether an open file is still the one at that path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except FileNotFoundError:
@@ -111,11 +111,12 @@ def _is_at(file: IO[str], path: str) -> bool:
 
 
 def load_run(directory: str, done: Collection[str] = ()) -> tuple[Folder, list[str]]:
-    """A run folder and its complete stages in order; those of named mixes (`mix/annealing`) last.
+    """Open a run folder; return it and its complete stages in order, named mixes last.
 
-    The stages and mixes are those of the recipe in the folder: what an earlier run with another one
-    left is no part of it. Stages that this process has just done are complete, even where a
-    listing does not show all their files yet. Raises ConfigError when it is no run folder.
+    The stages and mixes (`mix/annealing`) are those of the recipe in the folder: those left by an
+    earlier run with another recipe are ignored. Stages in `done`, which this process has just
+    finished, are complete even if a listing does not show all their files yet. Raises ConfigError
+    if it is not a run folder.
     """
     folder = Folder(directory)
     if not directory.strip() or not folder.exists():
@@ -128,11 +129,13 @@ def load_run(directory: str, done: Collection[str] = ()) -> tuple[Folder, list[s
 
 
 def sums(folder: Folder, stages: Sequence[str]) -> bytes:
-    """Content of the file of SHA-256 sums: of the recipe, and of each stage's manifest, which has
-    those of all that the stage wrote."""
+    """Return the content of the file of SHA-256 sums.
+
+    It has those of the recipe and of each stage's manifest, which has those of the stage's files.
+    """
     digests = folder.each(lambda stage: manifest_sha256(folder / stage), stages)
     lines = [f"{d}  {stage}/{MANIFEST}\n" for d, stage in zip(digests, stages, strict=True)]
-    with contextlib.suppress(FileNotFoundError):  # `exists` takes a failing disk for a no
+    with contextlib.suppress(FileNotFoundError):  # `exists` is False on a failing disk
         data = folder.read_bytes(RECIPE_FILE)
         if len(data) != folder.size(RECIPE_FILE):
             raise StoreError(f"{folder.shown}/{RECIPE_FILE}: could only be read in part")
@@ -141,12 +144,12 @@ def sums(folder: Folder, stages: Sequence[str]) -> bytes:
 
 
 def root_hash(folder: Folder, stages: Sequence[str]) -> str:
-    """One SHA-256 for all that a run wrote: of its file of sums."""
+    """Return one SHA-256 for everything that a run wrote: that of its file of sums."""
     return hashlib.sha256(sums(folder, stages)).hexdigest()
 
 
 def run_recipe(folder: Folder) -> dict[str, Any]:
-    """The recipe in a run folder, with every value. Raises ConfigError when it is damaged."""
+    """Read the full recipe in a run folder. Raises ConfigError if it is damaged."""
     recipe = whole_recipe(folder.read_bytes(RECIPE_FILE))
     if recipe is None:
         raise ConfigError(
@@ -156,9 +159,9 @@ def run_recipe(folder: Folder) -> dict[str, Any]:
 
 
 def run_settings(folder: Folder, stage: str) -> dict[str, Any]:
-    """The settings of a stage as it ran, in the order of its recipe.
+    """Return the settings with which a stage ran, in the order of its recipe.
 
-    A manifest sorts its keys; the recipe beside it has the order, unless another was written since.
+    A manifest sorts its keys; the recipe in the folder has the order, unless it was replaced since.
     """
     settings: dict[str, Any] = read_manifest(folder / stage)["settings"]
     if folder.exists(RECIPE_FILE):
@@ -170,7 +173,7 @@ def run_settings(folder: Folder, stage: str) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=2)
 def whole_recipe(data: bytes) -> dict[str, Any] | None:
-    """A recipe with every section, as a run writes it, or None."""
+    """Parse a recipe with every section, as a run writes it; None if it is not one."""
     try:
         recipe = parse_yaml(data.decode())
     except (yaml.YAMLError, UnicodeDecodeError):
@@ -180,7 +183,7 @@ def whole_recipe(data: bytes) -> dict[str, Any] | None:
 
 
 def _stages_and_mixes(folder: Folder) -> tuple[Sequence[str], list[str]]:
-    """Those of the recipe in a run folder."""
+    """Return the stages, and the mixes, of the recipe in a run folder."""
     try:
         recipe = run_recipe(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -190,7 +193,7 @@ def _stages_and_mixes(folder: Folder) -> tuple[Sequence[str], list[str]]:
 
 
 def all_stages(folder: Folder) -> list[str]:
-    """Stages and named mixes of the recipe in a run folder, complete or not."""
+    """Return the stages and named mixes of a run folder's recipe, complete or not."""
     stages, mixes = _stages_and_mixes(folder)
     return [*stages, *_branches(mixes)]
 
@@ -200,14 +203,14 @@ def _branches(mixes: Sequence[str]) -> list[str]:
 
 
 def _per_mix() -> list[str]:
-    """Stages that run once for each named mix, too."""
+    """Return the stages that also run once for each named mix."""
     return [name for name, stage in known_stages().items() if stage.per_mix]
 
 
 def stale_stages(folder: Folder, complete: Sequence[str]) -> list[str]:
-    """Stages and named mixes in a run folder that are of an earlier run.
+    """Return the stages and named mixes in a run folder that an earlier run left.
 
-    The recipe does not have them, or their documents are not those of the stage before any more.
+    The recipe does not have them, or their input has changed since.
     `complete` are the stages of `load_run`.
     """
     wanted = all_stages(folder)
@@ -221,13 +224,13 @@ def stale_stages(folder: Folder, complete: Sequence[str]) -> list[str]:
 
 
 def present_stages(folder: Folder) -> list[str]:
-    """Every stage that a run has been at work on, known stages first, in their usual order."""
+    """Return every stage that a run has worked on, known stages first, in their usual order."""
     found = [name for name in inner_stages(folder) if name not in _MADE_OF_RUNS]
     return sorted(found, key=lambda n: (STAGES.index(n) if n in STAGES else len(STAGES), n))
 
 
 def stage_before(stage: str, stages: Sequence[str]) -> str | None:
-    """The stage of a run whose documents a stage read, among `stages` of `load_run`."""
+    """Return the stage whose documents a stage read, among `stages` of `load_run`."""
     name, _, mix = stage.partition("/")
     at = stages.index(name) if name in stages else 0
     before = stages[at - 1] if at else None

@@ -36,9 +36,9 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import Manifest, read_manifest
 from pipelines.storage.shards import open_parquet, read_batches
 
-#: Shares of domains that the Commission's template asks for: per cent, and at most so many.
+#: Top domains that the Commission's template asks for: their percentage, and most of them.
 TOP, TOP_OF_SMES = (10, None), (5, 1000)
-#: Families of reasons that stand for measures against unlawful content, and for opt-outs.
+#: Families of reasons that count as measures against unlawful content, and as opt-outs.
 UNSAFE = ("blocklist.", "llama3.dirty", "refinedweb.flagged", "pii.")
 RIGHTS = ("rights.",)
 _SIZES = ("documents", "bytes")
@@ -55,7 +55,7 @@ class RunFacts:
 
     @classmethod
     def of(cls, run: str, mix: str = "") -> RunFacts:
-        """Open a run. Raises ConfigError where there is none, or no such mix."""
+        """Open a run. Raises ConfigError if there is no run or no such mix."""
         folder, stages = load_run(run)
         branches = {stage.partition("/")[2] for stage in stages}
         if mix not in branches:
@@ -72,7 +72,7 @@ class RunFacts:
 
     @cached_property
     def texts(self) -> str:
-        """The stage whose documents are tokenised, or would be. Raises ConfigError."""
+        """The stage whose documents are tokenized, or would be. Raises ConfigError."""
         kept = [stage for stage in self.stages if self._files(stage, "documents")]
         if not kept:
             raise ConfigError(f"{self.folder.shown}: no stage with documents")
@@ -80,22 +80,22 @@ class RunFacts:
 
     @cached_property
     def sink(self) -> str | None:
-        """The stage that tokenised."""
+        """The stage that wrote the tokens."""
         return next((stage for stage in reversed(self.stages) if find(stage).is_sink), None)
 
     @cached_property
     def recipe(self) -> dict[str, Any]:
-        """The recipe of the run; empty where the folder has none."""
+        """The recipe of the run; empty if the folder has none."""
         return run_recipe(self.folder) if self.folder.exists(RECIPE_FILE) else {}
 
     @cached_property
     def root(self) -> str:
-        """The hash of all that the run wrote."""
+        """The root hash of the run."""
         return root_hash(self.folder, load_run(self.folder.url)[1])
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Columns of the documents that are tokenised."""
+        """Columns of the documents that are tokenized."""
         with open_parquet(
             self.folder / self.texts, self._files(self.texts, "documents")[0]
         ) as file:
@@ -188,7 +188,7 @@ class RunFacts:
             yield Figure(name, removed_sql(files(folders), prefixes), columns, rows)
 
     def _of_edits(self) -> Iterator[Figure]:
-        """Lines and passages cut out of documents that were kept, or replaced in them."""
+        """Count lines and passages cut out of kept documents, or replaced in them."""
         folders = self._folders("edits")
         if not folders:
             return
@@ -210,7 +210,7 @@ class RunFacts:
         yield Figure("cuts", sql, ("reason", "cuts", "bytes"), rows)
 
     def _of_personal_data(self) -> Iterator[Figure]:
-        """Personal data found by kind: the manifests alone count it."""
+        """Count personal data by kind, which only the manifests record."""
         found = [
             (stage, key)
             for stage, manifest in self.manifests.items()
@@ -233,7 +233,7 @@ class RunFacts:
 
 
 def bill_of_materials(run: str) -> dict[str, Any]:
-    """Return the bill of a run with all its mixes. Raises ConfigError where there is no run."""
+    """Return the bill of materials of a run with all mixes. Raises ConfigError without a run."""
     folder, stages = load_run(run)
     manifests = {stage: read_manifest(folder / stage) for stage in stages}
     recipe = None

@@ -1,4 +1,4 @@
-"""Everything that is printed: nothing of a page or a file's name can act on the terminal."""
+"""All output: nothing in a page or file name can send control codes to the terminal."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 
 from curation.credentials import redact
 
-#: Control characters but tab and line feed, marks that turn the direction of writing, line ends
-#: that are not one of a terminal, and surrogates, which can't be printed.
+#: Control characters except tab and line feed, bidirectional controls, line ends other than line
+#: feed, and surrogates, which can't be printed.
 _ACTING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def plain(text: str) -> str:
-    r"""The text with `\u001b` and the like for characters that act on a terminal.
+    r"""Escape characters that act on a terminal as `\u001b` and the like.
 
-    JSON stays JSON of the same values: these characters only occur inside its strings.
+    JSON keeps its meaning: these characters only occur inside its strings.
     """
     return _ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -37,17 +37,17 @@ def say_json(value: Any) -> None:
 
 
 def hand_over(text: str) -> None:
-    """Print content: as it is to a file or another program, without controls to a terminal."""
+    """Print content: unchanged to a file or pipe, escaped to a terminal."""
     print(plain(text) if sys.stdout.isatty() else text, flush=True)
 
 
 def tell(text: str) -> None:
-    """Print a message to standard error, without secrets of URLs."""
+    """Print a message to standard error, with secrets in URLs redacted."""
     print(plain(redact(text)), file=sys.stderr, flush=True)
 
 
 class Warnings(logging.Handler):
-    """Brings what libraries and the toolkit warn of to a reader, each message once."""
+    """Logging handler that shows each warning of libraries and the toolkit once."""
 
     def __init__(self, reader: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Texts of anything that has some: runs, stages, token shards, tables, files of text."""
+"""Read texts from runs, stages, token shards, tables and text files."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from pipelines.run_folder import RECIPE_FILE, load_run
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 
-#: Files that are a text each, besides what readers know.
+#: Suffixes of files with one text each, besides those that readers know.
 _SOURCES = (".txt", ".md", ".tex", ".py", ".c", ".h", ".cc", ".java", ".js", ".ts", ".go", ".rs")
 _COLUMNS = ("text", "url", "repeats")
 
 
 @dataclass(frozen=True)
 class Corpora:
-    """Reads texts. `stage` is asked of run folders; None: the last one with documents."""
+    """Reads texts. `stage`: which stage of run folders; None: the last one with documents."""
 
     stage: str | None
-    tokenizer: Tokenizer  # of token shards
+    tokenizer: Tokenizer  # tokenizer of token shards
 
     def texts(self, path: str) -> list[Text]:
         """Return the texts of a run, stage, shards or files, in their order.
@@ -59,7 +59,7 @@ class Corpora:
         return _stage((folder / name).url)
 
     def _shards(self, path: str) -> Iterator[Text]:
-        """Decode documents; one that goes on in the next sequence is two."""
+        """Decode documents; one that continues in the next sequence counts as two."""
         shards = TokenShards(path, batch_size=1, shuffle=False, epochs=1)
         for number in range(shards.samples):
             row = shards.take(np.array([number]))[0]

@@ -1,4 +1,4 @@
-"""Packed sequences in formats of other libraries, written through those libraries."""
+"""Write packed sequences in other libraries' formats, using those libraries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Files = dict[str, FileRecord]
 
 
 def write_formats(formats: Sequence[str | CustomFormat], folder: Folder, shard: str) -> Files:
-    """Write the sequences of `<shard>.bin` in further formats; the files' records by name."""
+    """Write the sequences of `<shard>.bin` in further formats; return file records by name."""
     found: Files = {}
     if formats:
         rows = _rows(folder, shard)
@@ -35,7 +35,7 @@ def write_formats(formats: Sequence[str | CustomFormat], folder: Folder, shard: 
 
 
 def _rows(folder: Folder, shard: str) -> npt.NDArray[Any]:
-    """Sequences [n, context_length] of a shard."""
+    """Return the sequences [n, context_length] of a shard."""
     with tempfile.TemporaryDirectory() as scratch:
         path = f"{scratch}/index"
         with open(path, "wb") as file:
@@ -46,7 +46,7 @@ def _rows(folder: Folder, shard: str) -> npt.NDArray[Any]:
 
 
 def _own(own: CustomFormat) -> Callable[[npt.NDArray[Any], Folder, str], Files]:
-    """A format of the user's own: `<function>/<shard>/`, whatever it writes."""
+    """Return the writer of a custom format: it writes any files to `<function>/<shard>/`."""
     function, place = opened(own.python, own.settings, positional=2), own.python.found.name
 
     def write(rows: npt.NDArray[Any], folder: Folder, shard: str) -> Files:

@@ -67,11 +67,11 @@ _RUN_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class EncodeShards:
-    """Map: the copies of a shard's documents with their tokens, sorted by place in the data set."""
+    """Map: encode the copies of a shard's documents, sorted by place in the data set."""
 
     settings_key: str
     settings: TokenizeSettings
-    saved: dict[str, str]  # SHA-256 of the files of token ids that the mix left
+    saved: dict[str, str]  # SHA-256 of the token id files saved by the mix
     name: str = "encode"
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
@@ -91,7 +91,7 @@ class EncodeShards:
                 if part.reason is not None:
                     writer.write_lost(part.batch, part.batch.schema, part.reason)
                 progress(part.batch.num_rows, kept.num_rows)
-                del part, kept  # a large document goes before its tokens are written
+                del part, kept  # free a large document before its tokens are written
                 runs.add(encoded)
         runs.write()
         return Result({**runs.files, **writer.files}, tally.counts())
@@ -103,7 +103,7 @@ def _tokens(encoded: pa.RecordBatch) -> int:
 
 @dataclass
 class _Runs:
-    """Rows of `ENCODED` on their way to runs of limited size, a large document in its own."""
+    """Collects rows of `ENCODED` into runs of limited size, a large document in its own run."""
 
     folder: Folder
     shard: str
@@ -123,7 +123,7 @@ class _Runs:
             self.write()
 
     def write(self) -> None:
-        """Write what waits, unless that is nothing and a run is there."""
+        """Write the waiting rows; write an empty run only if there is no other."""
         if not self._rows and self.files:
             return
         table = concatenated(self._rows, ENCODED)
@@ -135,10 +135,10 @@ class _Runs:
 
 @dataclass
 class Encode:
-    """As a function of batches: the documents that are wanted at all, and their copies."""
+    """The encoder as a function of batches: copies of the documents that are drawn."""
 
     settings: TokenizeSettings
-    saved: tuple[Shard, str] | None  # with token ids that the mix left, and their file's SHA-256
+    saved: tuple[Shard, str] | None  # shard with the mix's token ids, and their file's SHA-256
 
     def __call__(
         self, batch: pa.RecordBatch, first_row: int
@@ -169,7 +169,7 @@ class SavedTokens:
         self._documents, self._row = Documents(self._chunks()), 0
 
     def of(self, first_row: int, rows: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Tokens of some documents, end to end, and int64 offsets [rows + 1]."""
+        """Return the tokens of some documents, end to end, and int64 offsets [rows + 1]."""
         if first_row < self._row:
             self._documents, self._row = Documents(self._chunks()), 0
         while self._row < first_row:  # a guarded process may begin anywhere
@@ -204,14 +204,14 @@ class PackShards:
             read_range(folder, runs, "key", low, high), self.settings, folder, task.name
         )
         progress(stats.copies, stats.copies)
-        known = ("documents", "tokens")  # counted where they were encoded
+        known = ("documents", "tokens")  # counted when they were encoded
         return Result(files, {k: v for k, v in stats.as_dict().items() if k not in known})
 
 
 def write_tokens(
     batches: Iterable[pa.RecordBatch], settings: TokenizeSettings, folder: Folder, name: str
 ) -> tuple[dict[str, FileRecord], ShardStats]:
-    """Pack rows of ENCODED and write one shard of tokens; its files' records by name."""
+    """Pack rows of ENCODED and write one token shard; return its file records by name."""
     index_name = f"index/{name}.parquet"
     with (
         _spooled(batches) as rows,
@@ -235,7 +235,7 @@ def write_tokens(
 def token_ranges(
     tokens: int, settings: TokenizeSettings, phases: Sequence[dict[str, Any]] = ()
 ) -> list[tuple[str, tuple[int, int]]]:
-    """Name and range of keys of each shard that so many tokens fill.
+    """Return name and key range of each output shard for this many tokens.
 
     No shard has documents of two phases (`MixPlan.phase_rows`).
     """
@@ -249,14 +249,14 @@ def token_ranges(
 
 
 def _phases(run: StageRun) -> list[dict[str, Any]]:
-    """Phases of the mix that the run reads. Raises ConfigError where it reads several mixes."""
+    """Return the phases of the mix being read. Raises ConfigError for several mixes."""
     folders = {shard.folder.url: shard.folder for shard in run.inputs}
     found = [read_manifest(folder).get("notes", {}).get("phases") for folder in folders.values()]
     phases = [phase for phase in found if phase]
     placed = any(PLACES in column_names(shard) for shard in run.inputs[:1])
     if len(folders) > 1 if phases else placed:
         raise ConfigError(
-            "tokenize: a mix with phases is the order of all documents: give its stage folder, "
+            "tokenize: a mix with phases fixes the order of all documents: give its stage folder, "
             "and no other input"
         )
     return phases[0] if phases else []
@@ -265,7 +265,7 @@ def _phases(run: StageRun) -> list[dict[str, Any]]:
 def _schedule(
     phases: Sequence[dict[str, Any]], names: Sequence[tuple[str, tuple[int, int]]]
 ) -> list[dict[str, Any]]:
-    """Notes for readers: the phases, each with its shards."""
+    """Return notes for readers of the shards: the phases, each with its shards."""
     lows = [place_key(phase["start"]) for phase in phases]
     found = [phase | {"shards": []} for phase in phases]
     for name, (low, _) in names:
@@ -279,12 +279,12 @@ class _Spooled(NamedTuple):
     about: pa.RecordBatch  # without tokens
     offsets: npt.NDArray[np.int64]  # [rows + 1]
     tokens: npt.NDArray[np.uint32]
-    forget: Callable[[], object]  # what was read of the tokens leaves the memory
+    forget: Callable[[], object]  # release the tokens already read from memory
 
 
 @contextmanager
 def _spooled(batches: Iterable[pa.RecordBatch]) -> Iterator[_Spooled]:
-    """Rows with their tokens end to end in a temporary file."""
+    """Spool the tokens of rows, end to end, to a temporary file."""
     narrow = pa.schema([f for f in ENCODED if f.name != "tokens"])
     about, lengths = [], [np.zeros(1, np.int64)]
     with tempfile.TemporaryFile() as file:
@@ -292,7 +292,7 @@ def _spooled(batches: Iterable[pa.RecordBatch]) -> Iterator[_Spooled]:
             ids = batch.column("tokens").flatten().to_numpy()
             file.write(np.ascontiguousarray(ids, _LITTLE).data)
             lengths.append(pc.list_value_length(batch.column("tokens")).to_numpy())
-            every = np.arange(batch.num_rows)  # a copy, since the batch is part of a mapped run
+            every = np.arange(batch.num_rows)  # a copy, as the batch is part of a mapped run
             about.append(batch.select(narrow.names).take(pa.array(every)))
             del batch
         file.flush()
@@ -307,7 +307,7 @@ def _spooled(batches: Iterable[pa.RecordBatch]) -> Iterator[_Spooled]:
 
 
 def tokens_saved(run: StageRun) -> dict[str, str]:
-    """Where every input shard comes with token ids of this run's tokenizer: their files' hashes.
+    """Return hashes of the saved token ids, if every input shard has some of this tokenizer.
 
     Names are those of `saved_tokens`.
     """

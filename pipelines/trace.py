@@ -1,8 +1,8 @@
-"""The trace index of a run: built from its documents, and asked where a passage occurs.
+"""The trace index of a run: built from its documents, queried for where a passage occurs.
 
-It lies in the folder `trace` of a run: two tables (`curation.trace.postings`), from fingerprints of
-texts to documents, and from the ids of documents to rows of the token index. Both are made of what
-the manifests name; other files than these make the index stale.
+It consists of two tables (`curation.trace.postings`) in a run's folder `trace`: from fingerprints
+of texts to documents, and from document ids to rows of the token index. Both are built from the
+files in the manifests; any other set of files makes the index stale.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _FACTS = "index.json"
 _TEXTS, _SPANS = "texts", "spans"
 #: Kinds of files whose texts are indexed.
 _KINDS = ("documents", "removed", "edits")
-#: Bytes of a bucket's records while it is sorted, about, and most buckets.
+#: Approximate bytes of a bucket's records while it is sorted, and the most buckets.
 _BUCKET_BYTES, _MOST_BUCKET_BITS = 64 << 20, 12
-#: Bytes of a hash and its number on the way to the buckets, and of those that wait in memory.
+#: Bytes of a (hash, number) pair, and of the pairs buffered in memory.
 _PAIR_BYTES, _WAITING_BYTES = 16, 64 << 20
-#: Bytes of text for each fingerprint, and for each byte of a file, about.
+#: Approximate bytes of text per fingerprint, and per byte of a file.
 _TEXT_BYTES, _UNPACKED = 20, 3
-#: Bytes of text after which the progress is reported again.
+#: Bytes of text between progress messages.
 _TELL_BYTES = 100 << 20
-#: Candidates that are read at a time, and bytes of row groups that a question reads at most.
+#: Candidates read at a time, and most bytes of row groups cached for a query.
 _AT_ONCE, _MOST_READ = 64, 1 << 30
 _SEED = np.uint64(0)
 _COLUMNS = (
@@ -84,7 +84,7 @@ class Part(NamedTuple):
 
 
 def _parts(folder: Folder, stages: Sequence[str]) -> tuple[list[Part], list[Part]]:
-    """Files with texts: what is kept at the end, and all that was removed or cut; token indexes.
+    """Return the files with kept, removed and cut texts, and the token indexes.
 
     Named mixes draw from the same documents, so their tokens are found by the documents' ids.
     """
@@ -107,7 +107,7 @@ def _key(parts: Sequence[Sequence[Part]]) -> str:
 
 
 def build(folder: Folder, stages: Sequence[str], tell: Tell) -> dict[str, Any]:
-    """Write the index where it is absent or stale; return its facts."""
+    """Write the index if it is missing or stale; return its metadata."""
     place = folder / TRACE
     texts, spans = _parts(folder, stages)
     key = _key([texts, spans])
@@ -162,7 +162,7 @@ def _id_hashes(ids: pa.Array) -> npt.NDArray[np.uint64]:
 
 
 class _Table:
-    """A table of postings under way: pairs wait in a temporary file for each bucket."""
+    """A table of postings being built: pairs wait in one temporary file per bucket."""
 
     def __init__(self, folder: Folder, name: str, expected: int, most: int) -> None:
         size = expected * _PAIR_BYTES
@@ -182,7 +182,7 @@ class _Table:
         return self
 
     def add(self, keys: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -> None:
-        """Take pairs."""
+        """Add pairs."""
         self._keys.append(keys)
         self._numbers.append(numbers.astype(np.uint64))
         self._waiting += len(keys) * _PAIR_BYTES
@@ -234,7 +234,7 @@ class Found:
 
 
 class Answer(NamedTuple):
-    """What a question found."""
+    """The answer to a query."""
 
     found: list[Found]
     candidates: int  # documents that share a fingerprint with the passage
@@ -242,7 +242,7 @@ class Answer(NamedTuple):
 
 
 class TraceIndex:
-    """A run's index, open. Raises InputError where it does not fit the run."""
+    """An open index of a run. Raises InputError if it does not match the run."""
 
     def __init__(self, folder: Folder, stages: Sequence[str]) -> None:
         self._folder = folder
@@ -250,12 +250,12 @@ class TraceIndex:
         self._texts, self._spans = _parts(folder, stages)
         self._facts = self._place.read_own_json(_FACTS)
         if self._facts.get("key") != _key([self._texts, self._spans]):
-            raise InputError(f"{self._place.shown}: no index of this run; --build makes it")
+            raise InputError(f"{self._place.shown}: no index of this run; build it with --build")
         self._text_rows = _Rows(folder, self._texts)
         self._span_rows = _Rows(folder, self._spans)
 
     def ask(self, text: str, limit: int) -> Answer:
-        """Return the documents with most of the passage, at most `limit`.
+        """Return up to `limit` documents with the largest parts of the passage.
 
         Raises ConfigError for a passage that is too short or too long.
         """
@@ -280,7 +280,7 @@ class TraceIndex:
         return Answer(found, len(shared), read)
 
     def _candidates(self, text: str) -> list[int]:
-        """Numbers of texts that share fingerprints, those with most of them first."""
+        """Return the numbers of texts that share fingerprints, those sharing most first."""
         counts: Counter[int] = Counter()
         shape = Shape(*self._facts[_TEXTS])
         for numbers in look_up(all_fingerprints(text), shape, self._reader(_TEXTS)):
@@ -295,7 +295,7 @@ class TraceIndex:
         return lambda ranges: self._place.each(one, ranges)
 
     def _add_sequences(self, found: Sequence[Found]) -> None:
-        """Where each document's spans are in the token shards of all mixes."""
+        """Add where each document's spans are in the token shards of all mixes."""
         if not self._spans:
             return
         hashes = _id_hashes(pa.array([f.row["id"] for f in found], pa.string()))
@@ -303,7 +303,7 @@ class TraceIndex:
         for one, rows in zip(found, numbers, strict=True):
             places = [self._span_rows.read(number) for number in rows.tolist()]
             own = [(part, row) for part, row in places if row["id"] == one.row["id"]]
-            if one.part.kind != "edits":  # a line that was cut is in no sequence
+            if one.part.kind != "edits":  # cut lines are in no sequence
                 one.sequences = list(self._touched(one, own))
             for _, row in own[:1]:
                 one.row.setdefault("url", row.get("url"))
@@ -311,7 +311,7 @@ class TraceIndex:
     def _touched(
         self, found: Found, places: Sequence[tuple[Part, dict[str, Any]]]
     ) -> Iterator[dict[str, Any]]:
-        """Spans of tokens that have a part of the passage."""
+        """Return the token spans that contain a part of the passage."""
         is_cut = any(row["document_offset"] for _, row in places)
         for part, row in places:
             if is_cut and not self._overlaps(part.stage, found, row):
@@ -321,7 +321,7 @@ class TraceIndex:
             yield {"stage": part.stage, "shard": shard} | {name: row[name] for name in names}
 
     def _overlaps(self, stage: str, found: Found, row: dict[str, Any]) -> bool:
-        """Whether a part of a document's tokens has a part of the passage."""
+        """Return whether a span of a document's tokens contains a part of the passage."""
         settings = TokenizeSettings.model_validate(read_manifest(self._folder / stage)["settings"])
         ends = _token_ends(settings.tokenizer, found.row["text"])
         first = row["document_offset"] - bool(settings.bos)
@@ -332,14 +332,14 @@ class TraceIndex:
 
 
 def _token_ends(tokenizer: str, text: str) -> npt.NDArray[np.int64]:
-    """Byte of the text behind each of its tokens."""
+    """Return the end byte of each token in the text."""
     loaded = load_tokenizer(tokenizer)
     sizes = [len(loaded.decode_bytes([token])) for token in loaded.encode(text)]
     return np.cumsum(sizes, dtype=np.int64)
 
 
 class _Rows:
-    """Rows of several Parquet files by their number over all of them."""
+    """Rows of several Parquet files, numbered across all of them."""
 
     def __init__(self, folder: Folder, parts: Sequence[Part]) -> None:
         self._folder, self._parts = folder, parts
@@ -350,7 +350,7 @@ class _Rows:
     def read(
         self, number: int, columns: Sequence[str] | None = None
     ) -> tuple[Part, dict[str, Any]]:
-        """The row of that number, and its file; of the columns, those that the file has."""
+        """Return the row of that number, and its file; columns that the file lacks are left out."""
         k = bisect_right(self._ends, number)
         row = number - (self._ends[k] - self._parts[k].rows)
         if self._open is None or not self._has(k, row):
@@ -364,7 +364,7 @@ class _Rows:
         return known == part and first <= row < first + table.num_rows
 
     def _group(self, part: Part, row: int, columns: Sequence[str] | None) -> tuple[int, pa.Table]:
-        """The row group with that row, and the number of its first row."""
+        """Return the row group with that row, and the number of its first row."""
         with open_parquet(self._folder / part.stage, part.file) as parquet:
             names = parquet.schema_arrow.names
             held = names if columns is None else [name for name in columns if name in names]

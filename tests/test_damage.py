@@ -83,7 +83,7 @@ def test_an_input_that_is_replaced_is_read_as_it_is_now(
     monkeypatch.setattr(pipelines.extract, "read", reading)
     run_of(tmp_path / "out", crawl)
     assert replaced == [moment]
-    assert caplog.text.count("a.jsonl: changed since it was hashed; read again as it is now") == 1
+    assert caplog.text.count("changed since it was hashed; reading its present content") == 1
     run_of(tmp_path / "fresh", crawl)
     assert differences(tmp_path / "out", tmp_path / "fresh") == []
     assert read_manifest(Folder(str(tmp_path / "out" / "extract")))["counts"]["documents"] == 10

@@ -96,7 +96,7 @@ def test_a_job_of_ninety_thousand_shards_is_small(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("--sdk_container_imag=x", "--sdk_container_imag=x: no option"),
+        ("--sdk_container_imag=x", "--sdk_container_imag=x: unknown option"),
         ("--num_workers=many", "num_workers"),
         ("-temp_location", "--temp_location"),
         ("-sdk_container_image", "--sdk_container_image"),

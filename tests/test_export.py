@@ -188,13 +188,13 @@ def test_json_names_what_was_written(sample_run: Path, tmp_path: Path) -> None:
     ("options", "line"),
     [
         (["--stage", "clasify"], "--stage clasify: not a complete stage"),
-        (["--stage", "tokenize"], "leaves no documents"),
+        (["--stage", "tokenize"], "writes no documents"),
         (["--columns", "txt"], "no column 'txt'; did you mean 'text'?"),
         (["--columns", "text,text"], "text is named twice"),
         (["--split", "train=0.5,val=0.4"], "the shares sum to 0.9, not to 1"),
         (["--split", "train=0.5,train=0.5"], "train is named twice"),
         (["--split", "a b=1"], "expected NAME=SHARE"),
-        (["--shards", "0"], "expected a number from 1 on, got 0"),
+        (["--shards", "0"], "expected a number of at least 1, got 0"),
         (["--to", "csv"], "invalid choice: 'csv'"),
     ],
 )

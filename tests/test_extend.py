@@ -84,5 +84,5 @@ def test_new_code_works_at_once(home: Path, kind: str, capsys: pytest.CaptureFix
     arguments = ["run", "recipe.yaml", "--input", "in.jsonl", "--output", "out", "--workers", "0"]
     assert main([*arguments, "--quiet"]) == 0
     assert main(["new", kind, "my-check"]) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main(["new", kind, "Ü"]) == 2

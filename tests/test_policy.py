@@ -215,7 +215,7 @@ def test_a_corpus_that_drifted_is_refused(
     assert "left the policy's margins" in told.err and "approved" in told.out
     assert not (tmp_path / "out" / "tokenize").exists()
     assert main([*arguments, "--force", " "]) == 2
-    assert "--force: say why" in capsys.readouterr().err
+    assert "--force: give a reason" in capsys.readouterr().err
     assert main([*arguments, "--force", "a crawl of junk, on purpose"]) == 0
     manifest = json.loads((tmp_path / "out" / "tokenize" / "manifest.json").read_text())
     assert manifest["recipe"]["policy"]["force"] == "a crawl of junk, on purpose"

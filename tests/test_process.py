@@ -71,7 +71,7 @@ def test_a_run_ends_with_one_line(
         time.sleep(0.05)
     said, told = process.communicate(timeout=30)
     assert (process.returncode, said) == (code, "")
-    assert told == f"curate: error: {word}; the same command goes on from here\n"
+    assert told == f"curate: error: {word}; run the same command again to resume\n"
     gone, alive = psutil.wait_procs(children, 10)
     assert not alive and gone is not None
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -107,7 +107,7 @@ def test_nobody_waits_for_threads_and_a_second_signal_not_for_the_rest(signals: 
         process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=30)
     assert process.returncode == 130 and time.monotonic() - started < 30
-    assert told.decode() == "curate: error: interrupted; the same command goes on from here\n"
+    assert told.decode() == "curate: error: interrupted; run the same command again to resume\n"
 
 
 def test_the_next_run_clears_away_what_a_killed_one_left(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_small_address_space_is_named(tmp_path: Path, megabytes: int) -> None:
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert f"may address only {most / 1e9:.1f} GB here (ulimit -v)" in line
+    assert f"is limited to {most / 1e9:.1f} GB of address space (ulimit -v)" in line
 
 
 @pytest.mark.parametrize("mode", ["quiet", "plain", "json"])

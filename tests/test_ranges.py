@@ -187,7 +187,7 @@ def test_a_range_that_changes_is_noticed(
 
     monkeypatch.setattr(pipelines.extract, "content_fingerprints", hashed)
     extract(tmp_path / "out", str(path), _SPLIT)
-    assert "text.wet: changed since it was hashed; read again as it is now" in caplog.text
+    assert "text.wet: changed since it was hashed; reading its present content" in caplog.text
     monkeypatch.undo()
     extract(tmp_path / "fresh", str(path), _SPLIT)
     assert differences(tmp_path / "out", tmp_path / "fresh") == []

@@ -159,7 +159,7 @@ def test_why_takes_the_end_of_a_url(sample_run: Path, capsys: pytest.CaptureFixt
     # Dates are told as such, not as seconds since 1970.
     assert re.search(r"url.older_capture, value 20\d\d-\d\d-\d\d .*, threshold 20\d\d-", printed)
     assert main(["why", "html", "--run", str(sample_run)]) == 1
-    assert "URLs end like this: " in capsys.readouterr().err
+    assert "URLs end with it: " in capsys.readouterr().err
 
 
 def test_report_is_one_file_without_network(sample_run: Path) -> None:

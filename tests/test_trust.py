@@ -224,7 +224,7 @@ def test_credentials_stay_out_of_names_and_folders() -> None:
     signed = InputFile("https://h/a.gz?X-Amz-Signature=geheim", "a.gz?X-Amz-Signature=geheim", 1)
     (named,) = _named_safely([signed])
     assert named.name == "a.gz?X-Amz-Signature=***" and named.path == signed.path
-    with pytest.raises(InputError, match="other credentials") as raised:
+    with pytest.raises(InputError, match="different credentials") as raised:
         _named_safely([signed, InputFile(signed.path + "2", signed.name + "2", 1)])
     assert "geheim" not in str(raised.value)
     folder = Folder("memory://user:geheim@host/x")

@@ -315,7 +315,7 @@ def test_an_output_format(home: Path) -> None:
             "no argument 'chars'; did you mean 'characters'",
         ),
         ("mine: {python: 'my_stage.py:Judge'}\nstages: [extract, mine]", "'word' has no value"),
-        ("Mine: {python: 'my_stage.py:Judge'}\nstages: [extract, Mine]", "small letters"),
+        ("Mine: {python: 'my_stage.py:Judge'}\nstages: [extract, Mine]", "lower-case letters"),
         (
             "mine: {python: 'my_stage.py:long_enough', reads: [language]}\nstages: [extract, mine]",
             "mine needs the column 'language'; identify-language adds it",

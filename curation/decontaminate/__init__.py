@@ -1,1 +1,1 @@
-"""Evaluation items in training text: found however they are wrapped, and taken out."""
+"""Find evaluation items in training text, however they are formatted, and remove them."""

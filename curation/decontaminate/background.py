@@ -1,4 +1,4 @@
-"""How common tokens and n-grams are in texts that belong to no evaluation set.
+"""Frequencies of tokens and n-grams in texts that are not from evaluation sets.
 
 Counted once over a corpus in 57 languages (`models/ngrams/train.py`): the probability of frequent
 tokens, and the n-grams that several texts share (licences, stock phrases, templates).
@@ -40,7 +40,7 @@ class Background:
         return np.where(known, self.bits[at], MOST_BITS).astype(np.uint8)
 
     def is_shared(self, grams: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Whether several texts of the corpus have each n-gram."""
+        """Return whether each n-gram occurs in several texts of the corpus."""
         high = (grams >> np.uint64(32)).astype(np.uint32)
         at = np.minimum(np.searchsorted(self.ngrams, high), len(self.ngrams) - 1)
         return self.ngrams[at] == high

@@ -103,7 +103,7 @@ def _sizes(tokens: Tokens) -> list[int]:
 
 
 def _parts_of(item: Item) -> Iterator[tuple[int, str]]:
-    """Texts to look for; a short question counts with its choices or its answer, too."""
+    """Return the texts to look for; a short question is also combined with choices or answer."""
     choices = "\n".join(item.choices)
     size, answer = _sizes(tokenize([item.question, item.answer]))
     yield _QUESTION, item.question
@@ -143,7 +143,7 @@ def prepare(settings: DecontaminationSettings, folder: Path) -> Catalog:
 
 
 def _save(catalog: Catalog, folder: Path) -> None:
-    """Write a folder, which appears complete or not at all."""
+    """Write a folder atomically."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     save_index(catalog.patterns, part / _INDEX)
@@ -152,5 +152,5 @@ def _save(catalog: Catalog, folder: Path) -> None:
         writer.write_table(catalog.items)
     try:
         part.rename(folder)
-    except OSError:  # another process was first, with the same content
+    except OSError:  # another process was first and wrote the same content
         shutil.rmtree(part, ignore_errors=True)

@@ -20,7 +20,7 @@ class EvalSettings(Settings):
 
     files: tuple[str, ...] = Field(min_length=1, description="paths or URLs")
     mapping: str | None = Field(None, description="a mapping of configs/evals by name")
-    fields: Fields | None = Field(None, description="a mapping of one's own, in its place")
+    fields: Fields | None = Field(None, description="a custom mapping, in its place")
     action: Action | None = Field(None, description="null: that of the stage")
     threshold: float | None = Field(None, gt=0, le=1, description="null: that of the stage")
 
@@ -39,7 +39,7 @@ class EvalSettings(Settings):
 
 
 class DecontaminationSettings(Settings):
-    """Which items are looked for, when a document holds one, and what becomes of it."""
+    """Which items to look for, when they count as found, and what to do with the document."""
 
     evals: dict[str, EvalSettings] = Field(description="evaluation sets by name")
     action: Action = Field(description="remove the document, cut the span, or only mark it")

@@ -1,7 +1,7 @@
 """Published ways to find contamination, as their authors describe them.
 
-Each is made of the items to look for and says which of them a text holds. They are measured next to
-the stage's own way in docs/decontamination.md; words are runs of what is neither white space nor
+Each is built from the items to look for and finds those in a text. docs/decontamination.md compares
+them with the stage's own method; words are runs of what is neither white space nor
 punctuation, in lower case, where a description names no tokenizer.
 """
 
@@ -30,7 +30,7 @@ def _ngrams(words: Sequence[str], n: int) -> list[Ngram]:
 
 
 class Match(NamedTuple):
-    """An item that a text holds."""
+    """An item found in a text."""
 
     item: int
     score: float
@@ -46,10 +46,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def find(self, text: str) -> list[Match]:
-        """Return the items that the text holds by this way's rule."""
+        """Return the items that this method finds in the text."""
 
     def flags(self, text: str) -> bool:
-        """Whether the text holds any item."""
+        """Return whether this method finds any item in the text."""
         return bool(self.find(text))
 
 

@@ -1,4 +1,4 @@
-"""Items of evaluation sets, read from the files that people have.
+"""Read items of evaluation sets from files in common formats.
 
 JSONL, JSON (a list of items), Parquet, CSV and TSV, also as .gz or .zst. A field is a path of keys
 and positions, `choices.text` or `spans.0`; several are tried in order. Outputs that
@@ -55,7 +55,7 @@ def read_items(name: str, paths: Iterable[str], fields: Fields | None = None) ->
 
 
 def item_of(name: str, row: Row, fields: Fields, number: str) -> Item:
-    """Return the item in a row; its question is empty where the row has none."""
+    """Return the item in a row; its question is empty if the row has none."""
     target = None
     if isinstance(row.get("doc"), Mapping) and "doc_id" in row:  # lm-evaluation-harness
         number, target, row = str(row["doc_id"]), row.get("target"), row["doc"]
@@ -96,7 +96,7 @@ def _first(row: Row, names: Sequence[str]) -> Any:
 
 
 def _text(value: Any) -> str:
-    """A value as text; of a list its parts, a line each."""
+    """Return a value as text; the parts of a list on separate lines."""
     if value is None or isinstance(value, Mapping):
         return ""
     if isinstance(value, str):
@@ -135,7 +135,7 @@ def _answer(row: Row, names: Sequence[str], choices: Sequence[str]) -> str:
 
 
 def _place(value: Any) -> int | None:
-    """The choice that a letter or a number means."""
+    """Return the position of the choice that a letter or number denotes."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     text = value.strip(" ().").upper() if isinstance(value, str) else ""

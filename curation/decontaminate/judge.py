@@ -1,4 +1,4 @@
-"""What documents hold of evaluation items, and what becomes of them."""
+"""Judge documents by the evaluation items they contain: mark, cut or remove."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from curation.schema import EDITS, Verdicts, with_column
 from curation.text.buffers import read_only
 
 REASON = "contamination"
-#: Marks of a document: what it holds.
+#: Marks of a document: the items it contains.
 MARK = pa.struct(
     [("set", pa.string()), ("item", pa.string()), ("part", pa.string()), ("score", pa.float32())]
 )
 MARKS = pa.list_(MARK)
-#: Every part of an item that a document holds wholly or partly.
+#: Every part of an item that a document contains wholly or partly.
 FOUND = pa.schema(
     [
         ("id", pa.string()),  # of the document
@@ -103,7 +103,7 @@ class Decontaminator:
         return self._catalog.items
 
     def find(self, texts: Texts) -> Iterator[list[Found]]:
-        """Yield what each text holds, best first; of equal ones in the order of the items."""
+        """Yield the matches of each text, best first; ties in the order of the items."""
         offsets, data = read_only(texts)
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             tokens = self._matcher.tokens(data, begin, end)
@@ -166,7 +166,7 @@ class Decontaminator:
             )
 
     def _of_another(self, one: Found, found: Sequence[Found], tokens: Scratch) -> bool:
-        """Whether what acts is of another item of its template."""
+        """Return whether the match belongs to another item of the same template."""
         if one.action == _TOUCHED:
             return False
         own = self.index.pattern(one.pattern)
@@ -260,7 +260,7 @@ def _mark(one: Found) -> dict[str, object]:
 
 
 def _reason(found: Sequence[Found], left: bytes | None) -> Found | None:
-    """What removes a document: the best that says so, or a cut that leaves nothing."""
+    """Return what removes a document: its best removing match, or a cut that leaves nothing."""
     first = next((f for f in found if f.action == "remove"), None)
     if first is None and left is not None and not left.strip():
         first = next(f for f in found if f.action == "cut")

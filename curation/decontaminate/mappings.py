@@ -13,10 +13,10 @@ from curation.resources import root
 
 
 class Mapping(Settings):
-    """What is known of an evaluation set."""
+    """The mapping and metadata of an evaluation set."""
 
     title: str
-    source: str = Field(description="where its publishers offer it")
+    source: str = Field(description="where its publishers provide it")
     licence: str
     splits: tuple[str, ...] = ()
     fields: Fields

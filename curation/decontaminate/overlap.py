@@ -1,7 +1,7 @@
-"""The contamination table: how much of every evaluation set, and item, some documents hold.
+"""The contamination table: how much of every evaluation set and item occurs in documents.
 
-An item is *dirty* where a document holds one of the parts that act (by default the question), at
-the threshold or above; *touched* where it holds less of one, or another part; else *clean*.
+An item is *dirty* if a document contains one of the acting parts (by default the question) at or
+above the threshold; *touched* if it contains less of one, or another part; else *clean*.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a place holds an item, edited, or another item of the same template.
+"""Decide whether a match is an edited item, or another item of the same template.
 
 Edits fall anywhere. Another item of a template differs only where items of the template differ. So
 the tokens of an item that are lost at a place are compared with those in which it differs from

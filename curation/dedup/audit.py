@@ -1,4 +1,4 @@
-"""Audit of line deduplication: every frequent line, where it occurs, and what became of it."""
+"""Audit of line deduplication: every frequent line, where it occurs, and its verdict."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _WAITING = 1 << 18
 
 
 def audit_lines(texts: Texts, removal: LineRemoval, frequent: LineTotals) -> pa.RecordBatch:
-    """Return the frequent lines of a batch with what became of them: AUDIT.
+    """Return the frequent lines of a batch with their verdicts: AUDIT.
 
     Args:
         texts: the texts before lines were cut.

@@ -1,4 +1,4 @@
-"""Captures of one URL: their keys, which one stays, and why the others go."""
+"""Captures of one URL: their keys, the survivor, and the verdicts on the others."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ KEYS = pa.schema(
 
 
 def capture_keys(batch: pa.RecordBatch, numbers: Ids, settings: UrlDedupSettings) -> pa.RecordBatch:
-    """Return the key of each document's canonical URL, with what decides who stays: KEYS.
+    """Return the key of each document's canonical URL, with the survivor columns: KEYS.
 
-    Documents without a URL have no key: they are copies of nothing.
+    Documents without a URL have no key: they are never duplicates.
 
     Args:
         batch: documents with `id`, `url`, `date`, `text`, and `source` with preferred sources.
@@ -78,7 +78,7 @@ def choose_captures(
 
 
 class Lost(NamedTuple):
-    """Why documents go; all have one entry per document."""
+    """Why documents are removed; all have one entry per document."""
 
     reason: Sequence[str]
     value: npt.NDArray[np.float64]
@@ -86,7 +86,7 @@ class Lost(NamedTuple):
 
 
 def capture_verdicts(own: npt.NDArray[np.int64], kept: npt.NDArray[np.int64]) -> Lost:
-    """Return why captures go, from their dates and those of the captures that stay."""
+    """Return why captures are removed, from their dates and those of the kept captures."""
     reasons = np.where(own < kept, "url.older_capture", "url.duplicate").tolist()
     return Lost(reasons, _seconds(own), _seconds(kept))
 

@@ -30,7 +30,7 @@ Scheme = Literal["affine32", "affine64", "legacy"]
 
 
 class TextNormalization(Settings):
-    """What two texts may differ in and still count as the same.
+    """Differences between two texts that are ignored in comparisons.
 
     Rules act on one code point at a time; see `curation.dedup.characters`.
     """
@@ -56,13 +56,13 @@ class TextNormalization(Settings):
     whitespace: Literal["strip", "collapse"] = Field(
         description="strip: at both ends only; collapse: also each inner run to one space"
     )
-    keep: str = Field(description="Punctuation and symbols that stay parts of words all the same")
+    keep: str = Field(description="Punctuation and symbols that remain parts of words nevertheless")
     delete: str = Field(description="Further characters to delete")
 
 
 @functools.cache
 def normalizations() -> dict[str, TextNormalization]:
-    """The named normalizations that ship with the toolkit."""
+    """Return the built-in normalizations by name."""
     return {
         name: TextNormalization.model_validate(rules)
         for name, rules in read_yaml(Path(resources.resolve(NORMALIZATIONS))).items()
@@ -98,8 +98,7 @@ class UrlSettings(Settings):
         description="Session ids to drop from the query; '*' ends a prefix"
     )
     session_path_parameters: tuple[str, ...] = Field(
-        description="Session ids to drop from the path, where they are as ';name=value'; "
-        "'*' ends a prefix"
+        description="Session ids to drop from the path, given as ';name=value'; '*' ends a prefix"
     )
     sort_query: bool = Field(
         description="Sort query parameters by name (equal names keep their order) and drop empty "
@@ -116,13 +115,13 @@ class UrlSettings(Settings):
 
 
 class PreferenceCode(UserCode):
-    """A function of a record batch that returns a number for each document."""
+    """A function that takes a record batch and returns a number for each document."""
 
     group: ClassVar[str] = "curation.survivors"
 
 
 class Preference(CodeSettings):
-    """Code of the user's own that says which of several documents is preferred."""
+    """User code that ranks documents for the choice of a survivor."""
 
     python: PreferenceCode = Field(
         description="Function of a batch of documents; the greatest number wins, null loses"
@@ -130,7 +129,7 @@ class Preference(CodeSettings):
 
 
 class SurvivorSettings(Settings):
-    """Which document of a group of duplicates stays."""
+    """Which document of a group of duplicates is kept."""
 
     policy: tuple[OrderRule, ...] = Field(
         min_length=1,
@@ -160,12 +159,12 @@ class SurvivorSettings(Settings):
 
 
 class IndexSettings(Settings):
-    """What a finished run leaves for later ones, and which finished runs this one builds on."""
+    """Whether to write an index for later runs, and which finished runs to compare with."""
 
     write: bool = Field(description="Leave an index of what was kept")
     against: tuple[str, ...] = Field(
-        description="Finished stage folders, the one with priority first: what they hold is "
-        "dropped here, and they stay as they are"
+        description="Finished stage folders, the one with priority first: documents in them are "
+        "removed here; the folders are not changed"
     )
 
 
@@ -228,7 +227,7 @@ class VerifySettings(Settings):
 
 
 class AlarmSettings(Settings):
-    """What is reported as a probable fault; `--strict` stops the run at it."""
+    """Thresholds for alarms about probable faults; `--strict` stops the run on an alarm."""
 
     cluster_size: int = Field(ge=2, description="A cluster of more documents")
     lost_share: float = Field(
@@ -374,5 +373,5 @@ _STAGES: dict[type[Settings], str] = {
 
 @functools.cache
 def defaults(stage: type[Stage]) -> Stage:
-    """The settings of a stage as `configs/defaults` has them."""
+    """Return a stage's settings from `configs/defaults`."""
     return built_in_settings(stage, f"defaults/{_STAGES[stage]}")

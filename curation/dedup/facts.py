@@ -1,4 +1,4 @@
-"""What is known of each document when copies are looked for, and the buckets that it is in."""
+"""The facts of each document for finding copies, and the buckets it is in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ABSENT_DATE = np.iinfo(np.int64).min
 
 
 def document_facts(batch: pa.RecordBatch, settings: DocumentDedupSettings) -> pa.RecordBatch:
-    """Return what is compared of each document, and what decides who stays.
+    """Return the columns by which documents are compared and survivors chosen.
 
     Args:
         batch: documents with `id`, `date` and `text`; `language` with `per_language`, `url` and
@@ -96,7 +96,7 @@ def bucketed(
 
 
 def text_hashes(settings: DocumentDedupSettings, facts: pa.RecordBatch) -> Ids:
-    """Return what documents of the same text share -> uint64 [documents]."""
+    """Return a hash that documents with the same text share: uint64 [documents]."""
     exact: Ids = facts.column("exact_low").to_numpy()
     return exact if settings.exact.enabled else facts.column("id_hash").to_numpy()
 

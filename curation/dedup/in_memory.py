@@ -1,4 +1,4 @@
-"""Exact copies and near duplicates of documents that are in memory together.
+"""Find exact copies and near duplicates among documents in memory.
 
 The stage `dedup-documents` does the same over shards: buckets tie documents to groups, candidates
 of a group are verified, and one document of each cluster stays.
@@ -124,7 +124,7 @@ def document_verdicts(batch: pa.RecordBatch, settings: DocumentDedupSettings) ->
 
 
 def _order(facts: pa.RecordBatch, rows: Positions) -> dict[str, npt.NDArray[Any]]:
-    """What decides who stays, of the documents in these rows."""
+    """Return the survivor columns of the documents in these rows."""
     own = facts.take(pa.array(rows))
     column = {n: own.column(n).to_numpy() for n in ("date", "length", "quality", "source_rank")}
     date = column["date"].astype("datetime64[us]")
@@ -132,7 +132,7 @@ def _order(facts: pa.RecordBatch, rows: Positions) -> dict[str, npt.NDArray[Any]
 
 
 def near_threshold(settings: DocumentDedupSettings) -> float:
-    """Return what the value of a near duplicate is compared with."""
+    """Return the threshold for the value of a near duplicate."""
     if settings.verify.method != "none":
         return settings.verify.threshold
     return band_threshold(settings.minhash.bands, settings.minhash.rows)

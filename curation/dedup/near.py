@@ -1,4 +1,4 @@
-"""Which texts are copies of one another."""
+"""Find texts that are copies of one another."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from curation.tables import as_given, known, texts_of
 def near_duplicates(texts: Any, settings: DocumentDedupSettings | None = None) -> Any:
     """Return the cluster of every text: int64 [texts], the row of the cluster's first text.
 
-    Texts of one number are exact copies or near duplicates; a text that is like no other has its
-    own row. A list of texts gives an Arrow array, a pandas or polars frame or series a series.
+    Texts with the same number are exact copies or near duplicates; a unique text has its own row.
+    A list of texts gives an Arrow array, a pandas or polars frame or series a series.
 
     Args:
         texts: strings, or a table with a column `text` or `content`. With a column `language`,

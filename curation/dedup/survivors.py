@@ -1,4 +1,4 @@
-"""Which document of each group of duplicates stays."""
+"""Choose which document of each group of duplicates to keep."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LAST = np.iinfo(np.int64).max
 
 
 class Removals(NamedTuple):
-    """Documents to remove, sorted, and the document that stays in the place of each."""
+    """Documents to remove, sorted, and the document kept instead of each."""
 
     removed: npt.NDArray[np.uint64]  # [removed documents]
     kept: npt.NDArray[np.uint64]  # [removed documents]

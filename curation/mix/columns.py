@@ -1,4 +1,4 @@
-"""The narrow columns that mixing looks at, one row per document."""
+"""The narrow columns used for mixing, one row per document."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def narrow(
     sources: Collection[str],
     variety: pa.Array,
 ) -> pa.RecordBatch:
-    """Return what draws look at of each document: NARROW.
+    """Return the columns of each document used for drawing: NARROW.
 
     Args:
         batch: documents with `id`, `source`, and what `classify` adds if known.
@@ -81,7 +81,7 @@ def grouped(batch: pa.RecordBatch | pa.Table, settings: Mixture) -> pa.RecordBat
 
 
 class Rows(NamedTuple):
-    """Documents as draws see them; arrays have one entry per document.
+    """Documents as used for drawing; arrays have one entry per document.
 
     At a level, which is a number of its cell, a document has `floor(level * rate + phase)` copies:
     as the level rises, its copies come one by one.
@@ -117,7 +117,7 @@ class Rows(NamedTuple):
         return np.floor(levels[self.cells] * self.rates + self.phases).astype(np.int64)
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Rows:
-        """The documents where `rows` holds."""
+        """Return the documents selected by a mask."""
         return Rows._make(column[rows] for column in self)
 
 

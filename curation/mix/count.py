@@ -1,4 +1,4 @@
-"""Tokens of documents, and with them what draws look at."""
+"""Count the tokens of documents and collect the columns needed for drawing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixtures for experiments of anyone: drawn around a prior, within what the documents allow."""
+"""Design mixtures for experiments: drawn around a prior, within the available tokens."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def draw_around(
     if held.sum() < 2:
         return space.draw(count, centre, concentration, settings.min_share, rng)
     if held.all():
-        raise InputError("--freeze: all domains are frozen: there is nothing to draw")
+        raise InputError("--freeze: all domains are frozen: there is nothing to vary")
     whole = centre[held].sum()
     inside = centre[held] / whole
     virtual = Space(

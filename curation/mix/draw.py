@@ -1,4 +1,4 @@
-"""Decide each document of a shard by the plan alone."""
+"""Decide on each document of a shard from the plan alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read results of training runs, fit the laws that there are, and propose shares from the best."""
+"""Read results of training runs, fit all mixing laws, and propose shares from the best one."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _row(line: str, place: str, design: Design | None) -> tuple[dict[str, float]
                 raise InputError(f"{place}: shares are not of the design's domains")
             shares = {d: shares[d] for d in order}
     elif design is None:
-        raise InputError(f"{place}: no `shares`, and no mix-design.json in --output names the run")
+        raise InputError(f"{place}: no `shares`, and no mix-design.json in --output lists the run")
     elif row.get("run") not in design.runs:
         name = str(row.get("run"))
         raise InputError(f"{place}: no run {name!r} in the design{nearest(name, design.runs)}")
@@ -94,13 +94,13 @@ def _numbers(values: Any, place: str) -> dict[str, float]:
         raise InputError(f"{place}: expected a mapping of names to numbers")
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise InputError(f"{place}.{name}: {value!r} is no number")
+            raise InputError(f"{place}.{name}: {value!r} is not a number")
     return {str(name): float(value) for name, value in values.items()}
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What results say. Arrays over domains, but for those of targets."""
+    """The outcome of a fit. Arrays over domains, except those over targets."""
 
     results: Results
     law: str

@@ -1,4 +1,4 @@
-"""Mixes for people: the token table, and what is short."""
+"""Tables of mixes: token counts, and shortages."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def _line(name: str, share: str, wanted: str, row: dict[str, Any]) -> list[str]:
 
 
 def advice(mix: MixPlan) -> list[str]:
-    """What is short or holds the others back, by how much, and what changes it: a sentence each."""
+    """Return a sentence for each domain that is short or limits the budget, with remedies."""
     if not mix.most:
-        return ["nothing to draw: no domain that has a share has any tokens"]
+        return ["nothing to draw: no domain with a share has any tokens"]
     shares = {row["domain"]: row["kept_share"] for row in mix.rows()}
     lines = [_sentence(shortage, mix, shares[shortage.domain]) for shortage in mix.short]
     if any(shortage.epochs_needed is not None for shortage in mix.short):
@@ -93,7 +93,7 @@ def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
 
 
 def _binding(mix: MixPlan) -> list[str]:
-    """Which domain keeps `budget: auto` from drawing more, where anything is left."""
+    """Return which domain keeps `budget: auto` from drawing more, if tokens are left."""
     if mix.settings.budget != "auto" or not mix.unused:
         return []
     domain = next((d for d, limit in mix.limits.items() if limit == mix.budget), None)

@@ -1,4 +1,4 @@
-"""Divide a token budget among domains and inputs, and say what is short."""
+"""Divide a token budget among domains and inputs, and report shortages."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Learned(NamedTuple):
 
 @dataclass(frozen=True)
 class Shortage:
-    """A domain that can't fill its share, and what would."""
+    """A domain that can't fill its share, and what would fill it."""
 
     domain: str
     missing: int  # tokens
@@ -273,7 +273,7 @@ def _by_phase(target: int, domain: str, settings: Mixture) -> tuple[int, ...]:
 
 
 def check_shares(domains: Collection[str], settings: Mixture) -> None:
-    """Raise ConfigError where documents are of a domain without a share, or a name is unknown."""
+    """Raise ConfigError for documents of a domain without a share, or an unknown name."""
     unknown = sorted(set(domains) - set(settings.domains))
     if unknown:
         what = "inputs" if settings.inputs else "domains"
@@ -326,7 +326,7 @@ def _cap(supply: Supply, settings: Mixture) -> int:
 def _shortage(
     domain: str, wanted: int, possible: int, cells: list[Cell], epochs: float
 ) -> Shortage:
-    """What a domain lacks; `epochs`: how often a further token could be drawn."""
+    """Return what a domain lacks; `epochs`: how often an additional token could be drawn."""
     available = sum(cell.available for cell in cells if cell.domain == domain)
     needed = wanted / available if available else None
     return Shortage(domain, wanted - possible, needed, math.ceil((wanted - possible) / epochs))

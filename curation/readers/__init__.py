@@ -1,4 +1,4 @@
-"""Readers: any input file as pages, damage set aside, nothing lost that can be read."""
+"""Readers: turn any input file into pages, set damage aside, and recover what can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From bytes to text, in the order of the HTML standard, with detection at its end.
+"""Decode bytes to text in the order of the HTML standard, with detection as the last step.
 
 Order (HTML standard 13.2.3.2, "Determining the character encoding"): byte order mark, charset of
 the HTTP header, `<meta>` or XML declaration near the beginning, detection, windows-1252. Labels
@@ -35,7 +35,7 @@ _CODECS = {
     "x-mac-cyrillic": "mac-cyrillic",
     "iso-2022-jp": "iso2022_jp_ext",
 }
-_NARROW = {  # what detection may answer where the wider encoding decodes the same and more
+_NARROW = {  # detected encodings replaced by a superset
     "ascii": "windows-1252",
     "iso-8859-1": "windows-1252",
     "iso-8859-9": "windows-1254",
@@ -118,7 +118,7 @@ codecs.register_error(_FILLED, _filled)
 
 
 def encoding_of_label(label: str | None) -> str | None:
-    """Python codec for a label of the Encoding standard; None for an unknown one."""
+    """Return the Python codec for a label of the Encoding standard; None for an unknown one."""
     if not label:
         return None
     encoding = webencodings.lookup(label.strip())
@@ -128,7 +128,7 @@ def encoding_of_label(label: str | None) -> str | None:
 
 
 def declared_encoding(content: bytes) -> str | None:
-    """Codec named by `<meta>` or an XML declaration; a UTF-16 label means UTF-8 there."""
+    """Return the codec named by `<meta>` or an XML declaration; UTF-16 there means UTF-8."""
     encoding = _prescan(content[:_PRESCAN]) or _prescan(content[:_PRESCAN_MORE])
     if encoding is None:
         found = _XML_ENCODING.match(content[:_PRESCAN])
@@ -209,7 +209,7 @@ def _utf16_without_mark(content: bytes) -> str | None:
 
 
 def decode_html(content: bytes, http_charset: str | None) -> tuple[str, str]:
-    """Text of an HTML page and the Python codec it was read with.
+    """Decode an HTML page; return its text and the Python codec used.
 
     Bytes that the encoding doesn't have become U+FFFD or, in code pages of Windows, C1 controls;
     nothing raises.
@@ -218,12 +218,12 @@ def decode_html(content: bytes, http_charset: str | None) -> tuple[str, str]:
 
 
 def decode_text(content: bytes, http_charset: str | None) -> tuple[str, str]:
-    """The same for plain text, where no `<meta>` counts."""
+    """As `decode_html`, for plain text: `<meta>` is ignored."""
     return _decode(content, http_charset, html=False)
 
 
 def utf8_html(content: bytes, http_charset: str | None) -> tuple[bytes, str]:
-    """UTF-8 of the text that `decode_html` gives, and the codec.
+    """Return the text of `decode_html` as UTF-8, and the codec.
 
     Sound UTF-8 is only checked, the rest is converted, both in pieces: as one `str`, a page with a
     single character beyond the first plane takes four bytes for each of its characters.

@@ -1,4 +1,4 @@
-"""From patterns to input files with names that don't change when the data moves."""
+"""Resolve patterns to input files, with names that don't change when the data is moved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OWN = "written by the run itself"
 _NOTES = "next to a saved Hugging Face dataset"
 #: What `datasets.save_to_disk` writes next to the Arrow files of a dataset, and what `map` adds.
 _NOTE = re.compile(r"(^|/)((state|dataset_info|dataset_dict)\.json|cache-[^/]*\.arrow)$")
-_EXAMPLES = 3  # names of each kind that messages show
+_EXAMPLES = 3  # example names shown per reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class InputFile:
     path: str
     name: str
     size: int
-    version: str = ""  # of an object: what its store says of its content, as it was listed
+    version: str = ""  # of an object: the store's version tag in the listing
 
 
 @dataclass
 class PassedOver:
-    """What lies in folders of inputs and is not read: how much for each reason, and some names."""
+    """Files in input folders that are not read: counts by reason, and example names."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class PassedOver:
 
     @property
     def of_others(self) -> PassedOver:
-        """The same without what the run itself writes, which comes and goes with the run."""
+        """The same without files that the run itself writes."""
         return PassedOver(
             Counter({k: v for k, v in self.counts.items() if k != _OWN}), self.examples
         )
@@ -84,18 +84,18 @@ def discover(
     passed_over: PassedOver | None = None,
     suffixes: Collection[str] = (),
 ) -> list[InputFile]:
-    """Files of all patterns, sorted by name, each path once.
+    """Return the files of all patterns, sorted by name, each path once.
 
     A pattern is a file, a folder (searched recursively for known suffixes, hidden ones left out)
     or a glob of files (`*`, `?`, `[...]`, `**`), local or as a URL of fsspec. What is there by the
     name of the pattern wins over what it matches. Links are followed. Files of the same name from
     different folders get so many of their parent folders before their names that these differ.
 
-    `own` are files and folders that the run writes, which are no input. These, and what else lies
-    in the folders and is not read, are added to `passed_over`. `suffixes` are read besides the
-    known ones.
+    `own` are files and folders that the run writes, which are not input. These, and other files in
+    the folders that are not read, are added to `passed_over`. `suffixes` are read besides the known
+    ones.
 
-    Raises InputError, naming the pattern, when it can't be listed or nothing matches.
+    Raises InputError, naming the pattern, if it can't be listed or nothing matches.
     """
     ours = _Own(own)
     over = PassedOver() if passed_over is None else passed_over
@@ -117,7 +117,7 @@ class _Own:
         return f"{self._spelled(place)}/".startswith(self._starts)
 
     def _spelled(self, place: str) -> str:
-        """The same for each way, by links, to a local place."""
+        """Yield all spellings of a local path, with links resolved and not."""
         if stores.is_url(place):
             return place.rstrip("/")
         folder, _, name = place.rpartition("/")
@@ -127,13 +127,13 @@ class _Own:
 
 
 def _full(system: Any, path: str) -> str:
-    """A local path, or the URL."""
+    """Return a local path, or the URL."""
     return path if isinstance(system, LocalFileSystem) else str(system.unstrip_protocol(path))
 
 
 def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...]) -> list[InputFile]:
     if not pattern.strip():
-        raise InputError("an empty path names no input")
+        raise InputError("an empty path is not an input")
     place = resolve(pattern)
     there = os.path.lexists(place)
     if there or not stores.is_url(place):
@@ -200,7 +200,7 @@ def _named(system: Any, path: str, url: str, own: _Own, left: PassedOver) -> _Li
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name can be recorded: Python has surrogates for bytes that are not UTF-8."""
+    """Return whether a name is valid UTF-8: Python has surrogates for other bytes."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
@@ -209,7 +209,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _not_read(name: str, info: dict[str, Any], searched: bool, suffixes: tuple[str, ...]) -> str:
-    """Why what was found, maybe by searching a folder, is passed over; empty if it is not."""
+    """Return why a found file is skipped; empty if it is read."""
     if info["type"] != "file":
         return _FOLDER if info["type"] == "directory" else _NO_FILE
     if searched and _is_hidden(name):
@@ -220,7 +220,7 @@ def _not_read(name: str, info: dict[str, Any], searched: bool, suffixes: tuple[s
 
 
 def _distinct(files: list[InputFile]) -> list[InputFile]:
-    """Names made different by parent folders."""
+    """Make names distinct by prefixing parent folders."""
     while True:
         by_name: defaultdict[str, int] = defaultdict(int)
         for file in files:
@@ -233,6 +233,6 @@ def _distinct(files: list[InputFile]) -> list[InputFile]:
 
 
 def _longer(file: InputFile) -> str:
-    """The name with one more parent folder before it."""
+    """Return the name with one more parent folder in front."""
     parts = file.path.split("/")
     return "/".join(parts[-(file.name.count("/") + 2) :])

@@ -1,4 +1,4 @@
-"""Rows of tables as documents: their columns, and every other column with its type."""
+"""Turn rows of tables into documents, keeping every other column with its type."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from curation.readers.settings import ReaderSettings
 from curation.readers.tables import open_arrow
 from curation.schema import DOCUMENTS, RESERVED, conformed, fits
 
-#: Rows that are converted together.
+#: Rows converted at a time.
 ROWS = 512
-#: A column in which values of several kinds occur: each as JSON.
+#: Type of a column with values of several types, each stored as JSON.
 _MIXED = pa.string()
 Row = dict[str, Any]
 #: Fields of the other columns, by their names in the table.
@@ -56,7 +56,7 @@ def document_row(name: str, page: Page, text: str = "") -> tuple[Row, Row]:
 
 
 def document_id(name: str, page: Page) -> str:
-    """128-bit id in hex: of the place in the input, which is unique, and the record's own id."""
+    """Return a 128-bit hex id, from the unique place in the input and the record's own id."""
     return xxhash.xxh3_128_hexdigest(f"{name}\0{page.offset}\0{page.record_id}".encode())
 
 

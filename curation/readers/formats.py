@@ -1,4 +1,4 @@
-"""What a file is: its compression and its format, found by content, the name being only a hint."""
+"""Detect a file's compression and format by content, with the name only as a hint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from curation.readers.scan import scan
 from curation.readers.settings import ReaderSettings
 from curation.readers.stream import Stream
 
-HEAD = 1 << 13  # bytes that tell the format
+HEAD = 1 << 13  # bytes needed to detect the format
 _PARQUET_MAGIC = b"PAR1"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -51,7 +51,7 @@ def compression_of(head: bytes, name: str) -> str:
 
 @dataclass(frozen=True)
 class Packing:
-    """How the content of a file that is no table is compressed, and what undoes that."""
+    """The compression of a file that is not a table, and its decoder."""
 
     raw: RawFile
     compression: str  # name of the codec, empty for none
@@ -70,7 +70,7 @@ class Packing:
     def stream(
         self, offset: int = 0, position: int = 0, effort: members.Effort | None = None
     ) -> Stream:
-        """The content from the member at `offset` on, which is `position` bytes into it."""
+        """Return the content from the member at `offset` on, `position` bytes into the content."""
         effort = effort or members.Effort.from_here(offset)
         pieces: Callable[[int], Iterator[members.Piece]]
         if not self.compression:
@@ -95,7 +95,7 @@ class Packing:
 
 
 def format_of(head: bytes, name: str) -> Literal["parquet", "arrow", "zip", "stream"]:
-    """What a file is by its first bytes; `stream`: anything that is read from its beginning.
+    """Return a file's format by its first bytes; `stream`: anything read from the beginning.
 
     Arrow's streams begin as other files may, so their names count.
     """
@@ -120,7 +120,7 @@ Reader = Callable[[Stream, ReaderSettings], Iterator[Event]]
 
 
 def reader_of(stream: Stream, settings: ReaderSettings, name: str) -> Reader | None:
-    """What reads the content of `stream`, which is at its beginning; None for an unknown format."""
+    """Return the reader for `stream`, at its beginning; None for an unknown format."""
     lower = name.lower()
     for suffix in _COMPRESSED_NAME:
         lower = lower.removesuffix(suffix)

@@ -42,7 +42,7 @@ _DATE = re.compile(
 
 
 class RecordHead(NamedTuple):
-    """What a record's header says; `size` is the header's own length in bytes."""
+    """A parsed record header; `size` is the header's own length in bytes."""
 
     size: int
     archive: str  # "warc" or "arc"

@@ -50,7 +50,7 @@ class Head(NamedTuple):
 
 
 class Body(NamedTuple):
-    """What decoding gave; `problem` is empty for a sound body."""
+    """The result of decoding; `problem` is empty for an intact body."""
 
     content: bytes
     problem: str

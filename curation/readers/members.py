@@ -1,10 +1,10 @@
-"""Compressed files as members: where each begins, what it holds, and where it breaks.
+"""Compressed files as members: where each begins, its content, and where it is damaged.
 
-A gzip member, a zstd frame and an LZ4 frame are the same thing here. After damage, decoding goes on
-at the next place where a member can begin; what a broken member gave before its damage is kept.
+A gzip member, a zstd frame and an LZ4 frame are treated alike. After damage, decoding continues at
+the next place where a member can begin; the output of a broken member before its damage is kept.
 
-Members may be made to overlap, so that each place in one begins another: what is decoded more than
-once is limited to a few times the file (`Effort`).
+Crafted members may overlap, so that each place in one begins another: repeated decoding is limited
+to a few times the size of the file (`Effort`).
 
 Formats: RFC 1952 (gzip), RFC 8878 (zstd), the LZ4 frame format 1.6, and for zstd dictionaries the
 IIPC proposal "WARC Compression with Zstandard" 1.0.
@@ -44,7 +44,7 @@ _PADDING = b"\0\r\n"
 
 
 class Start(NamedTuple):
-    """A member begins here in the file; what follows is its content."""
+    """A member begins here in the file; its content follows."""
 
     offset: int
     spent: int = 0  # of `Effort`, before anything of this member was looked at
@@ -114,7 +114,7 @@ class Codec(NamedTuple):
 
 
 def _gzip_header_fits(head: bytes) -> bool:
-    """Whether flags are known and names have an end, as far as they are there."""
+    """Return whether flags are known and names are terminated, as far as present."""
     if len(head) < 10:
         return len(head) < 4 or head[3] < 32
     flags, at = head[3], 10
@@ -259,7 +259,7 @@ class _Decoding:
 
 
 def _salvage(raw: RawFile, codec: Codec, start: int, given: int) -> Iterator[bytes]:
-    """What a broken member holds beyond its first `given` bytes, to the last before the damage.
+    """Yield a broken member's content after its first `given` bytes, up to the damage.
 
     Decoders lose the output of the call that fails, so the member is decoded again in smaller and
     smaller steps.
@@ -290,7 +290,7 @@ def _salvage(raw: RawFile, codec: Codec, start: int, given: int) -> Iterator[byt
 
 
 def _end_of_sound(raw: RawFile, codec: Codec, start: int, sound: int) -> int:
-    """Where the damage of a member shows, to 16 bytes; before `sound` there is none."""
+    """Return where a member's damage appears, to within 16 bytes; not before `sound`."""
     decoder = codec.decoder()
     at = start
     data = b""
@@ -308,7 +308,7 @@ def _end_of_sound(raw: RawFile, codec: Codec, start: int, sound: int) -> int:
 
 
 def _tries(raw: RawFile, codec: Codec, effort: Effort, offset: int) -> bytes | None:
-    """First content of the member that may begin at `offset`; None if it can't be one."""
+    """Return the first content of a possible member at `offset`; None if it is not one."""
     if not codec.header_fits(raw.fetch(offset, _LONGEST_NAME + _FIRST_CHUNK)):
         return None
     decoder = codec.decoder()
@@ -367,7 +367,7 @@ def _gap(
     effort: Effort,
     trial: Callable[[int], bytes | None],
 ) -> Generator[Piece, None, int | None]:
-    """Bytes at a member's place that begin none: plain records, padding or garbage.
+    """Handle bytes between members: plain records, padding or garbage.
 
     Returns where the next member begins, or None at the end of the file.
     """
@@ -381,19 +381,19 @@ def _gap(
             yield data
             at += len(data)
     elif raw.fetch(start, _TRIAL_OUTPUT).strip(_PADDING):
-        yield Break(start, f"{name}.garbage", "bytes between members that begin none")
+        yield Break(start, f"{name}.garbage", "bytes that do not begin a member")
     return found
 
 
 class ZstdFrameError(Exception):
-    """A zstd frame is cut or is none."""
+    """Truncated or invalid zstd frame."""
 
 
 def zstd_blocks(raw: RawFile, start: int) -> Iterator[tuple[bytes, int]]:
     """The header of the frame at `start` and its blocks, each with the offset behind it.
 
     A block decodes to 128 KiB at most, so decoding by block bounds memory whatever the data.
-    Raises ZstdFrameError where the frame is cut or is none.
+    Raises ZstdFrameError for a truncated or invalid frame.
     """
     head = raw.fetch(start, 18)
     if len(head) < 6 or not head.startswith(ZSTD_MAGIC):
@@ -467,7 +467,7 @@ def zstd_decoder(max_window_bytes: int, dictionary: Any) -> Any:
 def _tries_frame(
     raw: RawFile, new_decoder: Callable[[], Any], effort: Effort, at: int
 ) -> bytes | None:
-    """First content of the frame that may begin at `at`; None if it can't be one."""
+    """Return the first content of a possible frame at `at`; None if it is not one."""
     decoder = new_decoder()
     most = at + (_TRIAL_INPUT if effort.allows(at) else _FIRST_CHUNK)
     end, out = at, b""
@@ -486,7 +486,7 @@ def _tries_frame(
 def zstd_pieces(
     raw: RawFile, new_decoder: Callable[[], Any], effort: Effort, offset: int = 0
 ) -> Iterator[Piece]:
-    """Frames of a zstd file from `offset` on; skippable frames are passed over."""
+    """Yield the frames of a zstd file from `offset` on, without skippable frames."""
     buffered = _Buffered(raw)
     trial = functools.partial(_tries_frame, buffered, new_decoder, effort)
     at = offset
@@ -525,8 +525,10 @@ def zstd_pieces(
 
 
 def _skippable(raw: RawFile, start: int) -> tuple[int, str, int]:
-    """The end of the skippable frame at `start`, what is wrong with it, and the first place behind
-    its beginning where any member is believed: a dictionary may be one itself."""
+    """Return the end of a skippable frame, its problem, and where members are believed again.
+
+    That is the first place after its beginning: a dictionary may itself be a member.
+    """
     head = raw.fetch(start, 8)
     end = start + 8 + int.from_bytes(head[4:], "little")
     if len(head) < 8 or not raw.fetch(end - 1, 1):

@@ -1,4 +1,4 @@
-"""From an archive record to a page, or to the reason why it is none."""
+"""Turn an archive record into a page, or into the reason why it is not one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Problem(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    kind: str  # "html", "text" or "" for what is no document
+    kind: str  # "html", "text", or "" if not a document
     mime: str
     charset: str | None
     head: http.Head | None
@@ -34,7 +34,7 @@ class _Kind(NamedTuple):
 def skip_reason(
     head: RecordHead, buffer: bytes | bytearray, begin: int, end: int, settings: ReaderSettings
 ) -> str:
-    """Why the record whose block begins in buffer[begin:end] is no document; empty if it may be."""
+    """Return why a record with its block in buffer[begin:end] is not a document; else empty."""
     return _skip_reason(head, _kind(head, buffer, begin, end, settings), settings)
 
 
@@ -88,7 +88,7 @@ def to_event(
     problem: Problem | None,
     settings: ReaderSettings,
 ) -> Event:
-    """The record whose block is buffer[begin:end] as a page, skipped record or damage."""
+    """Return the record with block buffer[begin:end] as a page, skipped record or damage."""
     kind = _kind(head, buffer, begin, end, settings)
     reason = _skip_reason(head, kind, settings)
     if reason:

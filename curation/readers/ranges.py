@@ -61,7 +61,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader of one range says of it, besides the events."""
+    """What a reader of one range reports besides the events."""
 
     begin: Checkpoint | None  # None where nothing seems to begin in the range
     end: int  # offset where the next range begins; of the file's end behind the last record
@@ -82,7 +82,7 @@ def spans(size: int, most: int) -> list[Span]:
 
 
 def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
-    """Why a file can only be read by one reader, in a few words; empty where ranges can be read.
+    """Return briefly why a file needs a single reader; empty if it can be read by ranges.
 
     Looks at the beginning of the file only, at 16 MiB of it at most. Raises InputError when the
     file can't be read.
@@ -150,7 +150,7 @@ class RangeReader:
             packing = Packing(raw, compression_of(head, self._name), self._settings)
             reader = reader_of(packing.stream(), self._settings, self._name)
             if reader is None:
-                raise ValueError(f"{self._path}: of no format that ranges can be read of")
+                raise ValueError(f"{self._path}: a format that can't be read by ranges")
             if begin is None:
                 found = _likely_begin(packing, reader, span)
                 begin = None if found is None else Checkpoint(found, None, 0)

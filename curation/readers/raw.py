@@ -1,4 +1,4 @@
-"""Bytes of one input file, by offset, wherever the file lies."""
+"""Bytes of one input file, by offset, on any file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any input file as pages."""
+"""Read any input file as pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from curation.readers.settings import ReaderSettings
 
 
 def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterator[Event]:
-    """Everything in a file, in the order of the file.
+    """Yield everything in a file, in file order.
 
     `path` is local, `builtin:` or any URL that fsspec knows; `name` is what HTML and text files
     are called in addresses (`InputFile.name`; the file's own name if not given).
@@ -39,7 +39,7 @@ def read(path: str, settings: ReaderSettings, name: str | None = None) -> Iterat
 
 
 def read_at(path: str, offset: int, settings: ReaderSettings) -> Page:
-    """The page at an offset that `read` gave. Raises InputError when there is none."""
+    """Return the page at an offset given by `read`. Raises InputError if there is none."""
     with RawFile.open(path) as raw:
         try:
             name = PurePosixPath(path).name
@@ -86,7 +86,7 @@ def _read_stream(raw: RawFile, settings: ReaderSettings, name: str, head: bytes)
 
 
 def blank_file(head: bytes, settings: ReaderSettings) -> Damage:
-    """The damage that a file without any record or line is."""
+    """Return the damage for a file without any record or line."""
     detail = "the file has only blank lines"
     return Damage(0, "file.empty", detail, None, head[: settings.keep_raw_bytes])
 

@@ -1,4 +1,4 @@
-"""What a reader yields: pages, places that could not be read, and records that are no documents."""
+"""Events of readers: pages, unreadable places, and records that are not documents."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A sound record that is no document: `type:request`, `mime:image/png`."""
+    """An intact record that is not a document: `type:request`, `mime:image/png`."""
 
     reason: str
 

@@ -1,7 +1,7 @@
-"""Files read as rows, one after the other: CSV, and formats of the user's own.
+"""Files read row by row: CSV and custom formats.
 
-A format of the user's own is a function of an open binary file that yields mappings, with the
-columns of other tables (`readers.text_columns` and so on).
+A custom format is a function of an open binary file that yields mappings, with the columns of
+other tables (`readers.text_columns` and so on).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 def rows_of(name: str, settings: ReaderSettings) -> tuple[str, Rows] | None:
-    """What a file is called in reasons, and the function that reads it; None for other files."""
+    """Return a file's format name for reasons, and its reader; None for other files."""
     plain = name.removesuffix(".gz").removesuffix(".zst")
     for suffix, custom in settings.formats.items():
         if plain.endswith(suffix):
@@ -38,7 +38,7 @@ def rows_of(name: str, settings: ReaderSettings) -> tuple[str, Rows] | None:
 def read_rows(
     raw: RawFile, name: str, settings: ReaderSettings, kind: str, rows: Rows
 ) -> Iterator[Event]:
-    """Pages of the rows; `offset` is the number of the row. What can't be read ends the file."""
+    """Yield the rows as pages; `offset` is the row number. An error ends the file."""
     number = 0
     try:
         for number, row in enumerate(rows(_unpacked(raw, name))):
@@ -51,7 +51,7 @@ def read_rows(
 def row_at(
     raw: RawFile, offset: int, name: str, settings: ReaderSettings, kind: str, rows: Rows
 ) -> Event | None:
-    """The row of a number."""
+    """Return the row of this number."""
     events = read_rows(raw, name, settings, kind, rows)
     return next((event for n, event in enumerate(events) if n == offset), None)
 

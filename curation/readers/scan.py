@@ -1,8 +1,8 @@
-"""Records of a WARC or ARC file, sound or broken, one after the other.
+"""Scan the records of a WARC or ARC file in order, intact or damaged.
 
-A record is taken at its word as long as something plausible follows it: blank lines, another
-record, a new compressed member, the end. Where its length can't be true, its end is where the next
-record begins. Where no record begins, reading goes on at the next place where one does.
+A record's length is believed if something plausible follows it: blank lines, another record, a new
+compressed member, or the end. If the length can't be right, the record ends where the next one
+begins. Where no record begins, reading continues at the next place where one does.
 
 Each step costs about as much as the bytes that it gets on by, whatever they are: what has been
 searched in vain is not searched again, and the record that follows is looked for in windows that
@@ -135,7 +135,7 @@ class _Scanner:
             stream.drop(position)
 
     def _break_damage(self, position: int, broken: Break) -> Damage:
-        """Damage that no record was read from."""
+        """Return the damage of a break from which no record was read."""
         offset = self.stream.offset_of_break(position, broken)
         return Damage(offset, broken.reason, broken.detail, None, b"")
 
@@ -165,7 +165,7 @@ class _Scanner:
         return event, extent.next
 
     def _head(self, position: int) -> RecordHead | None:
-        """Header at `position`, or None where no record begins or its header has no end."""
+        """Return the header at `position`, or None if there is no complete header."""
         stream = self.stream
         longest = position + self.settings.max_header_bytes
         want = position + _NEAR
@@ -233,7 +233,7 @@ class _Scanner:
         return line_before and parse_arc(stream.buffer, at, reached - stream.base) is not None
 
     def _mend(self, head: RecordHead, body: int, want: int) -> _Extent:
-        """The extent of a record whose length is wrong or whose end is missing."""
+        """Return the extent of a record whose length is wrong or whose end is missing."""
         stream = self.stream
         reached = stream.fill(want)
         length = f"{head.archive}.bad_length"
@@ -309,7 +309,7 @@ class _Scanner:
         return base + found if member is None else min(member, base + found)
 
     def _garbage(self, position: int, after: int) -> tuple[Event, int]:
-        """Bytes that begin no record, up to the next that do, a break or the end."""
+        """Return bytes that begin no record as damage, up to the next record, break or end."""
         stream = self.stream
         offset = stream.claim(position, after)
         known = stream.fill(position + max(_NEAR, self.settings.keep_raw_bytes))
@@ -336,7 +336,7 @@ class _Scanner:
         return Damage(offset, reason, detail, None, raw), end
 
     def _giant(self, head: RecordHead, position: int, offset: int) -> tuple[Event, int]:
-        """A record above the limit: passed over, unless its length swallows others.
+        """Handle a record above the limit: skip it, unless its length covers other records.
 
         Others may lie in it as well: what follows its end tells. But that asks to read to its end,
         and to go back if the length is wrong. After such a record, others are read to the next

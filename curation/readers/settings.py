@@ -19,7 +19,7 @@ class FormatCode(UserCode):
 
 
 class CustomFormat(CodeSettings):
-    """A file format of the user's own."""
+    """A custom file format."""
 
     python: FormatCode = Field(
         description="function of an open binary file that yields mappings of column to value"
@@ -27,7 +27,7 @@ class CustomFormat(CodeSettings):
 
 
 class ReaderSettings(Settings):
-    """What is read and how much of it; the defaults are in `configs/defaults/readers.yaml`."""
+    """What to read and how much of it; the defaults are in `configs/defaults/readers.yaml`."""
 
     record_types: tuple[str, ...] = Field(
         description="WARC record types that may hold a document; ARC records count as `response`"
@@ -65,7 +65,7 @@ class ReaderSettings(Settings):
         "texts in tables, `repair` for plain text in archives and files"
     )
     formats: dict[Suffix, CustomFormat] = Field(
-        description="file formats of the user's own, by suffix such as `.chat`"
+        description="custom file formats, by suffix such as `.chat`"
     )
     split_bytes: int = Field(
         ge=1024,

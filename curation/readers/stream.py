@@ -1,4 +1,4 @@
-"""The content of a file as one run of bytes with positions, of which only a window is in memory."""
+"""The content of a file as a byte stream with positions, with only a window in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Mark(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """A place between two events: the file offset of a member or record, and its position."""
+    """A place between two events: file offset of a member or record, and its position."""
 
     offset: int
     position: int
@@ -96,7 +96,7 @@ class Stream:
             self.end += len(piece)
         elif isinstance(piece, Start):
             if self._starts and self._starts[-1][0] == self.end:
-                self._starts.pop()  # an empty member holds nothing
+                self._starts.pop()  # an empty member has no content
             self._starts.append((self.end, piece))
         else:
             self.breaks.append((self.end, piece))
@@ -127,16 +127,16 @@ class Stream:
             yield start
 
     def member_of(self, position: int) -> int:
-        """File offset of the member that holds a position; 0 where there are no members."""
+        """Return the file offset of the member that contains a position; 0 without members."""
         return self._starts[self._held(position)][1].offset if self._starts else 0
 
     def _held(self, position: int) -> int:
-        """Number of the member that holds a position."""
+        """Return the number of the member that contains a position."""
         behind = bisect.bisect_left(self._starts, (position + 1,), self._passed)
         return max(behind - 1, self._passed)
 
     def _member(self, position: int) -> tuple[int, int]:
-        """The member that holds a position; those before it are forgotten."""
+        """Return the member that contains a position; forget those before it."""
         if not self._starts:
             return 0, 0
         self._passed = self._held(position)

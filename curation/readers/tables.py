@@ -1,4 +1,4 @@
-"""Documents in JSON lines, Parquet and Arrow files."""
+"""Read documents from JSON lines, Parquet and Arrow files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _YEARS = (-62_135_596_800, 253_402_300_800)
 
 
 def read_jsonl(stream: Stream, settings: ReaderSettings) -> Iterator[Event]:
-    """One page per line. Empty lines are passed over; a line that is no object is damage."""
+    """Yield one page per line. Empty lines are skipped; a line that is not an object is damage."""
     position = stream.base
     while True:
         if stream.breaks and stream.breaks[0][0] <= position:
@@ -125,7 +125,7 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
 def row_event(
     row: dict[str, Any], offset: int, settings: ReaderSettings, table: str, mended: str = ""
 ) -> Page | Damage:
-    """A row as a page; damage `<table>.no_text` when none of the text columns holds a string."""
+    """Return a row as a page, or damage `<table>.no_text` if no text column has a string."""
     url_column = _first(row, settings.url_columns)
     date_column = _first(row, settings.date_columns)
     url = row.get(url_column)
@@ -207,7 +207,7 @@ _Row = tuple[dict[str, Any], str]  # values, and what was mended
 
 
 def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[_Row]:
-    """Rows of which the columns of documents are Python values, and all others Arrow's scalars."""
+    """Yield rows with document columns as Python values, and all others as Arrow scalars."""
     for name in settings.date_columns:
         if (place := batch.schema.get_field_index(name)) >= 0:
             batch = batch.set_column(place, name, _dates(batch.column(place)))
@@ -226,7 +226,7 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[_Row]:
 
 
 def _row_of_bad_utf8(row: pa.RecordBatch, settings: ReaderSettings) -> _Row:
-    """A row in which strings may be none: the text's bytes, whose encoding is found out later."""
+    """Return a row with invalid UTF-8: its text as bytes, whose encoding is detected later."""
     mended, values = "", {}
     for name in row.schema.names:
         try:
@@ -367,7 +367,7 @@ def row_groups(raw: RawFile) -> int:
 
 
 def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | None:
-    """The page of one row; None behind the last."""
+    """Return the page of one row; None after the last."""
     file = _open_parquet(raw)
     first = 0
     for group in range(file.num_row_groups):

@@ -1,4 +1,4 @@
-"""Whether bytes are sound UTF-8, in one compiled pass that makes no text of them."""
+"""Check whether bytes are valid UTF-8, in one compiled pass without decoding them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ESCAPES = np.uint64(0x1B) * _ONES
 
 
 class Survey(NamedTuple):
-    """What is in some bytes."""
+    """Properties of some bytes."""
 
     ascii: bool
     sound: bool  # UTF-8 throughout
@@ -79,7 +79,7 @@ def _sound(source, words):  # type: ignore[no-untyped-def]
 
 
 def survey(content: bytes) -> Survey:
-    """What is in `content`."""
+    """Return the properties of `content`."""
     source: npt.NDArray[np.uint8] = np.frombuffer(content, np.uint8)
     words = np.frombuffer(content, np.uint64, len(content) // 8)
     rest = content[len(words) * 8 :]

@@ -42,7 +42,7 @@ def unpack(offset: int) -> tuple[int, int]:
 class Package:
     """The archives of a package, in the order of its directory, which is read once.
 
-    Raises InputError where the file is none.
+    Raises InputError if the file is not a package.
     """
 
     def __init__(self, raw: RawFile) -> None:
@@ -57,11 +57,11 @@ class Package:
         self._overlapping = _overlapping(self.archives)
 
     def open(self, number: int) -> RawFile:
-        """One archive as a file of its own. Raises InputError where there is none."""
+        """Open one archive as a file. Raises InputError if there is none."""
         if not 0 <= number < len(self.archives):
             raise InputError("no such archive")
         if number in self._overlapping:
-            raise InputError("it lies over another archive of the package")
+            raise InputError("it overlaps another archive of the package")
         info = self.archives[number]
         try:
             archive = _Archive(self._raw, self._file, info)
@@ -85,7 +85,7 @@ class _Archive:
     """One archive as a file to read. Raises OSError for whatever is wrong with it.
 
     Its bytes come in order, as the ZIP file is checked then. Going back further than a little is
-    rare (behind damage) but must not decompress everything again each time: it is read from the
+    rare (after damage) but must not decompress everything again each time: it is read from the
     package where it is only stored, else from a temporary file.
     """
 

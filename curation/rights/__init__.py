@@ -1,8 +1,7 @@
-"""Rights: what robots.txt, headers and pages say of how a page may be used.
+"""Rights signals: what robots.txt, headers and pages say about the use of a page.
 
 `parse_robots` and `parse_tdm_file` read a site's files, `parse_directives` and `reservation` its
-headers, `read_page` a page. Each signal comes with its exact value; none of them decides anything:
-that does `Policy`.
+headers, `read_page` a page. Each signal keeps its exact value; only `Policy` decides.
 """
 
 from __future__ import annotations

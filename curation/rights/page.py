@@ -1,4 +1,4 @@
-"""What a page says of its rights: licences with their place, robots' directives, reservations.
+"""Rights signals of a page: licences with their place, robots directives, reservations.
 
 Looks at the few tags that can say something and at their surroundings, never at the whole tree, so
 that reading costs little beside extraction.
@@ -30,7 +30,7 @@ class Statement(NamedTuple):
 
 
 class PageRights(NamedTuple):
-    """What a page's HTML says of its rights."""
+    """Rights signals in a page's HTML."""
 
     statements: tuple[Statement, ...]
     directives: tuple[Directive, ...]
@@ -99,7 +99,7 @@ _PART_TYPES = frozenset(
 
 
 def read_page(source: bytes) -> PageRights:
-    """Return what a page (UTF-8) says of its rights. Broken HTML is never an error."""
+    """Return the rights signals of a page (UTF-8). Broken HTML is never an error."""
     found = scan(source)
     line = _copyright(source, found.copyright)
     if not (found.tags or found.has_json or found.has_address or found.licences):

@@ -1,4 +1,4 @@
-"""Which signal of its rights removes a document under a policy."""
+"""Decide which rights signal removes a document under a policy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Signals = Sequence[Mapping[str, str | None]]
 
 
 class Ruling(NamedTuple):
-    """Why a document goes."""
+    """Why a document is removed."""
 
     reason: str
     signal: Mapping[str, str | None]  # that says so; of nulls where it is the lack of one
@@ -43,7 +43,7 @@ class Policy:
         self._agents = [agent.lower() for agent in settings.agents]
 
     def ruling(self, rights: Mapping[str, Any] | None) -> Ruling | None:
-        """Return why a document of these rights goes, None where it stays.
+        """Return why a document with these rights is removed; None if it is kept.
 
         The first signal in the order of `honour` that forbids its use is the reason; then come
         licences, then what is not known.
@@ -93,10 +93,10 @@ class Policy:
 
 
 def forbids(answer: str) -> bool:
-    """Whether a site's answer to an agent closes a page: a line, or the status of its file.
+    """Return whether a site's answer to an agent forbids a page: by a line or an HTTP status.
 
-    A file that the server could not give closes everything (RFC 9309, 2.3.1.4); one that is not
-    there nothing.
+    A file that the server failed to deliver forbids everything (RFC 9309, 2.3.1.4); a missing one
+    forbids nothing.
     """
     return answer.startswith(("Disallow:", "HTTP 5"))
 

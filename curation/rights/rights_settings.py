@@ -1,4 +1,4 @@
-"""Settings of the stage `rights`: whose word counts, and what becomes of a document."""
+"""Settings of the stage `rights`: which signals count, and what they do to a document."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LicenceSettings(Settings):
 
     require: Licences = Field(
         description="documents whose page has none of these licences are removed (`CC-BY-*`, or "
-        "`open` for all open ones); empty: any document stays"
+        "`open` for all open ones); empty: no document is removed for its licence"
     )
 
 
@@ -37,7 +37,7 @@ class RightsSettings(Settings):
     """Which signals of rights remove a document. Defaults: `configs/defaults/rights.yaml`."""
 
     agents: tuple[str, ...] = Field(
-        description="crawlers for which signals count, besides those that are for all"
+        description="crawlers whose signals count, besides signals for all crawlers"
     )
     honour: tuple[Honoured, ...] = Field(
         description="signals that remove a document, in the order in which they are looked at"

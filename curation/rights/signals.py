@@ -1,4 +1,4 @@
-"""Everything that is said of a document's rights, as one list of signals.
+"""All rights signals of a document as one list.
 
 The vocabulary, which docs/rights.md explains:
 
@@ -46,7 +46,7 @@ _REL = re.compile(r"""\brel\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""", re.I)
 
 
 class Signal(NamedTuple):
-    """One thing that is said of a document's rights; see the module."""
+    """One rights signal of a document; see the module."""
 
     kind: Kind
     place: str

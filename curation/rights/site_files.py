@@ -61,8 +61,7 @@ def kind_of(url: str) -> str:
 def read_site_files(paths: Sequence[str], settings: ReaderSettings) -> Iterator[SiteFile]:
     """Yield the captures in files and folders, in their order.
 
-    What is no such file is passed over, and what is damaged. Raises InputError where a path has
-    none at all.
+    Other files and damaged ones are skipped. Raises InputError if a path has no such file at all.
     """
     types = {"html_types": (), "text_types": _TYPES, "normalize_text": "none"}
     readers = settings.model_copy(update=types)

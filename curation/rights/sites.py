@@ -1,4 +1,4 @@
-"""The files of sites (robots.txt, tdmrep.json, ai.txt) as an index on disk, asked page by page.
+"""An on-disk index of site files (robots.txt, tdmrep.json, ai.txt), queried page by page.
 
 An index is one SQLite file: a row for each capture of a file with what it says to the agents that
 are asked about. Memory is that of one row and of the rows used last, whatever the number of sites.
@@ -133,7 +133,7 @@ def _said(stored: bytes) -> _Said:
 
 
 class SiteIndex:
-    """What sites' files say of pages."""
+    """Answers what site files say about pages."""
 
     def __init__(self, path: Path) -> None:
         place = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
@@ -145,7 +145,7 @@ class SiteIndex:
         self._kinds = [kind for kind in _PLACES if kind in self.counts]
 
     def signals(self, url: str, date: datetime | None) -> list[Signal]:
-        """Return what the files of a site say of a page at its date; without one, at the last."""
+        """Return a site's signals for a page at its date, or the latest ones without a date."""
         site, at = site_of(url), _moment(date, _FOREVER)
         found: list[Signal] = []
         for kind in self._kinds if site else ():

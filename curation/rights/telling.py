@@ -1,4 +1,4 @@
-"""Lines that tell people of a document's rights."""
+"""Format a document's rights for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def told(row: Mapping[str, Any]) -> list[str]:
-    """Return lines that tell a document's columns `rights` and `response`, where it has them."""
+    """Return lines that describe a document's columns `rights` and `response`, if present."""
     rights, response = row.get("rights"), row.get("response")
     lines = []
     if response is not None:
@@ -20,6 +20,6 @@ def told(row: Mapping[str, Any]) -> list[str]:
 
 
 def told_signal(signal: Mapping[str, str | None]) -> str:
-    """Return one line on a signal: `directive in header for ccbot: noai`."""
+    """Return one line that describes a signal: `directive in header for ccbot: noai`."""
     agent = f" for {signal['agent']}" if signal["agent"] else ""
     return f"{signal['kind']} in {signal['place']}{agent}: {signal['value'] or 'no rule applies'}"

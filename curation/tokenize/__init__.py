@@ -1,4 +1,4 @@
-"""Vocabularies, tokenising, packed shards, and their reader."""
+"""Vocabularies, tokenization, packed shards, and their reader."""
 
 from __future__ import annotations
 

@@ -122,11 +122,11 @@ def _row(line: str, place: str) -> tuple[Group, str, int]:
         key = next((k for k in keys if row.get(k)), keys[0])
         value = row.get(key) or ""
         if not isinstance(value, str):
-            raise InputError(f"{place}: `{key}` is no string")
+            raise InputError(f"{place}: `{key}` is not a string")
         names.append(well_formed(value))
     count = row.get("count", 1)
     if type(count) is not int or not 0 < count < 1 << 40:
-        raise InputError(f"{place}: `count` is no positive whole number below 2^40")
+        raise InputError(f"{place}: `count` is not a positive whole number below 2^40")
     return (names[0], names[1]), well_formed(row["text"]), count
 
 

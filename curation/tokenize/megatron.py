@@ -1,4 +1,4 @@
-"""Megatron-Core's indexed dataset: `.bin` holds tokens, `.idx` where each sequence lies.
+"""Megatron-Core's indexed dataset: tokens in `.bin`, offsets of sequences in `.idx`.
 
 Layout of `.idx`, little-endian: magic, version (uint64), dtype code (uint8), number of sequences
 and of document bounds (uint64 each), tokens per sequence (int32), byte offset per sequence (int64),

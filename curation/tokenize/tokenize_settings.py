@@ -14,7 +14,7 @@ Context = Annotated[int, Field(ge=2, le=1 << 24)]
 
 
 class Shape(Settings):
-    """What a named mix changes of the sequences."""
+    """Settings of the sequences that a named mix may change."""
 
     context_length: Context | None = Field(default=None, description="Tokens of every sequence")
     packing: Packing | None = Field(default=None, description="As in tokenize.packing")
@@ -43,7 +43,7 @@ class FormatCode(UserCode):
 
 
 class CustomFormat(CodeSettings):
-    """A format of the user's own."""
+    """A custom format."""
 
     python: FormatCode = Field(
         description="function of (sequences [n, context_length], folder) that writes files"

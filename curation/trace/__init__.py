@@ -1,1 +1,1 @@
-"""Where a passage occurs in a corpus: sampled fingerprints that find it, and its exact spans."""
+"""Find where a passage occurs in a corpus, by sampled fingerprints, and its exact spans."""

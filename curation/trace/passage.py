@@ -1,4 +1,4 @@
-"""The spans of a text that are a passage's, word for word or nearly.
+"""Find the spans of a text that quote a passage, verbatim or nearly so.
 
 `decontaminate.matching` finds the runs of at least four words that text and passage share; runs
 that follow each other in both, with few words between them, are one span.

@@ -30,19 +30,20 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         action="append",
         default=[],
         metavar="LABEL=PATH",
-        help="texts to measure bits per byte on: tables, or files of text (repeatable)",
+        help="held-out texts for bits per byte: tables or text files (repeatable)",
     )
     parser.add_argument(
         "--task",
         action="append",
         default=[],
         metavar="SET=FILE",
-        help="items of an evaluation set, a name in configs/evals, e.g. hellaswag=val.jsonl "
-        "(repeatable)",
+        help="items of an evaluation set from configs/evals, e.g. hellaswag=val.jsonl (repeatable)",
     )
     parser.add_argument("--stage", metavar="S", help="of run folders (default: the last)")
     parser.add_argument(
-        "--instant", action="store_true", help="n-gram models, in seconds and without PyTorch"
+        "--instant",
+        action="store_true",
+        help="train n-gram models instead: takes seconds, needs no PyTorch",
     )
     add_training(parser)
     parser.add_argument(
@@ -52,21 +53,21 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--vocabulary",
         type=positive,
         metavar="N",
-        help="first tokens of it that are used (default: by size)",
+        help="how many of its first tokens to use (default: by size)",
     )
     parser.add_argument(
         "--prepare",
         action="store_true",
         help=f"only write {FILE}; `python -m curation.ablate DIR` trains, with numpy and PyTorch",
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="gets the results")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the results")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     add_json(parser)
     parser.set_defaults(command=ablate)
 
 
 def ablate(options: argparse.Namespace) -> int:
-    """Prepare, train or count, write the results, print them."""
+    """Prepare the data, train or count, then write and print the results."""
     from curation.ablate import compare
     from curation.ablate.experiment import check, save
     from curation.ablate.prepare import experiment, smaller
@@ -77,7 +78,7 @@ def ablate(options: argparse.Namespace) -> int:
     if not options.instant and not options.prepare:
         from curation.ablate.trainer import device_of
 
-        device_of(options.device)  # before anything is read
+        device_of(options.device)  # checked before anything is read
     full = load_tokenizer(options.tokenizer)
     size = _INSTANT_VOCABULARY if options.instant else SIZES[options.size].vocabulary
     reader = Corpora(options.stage, full)
@@ -107,11 +108,11 @@ def ablate(options: argparse.Namespace) -> int:
 
 
 def _silent(text: str) -> None:
-    """Say nothing."""
+    """Print nothing."""
 
 
 def _named(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield name and path of `NAME=PATH`, or of a path by its last part."""
+    """Yield name and path from `NAME=PATH`; a bare path is named by its last part."""
     for argument in arguments:
         name, equals, path = argument.partition("=")
         if not equals or "/" in name:

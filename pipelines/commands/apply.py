@@ -21,26 +21,28 @@ from pipelines.plan import Plan
 from pipelines.policy import counts, judging
 from pipelines.terminal import say
 
-#: Shares that are shown; the furthest first.
+#: Most drifted shares shown, the furthest first.
 _SHOWN = 20
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_options(parser)
-    parser.add_argument("--policy", required=True, metavar="FILE", help="of `curate policy`")
+    parser.add_argument(
+        "--policy", required=True, metavar="FILE", help="policy file written by `curate policy`"
+    )
     parser.add_argument(
         "--force",
         metavar="NOTE",
-        help="go on where shares left their margins; the note goes into the manifests",
+        help="continue although shares have left their margins; NOTE is recorded in the manifests",
     )
     parser.set_defaults(command=apply)
 
 
 def apply(options: argparse.Namespace) -> int:
-    """Run up to the mix, compare, and go on with the mix where nothing drifted."""
+    """Run up to the mix, compare, and continue with the mix if nothing has drifted."""
     if options.force is not None and not options.force.strip():
-        raise ConfigError("--force: say why, in a few words")
+        raise ConfigError("--force: give a reason, in a few words")
     policy = load_policy(options.policy)
     noted = {"sha256": sha256_of(Path(options.policy)), "approved": policy.approved.model_dump()}
     noted |= {"force": options.force} if options.force else {}
@@ -48,7 +50,7 @@ def apply(options: argparse.Namespace) -> int:
     whole = replace(planned(options, assignments=changes), policy=noted)
     judged = measured_stages(whole.recipe.stages)
     if missing := sorted(set(policy.settings) - set(judged)):
-        raise ConfigError(f"{options.policy}: {missing[0]} is no stage of {options.recipe}")
+        raise ConfigError(f"{options.policy}: {options.recipe} has no stage {missing[0]}")
     execute(_only(whole, judged), options, report=judged == list(whole.stages))
     drifted = drift(policy, counts(whole.output, judging(judged), measured=False))
     if drifted:
@@ -56,7 +58,7 @@ def apply(options: argparse.Namespace) -> int:
         if not options.force:
             raise DriftError(
                 f"{options.policy}: {len(drifted)} shares left the policy's margins; approve a new "
-                "policy, or go on with --force NOTE"
+                "policy, or continue with --force NOTE"
             )
     else:
         say("policy: every share is within its margin")
@@ -66,7 +68,7 @@ def apply(options: argparse.Namespace) -> int:
 
 
 def load_policy(path: str) -> Policy:
-    """Read a policy. Raises ConfigError with the key at fault."""
+    """Read a policy. Raises ConfigError naming the invalid key."""
     if not Path(path).is_file():
         raise ConfigError(f"--policy {path}: no such file")
     return validate(Policy, read_yaml(Path(path)), path)

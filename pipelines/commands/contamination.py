@@ -1,7 +1,7 @@
-"""`curate contamination`: how much of evaluation sets a finished run, or any corpus, holds.
+"""`curate contamination`: measure evaluation sets in a finished run or any corpus.
 
-Nothing is done again and no document is written: the documents of the stages named, or files of any
-corpus, are read once and compared with the evaluation sets of a recipe.
+No stage is rerun and no document is written: the documents of the given stages, or the files of
+any corpus, are read once and compared with the evaluation sets of a recipe.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pipelines.terminal import say, say_json, tell
 _STAGE = "decontaminate"
 _COLUMNS = pa.schema([DOCUMENTS.field(name) for name in ("id", "text", "source")])
 _FILES = "contamination"
-#: Count of documents that were compared, and so many reasons for others are shown.
+#: Counter of compared documents, and the number of reasons shown for the others.
 _READ, _SHOWN = "documents", 5
 
 
@@ -53,7 +53,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--stages", metavar="A,B", help="stages of the run (default: the last with documents)"
     )
-    parser.add_argument("--recipe", required=True, help="its decontaminate.evals names the sets")
+    parser.add_argument(
+        "--recipe", required=True, help="recipe whose decontaminate.evals names the sets"
+    )
     add_set(parser, "the recipe", "decontaminate.threshold=0.9")
     parser.add_argument("--workers", type=workers, default=os.cpu_count(), metavar="N")
     parser.add_argument(
@@ -72,7 +74,7 @@ class _Check:
     readers: ReaderSettings
 
     def __call__(self, part: Shard | tuple[str, str]) -> tuple[pa.Table, Counter[str]]:
-        """What was found, and what was read: `documents`, and records by why they were not."""
+        """Return the matches, and counts: `documents` compared, and unread records by reason."""
         judge = load(self.key, self.settings)
         counts: Counter[str] = Counter()
         found = [judge.apply(batch).found for batch in self._batches(part, counts)]
@@ -94,7 +96,7 @@ class _Check:
 
 
 def _texts(events: Iterator[Event], counts: Counter[str]) -> Iterator[Page]:
-    """The texts of a file; everything else is counted by why it is none."""
+    """Yield the texts of a file; count everything else by reason."""
     for event in events:
         if isinstance(event, Page) and event.kind == "text":
             counts[_READ] += 1
@@ -104,7 +106,7 @@ def _texts(events: Iterator[Event], counts: Counter[str]) -> Iterator[Page]:
 
 
 def contamination(options: argparse.Namespace) -> int:
-    """Compare, write the tables, print the shares."""
+    """Compare documents with the sets; write the tables and print the shares."""
     recipe = load_recipe(options.recipe, options.assignments)
     settings = recipe.settings(_STAGE)
     assert isinstance(settings, DecontaminationSettings)
@@ -137,7 +139,7 @@ def contamination(options: argparse.Namespace) -> int:
 
 
 def _unread(counts: Counter[str]) -> str:
-    """What was not compared, and what to do about pages."""
+    """Describe what was not compared, with a hint about pages."""
     reasons = {reason: n for reason, n in counts.most_common() if reason != _READ}
     if not reasons:
         return ""
@@ -149,7 +151,7 @@ def _unread(counts: Counter[str]) -> str:
 def _parts(
     options: argparse.Namespace, readers: ReaderSettings
 ) -> Iterator[tuple[str, Sequence[Shard | tuple[str, str]]]]:
-    """What to read, by stage; a corpus without stages is `input`."""
+    """Return what to read, by stage; a corpus without stages is `input`."""
     if not options.run:
         yield "input", _of_corpus(options.input, readers)
         return
@@ -174,7 +176,7 @@ def _all(
     processes: int,
     counts: Counter[str],
 ) -> Iterator[pa.RecordBatch]:
-    """What all files hold, in their order whatever process read them; adds to `counts`."""
+    """Yield the matches of all files in file order, whichever process read them."""
     with contextlib.ExitStack() as stack:
         apply: Any = map
         if processes >= 2 and len(parts) >= 2:

@@ -1,7 +1,7 @@
-"""`curate export`: the documents of a stage in the formats of other tools.
+"""`curate export`: write the documents of a stage in the formats of other tools.
 
-Rows are in the order of the stage's shards. Which split a document is in depends on its id and the
-seed alone. Files are written whole or not at all, and `export.json`, which names them, last.
+Rows keep the order of the stage's shards. A document's split depends only on its id and the seed.
+Files are written whole or not at all; `export.json`, which lists them, comes last.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from pipelines.run_folder import EXPORT, load_run
 from pipelines.storage.files import SCRATCH, FileRecord, Folder
 from pipelines.terminal import say, say_json
 
-#: What an export wrote, by which it is known again.
+#: Lists what an export wrote, so that a later export recognizes it.
 NOTE = "export.json"
 _CARD = "README.md"
-#: Shares of splits may miss 1 by so much, as rounded decimals do.
+#: Tolerance for the sum of the splits' shares, which are rounded decimals.
 _ROUNDING = 1e-9
 
 
@@ -38,7 +38,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_run(parser)
     parser.add_argument(
-        "--stage", required=True, metavar="STAGE", help="whose documents, such as classify"
+        "--stage", required=True, metavar="STAGE", help="stage to export, such as classify"
     )
     parser.add_argument("--to", required=True, choices=list(FORMATS), help="format")
     parser.add_argument(
@@ -51,7 +51,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--shards",
         type=_positive,
         metavar="N",
-        help="files of each split, of like numbers of rows (default: as many as the stage has)",
+        help="files per split, with equal numbers of rows (default: as many as the stage has)",
     )
     parser.add_argument(
         "--split",
@@ -60,7 +60,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="divide documents by a hash of their id: train=0.99,val=0.01",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="of the split (default: %(default)s)"
+        "--seed", type=int, default=0, metavar="S", help="seed of the split (default: %(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print what was written as JSON")
     parser.set_defaults(command=export)
@@ -68,12 +68,12 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text}")
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text}")
     return int(text)
 
 
 def export(options: argparse.Namespace) -> int:
-    """Write the documents, print what was written."""
+    """Write the documents and print what was written."""
     splits = parse_splits(options.split)
     shards = _shards(options.run, options.stage)
     schema = _chosen(common_schema([shard.schema() for shard in shards]), options.columns)
@@ -95,9 +95,9 @@ def export(options: argparse.Namespace) -> int:
 
 
 def parse_splits(text: str) -> dict[str, float]:
-    """Return the shares of `train=0.99,val=0.01`, which sum to 1; none of an empty string.
+    """Parse `train=0.99,val=0.01` into shares that sum to 1; an empty string gives none.
 
-    Raises ConfigError, naming the part that is wrong.
+    Raises ConfigError naming the invalid part.
     """
     splits: dict[str, float] = {}
     for part in filter(None, text.split(",")):
@@ -107,7 +107,9 @@ def parse_splits(text: str) -> dict[str, float]:
         except ValueError:
             value = -1.0
         if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or not 0 < value <= 1:
-            raise ConfigError(f"--split {part}: expected NAME=SHARE, the share above 0 and up to 1")
+            raise ConfigError(
+                f"--split {part}: expected NAME=SHARE with a share above 0 and at most 1"
+            )
         if name in splits:
             raise ConfigError(f"--split: {name} is named twice")
         splits[name] = value
@@ -125,9 +127,9 @@ def _shards(run: str, stage: str) -> list[Shard]:
 
 
 def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Return the schema that holds the rows of all shards, in the types in which they are read.
+    """Return a schema that fits the rows of all shards, with the types used for reading.
 
-    Raises InputError for a column that has types in two shards which no type has room for.
+    Raises InputError for a column whose types in two shards have no common type.
     """
     read = [conformed(pa.RecordBatch.from_pylist([], schema=s)).schema for s in schemas]
     try:
@@ -138,7 +140,7 @@ def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def _chosen(schema: pa.Schema, chosen: str) -> pa.Schema:
-    """The columns to export, in order. Raises ConfigError for one that is not there."""
+    """Return the columns to export, in order. Raises ConfigError for an absent one."""
     columns = [name.strip() for name in chosen.split(",") if name.strip()]
     for name in columns:
         if name not in schema.names:
@@ -150,7 +152,7 @@ def _chosen(schema: pa.Schema, chosen: str) -> pa.Schema:
 
 
 def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of a schema; null where the batch has none of the name."""
+    """Return the batch with the columns of a schema; absent ones are null."""
     present = batch.schema.names
     columns = [
         batch.column(f.name).cast(f.type) if f.name in present else pa.nulls(len(batch), f.type)
@@ -161,7 +163,7 @@ def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class Export:
-    """What is written where."""
+    """One export: what to write and where."""
 
     format: Format
     folder: Folder
@@ -193,7 +195,7 @@ class Export:
         return {"rows": rows, "files": dict(sorted(files.items()))}
 
     def _begin(self, planned: Sequence[str]) -> None:
-        """Clear what an earlier export left. Raises ConfigError where other files are here."""
+        """Remove an earlier export. Raises ConfigError if the folder has other files."""
         old = self.folder.read_own_json(NOTE).get("files", {})
         for name in self.folder.tree() if self.folder.exists() else ():
             if name not in old and name != NOTE and not name.startswith((f"{SCRATCH}/", ".")):
@@ -209,7 +211,7 @@ class Export:
 
     @property
     def _whole(self) -> str:
-        """Name of all documents where there are no splits."""
+        """Name of the single split when there are no splits."""
         return "train" if self.format.card else "documents"
 
     def _rows(self) -> dict[str, int]:
@@ -235,7 +237,7 @@ class Export:
             yield from shard.batches([n for n in shard.schema().names if n in wanted])
 
     def _divided(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The rows of each split, with the columns that are exported."""
+        """Yield the rows of each split, with the exported columns."""
         if not self.splits:
             yield self._whole, _aligned(batch, self.schema)
             return
@@ -281,7 +283,7 @@ class _Output:
         return self._file
 
     def _close(self) -> None:
-        """End the file under way, which may have no rows."""
+        """Close the current file, which may have no rows."""
         file = self._opened()
         self._stack.close()
         self.files[self._name(self._number)] = file.record

@@ -1,4 +1,4 @@
-"""`curate extract-file`: the main content of one page, and why it is what it is."""
+"""`curate extract-file`: extract the main content of one page and explain the decisions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from curation.recipe import load
 from pipelines.commands.options import add_set
 from pipelines.terminal import hand_over, say_json
 
-#: Of UTF-16, in which text is full of the bytes that binary files have.
+#: Byte order marks of UTF-16, whose text contains NUL bytes as binary files do.
 _BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -34,13 +34,17 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="PAGE",
         help="an HTML file, - for standard input, or a record of an archive as FILE@OFFSET",
     )
-    parser.add_argument("--url", metavar="URL", help="address of the page")
-    parser.add_argument("--charset", metavar="NAME", help="encoding that the HTTP header named")
+    parser.add_argument("--url", metavar="URL", help="URL of the page")
+    parser.add_argument("--charset", metavar="NAME", help="encoding from the HTTP header")
     parser.add_argument("--recipe", default="llama3", metavar="RECIPE", help="default: llama3")
-    parser.add_argument("--engine", metavar="NAME", help="engine instead of the recipe's")
-    parser.add_argument("--markdown", action="store_true", help="markdown instead of plain text")
+    parser.add_argument("--engine", metavar="NAME", help="engine to use instead of the recipe's")
+    parser.add_argument(
+        "--markdown", action="store_true", help="print Markdown instead of plain text"
+    )
     add_set(parser, "the recipe", "extract.comments=false")
-    parser.add_argument("--json", action="store_true", help="text, title and facts as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print text, title and metadata as JSON"
+    )
     parser.add_argument(
         "--explain",
         metavar="OUT.html",
@@ -50,7 +54,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def extract_file(options: argparse.Namespace) -> int:
-    """Extract one page; print its text, or JSON; write the view that explains it."""
+    """Extract one page; print its text or JSON; write the explaining view."""
     assignments = [*options.assignments]
     if options.engine:
         assignments.append(f"extract.engine={options.engine}")
@@ -59,12 +63,12 @@ def extract_file(options: argparse.Namespace) -> int:
     recipe = load(options.recipe, assignments)
     settings = recipe.extract
     if options.explain and settings.engine != "curation":
-        raise ConfigError(f"--explain shows the engine curation, not {settings.engine}")
+        raise ConfigError(f"--explain needs the engine curation, not {settings.engine}")
     if options.markdown and settings.engine != "curation":
         raise ConfigError(f"--markdown needs the engine curation, not {settings.engine}")
     check_installed(settings.engine)
     if options.charset and webencodings.lookup(options.charset) is None:
-        raise ConfigError(f"--charset {options.charset}: no encoding of the web has this name")
+        raise ConfigError(f"--charset {options.charset}: unknown encoding")
     page = _page(options, recipe.readers)
     found = _extraction(options.page, page, settings)
     if options.explain:
@@ -101,9 +105,7 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
     if first is None:
         return _html(content, options)
     if first.record_id or first.status is not None or first.fields is not None:
-        raise ConfigError(
-            f"{name}: not a page but a file of many; name one as {name}@{first.offset}"
-        )
+        raise ConfigError(f"{name}: contains several pages; name one as {name}@{first.offset}")
     return _html(first.content, options)
 
 
@@ -146,7 +148,7 @@ def _write_view(
     from curation.extract.explain import explain, view
 
     if page.kind != "html":
-        raise ConfigError(f"{name}: a record of plain text has no blocks to explain")
+        raise ConfigError(f"{name}: plain text has no blocks to explain")
     source, _ = utf8_html(page.content, page.charset)
     shown = view(explain(source, settings), found.title or page.url or name, found.text)
     try:

@@ -1,4 +1,4 @@
-"""`curate recipes` and `curate models`: what is built in."""
+"""`curate recipes` and `curate models`: list what is built in."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pipelines.commands.options import add_json
 from pipelines.console import PlainConsole
 from pipelines.terminal import say, say_json
 
-#: What models are for whose cards only name the task.
+#: Purposes of models whose cards name only the task.
 _PURPOSES = {
     "citable": "pages that an encyclopaedia would cite",
-    "corrector": "doubts about the language model's answers",
+    "corrector": "second opinion on the language model's answers",
     "domain": "general, mathematics or code",
     "format": "what kind of page: article, listing, forum, ...",
-    "quality": "how much is to be learnt from a page",
+    "quality": "educational value of a page",
     "tokenizer": "texts to token ids",
     "topic": "what a page is about",
 }
@@ -30,13 +30,13 @@ _PURPOSES = {
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options of `recipes` or `models`."""
     if name == "recipes":
-        parser.add_argument("recipe", nargs="?", help="print this recipe with every value")
+        parser.add_argument("recipe", nargs="?", help="print this recipe with all its values")
     add_json(parser)
     parser.set_defaults(command=recipes if name == "recipes" else models)
 
 
 def recipes(options: argparse.Namespace) -> int:
-    """List the built-in recipes, or print one with every value."""
+    """List the built-in recipes, or print one with all its values."""
     if options.recipe:
         content = load(options.recipe).model_dump(mode="json", by_alias=True)
         if options.json:
@@ -63,7 +63,9 @@ def recipes(options: argparse.Namespace) -> int:
     for name, recipe in loaded:
         table.add_row(name, str(len(recipe.stages)), recipe.sha256[:8], recipe.description)
     PlainConsole().print(table)
-    say(f"All are of version {curation.__version__}, Apache-2.0; with NAME, every value of one.")
+    say(
+        f"All are version {curation.__version__}, Apache-2.0. Give a NAME to see all values of one."
+    )
     return 0
 
 
@@ -82,7 +84,7 @@ def models(options: argparse.Namespace) -> int:
             str(card.version).partition(" ")[0],
             card.licence.partition(";")[0],
             f"{sum((folder / name).stat().st_size for name in files) / 1e6:.1f} MB",
-            sums[0][:8] if len(sums) == 1 else f"{len(sums)} files",  # --json has them all
+            sums[0][:8] if len(sums) == 1 else f"{len(sums)} files",  # --json shows them all
             _PURPOSES.get(card.task, card.task),
         )
     PlainConsole().print(table)
@@ -90,7 +92,7 @@ def models(options: argparse.Namespace) -> int:
 
 
 def _table(*columns: str) -> Table:
-    """A table of which only the last column is wrapped in a narrow terminal."""
+    """Return a table that wraps only its last column in a narrow terminal."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in columns[:-1]:
         table.add_column(name, no_wrap=True)

@@ -1,4 +1,4 @@
-"""`curate measure`: signals and scores of every document, and no threshold removes one."""
+"""`curate measure`: compute all signals and scores without removing documents by them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.commands.run import add_options, execute, planned
 from pipelines.policy import judging
 from pipelines.terminal import say
 
-#: Makes a recipe measure only.
+#: Setting that makes a recipe only measure.
 MEASURE = "measure=true"
 
 
@@ -22,10 +22,10 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def measure(options: argparse.Namespace) -> int:
-    """Run the recipe's stages before its mix. Comparisons still remove duplicates."""
+    """Run the recipe's stages before its mix. Deduplication still removes duplicates."""
     stages = measured_stages(load(options.recipe, options.assignments).stages)
     if not judging(stages):
-        raise ConfigError(f"{options.recipe}: no stage that judges documents by what it measures")
+        raise ConfigError(f"{options.recipe}: no stage removes documents by measured values")
     execute(planned(options, stages, [MEASURE]), options)
     if not options.quiet:
         say(f"next: curate policy --run {options.output} --output policy.yaml")
@@ -33,5 +33,5 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def measured_stages(stages: tuple[str, ...]) -> list[str]:
-    """The stages before the mix."""
+    """Return the stages before the mix."""
     return [stage for stage in stages if not find(stage).per_mix and not find(stage).is_sink]

@@ -1,4 +1,4 @@
-"""`curate mix`: the stage, and what to know before it: a plan, a search, own experiments."""
+"""`curate mix`: run the stage, or plan it: token tables, search, own experiments."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from pipelines.runners.progress import Mode, open_display
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
-#: Every proxy run of the last search, next to the stage folders.
+#: Every proxy run of the last search, in the run folder.
 SEARCH_FILE = "mix-search.json"
-#: Mixtures of `--design`, a recipe that draws them all, and what `--fit` found.
+#: Mixtures of `--design`, a recipe that draws them all, and the result of `--fit`.
 DESIGN_FILE = "mix-design.json"
 DESIGN_RECIPE = "mix-design.yaml"
 FIT_FILE = "mix-fit.json"
@@ -40,7 +40,7 @@ NEEDS_INPUT = False
 
 
 def extend(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command has besides a stage's options."""
+    """Declare the options that the command has besides a stage's."""
     before = parser.add_mutually_exclusive_group()
     before.add_argument(
         "--plan", action="store_true", help="only count and show the token table of every mix"
@@ -65,22 +65,28 @@ def extend(parser: argparse.ArgumentParser) -> None:
         "--freeze",
         default="",
         metavar="DOMAINS",
-        help="with --design: domains that keep their proportions to each other, by commas",
+        help="with --design: comma-separated domains that keep their proportions to each other",
     )
     parser.add_argument(
         "--target",
         action="append",
         default=[],
         metavar="NAME=WEIGHT",
-        help="with --fit: weight of a target in what is minimised (repeatable; others: 1)",
+        help="with --fit: weight of a target in the objective (repeatable; default: 1)",
     )
-    parser.add_argument("--next", type=count, default=5, metavar="N", help="with --fit: next runs")
-    parser.add_argument("--json", action="store_true", help="with --fit: machine-readable")
+    parser.add_argument(
+        "--next",
+        type=count,
+        default=5,
+        metavar="N",
+        help="with --fit: number of runs to propose next",
+    )
+    parser.add_argument("--json", action="store_true", help="with --fit: print the result as JSON")
     parser.set_defaults(command=mix)
 
 
 def mix(options: argparse.Namespace) -> int:
-    """Draw the mix, or only plan it, search for shares, design runs or read their results."""
+    """Draw the mix; or plan it, search for shares, design runs or fit their results."""
     if options.fit:
         say(_fit(options))
         return 0
@@ -108,7 +114,7 @@ def mix(options: argparse.Namespace) -> int:
 
 
 def _plans(work: Plan, executor: Executor) -> str:
-    """Token tables of all mixes. The counts stay for the run that draws."""
+    """Print the token tables of all mixes. The counts are kept for drawing the mix."""
     parts = []
     for name in ("", *mixes_of("mix", work)):
         run = stage_run("mix", work, work.inputs, executor, name)
@@ -138,7 +144,7 @@ def _design(work: Plan, executor: Executor, options: argparse.Namespace) -> str:
     """Write mixtures for training runs, and a recipe that draws them."""
     found = stage.plan(stage_run("mix", work, work.inputs, executor)).plan
     if not found.budget:
-        raise InputError("mix: nothing to draw: no domain that has a share has any tokens")
+        raise InputError("mix: nothing to draw: no domain with a share has any tokens")
     available = {row["domain"]: row["available"] for row in found.rows()}
     frozen = tuple(name for name in options.freeze.split(",") if name)
     design = draw_design(
@@ -166,7 +172,7 @@ def _design(work: Plan, executor: Executor, options: argparse.Namespace) -> str:
 
 
 def _key(work: Plan) -> str:
-    """Where the recipe's mix has its shares."""
+    """Return the key under which the recipe's mix has its shares."""
     return "inputs" if work.recipe.mix.inputs else "domains"
 
 
@@ -190,7 +196,7 @@ def _fit(options: argparse.Namespace) -> str:
 
 
 def _weights(given: Sequence[str], targets: Sequence[str]) -> dict[str, float]:
-    """Weights of targets from options. Raises ConfigError."""
+    """Parse the weights of targets. Raises ConfigError for an invalid or unknown one."""
     found = {}
     for text in given:
         name, equals, number = text.rpartition("=")
@@ -199,7 +205,7 @@ def _weights(given: Sequence[str], targets: Sequence[str]) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals or not found[name] >= 0:
-            raise ConfigError(f"--target {text}: expected NAME=WEIGHT, a weight of 0 or more")
+            raise ConfigError(f"--target {text}: expected NAME=WEIGHT with a weight of 0 or more")
         if name not in targets:
             hint = nearest(name, targets)
             raise ConfigError(
@@ -228,7 +234,7 @@ def _fit_table(fitted: Fitted) -> str:
 
 
 def _rounded(rows: list[dict[str, Any]]) -> list[float]:
-    """Proposed shares in whole thousandths that sum to 1."""
+    """Return the proposed shares rounded to thousandths that sum to 1."""
     parts = [round(row["proposed"] * 1000) for row in rows]
     parts[parts.index(max(parts))] += 1000 - sum(parts)
     return [part / 1000 for part in parts]

@@ -1,4 +1,4 @@
-"""`curate new`: a file for code of the user's own, with a test and the lines for a recipe."""
+"""`curate new`: create a custom rule or stage with a test and the lines for a recipe."""
 
 from __future__ import annotations
 
@@ -60,27 +60,27 @@ _KINDS = {
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
-    parser.add_argument("kind", choices=list(_KINDS), help="what the code is for")
-    parser.add_argument("name", metavar="NAME", help="of the function and its file")
+    parser.add_argument("kind", choices=list(_KINDS), help="what to create")
+    parser.add_argument("name", metavar="NAME", help="name of the function and its file")
     parser.add_argument("--output", default=".", metavar="DIR", help="folder (default: here)")
     parser.set_defaults(command=new)
 
 
 def new(options: argparse.Namespace) -> int:
-    """Write the file and its test; print what belongs in the recipe."""
+    """Write the file and its test; print the lines for the recipe."""
     name = options.name.replace("-", "_")
     if not re.fullmatch("[a-z][a-z0-9_]*", name):
-        raise ConfigError(f"{options.name}: a name is made of small letters, digits and _")
+        raise ConfigError(f"{options.name}: a name consists of lower-case letters, digits and _")
     code, test, lines = _KINDS[options.kind]
     folder = Path(options.output)
     files = {folder / f"{name}.py": code, folder / f"test_{name}.py": test}
     for file in files:
         if file.exists():
-            raise ConfigError(f"{file}: exists already; choose another name or --output")
+            raise ConfigError(f"{file}: already exists; choose another name or --output")
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         file.write_text(content.format(name=name), encoding="utf-8")
     written = " and ".join(map(str, files))
-    say(f"wrote {written}; a recipe in the same folder uses it so:\n")
+    say(f"wrote {written}; to use it, add to a recipe in the same folder:\n")
     say(lines.format(name=name, stage=name.replace("_", "-" if options.kind == "stage" else "_")))
     return 0

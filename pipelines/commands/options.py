@@ -1,4 +1,4 @@
-"""Options that several commands have, and kinds of values."""
+"""Options and argument types shared by several commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 
 def add_set(parser: argparse.ArgumentParser, what: str, example: str) -> None:
-    """Declare `--set KEY=VALUE`, which `curation.config.assign` carries out."""
+    """Declare `--set KEY=VALUE`, applied by `curation.config.assign`."""
     parser.add_argument(
         "--set",
         action="append",
@@ -18,7 +18,7 @@ def add_set(parser: argparse.ArgumentParser, what: str, example: str) -> None:
 
 
 def add_recipe_options(parser: argparse.ArgumentParser) -> None:
-    """Declare what every command that runs stages takes."""
+    """Declare the options of every command that runs stages."""
     add_set(parser, "the recipe", "dedup-documents.verify.threshold=0.8")
     parser.add_argument(
         "--workers",
@@ -37,19 +37,19 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="start over instead of resuming; what an earlier recipe left goes, too",
+        help="start over instead of resuming; also remove what an earlier recipe left",
     )
     parser.add_argument(
         "--no-sync",
         action="store_false",
         dest="sync",
-        help="don't wait until files are on the disk: for scratch disks; a power failure may cost "
+        help="don't wait for files to reach the disk: for scratch disks; a power failure may lose "
         "finished work",
     )
     parser.add_argument(
         "--strict", action="store_true", help="stop at a stage that raises an alarm (exit code 1)"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    parser.add_argument("--quiet", action="store_true", help="show no progress and no summary")
     parser.add_argument(
         "--log-format",
         choices=["auto", "bar", "plain", "json"],
@@ -66,25 +66,25 @@ def add_index(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="RUN",
-        help="deduplicate against this finished run, too (repeatable; the first has priority)",
+        help="also deduplicate against this finished run (repeatable; the first has priority)",
     )
 
 
 def workers(text: str) -> int:
-    """A number of processes, from an argument."""
+    """Parse a number of processes."""
     return _number(text, "a number of processes")
 
 
 def port(text: str) -> int:
-    """The number of a port, from an argument."""
-    found = _number(text, "the number of a port")
+    """Parse a port number."""
+    found = _number(text, "a port number")
     if found >= 1 << 16:
-        raise argparse.ArgumentTypeError(f"expected the number of a port, below 65536, got {text}")
+        raise argparse.ArgumentTypeError(f"expected a port number below 65536, got {text}")
     return found
 
 
 def count(text: str) -> int:
-    """A number, from an argument."""
+    """Parse a number."""
     return _number(text, "a number")
 
 
@@ -109,7 +109,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_input(parser: argparse.ArgumentParser, help: str, required: bool = False) -> None:
-    """Declare `--input`, which may be given several times, each with several values."""
+    """Declare `--input`, which may be repeated and takes several values each time."""
     parser.add_argument(
         "--input",
         nargs="+",

@@ -1,4 +1,4 @@
-"""`curate policy`: the thresholds of a measured run with what each of them removes."""
+"""`curate policy`: write the thresholds of a measured run and the share that each removes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipelines.policy import FILTER, counts, judging
 from pipelines.run_folder import load_run, root_hash, run_recipe, run_settings
 from pipelines.terminal import say
 
-#: By how much a share may differ later, and the documents of a language from which it is compared.
+#: Default margin of a share, and the fewest documents for which a language is compared.
 MARGIN, LEAST_DOCUMENTS = 0.02, 100
 _HEAD = """\
 # Thresholds for approval, and the share of the documents that each rule removes: {documents:,}
@@ -41,7 +41,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         type=float,
         default=MARGIN,
         metavar="SHARE",
-        help="by how much a share may differ later (default: %(default)s)",
+        help="how much a share may differ later (default: %(default)s)",
     )
     parser.add_argument(
         "--least-documents",
@@ -50,14 +50,14 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="N",
         help="languages with fewer documents are not compared (default: %(default)s)",
     )
-    add_set(parser, "the filter's thresholds", "filter.rules.gopher.word_count.min=30")
+    add_set(parser, "a threshold of the filter", "filter.rules.gopher.word_count.min=30")
     parser.add_argument("--by", metavar="NAME", help="who approves it")
-    parser.add_argument("--notes", metavar="TEXT", help="why it is as it is")
+    parser.add_argument("--notes", metavar="TEXT", help="reason for the choices")
     parser.set_defaults(command=write)
 
 
 def write(options: argparse.Namespace) -> int:
-    """Count and write."""
+    """Count what each rule removes and write the policy."""
     if not 0 <= options.margin <= 1:
         raise ConfigError(f"--margin {options.margin}: expected a share from 0 to 1")
     policy = made(
@@ -86,7 +86,7 @@ def write(options: argparse.Namespace) -> int:
 
 
 def text(policy: Policy, run: str) -> str:
-    """A policy as YAML with a comment that explains it."""
+    """Format a policy as YAML with an explaining comment."""
     values = yaml.safe_dump(policy.model_dump(), sort_keys=False, allow_unicode=True, width=100)
     return _HEAD.format(documents=policy.corpus.documents, run=run) + values
 
@@ -94,15 +94,15 @@ def text(policy: Policy, run: str) -> str:
 def made(
     run: str, assignments: Sequence[str], margin: float, least_documents: int, approval: Approval
 ) -> Policy:
-    """The policy of a measured run, with other thresholds of its filter where some are assigned.
+    """Build the policy of a measured run, with assigned thresholds in place of its filter's.
 
-    Raises ConfigError for a run that measured nothing and for a key that signals don't decide.
+    Raises ConfigError for a run that measured nothing and for a key that is not a threshold.
     """
     folder, stages = load_run(run)
     recipe = run_recipe(folder)
     judges = judging(stages)
     if not recipe.get("measure") or not judges:
-        raise ConfigError(f"{run}: not a measured run: start with `curate measure`")
+        raise ConfigError(f"{run}: not a measured run: run `curate measure` first")
     settings = {stage: run_settings(folder, stage) for stage in judges}
     rules = None
     if assignments:
@@ -123,7 +123,7 @@ def made(
 def _changed(
     run: str, settings: dict[str, dict[str, Any]], assignments: Sequence[str]
 ) -> tuple[dict[str, Any], Any]:
-    """Settings of the filter after assignments, and its rules."""
+    """Return the filter's settings after the assignments, and its rules."""
     from curation.filters.rules import RuleBook  # compiled kernels
     from pipelines.commands.what_if import variants
 

@@ -19,13 +19,13 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--all-documents",
         action="store_true",
-        help="read every document of a large run, not those of some files",
+        help="read every document of a large run instead of a sample of files",
     )
     parser.set_defaults(command=report)
 
 
 def report(options: argparse.Namespace) -> int:
-    """Collect, write, show."""
+    """Collect the report, write it and print the funnel."""
     facts = collect(options.run, all_documents=options.all_documents)
     path = write_report(Folder(options.run), facts)
     print_funnel(facts, PlainConsole())

@@ -1,4 +1,4 @@
-"""`curate rights --what-if`: what each choice of a policy costs a finished run."""
+"""`curate rights --what-if`: show how many documents each policy would remove from a run."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from pipelines.terminal import say_json
 
 _STAGE = "rights"
 _BATCH = 1 << 14
-#: `--what-if` reads a run instead.
+#: Options that `--what-if` does without, since it reads a run.
 NEEDS_INPUT = False
 
 
 def extend(parser: argparse.ArgumentParser) -> None:
     """Declare `--what-if` and its options on the command of the stage."""
     group = parser.add_argument_group(
-        "what a policy costs a finished run",
+        "show what a policy would remove from a finished run",
         "curate rights --what-if --run out --set rights.honour=[robots,tdm]",
     )
     group.add_argument(
@@ -59,7 +59,7 @@ def _rights(options: argparse.Namespace) -> int:
 
 @dataclass
 class Cost:
-    """What a policy takes of a run's documents."""
+    """What a policy removes from a run."""
 
     name: str
     policy: Policy
@@ -68,7 +68,7 @@ class Cost:
     reasons: dict[str, int] = field(default_factory=dict)
 
     def add(self, column: pa.Array, sizes: Sequence[int]) -> None:
-        """Judge the documents of a batch: the values of `rights`, and how large each is."""
+        """Judge a batch, given its column `rights` and the size of each document."""
         for ruling, size in zip(self.policy.rulings(column), sizes, strict=True):
             if ruling is not None:
                 self.documents += 1
@@ -77,7 +77,7 @@ class Cost:
 
 
 def what_if(options: argparse.Namespace) -> int:
-    """Judge the documents of a run by every policy and print what goes."""
+    """Judge the documents of a run by every policy and print what each would remove."""
     if options.run is None:
         raise ConfigError("--what-if needs --run DIR, the folder of a finished run")
     folder, stages = load_run(options.run)
@@ -106,7 +106,7 @@ def what_if(options: argparse.Namespace) -> int:
 
 
 def policies(folder: Folder, assignments: Sequence[str]) -> Iterator[tuple[str, RightsSettings]]:
-    """Yield the policy of --set by name or, without one, each choice alone, then the run's own."""
+    """Yield policies by name: that of --set, or else each signal alone, then the run's own."""
     recipe = run_recipe(folder)
     tree = recipe.get(_STAGE) or default_settings().model_dump(mode="json")
     whole = {_STAGE: copy.deepcopy(tree)}
@@ -126,7 +126,7 @@ def policies(folder: Folder, assignments: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def _judged(folder: Folder, stages: Sequence[str]) -> str:
-    """The stage whose documents are judged: the last one, or the policy's own if it ran."""
+    """Return the stage whose documents are judged: the last, or `rights` itself if it ran."""
     if _STAGE in stages:
         return _STAGE
     for stage in reversed(stages):
@@ -137,7 +137,7 @@ def _judged(folder: Folder, stages: Sequence[str]) -> str:
 
 
 def _documents(place: Folder) -> Iterator[tuple[pa.Array, list[int], str]]:
-    """(rights, sizes, unit of these) of every batch."""
+    """Yield (rights, sizes, unit of the sizes) of every batch."""
     kinds = ("documents/", "removed/") if place.url.endswith(f"/{_STAGE}") else ("documents/",)
     for name in sorted(read_manifest(place)["files"]):
         if not name.startswith(kinds):
@@ -161,7 +161,7 @@ def _documents(place: Folder) -> Iterator[tuple[pa.Array, list[int], str]]:
 
 def _print(facts: dict[str, Any], unit: str, run: str) -> None:
     console = PlainConsole()
-    table = Table(title=f"what policies remove of {run}, stage {facts['stage']}")
+    table = Table(title=f"what policies would remove from {run}, stage {facts['stage']}")
     table.add_column("policy", overflow="fold", min_width=12)
     for name in ("documents", "share", unit, "share "):
         table.add_column(name, justify="right", no_wrap=True)

@@ -28,24 +28,24 @@ from pipelines.terminal import say, tell
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_options(parser)
-    parser.add_argument("--stages", default="", metavar="A,B", help="only these stages")
+    parser.add_argument("--stages", default="", metavar="A,B", help="run only these stages")
     parser.set_defaults(command=run)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare what every command that runs a recipe takes."""
     parser.add_argument("recipe", metavar="RECIPE", help="a recipe file or a built-in name")
-    add_input(parser, "files, folders, globs or URLs; NAME=GLOB for an input that the recipe names")
+    add_input(parser, "files, folders, globs or URLs; NAME=GLOB for a named input of the recipe")
     parser.add_argument("--output", default="out", metavar="DIR", help="run folder (default: out)")
     add_index(parser)
     add_recipe_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plan, run, report."""
+    """Plan and run a recipe, and report."""
     stages = [s.strip() for s in options.stages.split(",") if s.strip()]
     if options.stages and not stages:
-        raise ConfigError(f"--stages {options.stages}: names no stage")
+        raise ConfigError(f"--stages {options.stages}: no stage is named")
     execute(planned(options, stages), options)
     return 0
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 def planned(
     options: argparse.Namespace, stages: Sequence[str] = (), assignments: Sequence[str] = ()
 ) -> Plan:
-    """The plan of the recipe in the options, with `assignments` before those of the user.
+    """Plan the recipe in the options, with `assignments` applied before the user's.
 
     Raises ConfigError as `plan` does.
     """
@@ -63,17 +63,17 @@ def planned(
 
 
 def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> None:
-    """Run a plan with its progress shown; then write its report, and show its funnel."""
+    """Run a plan with a progress display; then write its report and print its funnel."""
     runner = parse_beam_args(options.beam_args, options.workers, options.exchange)
     mode: Mode = "quiet" if options.quiet else options.log_format
     if work.passed_over.counts and not options.quiet:
         passed_over = Events() if mode == "json" else Quiet()
-        passed_over.message(f"input: passed over {work.passed_over}")
+        passed_over.message(f"input: skipped {work.passed_over}")
     with open_display(mode) as display, Executor(runner, display) as executor:
         try:
             run_plan(work, executor, options.fresh, options.strict)
         except (AlarmError, InputError, WorkerError):
-            # What is complete can be looked at, and no report of an earlier run stays next to it.
+            # Report the complete stages, so that no report of an earlier run is left next to them.
             with contextlib.suppress(CurationError):
                 _report(work, options.typed, quiet=True, as_json=False)
             raise
@@ -83,9 +83,9 @@ def execute(work: Plan, options: argparse.Namespace, report: bool = True) -> Non
 
 
 def _index_assignments(runs: Sequence[str]) -> list[str]:
-    """Settings that name finished runs as indexes, each for the stages that it has.
+    """Return assignments that use finished runs as indexes, each for the stages it has.
 
-    Raises ConfigError for a run that has none.
+    Raises ConfigError for a run that has none of these stages.
     """
     indexed = [name for name, stage in known_stages().items() if stage.is_indexed]
     found: dict[str, list[str]] = {stage: [] for stage in indexed}

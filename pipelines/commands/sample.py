@@ -1,4 +1,4 @@
-"""`curate sample`: documents drawn from those that a rule removed, for judging."""
+"""`curate sample`: draw a random sample of the documents that a rule removed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--rule", default="kept", metavar="R", help="the rule, or `kept` (default: kept)"
     )
-    parser.add_argument("-n", type=count, default=50, metavar="N", help="documents (default: 50)")
+    parser.add_argument("-n", type=count, default=50, metavar="N", help="sample size (default: 50)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
     add_json(parser)
     parser.set_defaults(command=sample)
 
 
 def sample(options: argparse.Namespace) -> int:
-    """Draw and print: the same documents as the explorer's with that seed."""
+    """Draw and print the documents that the explorer shows for the same seed."""
     from pipelines.view.judging import draw
     from pipelines.view.ledger import load
 

@@ -13,7 +13,7 @@ from pipelines.commands.run import run
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
-    """Declare the options, and those that only this stage has."""
+    """Declare the common options and those of this stage."""
     stage = find(name)
     extension = _extension(stage)
     required = getattr(extension, "NEEDS_INPUT", True)
@@ -34,7 +34,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _extension(stage: Stage[Any]) -> ModuleType | None:
-    """The module with further options of the stage's command."""
+    """Return the module that extends the stage's command, if any."""
     if not stage.command:
         return None
     return importlib.import_module(f"pipelines.commands.{stage.command}")

@@ -1,4 +1,4 @@
-"""`curate summary`: the documents that must be published of training data, written from a run."""
+"""`curate summary`: write the training-data documents that must be published, from a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pipelines.terminal import say, say_json
 #: The Commission's template and the datasheet.
 EU, DATASHEET = "eu-summary", "datasheet"
 BILL, SIGNATURE = "bom.cdx.json", "bom.cdx.json.sig"
-#: Figures with more rows than documents show are also files of their own.
+#: Figures with more rows than a document shows are also written as CSV files.
 _SHOWN_ROWS = 25
 
 
@@ -36,15 +36,21 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_run(parser)
     parser.add_argument("--output", metavar="DIR", help=f"folder (default: {SUMMARY} in the run)")
-    parser.add_argument("--mix", default="", metavar="NAME", help="a named mix (default: the main)")
-    parser.add_argument("--answers", metavar="FILE", help="YAML: what a person adds, by field")
-    parser.add_argument("--sign", metavar="KEY", help="sign the bill: an Ed25519 key in PEM")
+    parser.add_argument(
+        "--mix", default="", metavar="NAME", help="a named mix (default: the main mix)"
+    )
+    parser.add_argument(
+        "--answers", metavar="FILE", help="YAML file with the answers that a person gives, by field"
+    )
+    parser.add_argument(
+        "--sign", metavar="KEY", help="sign the bill of materials with an Ed25519 key (PEM)"
+    )
     add_json(parser)
     parser.set_defaults(command=summary)
 
 
 def summary(options: argparse.Namespace) -> int:
-    """Count, write the files, say what is left to add."""
+    """Count, write the files, and list the fields that a person must fill in."""
     facts = RunFacts.of(options.run, options.mix)
     answers = _answers(options.answers)
     templates = {EU: template("eu"), DATASHEET: template("datasheet")}
@@ -98,7 +104,7 @@ def _write_data_set(
     answers: dict[str, str],
     documents: dict[str, dict[str, Any]],
 ) -> None:
-    """Write Croissant and the Hub's card, whose paths count from the run folder."""
+    """Write Croissant and the Hub's card, with paths relative to the run folder."""
     place = f"{facts.texts}/documents"
     described = croissant(name, place, facts.schema, figures, texts, answers, facts.root)
     folder.write_bytes("croissant.json", _json(described))
@@ -142,4 +148,4 @@ def _say(options: argparse.Namespace, folder: Folder, left: dict[str, str]) -> N
         say_json({"folder": folder.url, "files": folder.names(), "to_add": left})
         return
     say(f"{folder.shown}: {', '.join(folder.names())}")
-    say(f"fields that a person adds (--answers): {', '.join(left)}")
+    say(f"fields still to be filled in (--answers): {', '.join(left)}")

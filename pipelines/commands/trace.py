@@ -1,4 +1,4 @@
-"""`curate trace`: where a passage is in what a run tokenised, and in what it removed."""
+"""`curate trace`: find a passage in the documents that a run tokenized or removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipelines.run_folder import load_run
 from pipelines.terminal import say, say_json, tell
 from pipelines.trace import Answer, Found, TraceIndex, build
 
-#: Characters of a span that are shown.
+#: Characters shown of a span.
 _SHOWN = 300
 _FACTS = ("id", "url", "date", "language", "source", "rights")
 _VERDICT = ("reason", "value", "threshold", "kept_id")
@@ -32,16 +32,18 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--limit", type=count, default=20, metavar="N", help="documents (default: %(default)s)"
     )
     parser.add_argument(
-        "--build", action="store_true", help="only make the index, which a first question does, too"
+        "--build",
+        action="store_true",
+        help="only build the index (the first query builds it otherwise)",
     )
     add_json(parser)
     parser.set_defaults(command=trace)
 
 
 def trace(options: argparse.Namespace) -> int:
-    """Build the index where need be, ask, and print."""
+    """Build the index if needed, look the passage up, and print the answer."""
     if options.build == bool(options.passage or options.file):
-        raise ConfigError("name a passage, or --build alone")
+        raise ConfigError("give a passage, or --build alone")
     folder, stages = load_run(options.run)
     passage = "" if options.build else _passage(options)
     facts = build(replace(folder, sync=False), stages, tell)
@@ -59,7 +61,7 @@ def trace(options: argparse.Namespace) -> int:
 
 def _passage(options: argparse.Namespace) -> str:
     if options.passage and options.file:
-        raise ConfigError("name a passage or --file, not both")
+        raise ConfigError("give a passage or --file, not both")
     if options.passage == "-":
         return sys.stdin.read()
     if options.passage:
@@ -104,10 +106,10 @@ def _lines(answer: Answer) -> Iterator[str]:
     for found in answer.found:
         yield from _document(_facts(found))
     if not answer.found:
-        yield "no span of 20 words or more in what was tokenised or removed"
+        yield "no span of 20 words or more found in tokenized or removed documents"
     left = answer.candidates - answer.read
     if left:
-        yield f"{left:,} more documents share words with the passage and were not compared"
+        yield f"{left:,} more documents share words with the passage but were not compared"
 
 
 def _document(facts: dict[str, Any]) -> Iterator[str]:
@@ -139,7 +141,7 @@ def _verdict(facts: dict[str, Any]) -> str:
 
 
 def _rights(rights: dict[str, Any]) -> str:
-    """Licence and signals: kind, place, agent, and the value as it was found."""
+    """Format licence and signals: kind, place, agent, and the value as found."""
     signals = [
         " ".join(str(s[name]) for name in ("kind", "place", "agent", "value") if s.get(name))
         for s in rights.get("signals") or ()

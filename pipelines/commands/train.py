@@ -22,7 +22,7 @@ from pipelines.terminal import say
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
-#: What `--set` may change of a training that reads no column of texts.
+#: Settings that `--set` may change where training reads no text column.
 _EXAMPLES = {"ranking": "min_documents=100", "tokenizer": "size=64000"}
 _FILES = "JSONL (also .gz) or Parquet files, by path or glob"
 
@@ -33,8 +33,8 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     for task, purpose in (
         ("quality", "grades of a page's value, or good and bad examples"),
         ("domain", "general, math_reasoning or code"),
-        ("topic", "whatever topics the labels name"),
-        ("format", "whatever formats the labels name"),
+        ("topic", "a topic classifier for the labels in the data"),
+        ("format", "a format classifier for the labels in the data"),
         ("citable", "a fastText model of pages that an encyclopaedia would cite"),
         ("language", "a fastText language model"),
         ("corrector", "a second language model that corrects the first"),
@@ -69,9 +69,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     one.add_argument(
         "--base",
         metavar="FILE",
-        help=".tiktoken file whose ranks stay as they are, or tiktoken's name of one",
+        help=".tiktoken file whose ranks are kept, or the name of a tiktoken encoding",
     )
-    one.add_argument("--size", type=int, help="tokens, special tokens not counted")
+    one.add_argument("--size", type=int, help="vocabulary size without special tokens")
     one.add_argument("--name", default="tokenizer", help="name of the vocabulary file")
     one.set_defaults(command=_tokenizer)
     one = _task(
@@ -104,7 +104,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         nargs="+",
         default=[],
         metavar="GLOB",
-        help="documents among which percentiles rank; default: texts held out of --input",
+        help="reference documents for percentiles; default: held-out texts of --input",
     )
     one.set_defaults(command=_perplexity)
 
@@ -118,12 +118,16 @@ def _task(tasks: Any, name: str, purpose: str, example: str) -> argparse.Argumen
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--output", required=True, type=_folder, metavar="DIR", help="folder of model and card"
+        "--output",
+        required=True,
+        type=_folder,
+        metavar="DIR",
+        help="folder for the model and its card",
     )
     add_set(parser, f"configs/train/{name}.yaml", _EXAMPLES.get(name, "text_column=content"))
     parser.add_argument("--version", default="1", help="for the card")
     parser.add_argument("--licence", default="unstated", help="for the card")
-    parser.add_argument("--source", default="", help="for the card: where the data is from")
+    parser.add_argument("--source", default="", help="source of the data, for the card")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser.set_defaults(task=name)
     return parser
@@ -145,7 +149,7 @@ def _settings(task: str, model: type[Settings], assignments: Sequence[str]) -> S
 def _files(patterns: Sequence[str]) -> list[str]:
     found: list[str] = []
     for pattern in patterns:
-        there = os.path.exists(pattern)  # then it is no pattern, whatever its letters
+        there = os.path.exists(pattern)  # an existing file, even if its name looks like a pattern
         matches = [pattern] if there else sorted(glob.glob(pattern, recursive=True))
         if not matches:
             raise ConfigError(f"{pattern}: no such file")
@@ -154,12 +158,12 @@ def _files(patterns: Sequence[str]) -> list[str]:
 
 
 def _output(options: argparse.Namespace) -> Path:
-    """The folder of model and card, made before hours of training."""
+    """Create the folder for model and card, before hours of training."""
     output = Path(options.output)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = "a file, no folder" if output.is_file() else error.strerror
+        reason = "a file, not a folder" if output.is_file() else error.strerror
         raise ConfigError(f"--output {output}: {reason}") from None
     return output
 

@@ -1,8 +1,8 @@
-"""`curate verify`: whether a run folder is what its manifests say, down to the records of tokens.
+"""`curate verify`: check a run folder against its manifests, down to the tokens' source records.
 
-Every file is hashed. Documents are counted: what goes into a stage is kept or removed there. A
-sample of the tokens is traced back: the text of their document gives these tokens, and each stage
-before kept that document, from the same record.
+Every file is hashed. Documents are counted: each one entering a stage is kept or removed there. A
+sample of the tokens is traced back: their document's text must encode to these tokens, and every
+earlier stage must have kept that document, from the same record.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from pipelines.storage.shards import read_batches
 from pipelines.summary import bill_of_materials
 from pipelines.terminal import say, say_json
 
-#: Files that are hashed at a time.
+#: Files hashed concurrently.
 _THREADS = 4
 
 
@@ -59,26 +59,26 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         type=float,
         default=0.01,
         metavar="SHARE",
-        help="share of the spans of tokens that are traced back (default: %(default)s)",
+        help="share of the token spans to trace back (default: %(default)s)",
     )
     parser.add_argument(
         "--bom", metavar="FILE", help=f"a bill of materials (default: {SUMMARY}/{BILL} in the run)"
     )
-    parser.add_argument("--key", metavar="PEM", help="public key of the bill's signature")
-    add_input(parser, "the run's raw input: tokens are traced back to its records, too")
+    parser.add_argument("--key", metavar="PEM", help="public key to check the bill's signature")
+    add_input(parser, "the run's raw input, to trace tokens back to its records")
     add_json(parser)
     parser.set_defaults(command=verify)
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Check everything, print what does not hold; 0 only where all does."""
+    """Check everything and print the problems; return 0 only if there are none."""
     if not 0 <= options.sample <= 1:
         raise ConfigError(f"--sample {options.sample}: expected a share from 0 to 1")
     folder, stages = load_run(options.run)
     manifests = {stage: read_manifest(folder / stage) for stage in stages}
     problems = [*_stages(folder, stages), *_files(folder, manifests), *_bill(folder, options)]
     traced = 0
-    if not problems:  # of damaged files nothing more can be said
+    if not problems:  # further checks make no sense on damaged files
         problems += _counts(options.run, manifests)
         tracer = _Tracer(folder, manifests, _records(folder, options.input))
         for stage in stages:
@@ -91,25 +91,25 @@ def verify(options: argparse.Namespace) -> int:
 
 
 def _stages(folder: Folder, complete: Sequence[str]) -> Iterator[str]:
-    """Stages that are not complete, and manifests that are not those that the run named."""
+    """Yield incomplete stages, and manifests that differ from the run's checksums."""
     for stage in all_stages(folder):
         if stage not in complete and is_stage(folder / stage):
-            yield f"{stage}: not complete, or stale: files are missing or its input is another now"
+            yield f"{stage}: incomplete or stale: files are missing or its input has changed"
         for name in damaged_copies(folder / stage) if stage in complete else ():
-            yield f"{stage}/{name}: damaged or absent"
+            yield f"{stage}/{name}: damaged or missing"
     named = folder.read_bytes(SUMS).splitlines() if folder.exists(SUMS) else []
     found = sums(folder, complete).splitlines()
     if not named:
-        yield f"{SUMS}: absent: the run did not come to its end"
+        yield f"{SUMS}: missing: the run did not finish"
     elif len(named) != len(found):
-        yield f"{SUMS}: damaged, or of another run"
+        yield f"{SUMS}: damaged, or from another run"
     for one, other in zip(named, found, strict=False):
         if one != other:
-            yield f"{other.split()[-1].decode()}: not what {SUMS} says"
+            yield f"{other.split()[-1].decode()}: differs from {SUMS}"
 
 
 def _files(folder: Folder, manifests: dict[str, Manifest]) -> Iterator[str]:
-    """Files that are missing, are not what their manifest says, or that no manifest names."""
+    """Yield files that are missing, differ from their manifest, or are in no manifest."""
     for stage, manifest in manifests.items():
         place, named = folder / stage, named_files(manifest)
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -118,7 +118,7 @@ def _files(folder: Folder, manifests: dict[str, Manifest]) -> Iterator[str]:
                 if digest != named[name]["sha256"]:
                     what = "missing" if digest is None else "not the bytes that were written"
                     yield f"{stage}/{name}: {what}"
-        yield from (f"{stage}/{name}: no manifest names it" for name in unnamed_files(place))
+        yield from (f"{stage}/{name}: not in any manifest" for name in unnamed_files(place))
 
 
 def _digest(place: Folder, name: str) -> str | None:
@@ -130,7 +130,7 @@ def _digest(place: Folder, name: str) -> str | None:
 
 
 def _bill(folder: Folder, options: argparse.Namespace) -> Iterator[str]:
-    """What is not as the bill of materials says, and a signature that is not its own."""
+    """Yield differences from the bill of materials, and an invalid signature."""
     name = options.bom or f"{SUMMARY}/{BILL}"
     place, _, file = options.bom.rpartition("/") if options.bom else ("", "", name)
     place = Folder(place or ".") if options.bom else folder
@@ -156,13 +156,13 @@ def _signature(place: Folder, file: str, data: bytes, key: str) -> Iterator[str]
     except OSError as error:
         raise ConfigError(f"{key}: {error.strerror}") from None
     if not place.exists(signature):
-        yield f"{signature}: absent: the bill is not signed"
+        yield f"{signature}: missing: the bill is not signed"
     elif not is_signed(data, place.read_bytes(signature), pem, key):
         yield f"{signature}: not the signature of this bill by {key}"
 
 
 def _counts(run: str, manifests: dict[str, Manifest]) -> Iterator[str]:
-    """Stages in which documents are neither kept nor removed, or are both."""
+    """Yield stages whose kept and removed documents do not add up to their input."""
     yield from counts(run)["problems"]
     for stage, manifest in manifests.items():
         for kind, count in (("documents", "documents"), ("removed", "documents_removed")):
@@ -172,7 +172,7 @@ def _counts(run: str, manifests: dict[str, Manifest]) -> Iterator[str]:
 
 
 def _records(folder: Folder, given: Sequence[str]) -> dict[str, str]:
-    """Paths of the raw input files, by name; none where they are not given."""
+    """Return the paths of the raw input files by name; None if they are not given."""
     if not given:
         return {}
     recipe = load(folder.url_of(RECIPE_FILE))
@@ -180,7 +180,7 @@ def _records(folder: Folder, given: Sequence[str]) -> dict[str, str]:
 
 
 class _Tracer:
-    """Follows tokens back to their documents, and these through the stages to their records."""
+    """Traces tokens back to their documents, and these through the stages to their records."""
 
     def __init__(
         self, folder: Folder, manifests: dict[str, Manifest], records: dict[str, str]
@@ -190,7 +190,7 @@ class _Tracer:
         self.spans = 0
 
     def trace(self, stage: str, share: float) -> None:
-        """Trace this share of the spans of a tokenize stage."""
+        """Trace a share of the spans of a tokenize stage."""
         found = [span for spans in self._sampled(stage, share) for span in spans]
         self.spans += len(found)
         documents = {span["id"]: span["source"] for span in found}
@@ -202,9 +202,9 @@ class _Tracer:
             held = self._documents(before, documents, ["id", "source"])
             for name, source in documents.items():
                 if name not in held:
-                    self.problems.append(f"{stage}: {name} is no document of {before}")
+                    self.problems.append(f"{stage}: {name} is not a document of {before}")
                 elif held[name]["source"] != source:
-                    self.problems.append(f"{stage}: {name} is of another record in {before}")
+                    self.problems.append(f"{stage}: {name} comes from another record in {before}")
             before = self._before(before)
         if self._records:
             self._check_records(stage, documents)
@@ -214,7 +214,7 @@ class _Tracer:
         return name if name in self._manifests else None
 
     def _sampled(self, stage: str, share: float) -> Iterator[list[dict[str, Any]]]:
-        """Rows of the document index, with `tokens`: every n-th, so that the share is met."""
+        """Yield every n-th row of the document index with its `tokens`, to meet the share."""
         place, step, row = self._folder / stage, round(1 / share) if share else 0, 0
         settings = TokenizeSettings.model_validate(self._manifests[stage]["settings"])
         dtype = token_dtype(load_tokenizer(settings.tokenizer).vocab_size).newbyteorder("<")
@@ -272,11 +272,13 @@ class _Tracer:
                 self.problems.append(f"{stage}: {name}: {error}")
                 continue
             if found != name:
-                self.problems.append(f"{stage}: {name} is not the record at {source['offset']}")
+                self.problems.append(
+                    f"{stage}: {name} is not the record at offset {source['offset']}"
+                )
 
 
 def _encoded(text: str, tokenizer: Tokenizer, settings: TokenizeSettings) -> list[int]:
-    """Token ids of a document with its marks."""
+    """Return the token ids of a document with its begin and end tokens."""
     tokens, _ = tokenizer.encode_batch(pa.array([text], pa.large_string()))
     begin = [tokenizer.bos] if settings.bos else []
     end = [tokenizer.eos] if settings.eos else []
@@ -305,5 +307,5 @@ def _print(
     for problem in problems:
         say(f"wrong: {problem}")
     if not problems:
-        say(f"{files:,} files hold; {traced:,} spans of tokens lead back to their records")
+        say(f"{files:,} files are intact; {traced:,} token spans trace back to their records")
     say(f"root: {root}")

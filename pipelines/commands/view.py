@@ -1,4 +1,4 @@
-"""`curate view`: look at a run in a browser."""
+"""`curate view`: explore a run in a browser."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pipelines.commands.options import add_run, port
 from pipelines.storage.files import Folder
 from pipelines.terminal import say
 
-#: Where things about a run lie that are not its own: next to its folder.
+#: Suffixes of paths next to a run folder, for data about the run that is not part of it.
 PREPARED, LABELS = ".view", ".labels.jsonl"
-#: Documents from which on a run should be prepared.
+#: Number of documents above which `--prepare` is advised.
 _MANY = 1_000_000
 
 
@@ -35,7 +35,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--prepare",
         action="store_true",
-        help="write what a run of millions of documents is asked for to DIR.view, and end",
+        help="precompute the data for a run of millions of documents into DIR.view, and exit",
     )
     parser.add_argument(
         "--prepared", metavar="FOLDER", help=f"folder for --prepare (default: DIR{PREPARED})"
@@ -47,7 +47,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def view(options: argparse.Namespace) -> int:
-    """Serve the page until the process is stopped."""
+    """Serve the explorer until the process is stopped."""
     from pipelines.view.explorer import Explorer, prepare
     from pipelines.view.server import Server
 
@@ -62,7 +62,7 @@ def view(options: argparse.Namespace) -> int:
     explorer = Explorer(options.run, options.compare, options.input, prepared, labels)
     documents = len(explorer.ledger)
     if documents > _MANY and explorer.ledger.prepared is None:
-        say(f"{documents:,} documents: with --prepare first, answers come at once")
+        say(f"{documents:,} documents: run with --prepare first for instant answers")
     threading.Thread(target=explorer.warm, daemon=True).start()
     with Server(explorer, options.port) as server:
         say(f"{server.url}")
@@ -76,7 +76,7 @@ def view(options: argparse.Namespace) -> int:
 
 
 def next_to(run: str, named: str | None, suffix: str) -> Path | None:
-    """The path that was named, or one next to a local run's folder; None for a remote run."""
+    """Return the given path, or one next to a local run's folder; None for a remote run."""
     if named is not None:
         return Path(named)
     folder = Folder(run)

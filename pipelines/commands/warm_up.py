@@ -20,16 +20,20 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     parser.add_argument("--recipe", help="a recipe file or a built-in name (default: all stages)")
     parser.add_argument(
-        "--workers", type=workers, default=0, metavar="N", help="processes (default: one per CPU)"
+        "--workers",
+        type=workers,
+        default=0,
+        metavar="N",
+        help="number of processes (default: one per CPU)",
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compile, and check answers. Exit code 1 where a kernel can't be compiled.
+    """Compile kernels and check their results. Exit code 1 if a kernel can't be compiled.
 
-    Raises CurationError where kernels give other answers than they must.
+    Raises CurationError if kernels give wrong results.
     """
     stages = load(options.recipe).stages if options.recipe else list(known_stages())
     with open_display("quiet" if options.quiet else "auto") as display:
@@ -38,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
         golden = golden_digest(stage)
         if golden and measured_digest(stage) != golden:
             raise CurationError(
-                f"{stage}: the compiled kernels give other answers than those of this version of "
-                "the toolkit; install the versions of numba and NumPy in constraints.txt"
+                f"{stage}: the compiled kernels give different results from those expected of this "
+                "version; install the versions of numba and NumPy in constraints.txt"
             )
     if whole and not options.quiet:
         say(f"kernels are in {places()[0]}")

@@ -1,4 +1,4 @@
-"""`curate filter --what-if`: other rules on the signals of a finished run, without its texts."""
+"""`curate filter --what-if`: try other thresholds on a run's signals, without its texts."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from pipelines.terminal import say_json
 T = TypeVar("T")
 
 _STAGE = "filter"
-#: Parts of the settings that decide over signals; all others decide what is measured.
+#: Sections of the settings that hold thresholds; all others decide what is measured.
 _DECIDING = ("rules", "by_language", "exempt")
 _BATCH = 1 << 16
 _SNIPPET = 200
-#: Documents tokenised to tell tokens from characters: how many, and of how many files.
+#: Documents tokenized to estimate tokens per character, and from how many files.
 _COUNTED_ROWS, _COUNTED_FILES = 1024, 32
 _NOTE = (
-    "chars: of the text that rules judge, before personal data is replaced; the funnel counts it "
-    "after. ~tokens: estimated from up to {rows:,} documents."
+    "chars: of the text that rules judge, before personal data is replaced; the funnel counts "
+    "after that. ~tokens: estimated from up to {rows:,} documents."
 )
 
 
@@ -50,21 +50,21 @@ class Variant(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A file of the stage; its documents are numbered from `first`."""
+    """A file of the stage whose documents are numbered from `first`."""
 
     name: str
     first: int
     rows: int
 
 
-#: `--what-if` reads a run instead.
+#: Options that `--what-if` does without, since it reads a run.
 NEEDS_INPUT = False
 
 
 def extend(parser: argparse.ArgumentParser) -> None:
     """Declare `--what-if` and its options on the command of the stage."""
     group = parser.add_argument_group(
-        "other thresholds on a finished run",
+        "try other thresholds on a finished run",
         "curate filter --what-if --run out --sweep filter.rules.fineweb.line_punct.min=0.05,0.1",
     )
     group.add_argument(
@@ -104,7 +104,7 @@ def _filter(options: argparse.Namespace) -> int:
 
 
 def what_if(options: argparse.Namespace) -> int:
-    """Re-decide the run for every variant and print what changes."""
+    """Judge the run again under every variant and print what changes."""
     if options.run is None:
         raise ConfigError("--what-if needs --run DIR, the folder of a finished run")
     folder, stages = load_run(options.run)
@@ -137,9 +137,9 @@ def what_if(options: argparse.Namespace) -> int:
 def variants(
     tree: dict[str, Any], assignments: Sequence[str], sweeps: Sequence[str]
 ) -> Iterator[Variant]:
-    """The run's settings as they are, then changed by `assignments` and each value of the sweeps.
+    """Yield the run's own settings, then these changed by `assignments` and each sweep value.
 
-    Raises ConfigError for a key that is unknown or can't be tried without the texts.
+    Raises ConfigError for an unknown key, or one that needs the texts.
     """
     yield Variant("as run", validate(FilterSettings, tree, f"{_STAGE}/{MANIFEST}"))
     choices = [_values(sweep) for sweep in sweeps]
@@ -165,7 +165,7 @@ def _values(sweep: str) -> list[str]:
 
 
 def check_key(assignment: str, tree: Mapping[str, Any]) -> None:
-    """Raise ConfigError with the nearest name where a key leads nowhere."""
+    """Raise ConfigError with the nearest name for an unknown key."""
     path = assignment.partition("=")[0].strip()
     keys = path.split(".")
     if keys[0] != _STAGE or len(keys) < 2:
@@ -208,7 +208,7 @@ def _sources(place: Folder) -> list[Source]:
 def _signals(
     place: Folder, sources: Sequence[Source], tallies: Sequence[WhatIf]
 ) -> Iterator[tuple[pa.StructArray, pa.Array, pa.Array | None, int]]:
-    """(signals, recorded reasons, languages, number of the first document) of every batch."""
+    """Yield (signals, recorded reasons, languages, number of the first document) by batch."""
     needed = dict.fromkeys(name for tally in tallies for name in tally.signals)
     for source in sources:
         if not source.rows:
@@ -238,9 +238,9 @@ def _signals(
 
 
 def _tokens_per_character(folder: Folder, place: Folder, sources: Sequence[Source]) -> float:
-    """Estimated with the recipe's tokenizer on documents spread over files and places in them.
+    """Estimate tokens per character with the recipe's tokenizer on documents spread over the files.
 
-    Each file weighs as many documents as it holds.
+    Each file is weighted by its number of documents.
     """
     from curation.tokenize.shard import count_tokens  # compiled kernels
 
@@ -257,13 +257,13 @@ def _tokens_per_character(folder: Folder, place: Folder, sources: Sequence[Sourc
 
 
 def _spread(items: Sequence[T], most: int) -> list[T]:
-    """At most so many of the items, at even distances."""
+    """Return at most `most` of the items, evenly spaced."""
     count = min(most, len(items))
     return [items[i * len(items) // count] for i in range(count)]
 
 
 def _some_texts(place: Folder, source: Source, number: int, most: int) -> pa.Array:
-    """Texts at even distances in one row group of a file; `number` decides in which."""
+    """Return evenly spaced texts of one row group of a file, chosen by `number`."""
     with open_parquet(place, source.name) as parquet:
         group = parquet.read_row_group(number % parquet.num_row_groups, columns=["text"])
     texts = group.column("text").combine_chunks()
@@ -296,7 +296,7 @@ def _flip(pair: tuple[str, str], flips: Any, shown: Mapping[int, dict[str, str]]
 def _texts(
     place: Folder, sources: Sequence[Source], tallies: Sequence[WhatIf]
 ) -> dict[int, dict[str, str]]:
-    """URL and beginning of the documents to be shown, by number; the only texts that are read."""
+    """Return URL and beginning of the documents to show, by number; reads no other texts."""
     wanted = sorted({n for t in tallies for _, f in t.ranked() for _, n in f.samples})
     shown: dict[int, dict[str, str]] = {}
     for source in sources:

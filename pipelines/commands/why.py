@@ -1,4 +1,4 @@
-"""`curate why`: every decision that a run took on one document."""
+"""`curate why`: show every decision that a run took on one document."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from pipelines.storage.manifest import read_manifest
 from pipelines.storage.shards import read_batches
 from pipelines.terminal import say, say_json
 
-#: Changes between a duplicate and what was kept: how many, how much of each, how much around it.
+#: Shown differences between a duplicate and the kept copy: number, length, and context.
 _CHANGES = 20
 _CHANGE_CHARACTERS = 400
 _CONTEXT = 40
-#: URLs that are named where several end like the one asked for.
+#: URLs listed when several end with the one asked for.
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
-#: Columns that are shown of a document.
+#: Columns shown of a document.
 FACTS = tuple(column for stage in known_stages().values() for column in stage.shown)
 
 
@@ -45,7 +45,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def why(options: argparse.Namespace) -> int:
-    """Find the document by id or URL and print its way through the stages."""
+    """Find the document by id or URL and print its path through the stages."""
     folder, stages = load_run(options.run)
     found = find(folder, stages, options.document) or _by_end(folder, stages, options.document)
     stories = [_story(folder, stages, row) for row in found]
@@ -57,9 +57,9 @@ def why(options: argparse.Namespace) -> int:
 
 
 def find(folder: Folder, stages: list[str], document: str) -> list[dict[str, Any]]:
-    """Documents of the first stage with this id or URL, with the shard they are in.
+    """Yield documents of the first stage with this id or URL, and their shards.
 
-    Records with this URL that it set aside, and that are no documents, come last.
+    Records with this URL that the stage set aside, which are not documents, come last.
     """
     found: list[dict[str, Any]] = []
     for name, kind in _files(folder, stages[0]):
@@ -77,23 +77,23 @@ def find(folder: Folder, stages: list[str], document: str) -> list[dict[str, Any
 
 
 def _by_end(folder: Folder, stages: list[str], end: str) -> list[dict[str, Any]]:
-    """Documents of the one page whose URL ends like this: `bees.html` for `file:bees.html`.
+    """Return documents of the one page whose URL ends so: `bees.html` for `file:bees.html`.
 
-    Raises InputError where no URL does, or several do: then it names some of them.
+    Raises InputError if no URL matches, or several do, naming some of them.
     """
     urls: set[str] = set()
     for name, _ in _files(folder, stages[0]):
         for batch in read_batches(folder / stages[0], name, ["url"]):
             match = pc.fill_null(pc.ends_with(batch["url"], end), False)
             urls.update(batch["url"].filter(match).to_pylist())
-    # Captures by http and by https are of one page.
+    # http and https captures are of the same page.
     if len({url.rpartition("://")[2] for url in urls}) == 1:
         return [row for url in sorted(urls) for row in find(folder, stages, url)]
     none = f"{end}: no document of {folder.shown} has this id or URL"
     if not urls:
-        raise InputError(f"{none}, and no URL ends like this")
+        raise InputError(f"{none}, and no URL ends with it")
     some = ", ".join(sorted(urls)[:_URLS_SHOWN])
-    raise InputError(f"{none}; {len(urls):,} URLs end like this: {some}")
+    raise InputError(f"{none}; {len(urls):,} URLs end with it: {some}")
 
 
 def _files(folder: Folder, stage: str) -> Iterator[tuple[str, str]]:
@@ -162,13 +162,13 @@ def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None
 
 
 def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[str, Any]:
-    """What the stage measured, or mended before it read the document."""
+    """Return what the stage measured, or repaired before reading the document."""
     facts = {k: row[k] for k in FACTS if row.get(k) is not None}
     facts |= mended(folder / stage, row | {"shard": shard})
     described = find_stage(stage)
     if described.is_source and (rights := told(row)):
         facts["rights"] = rights
-    # Of a removed one the limit that it failed is shown already, unless it has many.
+    # The limit that removed it is shown already, unless there are several.
     if "reason" not in row or described.has_signals:
         settings = run_settings(folder, stage)
         facts["rules"] = list(described.limits(settings, row))
@@ -177,7 +177,7 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
 
 
 def mended(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
-    """What was wrong with the document's record, or failed on it, in the stage at `place`."""
+    """Return what was wrong with the document's record, or failed on it, in this stage."""
     failed = _row(place, f"{ERRORS}/{row['shard']}", row)
     facts = {"detail": failed["detail"]} if failed else {}
     broken = _row(place, f"mended/{row['shard']}", row)
@@ -185,14 +185,14 @@ def mended(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def cuts_of(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
-    """What the stage cut out of the document, before it kept or removed it."""
+    """Return what the stage cut out of the document before keeping or removing it."""
     rows = _rows(place, f"edits/{row['shard']}", row)
     cuts = [{name: cut[name] for name in ("reason", "position", "text")} for cut in rows]
     return {"cut": cuts} if cuts else {}
 
 
 def _rows(place: Folder, name: str, row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of a table next to the documents that are about this document."""
+    """Return the rows about this document in one of the stage's further tables."""
     if not place.exists(name):
         return []
     rows = (b.filter(pc.equal(b["id"], row["id"])) for b in read_batches(place, name))
@@ -200,14 +200,14 @@ def _rows(place: Folder, name: str, row: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def _kept_instead(folder: Folder, stage: str, removed: dict[str, Any]) -> dict[str, Any]:
-    """The document kept in place of a duplicate: its URL and how the two texts differ.
+    """Return the URL of the document kept instead of a duplicate, and how the texts differ.
 
-    It may be one of an index, that is, of another run.
+    With an index, it may be in another run.
     """
     settings = read_manifest(folder / stage)["settings"]
     places = [folder / stage]
     for path in settings.get("index", {}).get("against", []):
-        with contextlib.suppress(CurationError):  # gone, or only reached with credentials
+        with contextlib.suppress(CurationError):  # deleted, or reachable only with credentials
             places.append(open_index(path, stage)[0])
     for place in places:
         kept = _document(place, removed["kept_id"])
@@ -229,7 +229,7 @@ def _document(place: Folder, name: str) -> dict[str, Any] | None:
 
 
 def _difference(removed: str, kept: str) -> Iterator[str]:
-    """Lines that only one of the texts has: `-` the removed one, `+` the kept one."""
+    """Return a line diff: `-` lines only in the removed text, `+` only in the kept one."""
     ours, theirs = removed.splitlines(), kept.splitlines()
     changes = difflib.SequenceMatcher(None, ours, theirs).get_opcodes()
     changes = [change for change in changes if change[0] != "equal"]
@@ -247,7 +247,7 @@ def _difference(removed: str, kept: str) -> Iterator[str]:
 
 
 def _common(first: str, second: str) -> tuple[int, int]:
-    """Characters that two texts share at the start and at the end, some left for context."""
+    """Count the characters shared at the start and end, leaving some for context."""
     start = _shared(first, second)
     end = _shared(first[start:][::-1], second[start:][::-1])
     return max(0, start - _CONTEXT), max(0, end - _CONTEXT)
@@ -259,7 +259,7 @@ def _shared(first: str, second: str) -> int:
 
 
 def token_spans(place: Folder, row: dict[str, Any], stage: str) -> dict[str, Any] | None:
-    """Where the document's tokens are in the token shards."""
+    """Return where the document's tokens are in the token shards."""
     spans: list[dict[str, Any]] = []
     for name in sorted(read_manifest(place)["files"]):
         if not name.startswith("index/"):
@@ -307,7 +307,7 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
     if "cluster_size" in decision:
         size = f"    cluster of {decision['cluster_size']} documents"
         if decision["reason"] == "document.near" and decision["value"] < decision["threshold"]:
-            size += ": similar to the kept one through others in between"
+            size += ": linked to the kept one through other documents"
         yield size
     yield from (f"    | {line}" for line in decision.get("difference", []))
     for rule in decision.get("rules", []):

@@ -1,10 +1,10 @@
-"""`curate withdraw`: take documents out of a finished run.
+"""`curate withdraw`: remove documents from a finished run.
 
-Documents are withdrawn after a run: a host asks for it, a source loses its licence, a policy of
-rights changes. Token shards that have them are written again with padding in their place, and the
-document index without them; the run itself stays as it is. What had been
-removed as their duplicates, and is not withdrawn itself, is deduplicated again on its own, with the
-settings of the run: of copies of one another one comes back.
+Documents are withdrawn after a run: a host asks for it, a source loses its licence, a rights policy
+changes. Their token shards are rewritten with padding in place of these documents, and the document
+index without them; the run itself does not change. Documents that had been removed as their
+duplicates, and are not withdrawn themselves, are deduplicated again among themselves with the run's
+settings, so that one of each set of copies comes back.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from pipelines.terminal import say
 _WAITING = "waiting"
 _REPORT = "withdrawn.json"
 _DOCUMENTS, _TOKENS = "withdrawn.parquet", "tokens"
-#: The documents that are withdrawn.
+#: Table of the withdrawn documents.
 RECORD = pa.schema(
     [
         ("id", pa.string()),
@@ -64,29 +64,31 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         required=True,
         nargs="+",
         metavar="DIR",
-        help="run folder, and further ones that had it as an index",
+        help="run folder, and further runs that used it as an index",
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--url-prefix",
         action="append",
         metavar="PREFIX",
-        help="documents whose URL starts like this are withdrawn (repeatable)",
+        help="withdraw documents whose URL starts with this (repeatable)",
     )
-    what.add_argument("--ids", metavar="FILE", help="so are those with these ids, one a line")
+    what.add_argument(
+        "--ids", metavar="FILE", help="withdraw the documents with these ids, one per line"
+    )
     what.add_argument(
         "--hosts",
         metavar="FILE",
-        help="so are those of these hosts and their subdomains, one a line",
+        help="withdraw the documents of these hosts and their subdomains, one per line",
     )
     what.add_argument(
         "--rights",
         metavar="POLICY",
-        help="so are those that a policy removes: a file with the keys of `rights:`, or these keys "
-        "themselves, such as '{honour: [tdm]}'; the rest is as in the defaults",
+        help="withdraw what a rights policy removes: a file with the keys of `rights:`, or the "
+        "keys themselves, such as '{honour: [tdm]}'; other keys have their defaults",
     )
     parser.add_argument(
-        "--output", metavar="DIR", help="run folder of what comes back (default: RUN/withdrawn)"
+        "--output", metavar="DIR", help="run folder for what comes back (default: RUN/withdrawn)"
     )
     parser.add_argument(
         "--workers", type=workers, default=None, metavar="N", help="local processes"
@@ -96,17 +98,17 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 @dataclass
 class Withdrawn:
-    """Ids of the withdrawn documents, and which they are."""
+    """The withdrawn documents: what selects them, and their ids."""
 
     prefixes: Sequence[str]
     ids: set[str] = field(default_factory=set)
     hosts: frozenset[str] = frozenset()
     policy: Policy | None = None
-    #: Columns that decide, besides `id` and `url`.
+    #: Columns needed besides `id` and `url`.
     columns: Sequence[str] = ()
 
     def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Add those of a batch that are withdrawn; return the record of them, RECORD."""
+        """Collect a batch's withdrawn documents; return their rows of RECORD."""
         names, urls = batch.column("id").to_pylist(), batch.column("url").to_pylist()
         rights = batch.column("rights").to_pylist() if self.policy else [None] * len(names)
         rows = []
@@ -130,21 +132,21 @@ class Withdrawn:
         return {"reason": ruling.reason, "value": " ".join(filter(None, parts))}
 
     def _host(self, url: str) -> str | None:
-        """The listed host of an address, which may be one of its subdomains."""
+        """Return the listed host that a URL's host is, or is a subdomain of."""
         host = host_of(url)
         while host and host not in self.hosts:
             host = host.partition(".")[2]
         return host or None
 
     def duplicates(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows that one of these was kept in place of, and that stay themselves."""
+        """Select rows removed as duplicates of a withdrawn document, not withdrawn themselves."""
         ids = pa.array(sorted(self.ids), pa.string())
         lost = pc.is_in(batch.column("kept_id"), ids)
         return batch.filter(pc.and_not(lost, pc.is_in(batch.column("id"), ids)))
 
 
 def withdraw(options: argparse.Namespace) -> int:
-    """Find the duplicates of what is withdrawn, and deduplicate them among themselves."""
+    """Mask the withdrawn documents and restore their duplicates, deduplicated."""
     runs = [load_run(path) for path in options.run]
     output = Folder(options.output) if options.output else Folder(options.run[0]) / WITHDRAWN
     if output.is_local:
@@ -180,7 +182,7 @@ def withdraw(options: argparse.Namespace) -> int:
 
 
 def _withdrawn(options: argparse.Namespace, runs: Sequence[tuple[Folder, list[str]]]) -> Withdrawn:
-    """Which documents are asked for. Raises ConfigError."""
+    """Return the selection in the options. Raises ConfigError."""
     gone = Withdrawn(options.url_prefix or [])
     if options.ids:
         gone.ids.update(_lines("--ids", options.ids))
@@ -202,7 +204,7 @@ def _lines(option: str, path: str) -> list[str]:
 
 
 def _policy(given: str) -> RightsSettings:
-    """The policy in a file, or in the words of the command line, over the defaults."""
+    """Read a policy, from a file or the command line, over the defaults."""
     named = Path(given).is_file()
     try:
         tree = parse_yaml(Path(given).read_text("utf-8") if named else given)
@@ -215,7 +217,7 @@ def _policy(given: str) -> RightsSettings:
 
 
 def _record(output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn) -> None:
-    """Write which documents are withdrawn, and why. Raises InputError where there are none."""
+    """Record the withdrawn documents with reasons. Raises InputError if there are none."""
     with TableWriter(output, _DOCUMENTS, RECORD) as writer:
         for folder, stages in runs:
             first = folder / stages[0]
@@ -225,13 +227,13 @@ def _record(output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: With
                 if (rows := gone.add(batch)).num_rows:
                     writer.write(rows)
     if not gone.ids:
-        raise InputError("what is asked for: names no document of the run")
+        raise InputError("the selection matches no document of the run")
 
 
 def _masked(
     output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn
 ) -> dict[str, Any]:
-    """Write the token shards without the withdrawn documents; return figures by stage."""
+    """Write the token shards without the withdrawn documents; return counts by stage."""
     output.remove(_TOKENS)
     found = {}
     for number, (folder, stages) in enumerate(runs):
@@ -247,7 +249,7 @@ def _asked(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _root(folder: Folder) -> str | None:
-    """The SHA-256 that stands for a run, as `curate verify` shows it."""
+    """Return the root hash of a run, as `curate verify` prints it."""
     return hashlib.sha256(folder.read_bytes(SUMS)).hexdigest() if folder.exists(SUMS) else None
 
 
@@ -260,7 +262,7 @@ def _rows(
 
 
 def _collect(output: Folder, stage: str, place: Folder, run: int, gone: Withdrawn) -> int:
-    """Write the duplicates of withdrawn documents, shard by shard; return how many there are."""
+    """Write the duplicates of withdrawn documents, shard by shard; return their number."""
     verdict = {f.name for f in REMOVED_FIELDS} | {"cluster_size"}
     total = 0
     for name in sorted(read_manifest(place)["files"]):
@@ -279,7 +281,7 @@ def _collect(output: Folder, stage: str, place: Folder, run: int, gone: Withdraw
 
 
 def _recipe(stage: str, place: Folder, gone: Withdrawn) -> Recipe:
-    """The run's settings of the stage, without the indexes that hold withdrawn documents."""
+    """Return the run's settings of the stage, without indexes that have withdrawn documents."""
     manifest = read_manifest(place)
     settings = find(stage).settings.model_validate(manifest["settings"])
     against = [p for p in settings.index.against if not _holds(p, stage, gone)]
@@ -304,11 +306,11 @@ def _print(output: Folder, report: dict[str, Any]) -> None:
     for stage, facts in report["tokens"].items():
         say(
             f"{stage}: {facts['tokens']:,} tokens of {facts['documents']:,} documents in "
-            f"{facts['sequences']:,} sequences are padding in {output.shown}/{_TOKENS}/{stage}"
+            f"{facts['sequences']:,} sequences are now padding in {output.shown}/{_TOKENS}/{stage}"
         )
     for stage, count in report["given_back"].items():
         rest = report["still_removed"][stage]
-        say(f"{stage}: {count:,} given back, {rest:,} stay removed as duplicates of these")
-        say(f"  {output.shown}/{stage} is input for the stages that follow")
+        say(f"{stage}: {count:,} restored, {rest:,} remain removed as their duplicates")
+        say(f"  {output.shown}/{stage} is input for the following stages")
     if not report["given_back"]:
-        say("nothing had been removed as their duplicate")
+        say("no document had been removed as their duplicate")

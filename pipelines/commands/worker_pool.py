@@ -12,17 +12,17 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     parser.add_argument("--port", type=port, default=50000, help="(default: %(default)s)")
     parser.add_argument(
-        "--host", default="localhost", help="address to listen at (default: %(default)s)"
+        "--host", default="localhost", help="address to listen on (default: %(default)s)"
     )
     parser.add_argument(
         "--trust-network",
         action="store_true",
-        help="listen at an address that other machines reach: all of them can run code here",
+        help="listen on an address that other machines can reach: any of them can run code here",
     )
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until asked to end."""
+    """Serve until the process is stopped."""
     serve(options.port, options.host, options.trust_network)
     return 0

@@ -1,1 +1,1 @@
-"""What stages share that compare documents: ranges of keys, verdicts, graphs, indexes."""
+"""Code shared by the deduplication stages: key ranges, verdicts, graphs, indexes."""

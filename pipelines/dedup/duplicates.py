@@ -1,8 +1,8 @@
-"""What stages that compare documents across shards share: survivors by key, verdicts, removal.
+"""Code shared by stages that compare documents across shards: survivors, verdicts, removal.
 
-The way of a duplicate: a map step writes keys as runs; a reduce step finds, in each range of keys,
-which documents go and which stay in their place; a verdict step turns that, for each shard, into
-rows with reason and values; the last step applies them. Only the last one touches text.
+The steps: a map step writes keys as runs; a reduce step finds, in each range of keys, which
+documents to remove and which to keep instead; a verdict step turns that, for each shard, into rows
+with reason and values; the last step applies them. Only the last one reads text.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ VERDICTS = pa.schema(
         ("kept_id", pa.string()),
     ]
 )
-#: Further column of the verdicts of stages that form clusters.
+#: Additional verdict column of stages that form clusters.
 CLUSTER_SIZE = pa.field("cluster_size", pa.int64())
 
 
 def check_languages(
     batch: pa.RecordBatch, settings: DocumentDedupSettings | LineDedupSettings, stage: str
 ) -> None:
-    """Raise InputError for documents without a language where they are compared within it."""
+    """Raise InputError if documents are to be compared by language but have none."""
     if settings.per_language and "language" not in batch.schema.names:
         raise InputError(
             "no column 'language'; run identify-language first, or compare all languages "
@@ -61,7 +61,7 @@ def check_languages(
 
 
 def numbered_tasks(shards: Sequence[Shard]) -> list[Task]:
-    """One task per shard whose output holds document numbers, and so depends on its index."""
+    """Return one task per shard whose output has document numbers, and so depends on its index."""
     return [
         Task(s.name, ((s.name, s.fingerprint), ("index", str(i))), s.bytes, (i, s))
         for i, s in enumerate(shards)
@@ -76,10 +76,10 @@ class OverRanges:
 
 
 def range_tasks(size: int, range_bytes: int | None = None, source: str = "") -> list[Task]:
-    """Reduce tasks over ranges of keys, as many as about `size` bytes of rows need.
+    """Return reduce tasks over key ranges, as many as about `size` bytes of rows need.
 
-    A task's payload is the range alone: what all have in common, such as the names of thousands of
-    runs, belongs to the step, which travels once.
+    A task's payload is only the range: what all tasks share, such as the names of thousands of
+    runs, belongs to the step, which is sent once.
     """
     count = max(1, -(-size // (range_bytes or RANGE_BYTES)))
     ranges = key_ranges(min(count, MOST_RANGES))
@@ -96,7 +96,7 @@ def range_tasks(size: int, range_bytes: int | None = None, source: str = "") -> 
 
 
 def bytes_of(records: Sequence[dict[str, Any]], kind: str) -> int:
-    """Of the files of a kind that commit records name."""
+    """Return the total size of the files of a kind in commit records."""
     files = ((n, f) for r in records for n, f in r["files"].items())
     return sum(f["bytes"] for n, f in files if kind_of(n) == kind)
 
@@ -104,7 +104,7 @@ def bytes_of(records: Sequence[dict[str, Any]], kind: str) -> int:
 def read_key_range(
     folder: Folder, kind: str, shards: Sequence[str], low: int, high: int
 ) -> pa.RecordBatch | None:
-    """Rows of all runs of a kind whose `key` lies in the range; None when there are none."""
+    """Return the rows of all runs of a kind with `key` in the range; None if there are none."""
     batches = list(read_range(folder, [scratch(kind, s) for s in shards], "key", low, high))
     return concatenated(batches) if batches else None
 
@@ -117,7 +117,7 @@ def verdict_rows(
     kept_id: pa.Array,
     cluster_size: Any = None,
 ) -> pa.RecordBatch:
-    """Verdicts on documents by number: rows of VERDICTS, with CLUSTER_SIZE where it is given."""
+    """Return verdicts on documents by number: rows of VERDICTS, with CLUSTER_SIZE if given."""
     columns = {
         "row": pa.array(row_of(numbers), pa.int64()),
         "reason": pa.array(list(reason), pa.string()),
@@ -131,7 +131,7 @@ def verdict_rows(
 
 
 def no_verdicts(clusters: bool) -> pa.RecordBatch:
-    """No rows of VERDICTS, with CLUSTER_SIZE for `clusters`."""
+    """Return an empty table of VERDICTS, with CLUSTER_SIZE for `clusters`."""
     schema = VERDICTS.append(CLUSTER_SIZE) if clusters else VERDICTS
     return pa.RecordBatch.from_pylist([], schema=schema)
 
@@ -141,7 +141,7 @@ def write_verdicts(
 ) -> FileRecord:
     """Write a shard's verdicts in the order of its rows.
 
-    `aside` are rows that a step before set aside, with the reason: they go for that alone.
+    `aside` are rows that an earlier step set aside, with the reason: they are removed for it alone.
     """
     if aside:
         others = ~np.isin(verdicts.column("row").to_numpy(), list(aside))
@@ -170,18 +170,18 @@ class ApplyVerdicts(Transform):
         place = np.full(batch.num_rows, -1, np.int64)
         place[self.rows[start:end] - first_row] = np.arange(end - start)
         take = pa.array(place, mask=place < 0)
-        found = (c.take(take) for c in part.columns[1:])  # as Verdicts has them
+        found = (c.take(take) for c in part.columns[1:])  # arrays for Verdicts
         return Outcome(batch, Verdicts(*found))
 
 
 def verdict_passes(run: StageRun, step: Step, after: str, payloads: Sequence[Any]) -> list[Pass]:
-    """The last passes of a stage: verdicts, and what they leave of each shard.
+    """Return the last passes of a stage: write verdicts, then apply them to each shard.
 
-    A shard whose verdicts stay is not written again.
+    A shard whose verdicts are unchanged is not written again.
 
     Args:
-        step: writes verdicts, a task for each shard, of which `payloads` has one.
-        after: name of the step that these follow from.
+        step: writes verdicts, one task per shard, whose payloads are `payloads`.
+        after: name of the step whose output decides the verdicts.
     """
     tasks = [
         Task(shard.name, (("index", str(i)),), 0, payload)

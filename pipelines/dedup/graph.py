@@ -1,8 +1,8 @@
-"""Connected components of a graph whose edges lie in files: by one worker, or in rounds.
+"""Connected components of a graph stored in files: by one worker, or in rounds.
 
-Both give the same labels: each node's is the smallest node of its component. One worker reads all
-edges; rounds (alternating stars, see `curation.dedup.components`) never hold more than a range of
-keys in one task, and end when no range counts a violation.
+Both give the same labels: a node's label is the smallest node of its component. One worker reads
+all edges; rounds (alternating stars, see `curation.dedup.components`) need only one key range in
+memory per task, and end when no range counts a violation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pipelines.runners.tasks import Progress, Result, Task, output_fingerprint, 
 from pipelines.storage.exchange import UInt64, read_columns, scratch, write_columns, write_run
 from pipelines.storage.files import FileRecord, Folder
 
-#: After so many edges, the forest of those read so far takes their place.
+#: Number of edges after which those read so far are replaced by their spanning forest.
 _FOLD_EDGES = 1 << 25
 
 NO_EDGES = np.zeros((0, 2), np.uint64)
@@ -43,7 +43,7 @@ NO_EDGES = np.zeros((0, 2), np.uint64)
 
 @dataclass(frozen=True)
 class Labels:
-    """Where the labels lie: runs sorted by node (`key`), with the column `label`."""
+    """Files of the labels: runs sorted by node (`key`), with the column `label`."""
 
     names: tuple[str, ...]  # of scratch("labels", name)
     source: str  # fingerprint of their content
@@ -59,12 +59,12 @@ def read_edges(folder: Folder, name: str) -> UInt64:
 
 
 def edge_pairs(batch: pa.RecordBatch) -> UInt64:
-    """The columns `a` and `b` -> uint64 [edges, 2]."""
+    """Return the columns `a` and `b` as uint64 [edges, 2]."""
     return np.stack([batch.column("a").to_numpy(), batch.column("b").to_numpy()], axis=1)
 
 
 def components(edges: Iterable[UInt64]) -> tuple[UInt64, UInt64]:
-    """Nodes, ascending, and their labels, of a graph whose edges come in parts [n, 2]."""
+    """Return the nodes, ascending, and their labels, for a graph given as parts [n, 2]."""
     parts, waiting = [NO_EDGES], 0
     for part in edges:
         parts.append(part)
@@ -76,7 +76,7 @@ def components(edges: Iterable[UInt64]) -> tuple[UInt64, UInt64]:
 
 @dataclass(frozen=True)
 class Solve:
-    """One task: components of the whole graph by union-find."""
+    """One task: find the components of the whole graph by union-find."""
 
     settings_key: str
     name: str = "components"
@@ -90,7 +90,7 @@ class Solve:
 
 @dataclass(frozen=True)
 class Spread:
-    """Before the first round: the edges of one file by the hash of either end."""
+    """Before the first round: partition the edges of a file by the hashes of both ends."""
 
     settings_key: str
     name: str = "round-000"
@@ -102,11 +102,11 @@ class Spread:
 
 @dataclass(frozen=True)
 class _OfRound(OverRanges):
-    """A step on the edges of a range of hashes, as the step before wrote them."""
+    """A step on the edges in a range of hashes, written by the previous step."""
 
     settings_key: str
     before: str
-    names: tuple[str, ...]  # of the runs before
+    names: tuple[str, ...]  # shards of the previous runs
     name: str
 
     def runs(self) -> list[str]:
@@ -118,7 +118,7 @@ class _OfRound(OverRanges):
 
 
 class LargeStar(_OfRound):
-    """First half of a round; counts violations on the way."""
+    """First half of a round; also counts violations."""
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         edges = self.edges(folder, task)
@@ -135,7 +135,7 @@ class SmallStar(_OfRound):
 
 
 class ReadLabels(_OfRound):
-    """After the last round: the label of each node of a range of hashes."""
+    """After the last round: write the label of each node in a range of hashes."""
 
     def run(self, task: Task, folder: Folder, progress: Progress) -> Result:
         edges = unique_edges(self.edges(folder, task))
@@ -153,7 +153,7 @@ def _spread(folder: Folder, kind: str, name: str, edges: UInt64) -> dict[str, Fi
 
 
 def _tasks(records: Sequence[dict[str, Any]], kind: str) -> list[Task]:
-    """Tasks over the ranges of what the step before wrote."""
+    """Return tasks over key ranges of the previous step's output."""
     return range_tasks(bytes_of(records, kind), source=output_fingerprint(records))
 
 
@@ -164,7 +164,7 @@ def label_components(
 
     Args:
         edge_files: files with the columns `a` and `b`.
-        edges: their edges in all; up to `limit` one worker solves them.
+        edges: total number of edges; up to `limit`, one worker solves the graph.
         source: fingerprint of their content.
     """
     if edges <= limit:

@@ -1,4 +1,4 @@
-"""Indexes: what a finished stage leaves so that a later run can be deduplicated against it."""
+"""Indexes of finished stages, against which later runs are deduplicated."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ INDEX = "index"
 
 
 def index_file(shard: str) -> str:
-    """File of a shard's index, relative to the stage folder."""
+    """Return the path of a shard's index, relative to the stage folder."""
     return f"{INDEX}/{shard}.arrow"
 
 
 def open_index(path: str, stage: str) -> tuple[Folder, dict[str, Any]]:
-    """Folder and manifest of a finished stage with an index; `path` may also name its run.
+    """Return folder and manifest of a finished stage with an index; `path` may also be its run.
 
-    Raises ConfigError when there is none.
+    Raises ConfigError if there is none.
     """
     for folder in (Folder(path), Folder(path) / stage):
         manifest = complete_manifest(folder)
@@ -33,7 +33,7 @@ def open_index(path: str, stage: str) -> tuple[Folder, dict[str, Any]]:
             raise ConfigError(f"{path}: an index of {manifest['stage']}, not of {stage}")
         if not any(name.startswith(f"{INDEX}/") for name in manifest["files"]):
             raise ConfigError(
-                f"{path}: {stage} left no index; run it with {stage}.index.write=true"
+                f"{path}: {stage} wrote no index; run it with {stage}.index.write=true"
             )
         return folder, manifest
     raise ConfigError(f"{path}: no complete stage folder {stage}; an index is a finished run")
@@ -46,19 +46,19 @@ class Indexed:
     name: str
     folder: Folder
     file: str
-    priority: int  # place of the index in the recipe: the first outweighs the others
+    priority: int  # position of the index in the recipe: the first takes precedence
     rows: int
     bytes: int
     fingerprint: str
 
 
 def indexes_fingerprint(files: Sequence[Indexed]) -> str:
-    """Of all files of all indexes; empty where there are none."""
+    """Return the fingerprint of all files of all indexes; empty if there are none."""
     return fingerprint([[file.name, file.fingerprint] for file in files]) if files else ""
 
 
 def index_files(path: str, stage: str, priority: int) -> list[Indexed]:
-    """The files of an index, in order. Raises ConfigError where there is none."""
+    """Return the files of an index, in order. Raises ConfigError if there is none."""
     folder, manifest = open_index(path, stage)
     return [
         Indexed(f"{priority}~{name}", folder, name, priority, f["rows"], f["bytes"], f["sha256"])
@@ -68,7 +68,7 @@ def index_files(path: str, stage: str, priority: int) -> list[Indexed]:
 
 
 def check_settings(path: str, stage: str, settings: BaseModel, keys: Sequence[str]) -> None:
-    """Raise ConfigError where the index was made with other values of settings that must agree."""
+    """Raise ConfigError if the index was made with different values of settings that must agree."""
     _, manifest = open_index(path, stage)
     own = settings.model_dump(mode="json", by_alias=True)
     for key in keys:

@@ -1,8 +1,8 @@
 """Stage `dedup-documents`: exact copies and near duplicates over the whole data set.
 
-Documents that share a bucket (of a MinHash band, or of equal normalised text) are neighbours in one
-graph, whose components are groups. In each group, all together in one task, the neighbours are
-verified where the recipe says so; of each cluster of confirmed duplicates one document stays.
+Documents that share a bucket (of a MinHash band, or of equal normalized text) are neighbours in a
+graph, whose components are groups. Each group is processed in one task, which verifies neighbours
+if the recipe says so and keeps one document of each cluster of confirmed duplicates.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from pipelines.runners.chain import Pass
 from pipelines.runners.tasks import Task, output_fingerprint, records_of
 from pipelines.storage.exchange import scratch
 
-#: Bytes of bucket records that one task reads.
+#: Bytes of bucket records per task.
 _LINK_BYTES = 32 << 20
-#: Of a record of a bucket, and of one of what a host or source file loses.
+#: Bytes of a bucket record, and of a record of losses by host or source file.
 _RECORD_BYTES = 24
 _LOSS_BYTES = 64
 
 
 def check_indexes(settings: DocumentDedupSettings) -> None:
-    """Raise ConfigError where an index that the settings name can't serve."""
+    """Raise ConfigError for an index in the settings that can't be used."""
     indexed_shards(settings, 0)
 
 
@@ -58,12 +58,12 @@ def run(run: StageRun) -> dict[str, Any]:
     return run.finish(done["shards"].tasks, inputs, {"notes": notes}, also=index)
 
 
-#: Steps whose records count something, or name files that stay.
+#: Steps whose records have counts for the manifest, or name files that are kept.
 _COUNTED = (Clusters.name, FindLosses.name, WriteIndex.name)
 
 
 def compared(run: StageRun, places: Sequence[Place]) -> tuple[list[Pass], Labels]:
-    """The passes that are left once it is known whether one worker solves the graph."""
+    """Return the remaining passes, after settling whether one worker can solve the graph."""
     link = _linked(run, places)
     before = tuple(p.step.name for p in link)
     if _most_edges(run.settings, places) <= run.settings.graph.edges_in_memory:
@@ -78,25 +78,25 @@ def compared(run: StageRun, places: Sequence[Place]) -> tuple[list[Pass], Labels
 
 
 def _linked(run: StageRun, places: Sequence[Place]) -> list[Pass]:
-    """Facts of each document, and the neighbours in each bucket."""
+    """Return the passes for the facts of each document and the neighbours in each bucket."""
     own = numbered_tasks([p.shard for p in places if p.index_file is None])
     indexed = _place_tasks([p for p in places if p.index_file is not None], "")
     signs = (Sign, own), (SignIndexed, indexed)
     passes = [Pass(s(run.settings_key, run.settings), tasks) for s, tasks in signs if tasks]
     link = Link(run.settings_key, run.settings, tuple(p.name for p in places))
-    # A record of a bucket may become `window` pairs, each as large.
+    # A bucket record may become up to `window` pairs of the same size.
     size = _RECORD_BYTES * _most_records(run.settings, places)
     before = tuple(p.step.name for p in passes)
     return [*passes, Pass(link, range_tasks(size, _LINK_BYTES), after=before)]
 
 
 def _most_records(settings: DocumentDedupSettings, places: Sequence[Place]) -> int:
-    """Each document is in a bucket for its text, and in one for each band."""
+    """Return the most bucket records: one for each document's text and one per band."""
     return sum(p.shard.rows for p in places) * (1 + settings.minhash.bands)
 
 
 def _most_edges(settings: DocumentDedupSettings, places: Sequence[Place]) -> int:
-    """Each bucket ties its documents by fewer edges than it has, here and in its shards."""
+    """Return the most edges: each bucket has fewer than documents, here and in its shards."""
     return 2 * _most_records(settings, places)
 
 
@@ -106,7 +106,7 @@ def _edge_files(places: Sequence[Place], link: Pass) -> tuple[str, ...]:
 
 
 def _label(run: StageRun, places: Sequence[Place], passes: Sequence[Pass]) -> Labels:
-    """The components of a graph that may be too large for one worker."""
+    """Label the components of a graph that may be too large for one worker."""
     records = [r for p in passes for r in records_of(run.folder, p.step, p.tasks)]
     edges = sum(r["counts"]["edges"] for r in records)
     limit = run.settings.graph.edges_in_memory
@@ -116,7 +116,7 @@ def _label(run: StageRun, places: Sequence[Place], passes: Sequence[Pass]) -> La
 
 
 def _place_tasks(places: Sequence[Place], source: str) -> list[Task]:
-    """One task per shard, whose output depends on its number and on `source`."""
+    """Return one task per shard, whose output depends on its number and on `source`."""
     return [
         Task(
             p.name,
@@ -131,12 +131,12 @@ def _place_tasks(places: Sequence[Place], source: str) -> list[Task]:
 def _clustered(
     run: StageRun, places: Sequence[Place], labels: Labels, link: Pass, after: tuple[str, ...]
 ) -> list[Pass]:
-    """Who goes in whose place; verdicts, alarms, and what stays."""
+    """Return the passes that choose survivors, write verdicts and alarms, and apply them."""
     candidates = tuple(t.name for t in link.tasks)
     members = Members(run.settings_key, run.settings, labels.names, candidates)
     shards, count = tuple(p.name for p in places), len(run.inputs)
     clusters = Clusters(run.settings_key, run.settings, shards, count)
-    # What is compared of a document takes about as much as the document, compressed.
+    # The data compared for a document is about as large as the compressed document.
     ranges = range_tasks(sum(p.shard.bytes for p in places))
     verdicts = DocumentVerdicts(run.settings_key, run.settings, tuple(t.name for t in ranges))
     losses = FindLosses(run.settings_key, run.settings, tuple(s.name for s in run.inputs))
@@ -171,7 +171,7 @@ def _facts_of(run: StageRun, clustered: Sequence[dict[str, Any]], labels: Labels
 def _alarms(
     run: StageRun, lost: Sequence[dict[str, Any]], clustered: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What looks like a fault, the worst first; each kind up to the recipe's number."""
+    """Return probable faults, the worst first; of each kind up to the recipe's number."""
     settings: AlarmSettings = run.settings.alarms
     large = [c for r in clustered for c in r["counts"]["large"]]
     losing = [c for r in lost for c in r["counts"]["losing"]]

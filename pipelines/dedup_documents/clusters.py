@@ -1,4 +1,4 @@
-"""Reduce: in a range of groups, confirm the candidates, form clusters, decide who stays."""
+"""Reduce: in a range of groups, verify candidates, form clusters and choose survivors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import UInt64, read_range, scratch, write_run
 from pipelines.storage.files import Folder
 
-#: Sets of about so many bytes are in memory at once, next to the longest two.
+#: Approximate bytes of sets in memory at once, besides the two longest.
 _BLOCK_BYTES = 64 << 20
 
 Positions = npt.NDArray[np.int64]
@@ -31,12 +31,12 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Clusters(OverRanges):
-    """One task per range of groups; every group is whole in one of them."""
+    """One task per range of groups; no group is split across tasks."""
 
     settings_key: str
     settings: DocumentDedupSettings
     shards: tuple[str, ...]
-    own_shards: int  # documents of shards from this number on are an index's: they stay
+    own_shards: int  # shards from this number on belong to an index: their documents are kept
     name: str = "clusters"
     sends = ("removed",)
 
@@ -59,12 +59,12 @@ class Clusters(OverRanges):
         pairs_between: pa.RecordBatch | None,
         sets: Callable[[], Iterable[pa.RecordBatch]],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Columns of the documents that go, and counts.
+        """Return columns of the documents to remove, and counts.
 
         Args:
-            members: of all groups of the range.
-            pairs_between: candidate pairs `a`, `b` of these.
-            sets: reads what their similarity is measured by.
+            members: members of all groups in the range.
+            pairs_between: candidate pairs `a`, `b` among them.
+            sets: reads the data by which their similarity is measured.
         """
         counts: dict[str, Any] = {"candidates": 0, "confirmed": 0, "clusters": 0, "largest": 0}
         if members is None or not members.num_rows:
@@ -118,7 +118,7 @@ class Clusters(OverRanges):
         removed: Positions,
         kept: Positions,
     ) -> list[dict[str, Any]]:
-        """Clusters above the alarm's size, the largest first."""
+        """Return clusters above the alarm's size, the largest first."""
         alarms = self.settings.alarms
         found = np.unique(labels[removed][sizes[removed] > alarms.cluster_size])
         ids = group.members.column("id")
@@ -150,14 +150,14 @@ _NOTHING: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class _Group:
-    """Members of all groups of a range, by number."""
+    """Members of all groups in a range, by document number."""
 
     members: pa.RecordBatch
     numbers: UInt64  # ascending
     keys: UInt64
     texts: UInt64
-    exact: UInt64  # [members, 2], zeros where copies are none
-    order: dict[str, npt.NDArray[Any]]  # what decides who stays
+    exact: UInt64  # [members, 2], zeros where exact copies are not compared
+    order: dict[str, npt.NDArray[Any]]  # columns for choosing survivors
 
     @classmethod
     def of(cls, members: pa.RecordBatch, settings: DocumentDedupSettings) -> _Group:
@@ -191,8 +191,8 @@ class _Group:
 class Similarity:
     """Similarities of members, from the sets (or signatures) of a range of groups.
 
-    Sets stay where they lie, on local disks mapped from their files; a block of pairs takes those
-    it needs.
+    Sets stay in their files, memory-mapped on local disks; each block of pairs loads those it
+    needs.
     """
 
     settings: DocumentDedupSettings
@@ -203,7 +203,7 @@ class Similarity:
     _bytes: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def of(self, group: _Group, pairs: Positions) -> npt.NDArray[np.float64]:
-        """Similarity of each pair of positions -> float64 [pairs]."""
+        """Return the similarity of each pair of positions: float64 [pairs]."""
         result = np.zeros(len(pairs))
         if not len(pairs):
             return result
@@ -245,7 +245,7 @@ class Similarity:
         self._bytes = np.concatenate(sizes)[first]
 
     def _take(self, needed: Positions) -> pa.LargeBinaryArray:
-        """Data of the given sets, laid end to end."""
+        """Return the data of the given sets, end to end."""
         places = self._places[needed]
         order = np.argsort(places[:, 0], kind="stable")
         cuts = np.flatnonzero(np.diff(places[order, 0])) + 1

@@ -1,4 +1,4 @@
-"""Shards that are compared: those of the input, and those of the indexes of finished runs."""
+"""The shards to compare: those of the input, and those of the indexes of finished runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.exchange import read_columns, scratch, write_columns
 from pipelines.storage.files import Folder
 
-#: Settings that an index must share with the run that uses it.
+#: Settings that must be equal in an index and the run that uses it.
 _SHARED = [
     *("exact.normalization", "minhash.enabled", "minhash.normalization", "minhash.unit"),
     *("minhash.ngram", "minhash.short_documents", "minhash.num_perm", "minhash.seed"),
@@ -24,18 +24,18 @@ _SHARED = [
 
 @dataclass(frozen=True)
 class Place:
-    """A shard with its number in this stage; its facts lie in an index file or were made here."""
+    """A shard with its number in this stage; its facts are in an index or were computed here."""
 
     name: str
     index: int
     shard: Shard
-    priority: int  # of the documents: the least wins
+    priority: int  # priority of the documents: the lowest wins
     index_file: str | None = None
     index_sha256: str = ""
 
     @property
     def fingerprint(self) -> str:
-        """Of all that is known of the shard."""
+        """Fingerprint of the shard, or of its index file."""
         return f"{self.index_sha256} {self.shard.fingerprint}".strip()
 
     def facts(self, folder: Folder) -> pa.RecordBatch:
@@ -45,9 +45,9 @@ class Place:
 
 
 def indexed_shards(settings: DocumentDedupSettings, first: int) -> list[Place]:
-    """Shards of the indexes, numbered from `first`, the index with priority before the others.
+    """Return the indexes' shards, numbered from `first`, in order of the indexes' priority.
 
-    Raises ConfigError where an index can't be used.
+    Raises ConfigError for an index that can't be used.
     """
     places: list[Place] = []
     for priority, path in enumerate(settings.index.against):
@@ -69,7 +69,7 @@ def indexed_shards(settings: DocumentDedupSettings, first: int) -> list[Place]:
 
 @dataclass(frozen=True)
 class WriteIndex:
-    """For each shard, the facts of the documents that stay."""
+    """For each shard, write the facts of the kept documents."""
 
     settings_key: str
     name: str = "index"

@@ -1,4 +1,4 @@
-"""Reduce: what the buckets in a range of keys say of their documents."""
+"""Reduce: link the documents of the buckets in a range of keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipelines.storage.files import Folder
 
 @dataclass(frozen=True)
 class Link(OverRanges):
-    """Edges that tie the documents of a bucket, and candidate pairs where these are verified."""
+    """Write edges between the documents of a bucket, and candidate pairs if they are verified."""
 
     settings_key: str
     settings: DocumentDedupSettings
@@ -48,11 +48,11 @@ class Link(OverRanges):
 def linked(
     exact: pa.RecordBatch | None, near: pa.RecordBatch | None, settings: DocumentDedupSettings
 ) -> tuple[UInt64, UInt64]:
-    """Edges and candidate pairs, each uint64 [n, 2], of the buckets of a range of keys.
+    """Return edges and candidate pairs, each uint64 [n, 2], of the buckets in a range of keys.
 
-    Records of equal (`key`, `order`) must come by ascending `number`.
+    Records of equal (`key`, `order`) must be in ascending order of `number`.
     """
-    # Whatever its candidates, a bucket ties all its documents to one group.
+    # A bucket links all its documents to one group, whichever candidates it has.
     edges = spanning_forest(np.concatenate([_stars(exact), _stars(near)]))
     if settings.verify.method == "none" or near is None:
         return edges, NO_EDGES

@@ -1,8 +1,8 @@
-"""Map: the documents of a shard that have a neighbour anywhere, sorted by their group.
+"""Map: write the documents of a shard that have a neighbour anywhere, sorted by group.
 
-A group is a component of the candidate graph. Its members come together in one task of the next
-step, each with what decides who stays, and with what its similarity to others is measured by: the
-set of its shingles, or its signature. Of documents with the same text in a shard, one carries it.
+A group is a component of the candidate graph. Its members meet in one task of the next step, each
+with the columns for choosing a survivor, and with the data for similarity: its shingle set or its
+signature. Of a shard's documents with the same text, only one carries that data.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Members:
     def _pairs(
         self, folder: Folder, place: Place, numbers: UInt64, keys: UInt64
     ) -> dict[str, FileRecord]:
-        """Candidate pairs whose smaller document is of this shard."""
+        """Return the candidate pairs whose smaller document is in this shard."""
         found = _of_shard(folder, "candidates", self.candidates, place.index, "b")
         name = scratch("pairs", place.name)
         return {name: write_run(folder, name, "key", group_pairs(numbers, keys, *found))}
@@ -92,7 +92,7 @@ class Members:
         texts: UInt64,
         aside: dict[int, str],
     ) -> dict[str, FileRecord]:
-        """What similarity is measured by, once per text and group."""
+        """Return the data for similarity, once per text and group."""
         first = carriers(self.settings, keys, texts)
         if self.settings.verify.method == "jaccard":
             data = self._shingles(folder, place, rows[first], aside)
@@ -103,7 +103,7 @@ class Members:
         return {name: write_run(folder, name, "key", columns)}
 
     def _shingles(self, folder: Folder, place: Place, rows: Any, aside: dict[int, str]) -> pa.Array:
-        """Shingle sets of the given rows of a shard, read from its text."""
+        """Return the shingle sets of the given rows of a shard, computed from its text."""
         if not len(rows):
             return pa.array([], pa.large_binary())
         try:
@@ -136,7 +136,7 @@ def member_columns(
     keys: UInt64,
     priority: int,
 ) -> dict[str, Any]:
-    """What decides of each member of a group who stays; `own` has its facts."""
+    """Return the columns for choosing a survivor; `own` has the shard's facts."""
     columns: dict[str, Any] = {"key": keys, "number": numbers}
     columns |= {n: own.column(n) for n in MEMBERS}
     columns["text"] = text_hashes(settings, own)
@@ -145,10 +145,10 @@ def member_columns(
 
 
 def group_pairs(numbers: UInt64, keys: UInt64, first: UInt64, second: UInt64) -> dict[str, UInt64]:
-    """Candidate pairs, each once, with the key of their group.
+    """Return the candidate pairs, each once, with the key of their group.
 
     Args:
-        numbers, keys: members, by ascending number, and their groups.
+        numbers, keys: members in ascending order of number, and their groups.
         first, second: pairs, whose first documents are all among the members.
     """
     first, second = sort_pairs(first, second)
@@ -159,21 +159,21 @@ def group_pairs(numbers: UInt64, keys: UInt64, first: UInt64, second: UInt64) ->
 
 
 def carriers(settings: DocumentDedupSettings, keys: UInt64, texts: UInt64) -> Any:
-    """Places of the members that carry what similarity is measured by: one per text and group."""
+    """Return the positions of members that carry the similarity data: one per text and group."""
     _, first = np.unique(within(texts, keys), return_index=True)
     first.sort()
     return first if settings.minhash.enabled else first[:0]
 
 
 def signature_data(settings: DocumentDedupSettings, own: pa.RecordBatch, rows: Any) -> pa.Array:
-    """Signatures of the given rows of facts -> large_binary [rows]."""
+    """Return the signatures of the given rows of facts: large_binary [rows]."""
     if not settings.minhash.enabled:
         return pa.array([], pa.large_binary())
     return own.column("signature").take(pa.array(rows)).cast(pa.binary()).cast(pa.large_binary())
 
 
 def shingle_data(settings: DocumentDedupSettings, texts: pa.Array) -> pa.Array:
-    """Shingle sets of texts -> large_binary [texts]."""
+    """Return the shingle sets of texts: large_binary [texts]."""
     sets = shingle_sets(texts, settings.minhash, settings.verify.normalization)
     offsets = sets.offsets * sets.hashes.itemsize
     data = [None, pa.py_buffer(offsets), pa.py_buffer(sets.hashes)]
@@ -183,7 +183,7 @@ def shingle_data(settings: DocumentDedupSettings, texts: pa.Array) -> pa.Array:
 def _of_shard(
     folder: Folder, kind: str, names: Sequence[str], index: int, column: str
 ) -> tuple[UInt64, UInt64]:
-    """Numbers of a shard's documents in runs sorted by number, and another column."""
+    """Return the numbers of a shard's documents from runs sorted by number, and a column."""
     batch = read_key_range(folder, kind, names, *numbers_of_shard(index))
     if batch is None:
         return np.zeros(0, np.uint64), np.zeros(0, np.uint64)

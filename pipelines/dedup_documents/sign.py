@@ -1,4 +1,4 @@
-"""Map: exact keys, signatures and buckets of every document of a shard."""
+"""Map: compute exact keys, signatures and buckets of every document of a shard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STAGE = "dedup-documents"
 
 @dataclass(frozen=True)
 class Sign:
-    """Read a shard once: what is compared of each document, and the buckets that it is in."""
+    """Read a shard once: write each document's facts and the buckets it is in."""
 
     settings_key: str
     settings: DocumentDedupSettings
@@ -47,14 +47,14 @@ class Sign:
         return Result(result.files, result.counts | noted(aside))
 
     def facts(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
-        """What is compared of each document of a batch. Raises InputError without languages."""
+        """Return the facts of a batch's documents. Raises InputError if languages are missing."""
         check_languages(batch, self.settings, _STAGE)
         return document_facts(batch, self.settings)
 
 
 @dataclass(frozen=True)
 class SignIndexed:
-    """The same for a shard of an index, where the facts are at hand: only buckets are made."""
+    """For a shard of an index, which has the facts: write only the buckets."""
 
     settings_key: str
     settings: DocumentDedupSettings
@@ -75,9 +75,9 @@ def write_buckets(
     facts: pa.RecordBatch,
     files: dict[str, FileRecord],
 ) -> Result:
-    """Write which documents of a shard are in which buckets, and the edges known already.
+    """Write which documents of a shard are in which buckets, and the edges within the shard.
 
-    See `curation.dedup.facts.bucketed` for the records that leave the shard.
+    See `curation.dedup.facts.bucketed` for the records written.
     """
     numbers = document_numbers(index, facts.num_rows)
     records = list(bucketed(facts, numbers, settings)) if facts.num_rows else []

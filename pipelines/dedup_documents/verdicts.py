@@ -1,4 +1,4 @@
-"""For each shard, which rows go, why, and how much of each host and source file that takes."""
+"""For each shard, write which rows to remove and why, and the losses by host and source file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STAGE = "dedup-documents"
 
 @dataclass(frozen=True)
 class DocumentVerdicts:
-    """Exact or near copy, of what, how similar; and the losses of hosts and files."""
+    """Write verdicts (exact or near copy, of which document, how similar) and losses."""
 
     settings_key: str
     settings: DocumentDedupSettings
@@ -62,7 +62,7 @@ class DocumentVerdicts:
 
 
 def document_verdicts(rows: pa.RecordBatch, settings: DocumentDedupSettings) -> pa.RecordBatch:
-    """Verdicts on the documents that `Clusters` removes."""
+    """Return the verdicts on the documents that `Clusters` removes."""
     exact = rows.column("exact").to_numpy(zero_copy_only=False)
     return verdict_rows(
         rows.column("key").to_numpy(),
@@ -77,9 +77,9 @@ def document_verdicts(rows: pa.RecordBatch, settings: DocumentDedupSettings) -> 
 def _losses(
     folder: Folder, shard: Shard, lost: Any, aside: dict[int, str]
 ) -> dict[str, FileRecord]:
-    """Documents in and lost by host and source file, with the id of one that was lost.
+    """Count documents in and lost by host and source file, with the id of a lost one.
 
-    What `lost` says of rows holds for duplicates; those set aside here are added to `aside`.
+    `lost` marks the rows of duplicates; rows set aside here are added to `aside`.
     """
     wanted = ["id", "url", "source"]
     found = over_documents(_STAGE, shard, partial(_lost, lost), wanted, known=aside.copy())
@@ -121,7 +121,7 @@ def _sum(table: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class FindLosses(OverRanges):
-    """Reduce: hosts and source files of a range of keys that lose more than the alarm's share."""
+    """Reduce: find hosts and source files that lose more than the alarm's share."""
 
     settings_key: str
     settings: DocumentDedupSettings

@@ -1,1 +1,1 @@
-"""What all stages share: shards in and out, documents batch by batch, the manifest last."""
+"""The base of all stages: shards in and out, documents batch by batch, the manifest last."""

@@ -1,10 +1,10 @@
-"""The documents of a shard, batch by batch, and a function of them; whoever kills it is set aside.
+"""Apply a function to a shard's documents, batch by batch; set aside those that crash it.
 
 Every step that reads documents goes through `over_documents`. Normally it calls the function here.
-In a task that is done again after its worker died (`guard.guarding`) it calls it in a guarded
-process: when a batch ends that process, its documents are tried one by one, those that end theirs
-are set aside, and the others are done as if these were not there. All but the batch in question is
-computed once, and what comes out depends on the documents alone, not on when a worker died.
+In a task retried after its worker died (`guard.guarding`) it calls it in a guarded process: when a
+batch crashes that process, its documents are tried one by one, those that crash it again are set
+aside, and the others are processed as if these were not there. Only that batch is computed twice,
+and the output depends on the documents alone, not on when a worker died.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.shards import BATCH_ROWS
 
 Answer = TypeVar("Answer")
-#: Of a batch and the number of its first row in the shard; picklable.
+#: A picklable function of a batch and the number of its first row in the shard.
 Function = Callable[[pa.RecordBatch, int], Answer]
 
-#: Key in a commit record's counts under which a step keeps what it set aside.
+#: Key in a commit record's counts for the rows that a step set aside.
 _ASIDE = "set aside"
 
 
 @dataclass(frozen=True)
 class Part(Generic[Answer]):
-    """A part of a shard with what the function says of it.
+    """A part of a shard with the function's answer.
 
-    With a `reason` it is one document that is to be removed for it; the answer is then of its
-    stand-in.
+    With a `reason` it is one document that is removed for that reason; the answer is then that for
+    its placeholder.
     """
 
     batch: pa.RecordBatch
@@ -49,7 +49,7 @@ class Part(Generic[Answer]):
 
     @property
     def aside(self) -> dict[int, str]:
-        """The row that is set aside, if this is one, with the reason."""
+        """The row and reason, if this document is set aside; else empty."""
         return {} if self.reason is None else {self.first_row: self.reason}
 
     @property
@@ -59,7 +59,7 @@ class Part(Generic[Answer]):
 
 
 def blank(document: pa.RecordBatch) -> pa.RecordBatch:
-    """A stand-in that keeps a document's row, but is like no other document."""
+    """Return a placeholder for a document: it keeps the row but resembles no other document."""
     for name in ("text", "url"):
         if name in document.schema.names:
             empty = pa.array([""] * document.num_rows, document.schema.field(name).type)
@@ -68,7 +68,7 @@ def blank(document: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def nothing(document: pa.RecordBatch) -> pa.RecordBatch:
-    """No document, of the same columns."""
+    """Return an empty batch with the same columns."""
     return document.slice(0, 0)
 
 
@@ -80,13 +80,13 @@ def over_documents(
     stand_in: Callable[[pa.RecordBatch], pa.RecordBatch] = blank,
     known: Mapping[int, str] | None = None,
 ) -> Iterator[Part[Answer]]:
-    """The function's answers for all documents of a shard, in order; at least one, of no documents.
+    """Yield the function's answers for all documents of a shard, in order.
 
     Args:
-        stage: names the reasons for which documents are set aside.
-        columns: to be read; all if not given.
-        stand_in: what the function gets in place of a document that is set aside.
-        known: rows that are set aside already, with the reason.
+        stage: part of the reasons for which documents are set aside.
+        columns: columns to read; all if not given.
+        stand_in: makes the placeholder that the function gets for a document that is set aside.
+        known: rows already set aside, with the reason.
     """
     parts = _Parts(stage, function, stand_in, is_guarded())
     row = 0
@@ -94,7 +94,7 @@ def over_documents(
         end = row + batch.num_rows
         aside = {r - row: reason for r, reason in (known or {}).items() if row <= r < end}
         found = parts.of(batch, row, aside)
-        del batch  # the parts have it, and let it go with the last of them
+        del batch  # the parts own the batch, and free it with the last of them
         yield from found
         row = end
     if not row:
@@ -106,7 +106,7 @@ def over_documents(
 def answers(
     parts: Iterable[Part[Answer]], progress: Progress = no_progress
 ) -> tuple[list[Answer], dict[int, str]]:
-    """All answers of a shard, and the rows that were set aside, with the reason."""
+    """Return all answers of a shard, and the rows set aside, with the reason."""
     found: list[Answer] = []
     aside: dict[int, str] = {}
     for part in parts:
@@ -117,7 +117,7 @@ def answers(
 
 
 def column_names(shard: Shard) -> list[str]:
-    """Columns that a shard has."""
+    """Return the names of a shard's columns."""
     return list(shard.schema().names)
 
 
@@ -131,7 +131,7 @@ class _Parts(Generic[Answer]):
     def of(
         self, batch: pa.RecordBatch, row: int, aside: Mapping[int, str]
     ) -> Iterator[Part[Answer]]:
-        """Parts of a batch: what lies between documents set aside, and these."""
+        """Yield the parts of a batch: documents set aside, and the runs between them."""
         if not aside:
             return self._sound(batch, row)
         return self._divided(batch, row, aside)
@@ -158,7 +158,7 @@ class _Parts(Generic[Answer]):
             if found:
                 yield from self.of(batch, row, found)
                 return
-            answer = self._call(batch, row)  # the first death may have been chance
+            answer = self._call(batch, row)  # the first crash may have been chance
         if isinstance(answer, Crash):
             raise WorkerError(
                 f"rows {row} to {row + batch.num_rows - 1} together, but none of them alone: "
@@ -174,7 +174,7 @@ class _Parts(Generic[Answer]):
         return self._guarded([batch], row)[0]
 
     def _culprits(self, batch: pa.RecordBatch, row: int) -> dict[int, str]:
-        """Of documents that end a process one by one, the place in the batch and the reason."""
+        """Return the documents that crash a process on their own: position and reason."""
         singly = [batch.slice(i, 1) for i in range(batch.num_rows)]
         answers = self._guarded(singly, row)
         return {i: a.reason(self.stage) for i, a in enumerate(answers) if isinstance(a, Crash)}
@@ -198,7 +198,7 @@ class _Raised:
 
 
 def _apply(item: tuple[bytes, bytes, int]) -> Any:
-    """In the guarded process: a function's answer, or what it raised."""
+    """Run in the guarded process: return a function's answer, or what it raised."""
     function, data, row = item
     try:
         return _load(function)(decoded(data), row)
@@ -210,7 +210,7 @@ def _apply(item: tuple[bytes, bytes, int]) -> Any:
         return _Raised(WorkerError(f"{type(error).__name__}: {error}"))
 
 
-@functools.lru_cache(maxsize=1)  # models and lists of a shard are opened once
+@functools.lru_cache(maxsize=1)  # open a shard's models and lists once
 def _load(function: bytes) -> Function[Any]:
     return pickle.loads(function)  # type: ignore[no-any-return]  # by this process's parent
 
@@ -220,12 +220,12 @@ _guard: Guard[tuple[bytes, bytes, int], Any] = Guard(_apply)
 
 
 def noted(aside: Mapping[int, str]) -> dict[str, Any]:
-    """Rows that a step set aside, as counts of its result."""
+    """Return the rows that a step set aside, as an entry of its counts."""
     return {_ASIDE: {str(row): reason for row, reason in aside.items()}} if aside else {}
 
 
 def set_aside_by(folder: Folder, step: str, shard: str) -> dict[int, str]:
-    """Rows of a shard that an earlier step of the stage set aside, with the reason."""
+    """Return the rows of a shard that an earlier step set aside, with the reason."""
     record = folder.read_own_json(f"{SCRATCH}/records/{step}/{shard}.json")
     found = record.get("counts", {}).get(_ASIDE, {})
     return {int(row): reason for row, reason in found.items()}

@@ -1,4 +1,4 @@
-"""Documents on which code of the user's own raised an exception: a table, and an alarm."""
+"""Documents on which user code raised an exception: a table, and an alarm."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from curation.schema import MENDED
 from pipelines.engine.stage import StageRun
 from pipelines.storage.shards import read_batches
 
-#: Folder of the tables, and the name of their count.
+#: Folder of the tables, and the key of their count.
 ERRORS = "errors"
-#: Errors that the manifest tells of.
+#: Most errors listed in the manifest.
 _TOLD = 20
 
 
 def errors_table(batch: pa.RecordBatch, failures: Sequence[Failure], stage: str) -> pa.RecordBatch:
-    """The documents of a batch on which code failed, as MENDED."""
+    """Return the documents of a batch on which user code failed, as rows of MENDED."""
     named = batch.select([n for n in ("id", "url", "source") if n in batch.schema.names])
     rows = named.take(pa.array([failure.row for failure in failures], pa.int64())).to_pylist()
     failures = [
@@ -30,7 +30,7 @@ def errors_table(batch: pa.RecordBatch, failures: Sequence[Failure], stage: str)
 
 
 def errors_of(run: StageRun) -> dict[str, Any]:
-    """Notes for the manifest: an alarm and the first errors; empty where there are none."""
+    """Return notes for the manifest: an alarm and the first errors; empty if there are none."""
     names = sorted(f"{ERRORS}/{shard.name}.parquet" for shard in run.inputs)
     count, failures = 0, list[dict[str, Any]]()
     for name in names:

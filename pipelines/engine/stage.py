@@ -36,7 +36,7 @@ from pipelines.storage.manifest import (
 from pipelines.storage.own import note_own, refuse_foreign, remove_own
 from pipelines.storage.shards import add_counts, open_parquet, read_batches
 
-if TYPE_CHECKING:  # guarded processes need documents, and not Beam
+if TYPE_CHECKING:  # guarded processes need documents but not Beam
     from pipelines.runners.execute import Executor
 
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # guarded processes need documents, and not Beam
 class Shard:
     """One input shard of a stage: a Parquet file of documents."""
 
-    name: str  # without suffix; the same through all stages
+    name: str  # without suffix; the same in all stages
     folder: Folder
     file: str
     fingerprint: str
@@ -52,11 +52,11 @@ class Shard:
     bytes: int
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """As `read_batches`. Raises DamagedError where the content is not what it was."""
+        """Yield batches as `read_batches` does. Raises DamagedError if the content has changed."""
         return read_batches(self.folder, self.file, columns, self.fingerprint)
 
     def schema(self) -> pa.Schema:
-        """Columns of the file. Raises DamagedError as well."""
+        """Columns of the file. Raises DamagedError as `batches` does."""
         if self.folder.is_local:
             check_content(self.folder, self.file, self.fingerprint)
         try:
@@ -68,7 +68,7 @@ class Shard:
 
 @dataclass
 class StageRun:
-    """Everything a stage's module needs to run: what it reads, writes, and who executes it."""
+    """Everything a stage's module needs to run: input, output folder, settings, executor."""
 
     stage: str
     folder: Folder
@@ -80,9 +80,9 @@ class StageRun:
     inputs: Sequence[Shard] = ()
     also: dict[str, Any] = field(default_factory=dict)  # other sections that the stage reads
     files: tuple[InputFile, ...] = ()  # raw input of the first stage
-    passed_over: str = ""  # what lies next to the raw input and is not read
+    passed_over: str = ""  # files next to the raw input that are not read
     follows: str = ""  # stage of the same run whose documents it reads
-    measures: bool = False  # it removes nothing by what it measures
+    measures: bool = False  # only measure: record verdicts, remove nothing by them
 
     @property
     def documents(self) -> int:
@@ -90,17 +90,17 @@ class StageRun:
 
     @property
     def read(self) -> list[tuple[str, str]]:
-        """Names and fingerprints of the shards of the input."""
+        """Names and fingerprints of the input shards."""
         return [(s.name, s.fingerprint) for s in self.inputs]
 
     def run(self, step: Step, tasks: Sequence[Task], folder: Folder | None = None) -> int:
-        """Run a step, in this folder or another. Raises DamagedError for what can't be read."""
+        """Run a step, in this folder or another. Raises DamagedError for unreadable files."""
         place = folder or self.folder
         with noticed(place):
             return self.executor.run(self.stage, step, place, tasks, self.documents)
 
     def chain(self, passes: Sequence[Pass]) -> None:
-        """Run steps of which each reads what those before it wrote. Raises DamagedError."""
+        """Run steps that each read what earlier ones wrote. Raises DamagedError."""
         passes = [replace(p, folder=p.folder or self.folder) for p in passes]
         if self.executor.options.gathers:
             with contextlib.ExitStack() as stack:
@@ -115,14 +115,14 @@ class StageRun:
             records[p.step.name] = records_of(p.place, p.step, tasks)
 
     def key(self, inputs: Sequence[tuple[str, str]]) -> str:
-        """Fingerprint of the stage: what it reads and what decides its outputs."""
+        """Return the stage's fingerprint: its inputs and everything that decides its outputs."""
         return fingerprint([self.stage, self.settings_key, list(inputs)])
 
     def complete(self, inputs: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
-        """The manifest, when it matches these inputs and every file it names is there as it says.
+        """Return the manifest if it matches these inputs and all its files are intact.
 
-        Where only other stages' part of the recipe changed, its name and hash are brought up to
-        date: the outputs do not depend on them.
+        If only other stages' part of the recipe has changed, the recipe's name and hash in it are
+        updated: the outputs do not depend on them.
         """
         manifest = read_manifest(self.folder)
         if manifest.get("key") != self.key(inputs) or not is_whole(self.folder, manifest):
@@ -136,9 +136,9 @@ class StageRun:
         return {"after": after(self.follows, self.read)} if self.follows else {}
 
     def begin(self) -> None:
-        """From here to `finish` the stage does not exist for others.
+        """Remove the manifest: until `finish` the stage does not exist for others.
 
-        Raises ConfigError where files lie in its folder that no run wrote.
+        Raises ConfigError if its folder has files that no run wrote.
         """
         refuse_foreign(self.folder)
         self.folder.remove_parts()
@@ -188,7 +188,7 @@ class StageRun:
             **self._after(),
             **redact_all(extra or {}),
         }
-        # What no record names an interrupted run wrote, for other inputs.
+        # Files in no record were written by an interrupted run, for other inputs.
         remove_own(self.folder, keep={*files, *names})
         jobs = {"jobs": self.executor.jobs} if self.executor.jobs else {}
         self.executor.jobs = 0
@@ -219,14 +219,14 @@ class StageRun:
 
 
 def _recorded(settings: Any) -> Any:
-    """Settings as a manifest has them."""
+    """Return settings as written to a manifest."""
     return redact_all(json.loads(settings.model_dump_json(by_alias=True)))
 
 
 def stage_inputs(paths: Sequence[str]) -> list[Shard]:
-    """Shards of a stage folder, or of Parquet files named by path or glob.
+    """Return the shards of a stage folder, or Parquet files named by path or glob.
 
-    A stage folder without a complete manifest does not exist: InputError says so.
+    Raises InputError for a stage folder without a complete manifest.
     """
     shards: list[Shard] = []
     for path in paths:
@@ -249,7 +249,7 @@ def stage_inputs(paths: Sequence[str]) -> list[Shard]:
 def _manifest_shards(folder: Folder, manifest: dict[str, Any]) -> list[Shard]:
     files, documents = manifest["files"], documents_of(manifest)
     if not documents:
-        raise InputError(f"{folder.shown}: this stage leaves no documents for another")
+        raise InputError(f"{folder.shown}: this stage writes no documents for another stage")
     named = [(name, f"documents/{name}.parquet", sha256) for name, sha256 in documents]
     return [
         Shard(name, folder, file, sha256, files[file]["rows"], files[file]["bytes"])
@@ -269,7 +269,7 @@ def _check_columns(file: str, schema: pa.Schema) -> None:
 
 
 def _parquet_inside(path: str) -> list[str]:
-    """Parquet files below a local folder, without hidden ones. Raises InputError."""
+    """List Parquet files below a local folder, without hidden ones. Raises InputError."""
     if not os.path.isdir(path):
         return []
     try:

@@ -1,4 +1,4 @@
-"""The step that ends most stages: a shard of documents in, the shard of the same name out."""
+"""The last step of most stages: a shard of documents in, the shard of the same name out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_EDITS = pa.RecordBatch.from_pylist([], schema=EDITS)
 
 @dataclass
 class Outcome:
-    """What became of one batch: the batch with its new columns, and a verdict per document."""
+    """The result for one batch: the batch with its new columns, and a verdict per document."""
 
     batch: pa.RecordBatch
     verdicts: Verdicts
@@ -37,7 +37,7 @@ class Outcome:
 def with_errors(
     outcome: Outcome, batch: pa.RecordBatch, failures: Sequence[Failure], stage: str
 ) -> Outcome:
-    """The outcome with the documents of the batch on which code of the user's own failed."""
+    """Return the outcome with the documents on which user code failed."""
     if failures:
         outcome.tables[ERRORS] = errors_table(batch, failures, stage)
         outcome.extra[ERRORS] = len(failures)
@@ -45,10 +45,10 @@ def with_errors(
 
 
 class Transform:
-    """The function of a stage, a dataclass of data."""
+    """The function of a stage, as a dataclass that can be described as JSON."""
 
     def open(self, shard: str, folder: Folder) -> Transform:
-        """The function for a shard, with what it needs of earlier steps."""
+        """Return the function for a shard, with what it needs from earlier steps."""
         return self
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
@@ -64,7 +64,7 @@ class TransformShards:
     transform: Transform
     writes_edits: bool = False
     beside: dict[str, pa.Schema] = field(default_factory=dict)  # tables in folders of these names
-    #: An earlier step that reads the same documents, with its folder: what it set aside is removed.
+    #: An earlier step on the same documents, with its folder: what it set aside is removed.
     counted: tuple[Folder, str] | None = None
     measures: bool = False  # verdicts are recorded, and no document is removed
 
@@ -82,7 +82,7 @@ class TransformShards:
                 tally.add_in(part.batch)
                 kept = self._write(writer, part, tally)
                 progress(part.batch.num_rows, kept)
-                del part  # a large document goes before the next is read
+                del part  # free a large document before the next is read
         return Result(writer.files, tally.counts())
 
     def _write(self, writer: ShardWriter, part: Part[Outcome], tally: Tally) -> int:
@@ -116,7 +116,7 @@ class _Opened:
     _open: Transform | None = None
 
     def __call__(self, batch: pa.RecordBatch, first_row: int) -> Outcome:
-        if self._open is None:  # cached_property would hold one lock for all shards until 3.12
+        if self._open is None:  # before Python 3.12 cached_property has one lock for all shards
             self._open = self.transform.open(self.shard, self.folder)
         return self._open.apply(batch, first_row)
 
@@ -133,9 +133,9 @@ class ShardWriter:
         self._writers: dict[str, TableWriter] = {}
 
     def write(self, batch: pa.RecordBatch, verdicts: Verdicts, whole: bool = True) -> int:
-        """Write each document to `documents` or `removed`; return how many were kept.
+        """Write each document to `documents` or `removed`; return the number kept.
 
-        `whole` as TableWriter.write has it.
+        `whole`: as in `TableWriter.write`.
         """
         kept, removed = split(batch, verdicts, self._stage)
         self._tally.add_kept(kept)
@@ -145,7 +145,7 @@ class ShardWriter:
         return int(kept.num_rows)
 
     def write_lost(self, documents: pa.RecordBatch, schema: pa.Schema, reason: str) -> None:
-        """Write documents of which the stage could say nothing; `schema` is that of the others."""
+        """Write documents that the stage could not judge; `schema` is that of the others."""
         rows, names = documents.num_rows, documents.schema.names
         columns = [
             documents.column(f.name) if f.name in names else pa.nulls(rows, f.type) for f in schema
@@ -170,12 +170,12 @@ class ShardWriter:
 
     @property
     def files(self) -> dict[str, FileRecord]:
-        """Only after closing."""
+        """Records of the files written; only valid after closing."""
         return {w.name: w.record for w in self._writers.values()}
 
 
 def shard_tasks(shards: Sequence[Shard], extra: dict[str, str] | None = None) -> list[Task]:
-    """One task per shard; `extra` holds a further fingerprint by shard name."""
+    """Return one task per shard; `extra` gives a further fingerprint by shard name."""
     tasks = []
     for shard in shards:
         inputs = [(shard.name, shard.fingerprint)]
@@ -186,9 +186,9 @@ def shard_tasks(shards: Sequence[Shard], extra: dict[str, str] | None = None) ->
 
 
 def batches_beside(run: StageRun, kind: str) -> Iterator[pa.RecordBatch]:
-    """The table that a stage wrote next to its documents, shard by shard.
+    """Yield a further table of a stage, shard by shard.
 
-    By the names of the shards: a store's listing may be late, or fail and look empty.
+    Files are found by the shards' names: a store's listing may be late, or fail and look empty.
     """
     for file in sorted(f"{kind}/{shard.name}.parquet" for shard in run.inputs):
         yield from read_batches(run.folder, file)
@@ -201,9 +201,9 @@ def run_transform(
     beside: dict[str, pa.Schema] | None = None,
     notes: Callable[[], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """A stage that decides every document by itself: one step, one task per shard.
+    """Run a stage that decides every document on its own: one step, one task per shard.
 
-    `notes` is asked for the manifest's notes when all shards are written.
+    `notes` returns the manifest's notes once all shards are written.
     """
     run.begin()
     step = TransformShards(

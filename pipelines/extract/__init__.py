@@ -1,6 +1,6 @@
 """Stage `extract`: archives, pages and tables in; Parquet shards of documents out.
 
-There is a shard for each input file, or for several small ones, or for each range of a large one.
+Each input file gives one shard; several small ones share a shard, a large one gives one per range.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import Tally
 
-if TYPE_CHECKING:  # compiled kernels, which a run that is complete does without
+if TYPE_CHECKING:  # loads compiled kernels, which a complete run does not need
     from curation.rights import Signal
 
 _BATCH_PAGES = 256
@@ -49,12 +49,12 @@ _GROUP_BYTES = 4 << 20
 
 
 class _PositionUnknownError(Exception):
-    """A range has offsets that depend on the content before it, which nobody has measured yet."""
+    """A range's offsets depend on the content before it, which has not been measured yet."""
 
 
 @dataclass
 class PageBatch:
-    """Rows under way, with other columns and a verdict each."""
+    """Rows being collected, each with its other columns and a verdict."""
 
     rows: list[Row] = field(default_factory=list)
     own: list[Row] = field(default_factory=list)
@@ -93,7 +93,7 @@ class PageBatch:
 
 @dataclass
 class PagesBeside:
-    """Rows of the tables next to the documents; repairs are written only if there are any."""
+    """Rows of the further tables; that of repaired records exists only if it has rows."""
 
     set_aside: list[dict[str, Any]] = field(default_factory=list)
     mended: list[dict[str, Any]] = field(default_factory=list)
@@ -132,7 +132,7 @@ class ExtractShards:
             events = self._range(reader, shard, planned)
             result = self._shard(shard, events, folder, progress)
         except _PositionUnknownError:
-            # What the driver needs to know in order to tell the position is how much there is.
+            # To compute positions the driver only needs the size of the content.
             reader = self._range_reader(shard)
             with as_planned(shard.files[0][0], planned[shard.files[0][1]], shard.part):
                 for _ in reader:
@@ -147,7 +147,7 @@ class ExtractShards:
         folder: Folder,
         progress: Progress,
     ) -> Result:
-        """Write the documents of a shard, and what else its input has."""
+        """Write the documents of a shard, and the other records of its input."""
         tally, others = Tally(), self._others(shard)
         with ShardWriter(folder, shard.name, "extract", tally) as writer:
             judge = JudgePages(self.extract, self.readers, self.settings_key)
@@ -176,7 +176,7 @@ class ExtractShards:
         return Result(writer.files, tally.counts())
 
     def _others(self, shard: SourceShard) -> Others:
-        """Columns that tables have besides those of documents; a range has those of its rows."""
+        """Return the tables' columns besides those of documents; for a range, those of its rows."""
         part = None if shard.part is None else self._range_reader(shard)
         found = [others_of(path, name, self.readers, part) for path, name in shard.files]
         return joined(found, taken=PAGE_COLUMNS)
@@ -217,14 +217,14 @@ class ExtractShards:
 
 @dataclass(frozen=True)
 class JudgePages:
-    """What becomes of pages: documents, or why they are none."""
+    """Turns pages into documents, or into verdicts that say why not."""
 
     extract: ExtractSettings
     readers: ReaderSettings
     key: str  # fingerprint of settings and sites' files
 
     def answers(self, pages: list[Page]) -> list[Answer]:
-        """What extraction says of each page. Engines of others always work in a guarded process."""
+        """Extract each page. Third-party engines always run in a guarded process."""
         low, high = self.extract.http_status
         wanted = [p for p in pages if p.status is None or low <= p.status <= high]
         found = iter(
@@ -237,7 +237,7 @@ class JudgePages:
     def add(
         self, name: str, page: Page, answer: Answer, batch: PageBatch, beside: PagesBeside
     ) -> None:
-        """Add a page to the batch, with what is noted of it to the other tables."""
+        """Add a page to the batch, and its notes to the further tables."""
         row, own = document_row(name, page)
         found = answer if isinstance(answer, Extraction) else Extraction("")
         from curation.rights import document_rights, response_of  # compiled kernels
@@ -260,7 +260,7 @@ class JudgePages:
             self._extracted(row, own, answer, batch)
 
     def _of_site(self, page: Page) -> list[Signal]:
-        """What the files of the page's site say of it."""
+        """Return the signals of the page's site files."""
         settings = self.extract.rights
         if not settings.files:
             return []
@@ -278,19 +278,19 @@ class JudgePages:
 
 
 Record = Page | Damage | Skipped
-Answer = Extraction | Refused | Failed | Crash | None  # None: not asked
+Answer = Extraction | Refused | Failed | Crash | None  # None: extraction was skipped
 
 
 @functools.lru_cache(maxsize=1)
 def guarded(settings: ExtractSettings) -> Guard[Page, Extraction | Refused | Failed]:
-    """The guarded process of this worker."""
+    """Return the guarded process of this worker."""
     own = settings.engine == "curation"
     limit = None if own else settings.max_engine_memory
     return Guard(functools.partial(extract_page, settings), limit)
 
 
 def _grouped(records: Iterator[tuple[str, Record]]) -> Iterator[list[tuple[str, Record]]]:
-    """Records in groups of bounded number and size, so that engines get pages by the batch."""
+    """Group records, bounded by number and size, so that engines get pages in batches."""
     group: list[tuple[str, Record]] = []
     size = 0
     for name, record in records:
@@ -331,7 +331,7 @@ def _mended(row: dict[str, Any], page: Page) -> dict[str, Any]:
 
 
 def run(run: StageRun) -> dict[str, Any]:
-    """Extract every input file. Raises ConfigError when the engine is not installed."""
+    """Extract every input file. Raises ConfigError if the engine is not installed."""
     check_installed(run.settings.engine)
     readers: ReaderSettings = run.also["readers"]
     hashes = content_fingerprints(run.files, run.folder, readers.split_bytes)

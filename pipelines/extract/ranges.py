@@ -1,4 +1,4 @@
-"""Files that several tasks read, each a range: which these are, and whether the ranges fit."""
+"""Large files read by several tasks, each a range: choose them, and check that ranges fit."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _RANGE = "range"  # entry of a commit record
 
 
 def noted(reading: Reading) -> dict[str, Any]:
-    """What the commit record of a range says of it."""
+    """Return the entry of a range's commit record."""
     return {_RANGE: dataclasses.asdict(reading)}
 
 
 def split_files(run: StageRun, readers: ReaderSettings) -> set[str]:
-    """Names of the files that are read by ranges; says which large ones can't be, and why."""
+    """Return the names of files to read by ranges; report large ones that can't be, and why."""
     large = [file for file in run.files if file.size > readers.split_bytes]
     reasons = stores.each(lambda f: why_whole(f.path, f.name, readers), large)
     whole: defaultdict[str, list[InputFile]] = defaultdict(list)
@@ -44,7 +44,7 @@ def _one_worker(reason: str, files: Sequence[InputFile]) -> str:
 
 
 def run_until_ranges_fit(run: StageRun, step: Step, tasks: Sequence[Task]) -> None:
-    """Run tasks; then those again whose range began elsewhere than where the one before ended."""
+    """Run tasks; rerun those whose range did not begin where the previous one ended."""
     run.run(step, tasks)
     while again := _misread(run.folder, step, tasks):
         records = [record_name(step, task) for task in again.values()]
@@ -54,7 +54,7 @@ def run_until_ranges_fit(run: StageRun, step: Step, tasks: Sequence[Task]) -> No
 
 
 def _misread(folder: Folder, step: Step, tasks: Iterable[Task]) -> dict[str, Task]:
-    """Tasks to be done again, with the places where their ranges truly begin, by name."""
+    """Return the tasks to rerun by name, with the true begin of their ranges."""
     parts = [task for task in tasks if task.payload.part]
     records = folder.each(lambda t: read_record(folder, record_name(step, t)), parts)
     files: defaultdict[str, list[tuple[Task, Reading]]] = defaultdict(list)

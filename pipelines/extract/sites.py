@@ -1,4 +1,4 @@
-"""The index of sites' files that `extract` asks, in the temporary folder of each machine."""
+"""The index of site files that `extract` queries, in the temporary folder of each machine."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pipelines.storage.files import fingerprint
 
 
 def sites_key(settings: ExtractSettings) -> str:
-    """Return the fingerprint of sites' files outside a run; empty where there are none.
+    """Return the fingerprint of site files outside a run; empty if there are none.
 
-    Raises ConfigError where a file is absent.
+    Raises ConfigError if a file is missing.
     """
     if not settings.rights.files:
         return ""
@@ -32,7 +32,7 @@ def sites_key(settings: ExtractSettings) -> str:
 def load_sites(key: str, settings: SiteFileSettings, readers: ReaderSettings) -> SiteIndex:
     """Return the index, opened once per process; the first process of a machine builds it.
 
-    Raises InputError where a file can't be read or has nothing of the kind.
+    Raises InputError if a file can't be read or contains no site files.
     """
     return _load(key, settings.model_dump_json(), readers.model_dump_json())
 

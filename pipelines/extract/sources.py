@@ -1,4 +1,4 @@
-"""Raw input files of the first stage: fingerprints of their content, and shards made of them.
+"""Raw input files of the first stage: their content fingerprints, and how they form shards.
 
 A shard is several small files, one file, or a range of a large one. Ranges follow from the size of
 the file and `readers.split_bytes`, never from the number of workers.
@@ -24,7 +24,7 @@ from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import SCRATCH, Folder
 from pipelines.storage.manifest import TIMINGS
 
-#: Hashes of the input files, and by what they are known again without being read, for resumed runs.
+#: Hashes of the input files, with file attributes that show a resumed run they are unchanged.
 KNOWN_INPUTS = f"{SCRATCH}/inputs.json"
 
 _CHANGED = "changed since it was hashed"
@@ -44,7 +44,7 @@ class Part:
     number: int
     span: Span
     content: str = ""  # hash of its bytes; of an object, the fingerprint of the whole serves
-    begin: Checkpoint | None = None  # of its first record, once that is known
+    begin: Checkpoint | None = None  # offset of its first record, once known
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,10 @@ class SourceShard:
 def content_fingerprints(
     files: Sequence[InputFile], folder: Folder, split_bytes: int
 ) -> dict[str, str]:
-    """Hash of every file's content, by name. `part_hashes` has those of the ranges afterwards.
+    """Return the hash of every file's content by name; `part_hashes` then has those of ranges.
 
-    A local file whose size, inode and times of modification and of change are as in an earlier run
-    is not read again: no program can set the last of them. An object's size and entity tag, as
-    listed, stand for its content.
+    A local file with the size, inode, mtime and ctime of an earlier run is not read again: no
+    program can set the ctime. For an object, its listed size and entity tag replace a hash.
     """
     known = _known_fingerprints(folder)
     parts = part_hashes(folder, split_bytes)
@@ -96,7 +95,7 @@ def content_fingerprints(
 
 
 def part_hashes(folder: Folder, split_bytes: int) -> dict[str, list[str]]:
-    """Hashes of the ranges of local files that are larger than `split_bytes`, by file name."""
+    """Return the hashes of the ranges of local files larger than `split_bytes`, by file name."""
     found: dict[str, list[str]] = {}
     for name in (TIMINGS, KNOWN_INPUTS):
         found |= folder.read_own_json(name).get("parts", {}).get(str(split_bytes), {})
@@ -110,10 +109,10 @@ def _checksum(url: str) -> str:
 
 @contextlib.contextmanager
 def as_planned(path: str, fingerprint: str, part: Part | None = None) -> Iterator[None]:
-    """Around the reading of an input file: its content is what was hashed for the plan, and stays.
+    """Check around reading an input file that its content is what was hashed for the plan.
 
-    Of a local file that is split, the part's own bytes are hashed: what its reader sees of the
-    next part, that part's reader hashes. Raises DamagedError where the content is another.
+    For a part of a local file, only the part's own bytes are hashed: bytes that its reader sees of
+    the next part are checked by that part's reader. Raises DamagedError if the content differs.
     """
     before = _state(path)
     if stores.is_url(path):
@@ -136,7 +135,7 @@ def as_planned(path: str, fingerprint: str, part: Part | None = None) -> Iterato
 
 
 def _state(path: str) -> list[Any]:
-    """What changes with the content of a file or object. Raises InputError where there is none."""
+    """Return attributes that change with a file's content. Raises InputError if it is missing."""
     if not stores.is_url(path):
         try:
             facts = os.stat(path)
@@ -151,7 +150,7 @@ def _state(path: str) -> list[Any]:
 
 
 def _chunks(path: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Bytes [start, end) of a local file, in order."""
+    """Yield the bytes [start, end) of a local file, in chunks."""
     try:
         with open(path, "rb") as file:
             at = file.seek(start)
@@ -170,7 +169,7 @@ def _content_hash(path: str, span: Span | None = None) -> str:
 
 
 def _content_hashes(path: str, bounds: Sequence[Span]) -> tuple[str, list[str]]:
-    """Hashes of a file and of its ranges, in one pass."""
+    """Return the hashes of a file and of its ranges, computed in one pass."""
     whole, by_part = xxhash.xxh3_128(), []
     for number, span in enumerate(bounds):
         last = number + 1 == len(bounds)
@@ -196,8 +195,8 @@ def source_shards(
 
     Files named in `split` get a shard for each of their ranges, in the order of the shards' names.
 
-    Where a group ends depends on the names alone (and a size limit), so that a file that comes or
-    goes changes its own group and leaves the others as they are.
+    Where a group ends depends only on the names and a size limit, so adding or removing a file
+    changes its own group and no other.
     """
     shards: list[SourceShard] = []
     group: list[InputFile] = []
@@ -246,7 +245,7 @@ def _parts(file: InputFile, split_bytes: int) -> list[SourceShard]:
 
 
 def with_hash(shard: SourceShard, parts: dict[str, list[str]]) -> SourceShard:
-    """The shard with the hash of its range, if it is one of a local file."""
+    """Return the shard with the hash of its range, if it is a range of a local file."""
     ((_, name), *_) = shard.files
     if shard.part is None or name not in parts:
         return shard

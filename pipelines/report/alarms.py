@@ -1,4 +1,4 @@
-"""What a reader of a report should see first."""
+"""Alarms: what a reader of a report should see first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from curation.stages import find
 from pipelines.report.values import skipped
 
-#: Reasons for which records are set aside that say a document brought a stage down.
+#: Set-aside reasons of documents that crashed a stage.
 _POISON = ("crash.", "memory.")
 _ENTRY = Mapping[str, Any]
 
@@ -24,7 +24,7 @@ class Alarms(NamedTuple):
 
 
 def alarms(facts: Mapping[str, Any], limits: Alarms) -> list[str]:
-    """One sentence for each thing that a person should look at, the gravest first."""
+    """Return one sentence per finding that needs attention, the most serious first."""
     funnel = facts["funnel"]
     return [
         *(f"Counts do not add up: {problem}." for problem in facts["problems"]),
@@ -40,7 +40,7 @@ def alarms(facts: Mapping[str, Any], limits: Alarms) -> list[str]:
 def _stale(stages: Sequence[str]) -> Iterator[str]:
     if stages:
         names = ", ".join(stages)
-        yield f"Of an earlier run with another recipe or other documents, and not shown: {names}."
+        yield f"Left by an earlier run with another recipe or other documents, not shown: {names}."
 
 
 def _poison(funnel: Sequence[_ENTRY]) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _unread(first: _ENTRY, limits: Alarms) -> Iterator[str]:
 
 def _removed(entry: _ENTRY, limits: Alarms) -> Iterator[str]:
     into, stage = entry["documents_in"], find(entry["stage"])
-    if not into or stage.per_mix:  # a mix leaves out what its shares leave no room for
+    if not into or stage.per_mix:  # a mix drops documents by design
         return
     if entry["documents_removed"] / into > limits.removed_share:
         yield (

@@ -1,4 +1,4 @@
-"""Collect what a run's manifests, timings and documents say of it."""
+"""Collect the facts of a run from its manifests, timings and documents."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pipelines.storage.manifest import TIMINGS, read_manifest
 def collect(
     directory: str, command: str | None = None, all_documents: bool = False
 ) -> dict[str, Any]:
-    """Facts of a run: those of `counts`, and of its documents (`pipelines.report.documents`).
+    """Return the facts of a run: `counts`, and its documents (`pipelines.report.documents`).
 
-    Further `command` (of the run, as given here or known to the report that there is), `software`,
-    `inputs`, `written` (a time) and `alarms`. Of large runs, documents of some files are read
-    unless `all_documents`. Raises ConfigError when the folder is no run.
+    Also `command` (the run's, as given or as in an earlier report), `software`, `inputs`, `written`
+    (a time) and `alarms`. For large runs, documents are read from a sample of files unless
+    `all_documents`. Raises ConfigError if the folder is not a run.
     """
     from pipelines.report.documents import documents, nothing
 
@@ -55,7 +55,7 @@ def collect(
 
 
 def _command_before(folder: Folder, root_before: str) -> str | None:
-    """The command that an earlier report of the same run names."""
+    """Return the command in an earlier report of the same run."""
     try:
         before = json.loads(folder.read_bytes(REPORT_DATA))
         return before["command"] if before["root"] == root_before else None
@@ -70,11 +70,11 @@ def _limits() -> dict[str, Any]:
 
 
 def counts(directory: str) -> dict[str, Any]:
-    """What the manifests say: `run`, `recipe`, `funnel` (stages in order), `problems` of its
-    counts, `root`: one hash for all that the run wrote, and `stale`: stages that the folder holds
-    of an earlier run with another recipe or other documents.
+    """Return the facts in the manifests.
 
-    Raises ConfigError when the folder is no run.
+    These are `run`, `recipe`, `funnel` (stages in order), `problems` of its counts, `root` (one
+    hash for everything the run wrote), and `stale` (stages left by an earlier run with another
+    recipe or other documents). Raises ConfigError if the folder is not a run.
     """
     folder, stages = load_run(directory)
     funnel = [_stage(folder, stage) for stage in stages]
@@ -115,7 +115,7 @@ def _stage(folder: Folder, stage: str) -> dict[str, Any]:
 
 
 def plural(column: str) -> str:
-    """The key under which an entry of the funnel has the values of a column: `languages`."""
+    """Return the key of a column's values in a funnel entry, such as `languages`."""
     return f"{column}s"
 
 
@@ -123,7 +123,7 @@ _KNOWN = {"documents_in", "documents", "documents_removed", "characters_in", "ch
 
 
 def _problems(funnel: Sequence[dict[str, Any]]) -> list[str]:
-    """Places where counts don't add up. Empty unless files were changed by hand."""
+    """Return where counts don't add up; empty unless files were changed by hand."""
     problems = []
     for entry in funnel:
         if entry["documents"] + entry["documents_removed"] != entry["documents_in"]:

@@ -1,7 +1,7 @@
-"""What a report shows of a run's documents: signals, hosts, duplicates, drawn samples.
+"""The parts of a report about documents: signals, hosts, duplicates, random samples.
 
-The answers are the explorer's. Of a large run whole files are read, at even distances, so that a
-report costs the same for any run.
+The answers are the explorer's. For a large run, evenly spaced whole files are read, so that a
+report costs the same for a run of any size.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pipelines.view.ledger import main_stages
 from pipelines.view.masks import KEPT
 from pipelines.view.signals import measuring_stage
 
-#: Documents drawn of each rule and of the kept ones, and how much of their text is shown.
+#: Documents sampled per rule and of the kept ones, and characters shown of their text.
 _SAMPLES, _KEPT_SAMPLES, _CHARACTERS = 3, 8, 700
 _HOSTS, _CLUSTERS = 30, 20
-#: Characters of a title or URL.
+#: Characters shown of a title or URL.
 _LINE = 300
 _COLUMNS = ("id", "url", "title", "text", "language", "value", "threshold", "kept_id")
 
 
 def documents(directory: str, most: int | None) -> dict[str, Any]:
-    """Facts of the documents of a run, of at most about `most` of them where that is not None.
+    """Return facts of a run's documents, at most about `most` of them unless that is None.
 
     Returns `read` (documents), `signals`, `hosts`, `clusters`, and `samples` by stage and reason.
     """
@@ -41,20 +41,20 @@ def documents(directory: str, most: int | None) -> dict[str, Any]:
 
 
 def nothing() -> dict[str, Any]:
-    """The facts where there is no document to read."""
+    """Return the facts for a run without readable documents."""
     return {"read": 0, "signals": [], "hosts": [], "clusters": [], "samples": {}}
 
 
 def _signals(explorer: Explorer) -> list[dict[str, Any]]:
-    """Every rule with its thresholds and the histogram of its signal, those that remove most first.
+    """Return every rule with thresholds and its signal's histogram, those removing most first.
 
-    A histogram counts documents with the signal by how they ended: kept, removed by the rule, or by
-    another one.
+    A histogram counts documents with the signal by outcome: kept, removed by the rule, or removed
+    by another rule.
     """
     if measuring_stage(explorer.ledger.stages) is None:
         return []
     rules: dict[str, dict[str, Any]] = {}
-    measured = set(explorer.signals.names)  # none where no document reached the stage
+    measured = set(explorer.signals.names)  # none if no document reached the stage
     for limit in explorer.limits({})["limits"]:
         if limit["signal"] not in measured:
             continue

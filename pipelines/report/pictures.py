@@ -1,4 +1,4 @@
-"""Pictures of a report as SVG, in the explorer's look. No attribute `style`: the policy forbids it.
+"""SVG pictures of a report, styled as the explorer. No `style` attributes: the CSP forbids them.
 
 Positions and sizes are in units of each picture's view box.
 """
@@ -13,12 +13,12 @@ from typing import Any
 
 _WIDTH, _HEIGHT, _TOP, _BAND = 1040, 346, 34, 165
 _FOOT = _HEIGHT - 78
-#: Names up to this length stay in one line under the river.
+#: Longest name that stays on one line under the river.
 _ONE_LINE = 12
 
 
 def river(funnel: Sequence[Mapping[str, Any]]) -> str:
-    """The run as a river that narrows at each stage; what leaves it flows down to the number."""
+    """Draw the run as a river that narrows at each stage; removed documents flow down."""
     all_documents = funnel[0]["documents_in"] or 1
     step = _WIDTH / (len(funnel) + 1)
 
@@ -43,7 +43,7 @@ def river(funnel: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _reach(entry: Mapping[str, Any], x: float, step: float, into: float, left: float) -> list[str]:
-    """One stage of the river, as high as its documents at both ends."""
+    """Draw one stage of the river, its height at both ends proportional to the documents."""
     removed = entry["documents_removed"]
     turn, end, last = x + step * 0.42, x + step, x + step * 0.7
     below = _TOP + into
@@ -75,13 +75,13 @@ def _reach(entry: Mapping[str, Any], x: float, step: float, into: float, left: f
 
 
 def _in_two(name: str) -> tuple[str, str]:
-    """A name in one or two lines, parted at its first hyphen."""
+    """Split a name into one or two lines, at its first hyphen."""
     head, hyphen, tail = name.partition("-")
     return ("", name) if len(name) < _ONE_LINE or not hyphen else (head + hyphen, tail)
 
 
 def track(kept: int, removed: int, of: int, kind: str = "track") -> str:
-    """A bar of two colours: shares of a whole."""
+    """Draw a bar of two colours: shares of a whole."""
     if not of:
         return ""
     first, second = 100 * kept / of, 100 * removed / of
@@ -97,9 +97,9 @@ _MIDDLE, _BOTTOM, _CHART_TOP, _TICKS = 108, 164, 14, 4
 
 
 def chart(found: Mapping[str, Any], thresholds: Sequence[float]) -> str:
-    """A histogram: kept above the axis, removed by the rule and by others below, and thresholds.
+    """Draw a histogram with thresholds: kept above the axis, removed documents below.
 
-    Kept and removed have scales of their own.
+    Kept and removed documents have separate scales.
     """
     counts, edges = found["counts"], found["edges"]
     gone = [a + b for a, b in zip(counts["removed"], counts["other"], strict=True)]
@@ -147,7 +147,7 @@ def _scaled(scale: str) -> Any:
 def _columns(
     kind: str, xs: Sequence[float], tops: Sequence[float], heights: Sequence[float]
 ) -> str:
-    """The columns of one group as one path; those of a few documents are still seen."""
+    """Draw the columns of one group as one path; small ones are kept visible."""
     path = "".join(
         f"M{left + 0.4:.1f},{top:.1f}H{right - 0.4:.1f}V{top + max(height, 1):.1f}"
         f"H{left + 0.4:.1f}Z"
@@ -158,7 +158,7 @@ def _columns(
 
 
 def compact(number: float) -> str:
-    """`9,999`, `12.3K`, `4.5M`."""
+    """Format a number as `9,999`, `12.3K`, `4.5M`."""
     size = abs(number)
     for unit, name in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e4, "K")):
         if size >= unit:
@@ -167,7 +167,7 @@ def compact(number: float) -> str:
 
 
 def short(value: float) -> str:
-    """A value of a signal in two or three digits."""
+    """Format a value of a signal with two or three digits."""
     if abs(value) >= 1000:
         return compact(value)
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"

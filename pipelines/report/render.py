@@ -1,4 +1,4 @@
-"""Write report.json and report.html: one file in the explorer's look, no network, no script."""
+"""Write report.json and report.html: self-contained, styled as the explorer, without scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipelines.run_folder import REPORT_DATA, REPORT_PAGE
 from pipelines.storage.files import SCRATCH, Folder
 
 _EXPLORER = Path(__file__).parent.parent / "view" / "static" / "app.css"
-#: What the report has beyond the explorer's styles.
+#: CSS of the report in addition to the explorer's.
 _STYLE = """
 main { margin-inline: auto; } nav.parts { display: flex; flex-wrap: wrap; gap: .2rem 1rem;
   margin-block-end: 1.2rem; }
@@ -36,7 +36,7 @@ details { margin-block: .3rem; } details > summary { padding-block: .25rem; }
 @media (max-width: 45rem) { .charts { grid-template-columns: minmax(0, 1fr); } }
 @media print { details > *, details[open] > * { display: block; } .card { break-inside: avoid; } }
 """
-#: Rows of a table of values or of notes; the JSON has all of them.
+#: Most rows of a table of values or notes; the JSON has all of them.
 _ROWS = 60
 _INPUTS = 12
 
@@ -50,7 +50,7 @@ def write_report(folder: Folder, facts: dict[str, Any]) -> str:
 
 
 def render(facts: dict[str, Any]) -> str:
-    """The report as one HTML page."""
+    """Render the report as one HTML page."""
     funnel = facts["funnel"]
     sections = {
         "Alarms": _alarms(facts["alarms"]),
@@ -110,7 +110,7 @@ def _about(facts: Mapping[str, Any]) -> str:
         "Root hash": facts["root"],
         "Documents read": None
         if read >= of
-        else f"{read:,} of {of:,}: signals, samples, hosts and duplicates are of some files",
+        else f"{read:,} of {of:,}: signals, samples, hosts and duplicates are of a sample of files",
     }
     told = "".join(
         f"<tr><th>{k}</th><td><code>{_e(v)}</code></td></tr>" for k, v in rows.items() if v
@@ -169,7 +169,7 @@ def _steps(funnel: Sequence[dict[str, Any]]) -> str:
 
 
 def _columns(funnel: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """Values of every counted column, where stages know it."""
+    """Return the tables of every counted column, for stages that have it."""
     found = {}
     for column, title in counted_columns().items():
         entries = [e for e in funnel if e[plural(column)]]
@@ -179,9 +179,9 @@ def _columns(funnel: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 def _values(funnel: Sequence[dict[str, Any]], column: str) -> list[str]:
-    """Values of a column where it comes from and, where the mix changes them, after it.
+    """Return the values of a column at its source and, if the mix changes them, after it.
 
-    Then what rules removed of each value.
+    Followed by what rules removed of each value.
     """
     ends = [funnel[0], *(e for e in funnel[-1:] if e is not funnel[0])]
     drawn = [i for i, e in enumerate(funnel) if find(e["stage"]).per_mix]
@@ -200,7 +200,7 @@ def _values(funnel: Sequence[dict[str, Any]], column: str) -> list[str]:
 
 
 def _table_of_values(entries: Sequence[dict[str, Any]], key: str) -> str:
-    """Documents and share of the characters of every value that is kept after these stages."""
+    """Return kept documents and share of characters per value after these stages."""
     totals = [sum(g["characters"] for g in e[key].values()) for e in entries]
     rows: list[list[Any]] = []
     for name in sorted({n for e in entries for n in e[key]}, key=lambda n: _rank(n, entries, key)):
@@ -221,7 +221,7 @@ def _rank(name: str, entries: Sequence[dict[str, Any]], key: str) -> tuple[int, 
 
 
 def _signals(rules: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The histograms of all rules; those that removed nothing are folded."""
+    """Return the histograms of all rules; those that removed nothing are collapsed."""
     if not rules:
         return []
     active = [rule for rule in rules if rule["removed"]]
@@ -230,7 +230,7 @@ def _signals(rules: Sequence[Mapping[str, Any]]) -> list[str]:
         "<p class=legend><span><i class=kept></i> kept</span>"
         "<span><i class=removed></i> removed by the rule</span>"
         "<span><i class=other></i> by others</span><span class=note>Dashed lines are thresholds. "
-        "Kept and removed have scales of their own.</span></p>"
+        "Kept and removed have separate scales.</span></p>"
     )
     blocks = [note, f"<div class=charts>{''.join(map(_rule, active))}</div>"]
     if idle:
@@ -252,7 +252,7 @@ def _rule(rule: Mapping[str, Any]) -> str:
     )
     ends = ", ".join(f"{limit['side']} {limit['threshold']:.6g}" for limit in shown)
     others = sorted({limit["language"] for limit in rule["limits"]} - {None})
-    own = f"; thresholds of their own: {', '.join(others)}" if others and general else ""
+    own = f"; own thresholds: {', '.join(others)}" if others and general else ""
     scale = ". Logarithmic" if found["scale"] == "log" else ""
     return (
         f"<div><h3>{_e(rule['reason'])} <small>{rule['removed']:,} removed</small></h3>{picture}"
@@ -261,7 +261,7 @@ def _rule(rule: Mapping[str, Any]) -> str:
 
 
 def _samples(facts: Mapping[str, Any], removed: bool) -> list[str]:
-    """Drawn documents of every rule, with how much it removed; or of the kept ones."""
+    """Return the sampled documents of every rule, with its totals; or of the kept documents."""
     samples = facts["documents"]["samples"]
     if not removed:
         return [_listed(rows, reason) for reason, rows in samples.get("kept", {}).items()]
@@ -329,7 +329,7 @@ def _clusters(clusters: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _overruled(funnel: Sequence[dict[str, Any]]) -> list[str]:
-    """Rules that quality overruled."""
+    """Return the rules that quality overruled."""
     rows = [
         [entry["stage"], name.removeprefix("overruled."), documents]
         for entry in funnel
@@ -375,11 +375,11 @@ def _seconds(funnel: Sequence[dict[str, Any]]) -> str:
 
 
 class _Raw(str):
-    """HTML made here: a picture, or a number as it should be shown."""
+    """HTML that is not escaped: a picture, or a formatted number."""
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "") -> str:
-    """A table whose columns of numbers are set to the right, heads and all."""
+    """Render a table with right-aligned columns of numbers, heads included."""
     numeric = [
         any(isinstance(row[i], int | float) or _is_number(row[i]) for row in rows)
         for i in range(len(heads))
@@ -418,5 +418,5 @@ def _e(text: Any) -> str:
 
 
 def dumps(value: Any) -> str:
-    """JSON for people and machines."""
+    """Serialize to readable JSON."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)

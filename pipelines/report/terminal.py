@@ -14,7 +14,7 @@ _REASONS = 6
 
 
 def print_funnel(facts: dict[str, Any], console: PlainConsole) -> None:
-    """Stages with documents in, kept, characters, CPU seconds and the main reasons of removal."""
+    """Print stages with documents in and kept, characters, CPU seconds and main reasons."""
     table = Table(title=f"Funnel of {facts['run']} (recipe {facts['recipe']['name']})")
     for name in ("stage", "in", "kept", "share", "characters", "tokens", "CPU s"):
         table.add_column(name, justify="left" if name == "stage" else "right", no_wrap=True)
@@ -43,7 +43,7 @@ def print_funnel(facts: dict[str, Any], console: PlainConsole) -> None:
         console.print(records_text(first))
     if facts["stale"]:
         names = ", ".join(facts["stale"])
-        label = ("of an earlier run, with another recipe or other documents:", "yellow")
+        label = ("left by an earlier run, with another recipe or other documents:", "yellow")
         console.print(Text.assemble(label, f" {names}"))
     for problem in facts["problems"]:
         console.print(Text(f"counts do not add up: {problem}", "red"))

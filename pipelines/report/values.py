@@ -1,18 +1,18 @@
-"""Values, thresholds and counts of a report, for people."""
+"""Format the values, thresholds and counts of a report."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-#: Stage `dedup-urls` compares dates, which it writes as seconds since 1970.
+#: Reasons of stage `dedup-urls`, which writes dates as seconds since 1970.
 _DATED = "url."
-#: Counters of records set aside, and of those mended, for a reason; how many reasons are shown.
+#: Prefixes of counters by reason, of records set aside and repaired; most reasons shown.
 _ASIDE, _MENDED, _SHOWN = "set_aside.", "mended.", 3
 _NO_TEXT_HINT = "; name the column with the text: --set readers.text_columns=[NAME]"
 
 
 def value_text(reason: str, value: float | None) -> str:
-    """A date where the reason compares dates, else a number of six digits; nothing for None."""
+    """Format a date if the reason compares dates, else a six-digit number; empty for None."""
     if value is None:
         return ""
     if reason.startswith(_DATED):
@@ -21,12 +21,12 @@ def value_text(reason: str, value: float | None) -> str:
 
 
 def skipped(counters: dict[str, int]) -> int:
-    """Records of the input that are no documents."""
+    """Count the records of the input that are not documents."""
     return sum(n for name, n in counters.items() if name.startswith("skipped."))
 
 
 def records_text(counters: dict[str, int]) -> str:
-    """What became of the input's records."""
+    """Summarize what became of the input's records."""
     aside = counters.get("set_aside", 0)
     why = _ranked(counters, _ASIDE)
     hint = _NO_TEXT_HINT if why and why[0][0].endswith(".no_text") else ""
@@ -34,7 +34,7 @@ def records_text(counters: dict[str, int]) -> str:
     broken = sum(count for _, count in mended)
     also = f"; {broken:,} are broken and were read as far as they go{_told(mended)}"
     return (
-        f"{counters['records']:,} records read: {skipped(counters):,} are no documents, "
+        f"{counters['records']:,} records read: {skipped(counters):,} are not documents, "
         f"{aside:,} could not be read and were set aside{_told(why)}{hint}"
         f"{also if broken else ''}"
     )

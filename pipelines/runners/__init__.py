@@ -1,4 +1,4 @@
-"""How a stage runs: tasks with commit records, on a local pool of processes or any Beam runner."""
+"""Run stages as tasks with commit records, on a local process pool or any Beam runner."""
 
 import logging
 
@@ -7,6 +7,6 @@ def _not_about_gcp(record: logging.LogRecord) -> bool:
     return "apitools not found" not in str(record.msg)
 
 
-# Importing Beam warns on the root logger that its Google Cloud extras are absent: true of every
-# installation that does not use them, and nothing a user could act on.
+# Importing Beam warns on the root logger that its Google Cloud extras are missing. That is normal
+# for installations that do not use them, and users can't act on it.
 logging.getLogger().addFilter(_not_about_gcp)

@@ -1,8 +1,8 @@
-"""Steps of a stage of which each reads what those before it wrote.
+"""Chains of steps of a stage, each reading what earlier steps wrote.
 
-With the exchange by files they run one after the other. By Beam (clusters) they are one job
-(`shuffle.py`): rows that only later steps read go straight into a GroupByKey and never into a file.
-What an earlier job wrote is read from its files. Commit records are the same either way.
+With the file exchange they run one after the other. With Beam (clusters) they are one job
+(`shuffle.py`): rows that only later steps read go straight into a GroupByKey, never to a file.
+Output of earlier jobs is read from its files. Commit records are the same either way.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from pipelines.runners.tasks import Step, Task, output_fingerprint
 from pipelines.storage.exchange import kind_of
 from pipelines.storage.files import Folder
 
-#: What commit records call the fingerprint of that which a task reads of other steps.
+#: Name in commit records for the fingerprint of what a task reads from other steps.
 _SOURCE = "verdicts"
 
 
 @runtime_checkable
 class Gathers(Protocol):
-    """A step whose tasks each read a range of keys from the same runs."""
+    """A step whose tasks each read a key range from the same runs."""
 
     def runs(self) -> Sequence[str]:
-        """Files inside the stage folder, written by `write_run` or sorted by `key` as well."""
+        """Return the runs: files in the stage folder, sorted by `key` as by `write_run`."""
         ...
 
     def key_range(self, task: Task) -> tuple[int, int]:
-        """Lowest and highest key that a task reads. Ranges of two tasks don't overlap."""
+        """Return the lowest and highest key that a task reads. Ranges don't overlap."""
         ...
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A step with its tasks, and which steps before it decide what they write."""
+    """A step with its tasks, and the earlier steps that decide their output."""
 
     step: Step
     tasks: Sequence[Task]
-    folder: Folder | None = None  # the stage's, unless it is another
+    folder: Folder | None = None  # if not the stage's own folder
     after: tuple[str, ...] = ()  # names of steps: all that they write decides about every task
     beside: str = ""  # name of a step: its task of the same name decides
 
@@ -49,7 +49,7 @@ class Pass:
         return self.folder
 
     def planned(self, records: Mapping[str, Sequence[dict[str, Any]]]) -> list[Task]:
-        """The tasks with the fingerprint of what they read, by the records of the steps before."""
+        """Return the tasks with the fingerprints of what they read, from earlier steps' records."""
         if self.beside:
             sources = {r["task"]: output_fingerprint([r]) for r in records[self.beside]}
             return [with_source(task, sources[task.name]) for task in self.tasks]
@@ -65,10 +65,10 @@ def with_source(task: Task, source: str) -> Task:
 
 
 class Moves:
-    """Which rows move between the workers of one job: of files that later passes gather.
+    """Which rows move between the workers of one job: those of files that later passes gather.
 
-    A step names kinds of files that only other steps of its stage read as `sends`, and those of
-    them that are files even so as `keeps`.
+    A step lists in `sends` the kinds of files that only other steps of its stage read, and in
+    `keeps` those of them that are written to files nevertheless.
     """
 
     def __init__(self, passes: Sequence[Pass]) -> None:
@@ -77,26 +77,26 @@ class Moves:
         self._sent = {kind for p in passes for kind in _kinds_sent(p.step)}
 
     def sent(self, step: Step) -> tuple[str, ...]:
-        """Kinds of files of a step that others of the job gather."""
+        """Return the kinds of a step's files that other steps of the job gather."""
         return tuple(kind for kind in _kinds_sent(step) if kind in self._read)
 
     def gathered(self, step: Step) -> tuple[str, ...]:
-        """Kinds of files that a step gathers from others of the job; none of a job before."""
+        """Return the kinds of files that a step gathers from other steps of the same job."""
         kinds = _kinds_read(step)
         assert kinds <= self._sent or kinds.isdisjoint(self._sent)
         return tuple(sorted(kinds & self._sent))
 
     def unwritten(self, step: Step) -> tuple[str, ...]:
-        """Kinds of its files that are only rows: no other job reads them."""
+        """Return the kinds of its files that are never written: no other job reads them."""
         kinds = _kinds_sent(step) if step.name in self._led else self.sent(step)
         return tuple(kind for kind in kinds if kind not in getattr(step, "keeps", ()))
 
     def always_done(self, step: Step) -> bool:
-        """Whether the job does it in any case: what it sends or gathers lies nowhere."""
+        """Return whether a job always runs it, as rows that it sends or gathers are not stored."""
         return bool(self.sent(step) or self.unwritten(step) or self.gathered(step))
 
     def planned(self, p: Pass, records: Mapping[str, Sequence[dict[str, Any]]]) -> list[Task]:
-        """The tasks of a pass as one job knows them: without a fingerprint of rows under way."""
+        """Return a pass's tasks as one job plans them: without fingerprints of moving rows."""
         return list(p.tasks) if self.gathered(p.step) else p.planned(records)
 
 
@@ -110,7 +110,7 @@ def _kinds_read(step: Step) -> set[str]:
 
 @dataclass(frozen=True)
 class Leg:
-    """A pass as a job knows it, with those whose tasks follow its own in the same worker."""
+    """A pass of a job, with the passes whose tasks follow its own in the same worker."""
 
     work: TaskList
     after: tuple[int, ...]  # legs
@@ -118,12 +118,12 @@ class Leg:
     unwritten: tuple[str, ...]  # the same
     gathers: tuple[str, ...]  # the same, of legs before it
     always_done: bool
-    followers: tuple[TaskList, ...]  # their tasks in the order of its own
+    followers: tuple[TaskList, ...]  # whose tasks are in the order of its own
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Passes that are one job."""
+    """Passes that form one job."""
 
     legs: tuple[Leg, ...]
 
@@ -141,7 +141,7 @@ class Chain:
 
 
 def write_chain(passes: Sequence[Pass]) -> Chain:
-    """Write what the workers will read."""
+    """Write the description that the workers read."""
     moves = Moves(passes)
     works = [(p, write_task_list(p.place, p.step, p.tasks)) for p in passes]
     leading = [(p, work) for p, work in works if not p.beside]

@@ -1,4 +1,4 @@
-"""Compile the kernels that stages use, by all cores, each kernel once."""
+"""Compile the kernels that stages use, on all cores, each kernel once."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from curation.warm_up import (
 )
 from pipelines.process import end_with_parent, uninterrupted_children
 
-#: Called with how many kernels are compiled, and how many are to be.
+#: Called with the number of compiled kernels and their total.
 Told = Callable[[int, int], None]
 
 _LOG = logging.getLogger(__name__)
 
 
 def compile_kernels(stages: Collection[str], processes: int, told: Told) -> bool:
-    """Compile what isn't compiled yet of the kernels of stages; return whether all are there.
+    """Compile the stages' kernels that are not compiled yet; return whether all succeeded.
 
-    A kernel's turn comes when all that it calls are there: no two processes compile the same one.
-    One that can't be compiled is named in the log. It is compiled, or fails, when it is called.
+    A kernel is compiled after all kernels it calls, so no two processes compile the same one.
+    Failures are logged; such a kernel is compiled, or fails, when it is called.
     """
     numbers = [] if are_compiled(stages) else needed_kernels(stages)
     if not numbers:
@@ -37,7 +37,9 @@ def compile_kernels(stages: Collection[str], processes: int, told: Told) -> bool
     try:
         failed = _compile_all(pool, numbers, processes, told)
     except BrokenProcessPool:
-        _LOG.warning("a process died that compiled kernels; they are compiled when they are called")
+        _LOG.warning(
+            "a process compiling kernels died; kernels will be compiled when they are called"
+        )
         return False
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -49,7 +51,7 @@ def compile_kernels(stages: Collection[str], processes: int, told: Told) -> bool
 
 
 def _compile_all(pool: ProcessPoolExecutor, numbers: list[int], slots: int, told: Told) -> int:
-    """Compile kernels, each after those that it calls; return how many failed."""
+    """Compile kernels, each after those that it calls; return the number of failures."""
     calls = {number: set(known_kernels()[number].calls) for number in numbers}
     waiting = sorted(numbers, key=_heights(numbers).__getitem__, reverse=True)
     running: dict[Future[None], int] = {}
@@ -79,7 +81,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _heights(numbers: list[int]) -> dict[int, int]:
-    """For each kernel, how many wait for one another after it: the longest chains come first."""
+    """Return for each kernel the length of the longest chain of kernels waiting for it."""
     heights = dict.fromkeys(numbers, 0)
     for number in reversed(numbers):
         for called in known_kernels()[number].calls:

@@ -21,26 +21,26 @@ def is_dataflow(runner: str) -> bool:
     return runner.lower() in ("dataflowrunner", "dataflow")
 
 
-#: What every job needs that nobody should have to know. Threads of one process share its memory and
-#: its interpreter: one task at a time, and a process for each vCPU.
+#: Options that every job needs. Threads of a process share its memory and interpreter, so each
+#: process runs one task at a time, with one process per vCPU.
 _DEFAULTS = {"--sdk_location": "container", "--number_of_worker_harness_threads": "1"}
 
 
 def with_defaults(arguments: Sequence[str]) -> list[str]:
-    """The options with those that Dataflow needs, where they aren't given."""
+    """Return the options with Dataflow's required ones added if missing."""
     given = {a.partition("=")[0] for a in arguments}
     return [*arguments, *(f"{k}={v}" for k, v in _DEFAULTS.items() if k not in given)]
 
 
 def check_options(arguments: Sequence[str]) -> None:
-    """Raise ConfigError with one line that tells what is wrong with the options of a job."""
+    """Raise ConfigError, in one line, for invalid options of a job."""
     unknown = _unknown_options(arguments)
     if unknown:
-        raise ConfigError(f"{unknown[0]}: no option of Beam or of its Dataflow runner")
-    # A dry run: otherwise Beam asks the cloud for the settings of buckets.
+        raise ConfigError(f"{unknown[0]}: unknown option of Beam and its Dataflow runner")
+    # A dry run: otherwise Beam queries the settings of buckets in the cloud.
     options = PipelineOptions([*arguments, "--dry_run=True"], pipeline_type_check=False)
     cloud = options.view_as(GoogleCloudOptions)
-    for name in ("temp_location", "staging_location"):  # Beam would make a bucket of its own
+    for name in ("temp_location", "staging_location"):  # otherwise Beam would create a bucket
         place = getattr(cloud, name) or cloud.temp_location or ""
         if not place.startswith("gs://"):
             raise ConfigError(f"options for Dataflow: --{name}={place}: not a gs:// folder")
@@ -59,13 +59,13 @@ def _runner() -> PipelineRunner:
         import apache_beam.runners.dataflow.internal.apiclient  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            f"Dataflow needs further packages: pip install 'curation[dataflow]' ({error})"
+            f"Dataflow needs more packages: pip install 'curation[dataflow]' ({error})"
         ) from error
     return create_runner("DataflowRunner")
 
 
 def _unknown_options(arguments: Sequence[str]) -> list[str]:
-    """Beam passes over options that it doesn't know; a misspelt one would cost a night."""
+    """Return options unknown to Beam, which ignores them: a misspelt one could waste a night."""
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, conflict_handler="resolve", exit_on_error=False
     )
@@ -81,6 +81,6 @@ def _unknown_options(arguments: Sequence[str]) -> list[str]:
 
 
 def job_name(*parts: str) -> str:
-    """A name as Dataflow wants it: lower-case letters, digits and hyphens, a letter first."""
+    """Return a valid Dataflow job name: lower-case letters, digits and hyphens, a letter first."""
     name = re.sub(r"[^a-z0-9]+", "-", "-".join(p for p in parts if p).lower()).strip("-")
     return name if name[:1].isalpha() else f"job-{name}"

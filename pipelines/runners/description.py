@@ -1,8 +1,8 @@
-"""Steps and tasks as JSON, so that reading one can't run code.
+"""Serialize steps and tasks as JSON, so that reading one can't run code.
 
-Dataclasses are described by their fields, settings as a recipe would spell them. What JSON has no
-word for is an object with the key `is`: a tuple, a dictionary, an Arrow schema, or the name of a
-class. Only classes that the reader expects are ever made: the job names them, never the file.
+Dataclasses are described by their fields, settings as in a recipe. Types that JSON lacks are
+objects with the key `is`: a tuple, a dictionary, an Arrow schema, or the name of a class. Only
+classes that the reader expects are created: their names come from the job, never from the file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _TUPLE, _DICT, _SCHEMA = "tuple", "dict", "schema"
 
 
 def name_of(kind: type) -> str:
-    """Name of a class in descriptions."""
+    """Return the name of a class in descriptions."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def describe(value: Any, classes: dict[str, type]) -> Any:
-    """The value as JSON has it; classes that it is made of are added to `classes`, by name.
+    """Return the value as JSON; add the classes it consists of to `classes`, by name.
 
-    Raises TypeError for what is no data, such as functions and arrays.
+    Raises TypeError for values that are not data, such as functions and arrays.
     """
     if value is None or type(value) in (bool, int, float, str):
         return value
@@ -48,13 +48,13 @@ def describe(value: Any, classes: dict[str, type]) -> Any:
         fields = dataclasses.fields(value)
         content = {f.name: describe(getattr(value, f.name), classes) for f in fields}
     else:
-        raise TypeError(f"{name_of(kind)}: steps and tasks are made of data, and this is none")
+        raise TypeError(f"{name_of(kind)}: steps and tasks must consist of data, and this is not")
     classes[name_of(kind)] = kind
     return {"is": name_of(kind), **content}
 
 
 def restore(described: Any, classes: Iterable[type]) -> Any:
-    """The value that was described, made of no other classes than these. Raises InputError."""
+    """Restore a described value, using only these classes. Raises InputError."""
     return _restored(described, {name_of(kind): kind for kind in classes})
 
 
@@ -74,7 +74,7 @@ def _restored(described: Any, classes: dict[str, type]) -> Any:
             return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(content["of"])))
         kind = classes.get(name) if isinstance(name, str) else None
         if kind is None:
-            raise InputError(f"{name}: not a class that this step is made of")
+            raise InputError(f"{name}: not a class of this step")
         if issubclass(kind, BaseModel):
             return kind.model_validate(content["of"])
         return kind(**{field: _restored(v, classes) for field, v in content.items()})

@@ -1,4 +1,4 @@
-"""Run the pending tasks of a step, on the local pool or on the Beam runner that the user names."""
+"""Run the pending tasks of a step, on the local pool or on a chosen Beam runner."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pipelines.runners.jobs import Jobs
     from pipelines.runners.local import LocalPool
 
-#: Runner names that mean this machine. Beam's DirectRunner may switch to another runner (and fetch
-#: it from the network), so it is never used under that name.
+#: Runner names for this machine. Beam's DirectRunner may switch to another runner (and download
+#: it), so it is never used under that name.
 _LOCAL = {"", "local", "directrunner", "fnapirunner"}
 
 
@@ -44,7 +44,7 @@ class RunnerOptions:
     runner: str = ""
     workers: int = 0
     beam_args: tuple[str, ...] = ()
-    exchange: str = "auto"  # files, beam, or what suits the runner
+    exchange: str = "auto"  # files, beam, or None: by runner
 
     @property
     def is_local(self) -> bool:
@@ -52,14 +52,14 @@ class RunnerOptions:
 
     @property
     def gathers(self) -> bool:
-        """Whether rows travel between shards by GroupByKey."""
+        """Whether rows move between shards by GroupByKey."""
         return self.exchange == "beam" or (self.exchange == "auto" and not self.is_local)
 
 
 def parse_beam_args(
     args: Sequence[str], workers: int | None, exchange: str = "auto"
 ) -> RunnerOptions:
-    """Read the options after `--`. The local runner takes `--direct_num_workers`; others take all.
+    """Parse options after `--`. The local runner takes `--direct_num_workers`, others take any.
 
     Raises ConfigError for an option that the local runner doesn't know.
     """
@@ -70,7 +70,7 @@ def parse_beam_args(
         if name == "--runner":
             runner = value or next(items, "")
             if not runner:
-                raise ConfigError("--runner: expected the name of a runner, as in `--runner=NAME`")
+                raise ConfigError("--runner: expected `--runner=NAME`")
         elif name == "--direct_num_workers":
             own = _processes(value or next(items, "0"))
         else:
@@ -90,7 +90,7 @@ def parse_beam_args(
 
 
 def _processes(value: str) -> int | None:
-    """The value of `--direct_num_workers`; None stands for 0, all cores."""
+    """Parse `--direct_num_workers`; None means 0, all cores."""
     if not value.isdecimal():
         raise ConfigError(f"--direct_num_workers: expected a number of processes (got {value!r})")
     return int(value) or None
@@ -98,14 +98,14 @@ def _processes(value: str) -> int | None:
 
 @dataclass
 class Executor:
-    """Runs steps for the length of a run. Use as a context manager.
+    """Runs the steps of a run. Use as a context manager.
 
-    Beam is imported with the first task to do: a finished run has none.
+    Beam is imported only when there is a task to run.
     """
 
     options: RunnerOptions
     display: Quiet = field(default_factory=Quiet)
-    jobs: int = 0  # that a cluster was given
+    jobs: int = 0  # submitted to a cluster
     #: Stages of the run, whose kernels are compiled before the first task.
     stages: Sequence[str] = ()
 
@@ -141,10 +141,10 @@ class Executor:
         tasks: Sequence[Task],
         documents: int = 0,
     ) -> int:
-        """Bring every task of a step to its commit record; return how many had to be done.
+        """Run every task of a step that is not committed; return the number run.
 
-        `documents` is how many documents the tasks hold in all, where known, for the display.
-        Records and outputs of tasks that are no longer planned are removed.
+        `documents`: total documents of the tasks, if known, for the progress display. Records and
+        outputs of tasks that are no longer planned are removed.
         """
         if not self.options.is_local:
             return self.run_chain(stage, [Pass(step, tasks, folder)])
@@ -169,10 +169,10 @@ class Executor:
         return len(pending)
 
     def run_chain(self, stage: str, passes: Sequence[Pass]) -> int:
-        """Bring all tasks of all passes to their commit records, in one job; return how many.
+        """Run all uncommitted tasks of all passes in one job; return the number run.
 
-        None has to be done where a job has done so. Otherwise all is compared again, since rows lie
-        nowhere; a task that moves none is left as it is where its record matches.
+        Nothing runs if all are committed. Otherwise tasks that send or gather rows run again, since
+        rows are not stored; any other task whose record matches is skipped.
         """
         moves = Moves(passes)
         if _is_done(passes, moves):
@@ -214,12 +214,12 @@ class Executor:
             self.display.step(stage, waiting[0].step.name, min(done, total), total, 0, 0)
             if done >= total and len(waiting) > 1:
                 waiting.popleft()
-            # A hundred thousand records in an object store take a while to list.
+            # Listing a hundred thousand records in an object store takes a while.
             pause = max(2.0, 20 * (time.monotonic() - started))
 
 
 def _forget(step: Step, folder: Folder, tasks: Sequence[Task], again: Sequence[Task]) -> None:
-    """Remove records of tasks to be done again, and records and files of those not planned."""
+    """Remove records of tasks to rerun, and records and files of tasks no longer planned."""
     present = set((folder / record_place(step)).sizes())
     planned = {commit_name(t) for t in tasks}
     gone = (name for name in sorted(present - planned) if name.endswith(".json"))
@@ -228,12 +228,12 @@ def _forget(step: Step, folder: Folder, tasks: Sequence[Task], again: Sequence[T
         if "files" in record:
             folder.each(folder.remove, record["files"])
             folder.remove(path)
-    # These are of files that are going to be others.
+    # These belong to files that will be replaced.
     folder.each(folder.remove, [record_name(step, t) for t in again if commit_name(t) in present])
 
 
 def _is_done(passes: Sequence[Pass], moves: Moves) -> bool:
-    """Whether all tasks are committed, as one job leaves them: without rows that were under way."""
+    """Return whether all tasks are committed as one job leaves them, without moved rows."""
     records: dict[str, list[dict[str, Any]]] = {}
     for p in passes:
         present = (p.place / record_place(p.step)).sizes()

@@ -1,13 +1,12 @@
-"""A function in a process of its own: what ends that process costs one item, not the worker.
+"""Run a function in a child process: a crash costs one item, not the worker.
 
-Python can't survive a segmentation fault or an abort of a library, nor the kernel's answer to a
-process that takes all memory. The guard sends items to a child process and takes one answer for
-each. When the child dies, the item it was at is tried once more, alone in a new child: if it ends
-that one too, it is to blame; if not, its answer counts. Either way what becomes of an item depends
-on the item alone.
+Python can't survive a segmentation fault or abort in a library, nor the kernel's OOM killer. The
+guard sends items to a child process and receives one answer for each. When the child dies, the
+current item is tried once more, alone in a new child: if that one dies too, the item is to blame;
+if not, its answer counts. Either way an item's result depends only on the item.
 
-Extraction engines of others always work like this. Everything else does after a first failure:
-tasks whose worker died, or ran out of memory, are done again with `guarding`.
+Third-party extraction engines always run like this. Everything else does after a first failure:
+tasks whose worker died, or ran out of memory, are rerun with `guarding`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _guarded: ContextVar[bool] = ContextVar("guarded", default=False)
 
 @contextlib.contextmanager
 def guarding(on: bool) -> Iterator[None]:
-    """Whether functions of documents work in a guarded process meanwhile."""
+    """Set whether functions of documents run in a guarded process inside this context."""
     token = _guarded.set(on)
     try:
         yield
@@ -46,27 +45,27 @@ def guarding(on: bool) -> Iterator[None]:
 
 
 def is_guarded() -> bool:
-    """Whether functions of documents are to work in a guarded process."""
+    """Return whether functions of documents are to run in a guarded process."""
     return _guarded.get()
 
 
 @dataclass(frozen=True)
 class Crash:
-    """An item that ended the process that worked on it, or that no memory was left for."""
+    """An item that crashed its process or exceeded its memory."""
 
     detail: str
     memory: bool = False
 
     def reason(self, stage: str) -> str:
-        """Why a document of the stage is removed: `crash.filter`, `memory.filter`."""
+        """Return the removal reason for a stage: `crash.filter`, `memory.filter`."""
         return f"{'memory' if self.memory else 'crash'}.{stage.split('/')[0]}"
 
 
 class Guard(Generic[Item, Answer]):
-    """Apply a picklable function to items in a child process; one at a time, from any thread.
+    """Applies a picklable function to items in a child process; one at a time, from any thread.
 
-    The function must raise nothing but MemoryError. The child may take `max_memory` bytes of
-    address space (None: any); it ends when the guard is closed, or its owner ends.
+    The function may raise only MemoryError. The child is limited to `max_memory` bytes of address
+    space (None: no limit); it ends when the guard is closed or its owner ends.
     """
 
     def __init__(self, function: Callable[[Item], Answer], max_memory: int | None = None) -> None:
@@ -76,15 +75,15 @@ class Guard(Generic[Item, Answer]):
         self._connection: Connection | None = None
 
     def map(self, items: Sequence[Item], again: bool = True) -> list[Answer | Crash]:
-        """The answer to each item, or the crash it caused. Raises WorkerError without a child.
+        """Yield each item's answer, or the crash it caused. Raises WorkerError without a child.
 
-        Without `again`, an item over which the child dies is not tried alone.
+        Without `again`, an item on which the child dies is not retried alone.
         """
         answers: list[Answer | Crash] = []
         with self._lock:
             while len(answers) < len(items):
                 answers += self._answers(items[len(answers) :])
-                if len(answers) < len(items):  # the child died over the next item
+                if len(answers) < len(items):  # the child died on the next item
                     crash = self._cause_of_death()
                     alone = items[len(answers) : len(answers) + 1]
                     answers += (
@@ -93,7 +92,7 @@ class Guard(Generic[Item, Answer]):
         return answers
 
     def _answers(self, items: Sequence[Item]) -> Iterator[Answer | Crash]:
-        """Answers until the child dies or all items have one."""
+        """Yield answers until the child dies or all items have one."""
         connection = self._connection or self._start()
         try:
             connection.send(list(items))
@@ -120,13 +119,13 @@ class Guard(Generic[Item, Answer]):
         return mine
 
     def _cause_of_death(self) -> Crash:
-        """How the child ended; it is cleared away."""
+        """Return how the child ended, and clean it up."""
         process = self._process
         self.close()
         code = process.exitcode if process else None
         if code is not None and code < 0:
             with suppress(ValueError):
-                # Nobody but the kernel, out of memory, kills a process twice over one item.
+                # Only the OOM killer kills a process twice on the same item.
                 name = signal.Signals(-code).name
                 return Crash(f"ended its process by {name}", memory=name == "SIGKILL")
         return Crash(f"ended its process with exit code {code}")
@@ -144,7 +143,7 @@ class Guard(Generic[Item, Answer]):
 
 
 def _work(connection: Connection, function: Callable[[Any], Any], max_memory: int | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles Ctrl-C
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if max_memory is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -1,4 +1,4 @@
-"""Steps as jobs of a Beam runner that the user names."""
+"""Run steps as jobs of a Beam runner."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from pipelines.runners.chain import Chain
 from pipelines.runners.dataflow import check_options, is_dataflow, job_name, with_defaults
 from pipelines.runners.shuffle import build_chain
 
-#: Beam runs `pip freeze` for every job, seconds each; versions are in the manifests.
+#: Beam runs `pip freeze` for every job, which takes seconds; manifests have the versions anyway.
 _QUICK = "--experiments=disable_logging_submission_environment"
-#: Words that begin the last line of an error that a step raised in a worker.
+#: Beginnings of the last line of an error that a step raised in a worker.
 _OURS = "curation.errors."
 
 _log = logging.getLogger(__name__)
 
 
 def check_runner(name: str, arguments: Sequence[str]) -> None:
-    """Raise ConfigError unless Beam knows a runner of this name, and its options are whole."""
+    """Raise ConfigError unless Beam knows this runner and its options are complete."""
     try:
         with contextlib.redirect_stderr(io.StringIO()) as said:  # argparse prints its usage
             beam.runners.create_runner(name)
@@ -50,7 +50,7 @@ def check_runner(name: str, arguments: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class _Failure:
-    """Of a job; `final` where another attempt would end the same."""
+    """The failure of a job; `final` if another attempt would fail in the same way."""
 
     text: str
     final: bool = False
@@ -58,9 +58,9 @@ class _Failure:
 
 
 class Jobs:
-    """Runs one job after the other; what they share is started once.
+    """Runs jobs one after another; shared services are started once.
 
-    Beam starts a job server (a JVM) for every job of its Flink runner. Here one serves the run.
+    Beam starts a job server (a JVM) for every job of its Flink runner. Here one serves a whole run.
     """
 
     def __init__(self, runner: str, arguments: Sequence[str]) -> None:
@@ -73,22 +73,22 @@ class Jobs:
     def run(self, work: Chain, name: str) -> None:
         """Run all tasks of all steps. Raises WorkerError when the job fails.
 
-        A job that lost its workers is submitted once more, for what is not committed: guarded.
+        A job that lost its workers is submitted once more, guarded, for the uncommitted tasks.
         """
         if is_dataflow(self._runner) and work.folder.is_local:
             raise ConfigError(
-                f"--output {work.folder.url}: workers of Dataflow don't reach local files; name a "
+                f"--output {work.folder.url}: Dataflow workers can't reach local files; give a "
                 "folder in Cloud Storage (gs://...)"
             )
         if PipelineOptions(self.arguments).view_as(TestOptions).dry_run:
             raise ConfigError(
-                "--dry_run: a job reads what those before it wrote; deploy/dataflow/translate.py "
-                "translates all jobs of a recipe"
+                "--dry_run: not possible, since jobs read the output of earlier ones; "
+                "deploy/dataflow/translate.py translates all jobs of a recipe"
             )
         failure = self._failure(self.pipeline(work, name))
         if failure and not failure.final:
             _log.warning(
-                "%s on %s: %s; once more, with a process of its own for what may end one",
+                "%s on %s: %s; retrying with guarded processes",
                 *(name, self._runner, failure.text),
             )
             failure = self._failure(self.pipeline(work, name, guarded=True))
@@ -96,7 +96,7 @@ class Jobs:
             raise WorkerError(f"{name} on {self._runner}: {failure.text}") from failure.error
 
     def _failure(self, pipeline: beam.Pipeline) -> _Failure | None:
-        """How a job failed, if it did."""
+        """Return how a job failed, if it did."""
         submitted = False
         try:
             result = pipeline.run()
@@ -109,7 +109,7 @@ class Jobs:
         return None if state in (None, "DONE") else _Failure(f"ended as {state}")
 
     def pipeline(self, work: Chain, name: str, guarded: bool = False) -> beam.Pipeline:
-        """The pipeline of a chain, with the options of this runner; `name` ends the job's name."""
+        """Return the pipeline of a chain with this runner's options; `name` ends the job's name."""
         given = PipelineOptions(self.arguments).view_as(GoogleCloudOptions).job_name
         options = PipelineOptions(
             [
@@ -130,7 +130,7 @@ class Jobs:
             self._server = None
 
     def _endpoint(self) -> list[str]:
-        """The option that names the job server; starts it for the first job that needs one."""
+        """Return the job server's option; start the server for the first job that needs it."""
         options = PipelineOptions(self.arguments)
         runner = {"flinkrunner": FlinkRunner, "sparkrunner": SparkRunner}.get(self._runner.lower())
         submits = (
@@ -148,7 +148,7 @@ class Jobs:
 
 
 def cause(text: str) -> str:
-    """Of what a runner says of a failed job, the line in which a step named its trouble."""
+    """Return the line of a runner's error message that a step raised."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
         if line.startswith(_OURS):

@@ -1,10 +1,10 @@
-"""The local runner: a pool of long-lived processes that do tasks, without Beam.
+"""The local runner: a pool of long-lived processes that run tasks, without Beam.
 
-Beam's own local runners start new processes for every pipeline, assign work statically and wait for
-ever when a worker dies. Here the processes live as long as the run, so that models and compiled
-kernels load once; each takes the next bundle of tasks when it is free. What a dead worker left
-undone is done by a new one, guarded (`documents.py`), so that a document which ends its worker is
-set aside. A dead driver ends its workers.
+Beam's own local runners start new processes for every pipeline, assign work statically and wait
+forever when a worker dies. Here the processes live as long as the run, so that models and compiled
+kernels load once; each takes the next bundle of tasks when it is free. A dead worker's remaining
+tasks go to a new one, guarded (`documents.py`), so that a document that kills its worker is set
+aside. Workers end when the driver dies.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from pipelines.runners.tasks import (
 )
 from pipelines.terminal import Warnings, tell
 
-#: Bundles per worker: enough for balance.
+#: Bundles per worker, for load balancing.
 _BUNDLES_PER_WORKER = 4
-#: Below this many bytes a further bundle costs more than it balances.
+#: Smallest useful bundle in bytes: a smaller one costs more than it gains in balance.
 _BUNDLE_BYTES = 16 << 20
-#: Workers that may die over a bundle before the run ends. Guarded ones die by chance alone.
+#: Workers that may die on a bundle before the run fails. Guarded ones die by chance alone.
 _DEATHS = 3
 
 _beam_log = logging.getLogger("apache_beam")
@@ -52,14 +52,14 @@ _slot = 0
 
 @dataclass(frozen=True)
 class Bundle:
-    """Tasks, by number, that one worker does, and how many workers died over them."""
+    """Tasks, by number, for one worker, and how many workers have died on them."""
 
     numbers: tuple[int, ...]
     deaths: int = 0
 
 
 def do_task(work: TaskList, number: int, again: bool, guarded: bool = False) -> None:
-    """Do a task; one that is done `again` is left where it is committed."""
+    """Run a task; on a retry (`again`), skip it if it is already committed."""
     step, task = work.step, work.tasks[number]
     if not (again and is_committed(work.folder, step, task)):
         perform(step, task, work.folder, progress_here(), guarded)
@@ -86,7 +86,7 @@ class LocalPool:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        # One per process: when a process dies, its executor is of no use any more.
+        # One per process: an executor whose process died can't be used again.
         self._executors: list[ProcessPoolExecutor | None] = [None] * workers
         self._counters: Any = RawArray("q", 2 * max(1, workers))
 
@@ -104,7 +104,7 @@ class LocalPool:
             for executor in started:
                 for process in list((executor._processes or {}).values()):
                     process.terminate()
-        # Its thread is waited for after errors, too: else it may write to a pipe that is closed.
+        # Wait for its thread after errors, too, or it may write to a closed pipe.
         interrupted = kind is not None and not issubclass(kind, Exception)
         for executor in started:
             executor.shutdown(wait=not interrupted, cancel_futures=True)
@@ -115,10 +115,10 @@ class LocalPool:
         return sum(self._counters[::2]), sum(self._counters[1::2])
 
     def run(self, work: TaskList | Chain) -> Iterator[int]:
-        """Run all tasks; yield how many more are finished as bundles end.
+        """Run all tasks; yield the number of newly finished tasks as bundles end.
 
-        A chain is one pipeline of one process, where rows travel by GroupByKey.
-        Raises WorkerError when processes die time and again, or what a step raised.
+        A chain is one pipeline in one process, where rows travel by GroupByKey.
+        Raises WorkerError when processes keep dying, or whatever a step raised.
         """
         self._counters[:] = [0] * len(self._counters)
         tasks = work.tasks
@@ -152,7 +152,7 @@ class LocalPool:
                     yield len(bundle.numbers)
 
     def _submit(self, slot: int, work: TaskList | Chain, bundle: Bundle) -> Future[None]:
-        """To a process that lives: one may have died while it had nothing to do."""
+        """Submit a bundle to a live process: an idle one may have died."""
         executor = self._executors[slot] or self._start(slot)
         with uninterrupted_children():
             try:
@@ -176,17 +176,17 @@ class LocalPool:
 
 
 def _once_more(work: TaskList | Chain, bundle: Bundle, error: BrokenProcessPool) -> Bundle:
-    """The bundle of a dead worker, to be tried again. Raises WorkerError where too many died."""
+    """Return a dead worker's bundle for another try. Raises WorkerError if too many died."""
     names = [work.tasks[i].name for i in bundle.numbers]
     shown_names = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     message = (
         "a worker process died (killed, out of memory, or crashed in native code) during "
-        f"{shown(work.step, work.folder)}, over one of {len(names)} shards: {shown_names}"
+        f"{shown(work.step, work.folder)}, on one of {len(names)} shards: {shown_names}"
     )
     if bundle.deaths + 1 == _DEATHS:
-        hint = "Finished shards are safe: the same command goes on from here"
+        hint = "Finished shards are safe: run the same command again to resume"
         raise WorkerError(f"{message}. {hint}") from error
-    _log.warning("%s; it is tried again", message)
+    _log.warning("%s; retrying", message)
     return replace(bundle, deaths=bundle.deaths + 1)
 
 
@@ -209,14 +209,14 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
     again = bundle.deaths > 0
     try:
         if isinstance(work, Chain):
-            from pipelines.runners.shuffle import run_here  # Beam, which nothing else here needs
+            from pipelines.runners.shuffle import run_here  # imports Beam
 
             run_here(work, guarded=again)
             return
         for number in bundle.numbers:
             do_task(work, number, again, guarded=again)
     except Exception as error:
-        # Beam decorates errors of DoFns; what travels back is the one line that names the task.
+        # Beam wraps errors of DoFns; only the line that names the task travels back.
         raise WorkerError(_innermost(error)) from None
 
 

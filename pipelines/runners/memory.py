@@ -1,4 +1,4 @@
-"""Memory that goes back to the system as soon as it is free."""
+"""Return freed memory to the system at once."""
 
 from __future__ import annotations
 

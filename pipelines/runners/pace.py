@@ -1,4 +1,4 @@
-"""How long a run will still take, from how long it took so far."""
+"""Estimate a run's remaining time from its progress so far."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Pace:
             self._documents[name] = kept
 
     def remaining(self) -> float | None:
-        """Seconds left for the whole run; None where nothing can be said yet."""
+        """Return the seconds left for the whole run; None if there is no estimate yet."""
         done = whole = 0.0
         for stage, cost in self._costs.items():
             if stage not in self._resumed:
@@ -61,7 +61,7 @@ class Pace:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people: `40 s`, `3 min`, `2 h 5 min`."""
+    """Format seconds as `40 s`, `3 min`, `2 h 5 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

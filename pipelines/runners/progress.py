@@ -1,4 +1,4 @@
-"""What a person, or a program, sees of a run while it goes on."""
+"""Progress displays of a run, for people and programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def compiling_line(done: int, total: int) -> str:
 
 
 class Quiet(AbstractContextManager["Quiet"]):
-    """Says nothing but warnings; those that say something are made of it."""
+    """Shows only warnings; base of all other displays."""
 
     def __init__(self) -> None:
         self._warnings = Warnings(self.message)
@@ -102,7 +102,7 @@ class Paced(Quiet):
 
     @property
     def left(self) -> str:
-        """What is left of the run, for people; empty where nothing can be said."""
+        """The estimated time left, as text; empty if unknown."""
         seconds = self._pace.remaining()
         return "" if seconds is None else f"about {duration(seconds)} left"
 
@@ -142,7 +142,7 @@ class Lines(Paced):
             super().stage(stage, state, **facts)
             if state == "started":
                 self._now, self._since = f"{stage}: under way", time.monotonic()
-                if not self._begun:  # nobody should wait in the dark for the first line
+                if not self._begun:  # show a first line early
                     self._begun = True
                     self._tell(self._now)
                 return

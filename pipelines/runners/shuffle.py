@@ -66,7 +66,7 @@ class Routes:
         self._low, self._high = ranges[self.order].T
 
     def of(self, folder: Any, name: str) -> Iterator[Sent]:
-        """The rows of a run, each to the task that reads it."""
+        """Yield the rows of a run, each with the task that reads it."""
         for piece, batch in enumerate(read_batches_of(folder, name)):
             for task, rows in self._divide(batch):
                 data = encoded(rows)
@@ -87,9 +87,9 @@ class Routes:
 
 
 class PerformPass(beam.DoFn):
-    """Does a task with its rows at hand, and those that follow it; sends what others wait for.
+    """Runs a task with its gathered rows, and the tasks that follow it; sends what others wait for.
 
-    A task that moves no rows is left where it is committed already.
+    A task that moves no rows is skipped if it is already committed.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class PerformPass(beam.DoFn):
             yield TaggedOutput(tag, (0, (self.number, number, 0, file_lines(record).encode())))
 
     def _folder(self, pieces: Iterable[Piece]) -> Folder:
-        """The stage's folder with what came."""
+        """Return the stage's folder with the gathered rows."""
         folder, kinds = self._work.folder, self._leg.unwritten
         if self._runs is None:
             return with_rows(folder, None, kinds)
@@ -136,12 +136,12 @@ class PerformPass(beam.DoFn):
         return with_rows(folder, rows, kinds)
 
     def _done(self, step: Step, task: Task, folder: Folder, always: bool) -> dict[str, Any]:
-        """The task's commit record."""
-        place = self._work.folder  # as such: digests of its files are remembered
+        """Run the task and return its commit record."""
+        place = self._work.folder  # this folder object caches the digests of its files
         if not always:
             if is_committed(place, step, task):
                 return read_record(place, record_name(step, task))
-            place.remove(record_name(step, task))  # of files that are going to be others
+            place.remove(record_name(step, task))  # of files that will be replaced
         record = perform(step, task, folder, progress_here(), self.guarded)
         if record is None:
             raise WorkerError(f"{shown(step, place)}, shard {task.name}: its input is damaged")
@@ -149,7 +149,7 @@ class PerformPass(beam.DoFn):
 
 
 class Release(beam.DoFn):
-    """Lets the tasks of a step begin once those that it waits for are done."""
+    """Releases the tasks of a step once the tasks that it waits for are done."""
 
     def __init__(self, tasks: int) -> None:
         self.tasks = tasks
@@ -173,7 +173,7 @@ def _own(number: int) -> Sent:
 
 
 def build_chain(pipeline: beam.Pipeline, chain: Chain, guarded: bool = False) -> None:
-    """All steps of a chain, from the numbers of the tasks to the last commit record."""
+    """Build all steps of a chain, from the numbers of the tasks to the last commit record."""
     arriving: list[list[Any]] = [[] for _ in chain.legs]
     for number, leg in enumerate(chain.legs):
         name, targets = leg.work.step.name, _targets(chain, number)
@@ -194,12 +194,12 @@ def run_here(chain: Chain, guarded: bool) -> None:
 
 
 def _same(element: Sent) -> Sent:
-    """For its type: outputs by tag have none."""
+    """Return the element, for its type hint: tagged outputs have none."""
     return element
 
 
 def _targets(chain: Chain, number: int) -> list[int]:
-    """Legs that read rows of this one, or wait for it."""
+    """Return the legs that read rows of this one, or wait for it."""
     kinds, found = chain.legs[number].sends, []
     for other, leg in enumerate(chain.legs[number + 1 :], number + 1):
         waits = not leg.gathers and number in leg.after
@@ -209,7 +209,7 @@ def _targets(chain: Chain, number: int) -> list[int]:
 
 
 def _begun(pipeline: beam.Pipeline, chain: Chain, number: int, arriving: Sequence[Any]) -> Any:
-    """Tasks with the rows that they gather, once those before them are done."""
+    """Return tasks with their gathered rows, once earlier tasks are done."""
     leg = chain.legs[number]
     name, count = leg.work.step.name, len(leg.work.tasks)
     if arriving and not leg.gathers:

@@ -1,4 +1,4 @@
-"""What a cluster's workers must know of a step, in a file next to its data.
+"""Task lists: what a cluster's workers need to know about a step, in a file.
 
 A job carries the file's name and plain numbers, so that it stays small for any number of shards:
 Dataflow refuses a job of more than 10 MB, and the description of 90,000 tasks is more.

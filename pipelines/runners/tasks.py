@@ -1,4 +1,4 @@
-"""A stage's work as tasks. A task's commit record, written last, says that its outputs are whole.
+"""A stage's work as tasks. A task's commit record, written last, marks its outputs complete.
 
 A step is what is done (a dataclass with settings); a task is what it is done to (names and
 fingerprints, never data). The record holds the fingerprint of everything that decides the outputs:
@@ -25,12 +25,12 @@ from pipelines.storage.files import SCRATCH, FileRecord, Folder, fingerprint
 
 @dataclass(frozen=True)
 class Task:
-    """One unit of work: everything a worker needs to know besides the step."""
+    """One unit of work: everything that a worker needs besides the step."""
 
     name: str  # names the outputs; comes from the input, never from the runner
     inputs: tuple[tuple[str, str], ...]  # (path or name, fingerprint of its content)
     size: int = 0  # bytes, for balance only
-    payload: Any = None  # what the step needs to find its input; never decides the output
+    payload: Any = None  # where the step finds its input; never decides the output
 
     def key(self, step_key: str) -> str:
         return fingerprint([step_key, list(self.inputs)])
@@ -40,12 +40,12 @@ Progress = Callable[[int, int], None]  # documents read, documents kept
 
 
 def no_progress(read: int, kept: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""
 
 
 @dataclass
 class Result:
-    """What a task made: files by name relative to the stage folder, and counts for the report.
+    """The result of a task: files by name relative to the stage folder, and report counts.
 
     `noted` are further entries of the commit record, for the stage's own use.
     """
@@ -70,12 +70,12 @@ class Step(Protocol):
 
 
 def record_place(step: Step) -> str:
-    """Where a step's records lie: those of the last step stay, those before it are scratch."""
+    """Return the folder of a step's records: those of earlier steps are scratch."""
     return "shards" if step.name == "shards" else f"{SCRATCH}/records/{step.name}"
 
 
 def read_record(folder: Folder, name: str) -> dict[str, Any]:
-    """What a run noted and needs now. Raises DamagedError where it is absent or damaged."""
+    """Read a record that the run needs. Raises DamagedError if it is missing or damaged."""
     record = folder.read_own_json(name)
     if not record:
         raise damaged(folder, name, "absent or damaged")
@@ -83,22 +83,22 @@ def read_record(folder: Folder, name: str) -> dict[str, Any]:
 
 
 def record_name(step: Step, task: Task) -> str:
-    """A record's file, relative to the stage folder."""
+    """Return the path of a record, relative to the stage folder."""
     return f"{record_place(step)}/{commit_name(task)}"
 
 
 def records_of(folder: Folder, step: Step, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-    """Commit records of finished tasks, in the order of the tasks. Raises DamagedError."""
+    """Return the commit records of finished tasks, in task order. Raises DamagedError."""
     return folder.each(lambda t: read_record(folder, record_name(step, t)), tasks)
 
 
 def output_fingerprint(records: Iterable[dict[str, Any]]) -> str:
-    """One fingerprint for all files of the given commit records."""
+    """Return one fingerprint for all files of the given commit records."""
     return lines_fingerprint(map(file_lines, records))
 
 
 def file_lines(record: dict[str, Any]) -> str:
-    """The files of a commit record as a text, a line for each."""
+    """Return the files of a commit record as text, one per line."""
     return "".join(f"{name} {f['sha256']}\n" for name, f in sorted(record["files"].items()))
 
 
@@ -115,7 +115,7 @@ def commit_name(task: Task) -> str:
 
 
 def shown(step: Step, folder: Folder) -> str:
-    """A step for people: the stage, and which part of its work."""
+    """Return a step's name for messages: the stage, and which part of its work."""
     *_, parent, stage = ("", *folder.url.rstrip("/").split("/"))
     if find(parent).per_mix:
         stage = f"{parent}/{stage}"
@@ -129,7 +129,7 @@ def committed(
     present: dict[str, int],
     absent: Sequence[str] = (),
 ) -> set[str]:
-    """Names of the tasks whose record matches and whose every file is there as it says.
+    """Return the names of the tasks whose record matches and whose files are intact.
 
     `present` lists the step's records (name -> size); of `absent` kinds files need
     not be there.
@@ -143,7 +143,7 @@ def committed(
 
 
 def is_committed(folder: Folder, step: Step, task: Task) -> bool:
-    """Whether one task's record matches and every file that it names is there as it says."""
+    """Return whether one task's record matches and its files are intact."""
     return _is_committed(folder, step, task, None, ())
 
 
@@ -165,9 +165,9 @@ def _is_committed(
 def perform(
     step: Step, task: Task, folder: Folder, progress: Progress, guarded: bool = False
 ) -> dict[str, Any] | None:
-    """Run one task and commit it: its record; or note which file it could not read for its bytes.
+    """Run and commit one task, returning its record; or note which damaged file it read.
 
-    It is `guarded` once its worker died, or memory ran out.
+    `guarded` is set after its worker died or ran out of memory.
     """
     return_large_blocks()
     wall, cpu = time.perf_counter(), time.process_time()
@@ -201,7 +201,7 @@ def perform(
 
 
 def _unguarded(step: Step, task: Task, folder: Folder, progress: Progress) -> Result | None:
-    """What the task made; None where memory ran out."""
+    """Return the task's result; None if memory ran out."""
     try:
         return step.run(task, folder, progress)
     except MemoryError:
@@ -211,14 +211,14 @@ def _unguarded(step: Step, task: Task, folder: Folder, progress: Progress) -> Re
 def write_seconds(
     folder: Folder, step: str, name: str, wall: float, cpu: float, written: int = 0
 ) -> None:
-    """Note what a piece of work took, and how many bytes it wrote.
+    """Record the time that a piece of work took, and how many bytes it wrote.
 
     Seconds differ from run to run, so they stay in the scratch folder, apart from the records,
     until they are summed into timings.json. CPU seconds are those of the whole process: exact where
     a process does one task at a time, as the local pool's do.
     """
     record = {"wall": wall, "cpu": cpu, "bytes": written}
-    # Lost in a power failure, these are missing from timings.json and nowhere else.
+    # If lost in a power failure, they are only missing from timings.json.
     replace(folder, sync=False).write_own_json(f"{SCRATCH}/seconds/{step}~{name}.json", record)
 
 
@@ -227,11 +227,11 @@ _progress: Progress = no_progress
 
 
 def set_progress(progress: Progress) -> None:
-    """Say who hears of documents read and kept in this process."""
+    """Set the receiver of this process's counts of documents read and kept."""
     global _progress
     _progress = progress
 
 
 def progress_here() -> Progress:
-    """Who hears of documents in this process."""
+    """Return the receiver of this process's progress."""
     return _progress

@@ -1,9 +1,9 @@
-"""A pool of Python workers for engines that have them started (`--environment_type=EXTERNAL`).
+"""A pool of Python workers for engines that request them (`--environment_type=EXTERNAL`).
 
 One pool runs on each node of a cluster; Flink and Spark ask it for workers, some for every job.
-Beam has such a pool, too, which starts the program named `python` again for each worker of each job
-and leaves unread what it prints. Here workers are forked from a process that has all imports behind
-it, so that a step of a run, which is a job of its own, doesn't cost seconds per process.
+Beam has such a pool, too, which starts a new `python` for each worker of each job and never reads
+its output. Here workers are forked from a process that has done all imports, so that a job doesn't
+cost seconds per process.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from curation.errors import ConfigError
 from pipelines.process import end_with_parent
 from pipelines.terminal import say
 
-#: Seconds that a worker has to end by itself.
+#: Seconds that a worker has to exit on its own.
 _PATIENCE = 10.0
-#: How often a worker that never came to work is started.
+#: How often a worker that never received work is started.
 _STARTS = 4
 
 _log = logging.getLogger(__name__)
@@ -49,9 +49,9 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
             return beam_fn_api_pb2.StartWorkerResponse(error=traceback.format_exc())
 
     def start_worker(self, endpoint: str, name: str, starts: int) -> None:
-        """Fork a worker. One that dies before its first bundle is forked again, `starts` in all.
+        """Fork a worker. One that dies before its first bundle is replaced, up to `starts` times.
 
-        An engine waits for ever for a worker that it asked for and that never came.
+        An engine waits forever for a requested worker that never connects.
         """
         begun = self._context.Event()
         process = self._context.Process(target=_work, args=(endpoint, name, begun), name=name)
@@ -70,7 +70,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         threading.Thread(target=watch, daemon=True).start()
 
     def processes(self) -> list[Any]:
-        """Workers that live."""
+        """Live workers."""
         with self._lock:
             return [p for p in self._workers if p.is_alive()]
 
@@ -123,8 +123,8 @@ def serve(port: int, host: str = "localhost", trust_network: bool = False) -> No
     """
     if host not in _HERE and not trust_network:
         raise ConfigError(
-            f"--host {host}: whoever reaches this address can run any code here, without a "
-            "password; where only your cluster can, say so with --trust-network"
+            f"--host {host}: anyone who can reach this address can run any code here, without a "
+            "password; if only your cluster can, confirm with --trust-network"
         )
     server = grpc.server(ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
     pool = WorkerPool()
@@ -134,7 +134,7 @@ def serve(port: int, host: str = "localhost", trust_network: bool = False) -> No
     except RuntimeError as error:
         raise ConfigError(f"--port {port}: {error}") from None
     server.start()
-    say(f"workers can be had at {host}:{bound}")
+    say(f"serving workers at {host}:{bound}")
     done = threading.Event()
     for which in (signal.SIGTERM, signal.SIGINT):
         signal.signal(which, lambda *_: done.set())

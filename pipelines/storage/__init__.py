@@ -1,1 +1,1 @@
-"""Files that are whole or absent; shards, runs and manifests in them; what is damaged."""
+"""Storage: atomically written files, shards, sorted runs, manifests, damage detection."""

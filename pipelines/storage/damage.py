@@ -1,7 +1,7 @@
-"""Files that are not what was written or planned: found where they are read, made again once.
+"""Files that differ from what was written or planned: detected on reading, rewritten once.
 
-A worker that meets one leaves a note in the scratch folder of its stage, and its task undone. After
-the step the driver finds the note, whatever the runner, and has the file's own task done again.
+A worker that detects one leaves a note in its stage's scratch folder and its task undone. After the
+step the driver finds the note, on any runner, and reruns the task that wrote the file.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _NOTES = f"{SCRATCH}/damaged"
 
 
 class DamagedError(InputError):
-    """Files whose bytes are not those that were written, or that were hashed for the plan.
+    """Files whose content is not what was written, or what was hashed for the plan.
 
     Attributes:
-        files: what is wrong, by URL or path of the file.
+        files: description of the damage, by URL or path of the file.
     """
 
     def __init__(self, files: dict[str, str]) -> None:
@@ -36,19 +36,19 @@ class DamagedError(InputError):
 
 
 def damaged(folder: Folder, name: str, detail: str) -> DamagedError:
-    """The error for one file of a folder."""
+    """Return the error for one file of a folder."""
     return DamagedError({folder.url_of(name): detail})
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether an error that reading raised is due to the file's bytes, or to its absence."""
+    """Return whether a read error is due to the file's content, or to its absence."""
     if isinstance(error, OSError):
         return error.errno in (None, errno.EIO, errno.ENOENT)
     return isinstance(error, pa.ArrowInvalid | EOFError | ValueError)
 
 
 def check_content(folder: Folder, name: str, sha256: str) -> None:
-    """Raise DamagedError unless a file is there with this content."""
+    """Raise DamagedError unless the file exists with this content."""
     try:
         found = folder.digest(name)
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def check_content(folder: Folder, name: str, sha256: str) -> None:
 
 
 def note(folder: Folder, error: DamagedError) -> None:
-    """Tell the driver, on whatever runner it is, what a task of this folder could not read."""
+    """Leave a note for the driver, on any runner, of what a task of this folder could not read."""
     for file, detail in error.files.items():
         name = hashlib.sha256(file.encode()).hexdigest()[:24]
         folder.write_own_json(f"{_NOTES}/{name}.json", {"file": file, "detail": detail})
@@ -66,7 +66,7 @@ def note(folder: Folder, error: DamagedError) -> None:
 
 @contextlib.contextmanager
 def noticed(folder: Folder) -> Iterator[None]:
-    """Raises DamagedError where tasks that ran meanwhile left notes."""
+    """Raise DamagedError if tasks that ran inside this context left notes."""
     try:
         yield
     except WorkerError as error:

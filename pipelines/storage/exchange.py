@@ -1,4 +1,4 @@
-"""The narrow exchange: fixed-width columns travel between shards as sorted files, text never does.
+"""The narrow exchange: shards exchange fixed-width columns as sorted files, never text.
 
 A map task writes one run: rows sorted by a uint64 key. A reduce task reads a range of keys from
 every run. The number of ranges is free, because no result depends on it; a range bounds memory.
@@ -21,9 +21,9 @@ from pipelines.storage.runs import read_batches_between, read_batches_of, write_
 
 UInt64 = npt.NDArray[np.uint64]
 
-#: A reduce task reads about this many bytes: sorting needs a few times as much memory.
+#: Approximate bytes read by a reduce task; sorting needs a few times as much memory.
 RANGE_BYTES = 128 << 20
-#: Every range costs something in every run: beyond so many (8 TB), ranges grow instead.
+#: Most ranges, as each one costs time in every run; beyond that (8 TB), ranges grow instead.
 MOST_RANGES = 65536
 
 _ROW_BITS = np.uint64(32)
@@ -31,24 +31,24 @@ _ROW_MASK = np.uint64((1 << 32) - 1)
 
 
 def scratch(kind: str, name: str) -> str:
-    """Place of a file that only the stage itself reads."""
+    """Return the path of a file that only the stage itself reads."""
     return f"{SCRATCH}/data/{kind}/{name}.arrow"
 
 
 def kind_of(name: str) -> str:
-    """The kind of a file by its `scratch` place; empty for others."""
+    """Return the kind of a file from its `scratch` path; empty for others."""
     kind, _, file = name.removeprefix(f"{SCRATCH}/data/").partition("/")
     return kind if file and name.startswith(f"{SCRATCH}/data/") else ""
 
 
 def document_numbers(shard: int, rows: int, first: int = 0) -> UInt64:
-    """Numbers that name documents inside one stage: shard index above, row in the low half."""
+    """Return document numbers within a stage: shard index in the high half, row in the low."""
     start = np.uint64((shard << 32) | first)
     return start + np.arange(rows, dtype=np.uint64)
 
 
 def numbers_of_shard(shard: int) -> tuple[int, int]:
-    """Lowest and highest number that a document of a shard can have."""
+    """Return the lowest and highest number that a document of a shard can have."""
     return shard << 32, (shard << 32) | 0xFFFFFFFF
 
 
@@ -70,7 +70,7 @@ def write_columns(
 def write_run(
     folder: Folder, name: str, key: str, columns: pa.RecordBatch | Mapping[str, Any]
 ) -> FileRecord:
-    """The same sorted by the uint64 column `key`; rows of equal keys keep their order."""
+    """As `write_columns`, sorted by the uint64 column `key`; equal keys keep their order."""
     batch = _batch(columns)
     order = np.argsort(batch.column(key).to_numpy(), kind="stable")
     if not np.array_equal(order, np.arange(len(order))):
@@ -85,19 +85,19 @@ def _batch(columns: pa.RecordBatch | Mapping[str, Any]) -> pa.RecordBatch:
 
 
 def read_columns(folder: Folder, name: str) -> pa.RecordBatch:
-    """All rows of a file: memory-mapped on local disks, so that only what is used is read."""
+    """Return all rows of a file; memory-mapped on local disks, so only what is used is read."""
     batches = list(read_batches_of(folder, name))
     return batches[0] if len(batches) == 1 else concatenated(batches)
 
 
 def key_ranges(count: int, keys: int = 1 << 64) -> list[tuple[int, int]]:
-    """Divide so many keys into `count` equal ranges [low, high]; both ends inside."""
+    """Divide the key space into `count` equal ranges [low, high], both ends inclusive."""
     edges = [i * keys // count for i in range(count + 1)]
     return [(edges[i], edges[i + 1] - 1) for i in range(count)]
 
 
 def encoded(batch: pa.RecordBatch) -> bytes:
-    """An Arrow IPC stream of one batch, schema included."""
+    """Encode a batch as an Arrow IPC stream, schema included."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -105,18 +105,18 @@ def encoded(batch: pa.RecordBatch) -> bytes:
 
 
 def decoded(data: bytes) -> pa.RecordBatch:
-    """The batch that was `encoded`."""
+    """Return the batch that was `encoded`."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_next_batch()
 
 
 @dataclass(frozen=True)
 class ExchangeFolder(Folder):
-    """A folder as a task sees it whose rows travel by GroupByKey; see `with_rows`.
+    """The folder of a task whose rows travel by GroupByKey; see `with_rows`.
 
     Args:
-        rows: the task's range of the runs, by name; None where it reads runs from files.
-        unwritten: kinds of files that it writes to memory alone.
+        rows: the task's range of the runs, by name; None if it reads runs from files.
+        unwritten: kinds of files that it writes only to memory.
     """
 
     rows: Mapping[str, Sequence[pa.RecordBatch]] | None = field(default=None, compare=False)
@@ -139,13 +139,13 @@ class ExchangeFolder(Folder):
 
 
 class _LocalExchangeFolder(ExchangeFolder, LocalFolder):
-    """The same on this machine's disks."""
+    """As ExchangeFolder, on local disks."""
 
 
 def with_rows(
     folder: Folder, rows: Mapping[str, Sequence[pa.RecordBatch]] | None, unwritten: tuple[str, ...]
 ) -> ExchangeFolder:
-    """The folder with what came for a task, and kinds of files that are not to be written."""
+    """Return the folder with a task's gathered rows, and kinds of files kept in memory."""
     kind = _LocalExchangeFolder if folder.is_local else ExchangeFolder
     return kind(folder.url, folder.sync, rows, unwritten)
 
@@ -153,7 +153,7 @@ def with_rows(
 def read_range(
     folder: Folder, names: Sequence[str], key: str, low: int, high: int
 ) -> Iterator[pa.RecordBatch]:
-    """From every run, in the given order, the rows whose key lies in [low, high]."""
+    """Yield from every run, in the given order, the rows with key in [low, high]."""
     found = (
         (batch for name in names for batch in folder.rows.get(name, ()))
         if isinstance(folder, ExchangeFolder) and folder.rows is not None
@@ -170,7 +170,7 @@ def read_range(
 def concatenated(
     batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None
 ) -> pa.RecordBatch:
-    """One batch from many."""
+    """Concatenate batches into one."""
     table = pa.Table.from_batches(list(batches), schema)
     return pa.RecordBatch.from_arrays(
         [c.combine_chunks() if c.num_chunks != 1 else c.chunk(0) for c in table.columns],

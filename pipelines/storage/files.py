@@ -1,4 +1,4 @@
-"""Folders on local disks and object stores, written so that a file is either whole or absent."""
+"""Folders on local disks and in object stores, with atomic writes: a file is whole or absent."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
-#: Scratch folder inside a stage folder: unfinished files and what only the stage itself reads.
+#: Scratch folder inside a stage folder: unfinished files, and files only the stage itself reads.
 SCRATCH = ".work"
 
 
-#: Ends the name of a file in it that is being written; a killed process leaves such files.
+#: Suffix of a file being written; a killed process leaves such files behind.
 _PART = ".part"
 
 
 @dataclass(frozen=True)
 class FileRecord:
-    """What a manifest says of one file."""
+    """A manifest's record of one file."""
 
     rows: int
     bytes: int
@@ -49,7 +49,7 @@ class FileRecord:
 
 
 class HashingSink:
-    """A binary file that is written once from start to end, and hashed on the way."""
+    """A binary file written once from start to end, hashed while it is written."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -58,7 +58,7 @@ class HashingSink:
         self.closed = self._abandoned = False
 
     def abandon(self) -> None:
-        """Take no notice of what is still written: writers end their files when collected."""
+        """Ignore further writes: writers finish their files when garbage-collected."""
         self._abandoned = True
 
     def write(self, data: Any) -> int:
@@ -86,7 +86,7 @@ class HashingSink:
         return False
 
     def close(self) -> None:
-        self.closed = True  # the folder closes the file beneath, once it is complete
+        self.closed = True  # the folder closes the underlying file once it is complete
 
     def record(self, rows: int) -> FileRecord:
         return FileRecord(rows, self._size, self._hash.hexdigest())
@@ -94,11 +94,10 @@ class HashingSink:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder by local path or fsspec URL. Names inside it use `/` on every system.
+    """A folder given by local path or fsspec URL. Names inside it use `/` on every system.
 
-    What is written here is what object stores need; of a folder on this machine's disks the class
-    makes a `LocalFolder`. With `sync`, files on local disks and their folders are on the disk, and
-    not only in its cache, before `create` ends.
+    This class implements object stores; for a folder on local disks it creates a `LocalFolder`.
+    With `sync`, `create` returns only after local files and their folder entries are on the disk.
     """
 
     url: str
@@ -115,17 +114,17 @@ class Folder:
     def __post_init__(self) -> None:
         url = self.url.rstrip("/")
         if url.endswith(":") and self.url.startswith(f"{url}//"):
-            raise ConfigError(f"{self.url}: names no folder")
-        # Workers may have another working directory than the driver.
+            raise ConfigError(f"{self.url}: not the name of a folder")
+        # Workers may have a different working directory from the driver.
         object.__setattr__(self, "url", url if stores.is_url(url) else os.path.abspath(url or "/"))
 
     def __getstate__(self) -> dict[str, Any]:
-        # File systems are opened again elsewhere: by that machine's settings, and without caches.
+        # File systems are opened again elsewhere: with that machine's settings, without caches.
         return {k: v for k, v in self.__dict__.items() if k != "_fs_path"}
 
     @property
     def shown(self) -> str:
-        """For people: relative to the working directory where that is shorter."""
+        """The path for messages: relative to the working directory if that is shorter."""
         if stores.is_url(self.url):
             return redact(self.url)
         return min(self.url, os.path.relpath(self.url), key=len)
@@ -148,45 +147,44 @@ class Folder:
         return Folder(f"{self.url.rstrip('/')}/{name}", self.sync)
 
     def url_of(self, name: str = "") -> str:
-        """URL of a file inside, for messages."""
+        """Return the URL of a file in the folder, for messages."""
         return f"{self.url}/{name}" if name else self.url
 
     def _persistently(self, name: str, action: Callable[[str], T]) -> T:
-        """Do something with a path, again while its failure may pass."""
+        """Apply an action to a path, retrying transient failures."""
         return stores.persistently(self.url_of(name), lambda: action(self.path(name)))
 
     def exists(self, name: str = "") -> bool:
         return stores.info(self.fs, self.path(name), self.url_of(name)) is not None
 
     def size(self, name: str) -> int | None:
-        """Size in bytes, or None when there is no such file."""
+        """Return the size in bytes, or None if there is no such file."""
         try:
             return int(self._persistently(name, self.fs.size))
         except FileNotFoundError:
             return None
 
     def stamp(self, name: str) -> str:
-        """What changes with a file's content: size and times, or what a store has for these."""
+        """Return a value that changes with a file's content: size and times, or a store's tag."""
         return str(self._persistently(name, self.fs.checksum))
 
     def digest(self, name: str) -> str:
-        """SHA-256 of a file's content, read once as long as the file stays as it is."""
+        """Return the SHA-256 of a file's content, cached as long as the file is unchanged."""
         return _digest(self, name, self.stamp(name))
 
     def holds(
         self, files: Mapping[str, dict[str, Any]], witness: str, sizes: Mapping[str, int] | None
     ) -> bool:
-        """Whether files are here as `witness` names them, which was written after them.
+        """Return whether files are intact; `witness` records them and was written after them.
 
-        Looks at sizes (`sizes` lists them; None: not listed yet) and, on local disks, at the
-        content of what changed after the witness was written. A file that is not what was written
-        is named in the log, and removed.
+        Compares sizes (`sizes` lists them; None: not listed yet) and, on local disks, the content
+        of files changed after the witness was written. A file that differs is logged and removed.
         """
         found = self.tree() if sizes is None else sizes
         return self._removed([n for n, f in files.items() if found.get(n) != f["bytes"]])
 
     def _removed(self, wrong: Sequence[str]) -> bool:
-        """Remove files that are not what was written; whether there are none."""
+        """Remove files that differ from what was written; return whether there were none."""
         for name in wrong:
             if self.exists(name):
                 _LOG.warning("%s: not the bytes that were written; made again", self.url_of(name))
@@ -194,18 +192,18 @@ class Folder:
         return not wrong
 
     def names(self, suffix: str = "") -> list[str]:
-        """Names of the files directly inside, sorted; empty when the folder is absent."""
+        """Return the names of the files directly inside, sorted; empty if there is no folder."""
         return sorted(n for n in self.sizes() if n.endswith(suffix))
 
     def sizes(self) -> dict[str, int]:
-        """Sizes of the files directly inside: one listing, however many files.
+        """Return the sizes of the files directly inside, from a single listing.
 
-        Hidden ones are left out: file managers leave them, a run never does.
+        Hidden files are left out: file managers create them, a run never does.
         """
         return {name: e["size"] for name, e in self._listing("file").items()}
 
     def folders(self) -> list[str]:
-        """Names of the folders directly inside, sorted, hidden ones left out."""
+        """Return the names of the folders directly inside, sorted, without hidden ones."""
         return sorted(self._listing("directory"))
 
     def _listing(self, kind: str) -> dict[str, dict[str, Any]]:
@@ -214,7 +212,7 @@ class Folder:
         return {name: entry for name, entry in named.items() if not name.startswith(".")}
 
     def tree(self) -> dict[str, int]:
-        """Sizes of all files below, by name relative to this folder, in order of the names."""
+        """Return the sizes of all files below, by name relative to this folder, sorted."""
         found = stores.tree(self.fs, self.path(), self.url)
         return self._below({path: facts["size"] for path, facts in found.items()})
 
@@ -223,20 +221,20 @@ class Folder:
         return {path[base:].lstrip("/"): sizes[path] for path in sorted(sizes)}
 
     def mapped(self, name: str) -> Any:
-        """All of a file as an Arrow buffer, of which only what is used is read; None in stores."""
+        """Return a file as a memory-mapped Arrow buffer; None in object stores."""
         return None
 
     def open(self, name: str) -> BinaryIO:
         return cast(BinaryIO, stores.open_url(self.url_of(name)))
 
     def read_bytes(self, name: str, start: int = 0, end: int | None = None) -> bytes:
-        """Bytes of a file from `start` to before `end`, fewer where the file ends sooner."""
+        """Return the bytes [start, end) of a file, fewer if the file ends sooner."""
         return self._persistently(
             name, lambda path: cast(bytes, self.fs.cat_file(path, start=start or None, end=end))
         )
 
     def read_json(self, name: str) -> Any:
-        """Parsed JSON. Raises InputError with the file's name when it is absent or broken."""
+        """Parse a JSON file. Raises InputError with its name if it is missing or invalid."""
         try:
             return json.loads(self.read_bytes(name))
         except FileNotFoundError:
@@ -245,16 +243,16 @@ class Folder:
             raise InputError(f"{self.url}/{name}: not valid JSON ({error})") from None
 
     def write_own_json(self, name: str, value: dict[str, Any]) -> FileRecord:
-        """Canonical JSON that begins with the SHA-256 of all that follows it."""
+        """Write canonical JSON that begins with the SHA-256 of everything after it."""
         rest = _json(value)[1:] if value else b"\n}\n"
         digest = hashlib.sha256(rest).hexdigest()
         comma = b"," if value else b""
         return self.write_bytes(name, f'{{\n "sha256": "{digest}"'.encode() + comma + rest)
 
     def read_own_json(self, name: str) -> dict[str, Any]:
-        """An object that `write_own_json` wrote, and that a run can do without.
+        """Read an object written by `write_own_json`, without which a run can work.
 
-        Empty where it is absent, or damaged (its hash is another), which the log says.
+        Empty if the file is missing or damaged (its hash differs); damage is logged.
         """
         try:
             data = self.read_bytes(name)
@@ -269,16 +267,16 @@ class Folder:
         return content
 
     def each(self, action: Callable[[A], T], items: Iterable[A]) -> list[T]:
-        """Do something with files of this folder; results in order. Many at a time if far away."""
+        """Apply an action to files of this folder, concurrently if remote; keep their order."""
         return list(stores.each(action, items))
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[HashingSink]:
-        """Write a file whole or not at all.
+        """Write a file atomically.
 
-        On local disks the bytes go to the scratch folder and are renamed at the end. For object
-        stores they wait here, in memory or beyond a part's size in a temporary file, until they are
-        complete: an upload that fails begins again. After an exception nothing is left.
+        On local disks the bytes go to the scratch folder and the file is renamed at the end. For
+        object stores they are buffered until complete, in memory or, beyond a part's size, in a
+        temporary file, so that a failed upload can start again. After an exception nothing is left.
         """
         with (
             room_for(tempfile.gettempdir()),
@@ -290,11 +288,11 @@ class Folder:
             stores.write(self.fs, target, self.url_of(name), spool, sink.tell(), part)
 
     def _part(self) -> str:
-        """Path for a file that is being written."""
+        """Return a path for a file being written."""
         return self.path(f"{SCRATCH}/{uuid.uuid4().hex}{_PART}")
 
     def remove_parts(self) -> None:
-        """Remove what killed processes had begun to write, which may be much."""
+        """Remove unfinished files of killed processes, which may be large."""
         scratch = self / SCRATCH
         scratch.each(scratch.remove, scratch.names(_PART))
 
@@ -304,11 +302,11 @@ class Folder:
         return sink.record(0)
 
     def write_json(self, name: str, value: Any) -> None:
-        """Canonical JSON: sorted keys, so equal values are equal bytes."""
+        """Write canonical JSON: sorted keys, so equal values are equal bytes."""
         self.write_bytes(name, _json(value))
 
     def remove(self, name: str = "") -> None:
-        """Remove a file or a whole folder; absent is fine."""
+        """Remove a file or a whole folder, if it exists."""
         stores.remove(self.fs, self.path(name), self.url_of(name))
 
 
@@ -362,7 +360,7 @@ class LocalFolder(Folder):
 
     def tree(self) -> dict[str, int]:
         sizes: dict[str, int] = {}
-        # not fsspec's `find`, to which a folder that can't be read is an empty one
+        # not fsspec's `find`, which treats an unreadable folder as empty
         for place, _, names in os.walk(self.path(), onerror=_raise_unless_absent):
             for path in (f"{place}/{name}" for name in names):
                 with contextlib.suppress(FileNotFoundError):
@@ -398,15 +396,15 @@ class LocalFolder(Folder):
                 raise
 
     def _make(self, path: str) -> None:
-        """Make a local folder and those above it."""
+        """Create a local folder and its parents."""
         if not os.path.isdir(path):
             self._make(os.path.dirname(path))
-            with contextlib.suppress(FileExistsError):  # another worker was faster
+            with contextlib.suppress(FileExistsError):  # another worker created it first
                 os.mkdir(path)
             self._sync_entries(os.path.dirname(path))
 
     def _sync_entries(self, path: str) -> None:
-        """Bring what a local folder lists to the disk: a file's own sync leaves its name out."""
+        """Sync the entries of a local folder: syncing a file does not sync its name."""
         if self.sync:
             handle = os.open(path, os.O_RDONLY)
             try:
@@ -428,9 +426,9 @@ def _raise_unless_absent(error: OSError) -> None:
         raise error
 
 
-@functools.lru_cache(maxsize=1 << 17)  # planned, then run: a file is read once as long as it stays
+@functools.lru_cache(maxsize=1 << 17)  # planned, then run: an unchanged file is read once
 def _digest(folder: Folder, name: str, stamp: str) -> str:
-    """SHA-256 of a file that has this stamp."""
+    """Return the SHA-256 of a file that has this stamp."""
     with folder.open(name) as handle:
         return hashlib.file_digest(cast(Any, handle), "sha256").hexdigest()
 
@@ -444,7 +442,7 @@ _SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",?')
 
 
 def unsealed(data: bytes) -> dict[str, Any] | None:
-    """What `write_own_json` wrote; None where a byte is another."""
+    """Parse what `write_own_json` wrote; None if a byte differs."""
     seal = _SEAL.match(data)
     if seal is None or hashlib.sha256(data[seal.end() :]).hexdigest().encode() != seal[1]:
         return None
@@ -455,7 +453,7 @@ def unsealed(data: bytes) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def room_for(place: str) -> Iterator[None]:
-    """Raises StoreError, with the place, where a disk is full."""
+    """Raise StoreError with the path if the disk is full."""
     try:
         yield
     except OSError as error:
@@ -467,10 +465,10 @@ def room_for(place: str) -> Iterator[None]:
 
 
 def canonical_json(value: Any) -> str:
-    """One spelling for equal values; the base of every fingerprint."""
+    """Serialize equal values to equal text; the base of every fingerprint."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def fingerprint(value: Any) -> str:
-    """sha256 of a JSON-like value."""
+    """Return the SHA-256 of a JSON-like value."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Which files of a stage folder a run wrote: only these are ever removed.
+"""Ownership: which files of a stage folder a run wrote. Only these are ever removed.
 
-A file is a run's own when the manifest or a commit record names it, or when its name is that of a
-task which a run has planned here. Anything else was put there by somebody, and is reported.
+A run owns a file if the manifest or a commit record names it, or if its name is that of a task
+which a run has planned here. Anything else was put there by someone else and raises an error.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pipelines.storage.manifest import (
     remove_manifest,
 )
 
-#: Names of tasks planned, and files of manifests removed, since the stage was last complete. Twice,
-#: since of tasks that were killed nothing else tells.
+#: Names of tasks planned, and files of removed manifests, since the stage was last complete. Stored
+#: twice, since nothing else records the tasks that were killed.
 _NOTES = (f"{SCRATCH}/own.json", f"{SCRATCH}/.own.json")
 _RECORDS = "shards/"
-#: What file managers leave behind, besides hidden files.
+#: Files that file managers leave behind, besides hidden ones.
 _LITTER = {"desktop.ini", "Thumbs.db"}
 
 
 def note_own(folder: Folder, tasks: Iterable[str] = (), files: Iterable[str] = ()) -> None:
-    """Remember what is going to be written, or was, before no manifest says so any more."""
+    """Record files to be written, and files whose manifest is about to be removed."""
     noted = _noted(folder)
     found = {
         "tasks": sorted({*noted.get("tasks", ()), *tasks}),
@@ -44,13 +44,13 @@ def _noted(folder: Folder) -> dict[str, Any]:
 
 
 def _files(folder: Folder) -> list[str]:
-    """Files of a stage folder, without scratch, litter and stages inside this one (named mixes)."""
+    """Return a stage folder's files, without scratch, litter and inner stages (named mixes)."""
     inside = inner_stages(folder)
     return [n for n in folder.tree() if n.split("/", 1)[0] not in inside and not _is_litter(n)]
 
 
 def _foreign(folder: Folder, names: Iterable[str]) -> list[str]:
-    """Those of these files that no run wrote."""
+    """Return those of these files that no run wrote."""
     noted, manifest = _noted(folder), read_manifest(folder)
     tasks, files = set(noted.get("tasks", ())), {TIMINGS, *noted.get("files", ())}
     files |= {MANIFEST, *named_files(manifest)} if manifest else set()
@@ -60,7 +60,7 @@ def _foreign(folder: Folder, names: Iterable[str]) -> list[str]:
         if n not in files
         and not any(part in tasks or _stem(part) in tasks for part in n.split("/"))
     ]
-    if foreign:  # without notes, of a folder whose scratch was removed, the records must tell
+    if foreign:  # without notes (the scratch folder was removed), only the records tell
         records = [n for n in names if n.startswith(_RECORDS) and n.endswith(".json")]
         for name, record in zip(records, folder.each(folder.read_own_json, records), strict=True):
             files |= {name, *record["files"]} if record else set()
@@ -69,30 +69,30 @@ def _foreign(folder: Folder, names: Iterable[str]) -> list[str]:
 
 
 def unnamed_files(folder: Folder) -> list[str]:
-    """Files in the folder of a complete stage that its manifest does not name."""
+    """Return the files in a complete stage's folder that its manifest does not name."""
     named = {MANIFEST, TIMINGS, *named_files(read_manifest(folder))}
     return [name for name in _files(folder) if name not in named]
 
 
 def refuse_foreign(folder: Folder) -> None:
-    """Raise ConfigError where a stage is to be written among files that no run wrote."""
+    """Raise ConfigError if a stage folder has files that no run wrote."""
     foreign = _foreign(folder, _files(folder))
     if foreign:
         more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
         raise ConfigError(
-            f"{folder.shown}/{foreign[0]}{more}: no run wrote this, and this folder is a stage's "
-            "own; move it away, or give another --output"
+            f"{folder.shown}/{foreign[0]}{more}: not written by curate; stage folders must be "
+            "empty or contain only curate's files; move it away, or give another --output"
         )
 
 
 def remove_own(folder: Folder, keep: Iterable[str] = ()) -> None:
-    """Remove the files that runs wrote, but those to keep."""
+    """Remove the files that runs wrote, except those to keep."""
     names = _files(folder)
     folder.each(folder.remove, sorted({*names} - {*_foreign(folder, names), *keep}))
 
 
 def remove_stage(folder: Folder) -> None:
-    """Remove all that runs wrote of a stage and of stages inside it. Raises as `refuse_foreign`."""
+    """Remove all files of a stage and its inner stages. Raises as `refuse_foreign` does."""
     folders = with_inner(folder)
     for each in folders:
         refuse_foreign(each)
@@ -105,12 +105,12 @@ def remove_stage(folder: Folder) -> None:
 
 
 def with_inner(folder: Folder) -> list[Folder]:
-    """The folder of a stage after those inside it."""
+    """Yield the folders of inner stages, then the stage's own."""
     return [*(folder / name for name in inner_stages(folder)), folder]
 
 
 def _is_blank(folder: Folder, name: str) -> bool:
-    """Whether a manifest or record holds nothing, as power failures leave files."""
+    """Return whether a manifest or record is blank, as after a power failure."""
     if name != MANIFEST and not name.startswith(_RECORDS):
         return False
     return not folder.read_bytes(name).strip(b"\0")

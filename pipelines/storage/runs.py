@@ -1,10 +1,10 @@
-"""Files of Arrow batches that can be read in part, by key, from a disk or an object store.
+"""Files of Arrow batches that can be partly read, by key, from a disk or an object store.
 
-The length and a hash of each batch are in the schema's metadata, at the head of the file, with a
-hash of the head itself: what is read is what was written, or an error names the file. A run, sorted
-by a uint64 key, is cut into small batches, of which the head has the first keys, too. So a reader
-of one range of keys takes two requests to an object store, however long the file: its head, and the
-batches that hold the range; short files take one. On local disks files are memory-mapped.
+The schema's metadata, at the head of the file, has the length and a hash of each batch, and a hash
+of the head itself, so that a read returns what was written or raises an error naming the file. A
+run, sorted by a uint64 key, is cut into small batches, whose first keys are in the head, too. So
+reading a range of keys takes two requests to an object store for a file of any length (its head,
+and the batches of the range), and one for a short file. On local disks files are memory-mapped.
 """
 
 from __future__ import annotations
@@ -25,21 +25,20 @@ import xxhash
 from pipelines.storage.damage import damaged, is_damage
 from pipelines.storage.files import FileRecord, Folder
 
-#: A batch of a run has about this many bytes: a range of keys seldom needs more from one run.
+#: Approximate bytes of a run's batch: a range of keys rarely needs more from one run.
 _BATCH_BYTES = 64 << 10
-#: But not fewer rows than this: wide rows are few, and every batch costs some microseconds.
+#: Fewest rows of a batch: wide rows are few, and every batch costs some microseconds.
 _BATCH_ROWS = 1024
-#: The head of a file is asked for with so many bytes. It holds the index of a 100 MB run, and all
-#: of a small file.
+#: Bytes of the first request for a file: enough for the index of a 100 MB run, or a small file.
 _HEAD_BYTES = 64 << 10
-#: A run that is read from start to end is asked for in pieces of about this many bytes.
+#: Approximate bytes per request when a run is read from start to end.
 _PIECE_BYTES = 8 << 20
-#: Requests under way at a time for one reader: an answer takes tens of milliseconds.
+#: Concurrent requests of one reader: a response takes tens of milliseconds.
 _READERS = 16
 
-#: Keys of the schema's metadata.
+#: Keys in the schema's metadata.
 _FIRST_KEYS, _LENGTHS, _HASHES, _HEAD = b"first_keys", b"batch_bytes", b"batch_xxh3", b"head_xxh3"
-#: An Arrow file begins with its name, padded, then the schema's message.
+#: An Arrow file begins with padded magic bytes, followed by the schema message.
 _MAGIC = 8
 
 
@@ -52,7 +51,7 @@ def write_batches(
         rows = max(_BATCH_ROWS, _BATCH_BYTES * batch.num_rows // max(1, batch.nbytes))
         parts = [batch.slice(i, rows) for i in range(0, batch.num_rows, rows)]
         first = np.asarray(batch.column(key), np.uint64)[::rows]
-    # one after the other: only the hashes are kept
+    # one at a time: only the hashes are kept
     facts = np.array([_length_and_hash(part) for part in parts], np.uint64).reshape(-1, 2)
     index = {
         **({} if first is None else {_FIRST_KEYS: _packed(first)}),
@@ -68,7 +67,7 @@ def write_batches(
 
 
 def _length_and_hash(part: pa.RecordBatch) -> tuple[int, int]:
-    """Of a batch as it is written."""
+    """Return length and hash of a batch as written."""
     written = part.serialize()
     return written.size, xxhash.xxh3_64_intdigest(written)
 
@@ -88,7 +87,7 @@ def _unpacked(text: bytes) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class _Index:
-    """Where the batches of a file lie; `first_keys` is None for one that is not a run."""
+    """Offsets of a file's batches; `first_keys` is None for a file that is not a run."""
 
     schema: pa.Schema
     first_keys: npt.NDArray[np.uint64] | None
@@ -97,7 +96,7 @@ class _Index:
 
     @classmethod
     def of(cls, head: Any, length: int) -> _Index:
-        """Read from the first `length` bytes of a file. Raises ValueError, KeyError or EOFError."""
+        """Read the index from a file's head. Raises ValueError, KeyError or EOFError."""
         schema = pa.ipc.read_schema(pa.py_buffer(head)[_MAGIC:])
         index, plain = dict(schema.metadata or {}), schema.remove_metadata()
         if index.pop(_HEAD, None) != _head_hash(plain, index):
@@ -107,10 +106,10 @@ class _Index:
         return cls(plain, first, starts.astype(np.int64), _unpacked(index[_HASHES]))
 
     def between(self, low: int, high: int) -> tuple[int, int]:
-        """First and end of the batches that may hold keys in [low, high]."""
+        """Return the range [first, end) of batches that may have keys in [low, high]."""
         if self.first_keys is None:
             return 0, len(self.hashes)
-        # Rows that equal a batch's first key may end the batch before.
+        # Rows equal to a batch's first key may be at the end of the batch before.
         first = int(np.searchsorted(self.first_keys, np.uint64(low), side="left")) - 1
         end = int(np.searchsorted(self.first_keys, np.uint64(high), side="right"))
         return max(0, first), end
@@ -118,7 +117,7 @@ class _Index:
 
 @dataclass(frozen=True)
 class _File:
-    """A file whose head is known: `head` holds its first bytes, or, mapped, all of it."""
+    """An open file: `head` is its first bytes or, if memory-mapped, all of it."""
 
     folder: Folder
     name: str
@@ -128,7 +127,7 @@ class _File:
 
     @classmethod
     def open(cls, folder: Folder, name: str) -> _File:
-        """Raises DamagedError where the file is absent or its head is not what was written."""
+        """Open a file. Raises DamagedError if it is missing or its head is damaged."""
         try:
             head = folder.mapped(name)
             whole = head is not None
@@ -146,9 +145,9 @@ class _File:
             raise damaged(folder, name, detail) from error
 
     def batches(self, first: int, end: int) -> list[pa.RecordBatch]:
-        """Batches `first` to before `end`, by one request for those that the head does not hold.
+        """Return the batches [first, end), with one request for those not in the head.
 
-        Raises DamagedError where one is not what was written.
+        Raises DamagedError for a damaged batch.
         """
         starts = self.index.starts[first : end + 1].tolist()
         data, offset = self.head, 0
@@ -166,7 +165,7 @@ class _File:
 
 
 def read_batches_of(folder: Folder, name: str) -> Iterator[pa.RecordBatch]:
-    """All batches of a file, at least one, which may be empty, piece by piece.
+    """Yield all batches of a file piece by piece; at least one, which may be empty.
 
     Raises DamagedError where the file is not what was written.
     """
@@ -184,10 +183,10 @@ def read_batches_of(folder: Folder, name: str) -> Iterator[pa.RecordBatch]:
 def read_batches_between(
     folder: Folder, names: Sequence[str], low: int, high: int
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of every run, in order, that may hold keys in [low, high].
+    """Yield the batches of every run, in order, that may have keys in [low, high].
 
-    From an object store several runs are read at a time; memory holds what these need. Raises
-    DamagedError where a file is not what was written.
+    From an object store several runs are read concurrently and buffered in memory. Raises
+    DamagedError for a damaged file.
     """
     if folder.is_local:
         for name in names:

@@ -21,13 +21,13 @@ from curation.stages import counted_columns
 from pipelines.storage.damage import DamagedError, check_content, damaged, is_damage
 from pipelines.storage.files import FileRecord, Folder, HashingSink
 
-#: Most documents of a batch, and most bytes of one with several documents. Memory of a stage is a
-#: few batches, whatever the shard's size, and a few times the largest document.
+#: Most documents of a batch, and most bytes of one with several documents. A stage's memory is a
+#: few batches, for any size of shard, plus a few times the largest document.
 BATCH_ROWS = 512
 BATCH_BYTES = 8 << 20
-#: A row group is written when it has this many rows or bytes at the end of 512 rows of input,
-#: however these were cut into batches; before that end when it has the most bytes. A document of
-#: more than BATCH_BYTES is a group of its own, so that reading it takes no others.
+#: A row group is written once it has this many rows or bytes at the end of 512 rows of input,
+#: however these were divided into batches, and earlier if it reaches the most bytes. A document of
+#: more than BATCH_BYTES gets its own group, so that it can be read alone.
 _GROUP_ROWS = 4096
 _GROUP_BYTES = 16 << 20
 _MOST_GROUP_BYTES = 24 << 20
@@ -37,13 +37,13 @@ _LONG = ("text", "html")
 
 @contextlib.contextmanager
 def open_parquet(folder: Folder, name: str, sha256: str | None = None) -> Iterator[pq.ParquetFile]:
-    """One Parquet file, open. Raises FileNotFoundError, OSError and ArrowInvalid.
+    """Open a Parquet file. Raises FileNotFoundError, OSError and ArrowInvalid.
 
-    With `sha256`, the content that the file must have, it is hashed first (of a store's objects a
-    copy comes here). Raises DamagedError where the content is another.
+    With `sha256`, the file is hashed first (an object is copied here) and DamagedError is raised if
+    the hash differs.
 
-    Arrow opens local files by itself: through a Python object its threads might still hold the
-    interpreter's lock when the interpreter ends, which now and then aborts a process that is done.
+    Arrow opens local files itself: with a Python file object its threads might still hold the GIL
+    when the interpreter exits, which occasionally aborts a finished process.
     """
     with contextlib.ExitStack() as stack:
         if not folder.is_local:
@@ -59,7 +59,7 @@ def open_parquet(folder: Folder, name: str, sha256: str | None = None) -> Iterat
 
 @contextlib.contextmanager
 def _copy(folder: Folder, name: str, sha256: str) -> Iterator[BinaryIO]:
-    """A copy of an object in a temporary file, hashed while it came."""
+    """Copy an object to a temporary file, hashing it on the way."""
     with tempfile.SpooledTemporaryFile(stores.PART_BYTES) as spool:
         sink = HashingSink(cast(BinaryIO, spool))
         with folder.open(name) as file:
@@ -73,11 +73,11 @@ def _copy(folder: Folder, name: str, sha256: str) -> Iterator[BinaryIO]:
 def read_batches(
     folder: Folder, name: str, columns: Sequence[str] | None = None, sha256: str | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of one Parquet file, in order, with the columns of documents in their types.
+    """Yield the batches of a Parquet file in order, with document columns cast to their types.
 
-    None reaches over a multiple of BATCH_ROWS, or has more than BATCH_BYTES and several rows.
-    `sha256`: see `open_parquet`. Raises InputError with the file's name when a value is of no use,
-    DamagedError when the file is absent or broken.
+    No batch crosses a multiple of BATCH_ROWS, or has more than BATCH_BYTES and several rows.
+    `sha256`: see `open_parquet`. Raises InputError with the file's name for an invalid value,
+    DamagedError if the file is missing or damaged.
     """
     row = 0
     try:
@@ -87,7 +87,7 @@ def read_batches(
                 row += batch.num_rows
                 batch = conformed(batch)
                 yield batch
-                del batch  # a large one must not stay while the next is read; here and below
+                del batch  # free a large one before the next is read; here and below
     except DamagedError:
         raise
     except FileNotFoundError:
@@ -99,9 +99,9 @@ def read_batches(
 
 
 def _pieces(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-    """Rows in pieces that end at multiples of BATCH_ROWS and hold few bytes, from large documents.
+    """Yield rows in pieces that end at multiples of BATCH_ROWS, small where documents are large.
 
-    The rows of a group are taken to be of like size, which holds for groups that we wrote.
+    The rows of a group are assumed to be of similar size, as in groups that we wrote.
     """
     wanted = None if columns is None else list(columns)
     row = 0
@@ -110,7 +110,7 @@ def _pieces(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[
         share = BATCH_BYTES * facts.num_rows // max(1, facts.total_byte_size)
         rows = max(1, min(BATCH_ROWS, share))
         pieces = parquet.iter_batches(rows, [group], wanted, use_threads=False)
-        if facts.num_rows <= rows:  # so that the reader lets go of its pages
+        if facts.num_rows <= rows:  # so that the reader releases its pages
             pieces = _emptied(list(pieces))
         for piece in pieces:
             if is_large(piece):
@@ -149,7 +149,7 @@ def _cut(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One batch from those of a list, which is empty then; halves and quarters of a large one."""
+    """Join and empty a list of batches; yield the result, halved while it is too large."""
     batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     batches.clear()
     return _halved([batch])
@@ -167,7 +167,7 @@ def _halved(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def is_large(batch: pa.RecordBatch) -> bool:
-    """Whether it is one document that no batch shares."""
+    """Return whether the batch is a single document of more than BATCH_BYTES."""
     return batch.num_rows == 1 and batch.nbytes > BATCH_BYTES
 
 
@@ -179,9 +179,9 @@ def _check_present(batch: pa.RecordBatch, row: int) -> None:
 
 
 def _with_statistics(schema: pa.Schema) -> list[str]:
-    """Paths of the columns whose least and greatest value a file states: all but long texts.
+    """Return the columns with minimum and maximum statistics: all but long texts.
 
-    Parquet's writer would keep four copies of a long text for them, and leave them out then.
+    For a long text Parquet's writer would keep four copies and then omit the statistics.
     """
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema).close()
@@ -191,7 +191,7 @@ def _with_statistics(schema: pa.Schema) -> list[str]:
 
 
 class TableWriter:
-    """Writes record batches of one schema to a Parquet file, byte for byte the same every time."""
+    """Writes record batches of one schema to a Parquet file, deterministically to the byte."""
 
     def __init__(self, folder: Folder, name: str, schema: pa.Schema) -> None:
         self.name = name
@@ -252,7 +252,7 @@ class TableWriter:
             self._sink.abandon()
             self._stack.__exit__(kind, error, trace)
             return
-        with self._stack:  # where the last rows can't be written, nothing is left either
+        with self._stack:  # if the last rows can't be written, no file is left either
             try:
                 self._flush()
                 self._writer.close()
@@ -262,7 +262,7 @@ class TableWriter:
 
     @property
     def record(self) -> FileRecord:
-        """Only after the writer was closed."""
+        """Record of the file; only valid after closing."""
         return self._sink.record(self.rows)
 
 
@@ -293,7 +293,7 @@ class Tally:
             _add_groups(self._removed, batch.column("reason"), batch)
 
     def add(self, name: str, amount: int = 1) -> None:
-        """Count something else, such as skipped records or personal data by kind."""
+        """Count anything else, such as skipped records or personal data by kind."""
         self._numbers[name] += amount
 
     def counts(self) -> dict[str, Any]:
@@ -307,12 +307,12 @@ class Tally:
 
 
 def characters(texts: pa.Array) -> int:
-    """Of all the texts together."""
+    """Return the total number of characters of the texts."""
     return pc.sum(pc.utf8_length(texts)).as_py() or 0
 
 
 def _tokens(batch: pa.RecordBatch) -> int:
-    """Tokens of the batch, counting a document as often as it is drawn."""
+    """Return the tokens of the batch, counting a document as often as it is drawn."""
     tokens = batch.column("tokens")
     if batch.schema.get_field_index("repeats") >= 0:
         tokens = pc.multiply(tokens, batch.column("repeats").cast(pa.int64()))

@@ -1,4 +1,4 @@
-"""What transforms share that compare documents with one another.
+"""Code shared by the transforms that compare documents with one another.
 
 Documents are numbered: the place of their shard among all shards, by name, and their row in it. So
 narrow columns say of which document they are, and what is decided does not depend on the order in
@@ -35,7 +35,7 @@ _SCATTER_BYTES = 8 << 20
 
 
 def passes(given: Any, source: beam.PTransform | None) -> Iterator[PCollection[Keyed]]:
-    """The documents for one pass after the other: those given, or read again for each."""
+    """Yield the documents for each pass: those given, or read again."""
     number = 0
     while True:
         number += 1
@@ -43,13 +43,13 @@ def passes(given: Any, source: beam.PTransform | None) -> Iterator[PCollection[K
 
 
 def refuse_indexes(index: Any, stage: str) -> None:
-    """Raise ConfigError where documents are to be compared with those of earlier runs."""
+    """Raise ConfigError if documents are to be compared with those of earlier runs."""
     if index.against:
         raise ConfigError(f"{stage}.index.against: not for Beam transforms; use `curate {stage}`")
 
 
 def shard_names(documents: PCollection[Keyed]) -> beam.pvalue.AsSingleton:
-    """Names of all shards, sorted, as a side input: a shard's place in it is its number."""
+    """Return the sorted names of all shards as a side input: a shard's position is its number."""
     names = documents | "ShardOf" >> beam.Map(_shard).with_output_types(str)
     found = names | "Shards" >> beam.Distinct() | "List" >> beam.combiners.ToList()
     return beam.pvalue.AsSingleton(found | "Sort" >> beam.Map(sorted))
@@ -60,13 +60,13 @@ def _shard(element: Keyed) -> str:
 
 
 def place_of(shard: str, shards: Sequence[str]) -> int:
-    """A shard's place among the sorted names."""
+    """Return a shard's position among the sorted names."""
     return bisect_left(shards, shard)
 
 
 @dataclass
 class Scatter(beam.DoFn):
-    """Send rows to the part in whose range of keys their uint64 column `key` lies.
+    """Send rows to the part whose key range contains their uint64 column `key`.
 
     Tables of other columns stay elements of their own.
     """
@@ -108,14 +108,14 @@ def gathered(rows: PCollection[pa.RecordBatch], parts: int, what: str) -> PColle
 
 
 def sorted_rows(batches: Iterable[pa.RecordBatch], *columns: str) -> pa.RecordBatch:
-    """One batch of rows in an order that does not depend on how they arrived."""
+    """Concatenate rows in an order that does not depend on how they arrived."""
     rows = concatenated(list(batches))
     order = np.lexsort([rows.column(name).to_numpy() for name in reversed(columns)])
     return rows.take(pa.array(order))
 
 
 def rows_of_shard(shard: str, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    """All rows of a shard, by their column `row`. Raises InputError where two have the same."""
+    """Return all rows of a shard, sorted by `row`. Raises InputError for duplicates."""
     rows = sorted_rows(batches, "row")
     places = rows.column("row").to_numpy()
     twice = np.flatnonzero(places[1:] == places[:-1])
@@ -147,6 +147,6 @@ class _Remove(beam.DoFn):
 def remove(
     documents: PCollection[Keyed], verdicts: PCollection[OfShard], stage: str, clusters: bool
 ) -> Judged:
-    """Remove what verdicts say. `clusters`: these have a cluster's size, too."""
+    """Remove documents by verdicts. `clusters`: these include a cluster's size."""
     side = beam.pvalue.AsMultiMap(verdicts)
     return judge(Judged, documents, _Remove(stage, clusters), side)

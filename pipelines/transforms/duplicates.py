@@ -133,7 +133,7 @@ class DeduplicateDocuments(beam.PTransform):
 
 @dataclass
 class _Sign(beam.DoFn):
-    """What is compared of documents."""
+    """Compute the facts by which documents are compared."""
 
     step: Sign
 
@@ -177,7 +177,7 @@ def _edges(pairs: UInt64) -> pa.RecordBatch:
 
 @dataclass
 class _Link(beam.DoFn):
-    """What the buckets in a range of keys say of their documents."""
+    """Link the documents of the buckets in a range of keys."""
 
     settings: DocumentDedupSettings
 
@@ -194,7 +194,7 @@ class _Link(beam.DoFn):
 
 @dataclass
 class _Solve(beam.DoFn):
-    """Components of the whole graph: the label of each document, by shard."""
+    """Find the components of the whole graph: the label of each document, by shard."""
 
     limit: int
 
@@ -231,7 +231,7 @@ _NO_LABELS = pa.RecordBatch.from_pydict(
 
 @dataclass
 class _Members(beam.DoFn):
-    """Documents that have a neighbour: what decides who stays, and what they are compared by.
+    """Send documents that have a neighbour, with survivor columns and similarity data.
 
     Tables of three kinds, with the key of their group: members, candidate pairs whose first
     document is of the batch, and sets of shingles or signatures.
@@ -277,7 +277,7 @@ class _Members(beam.DoFn):
 
 @dataclass
 class _Decide(beam.DoFn):
-    """Confirm candidates, form clusters, decide who stays, in the groups of a range of keys."""
+    """Verify candidates, form clusters and choose survivors, in a range of groups."""
 
     settings: DocumentDedupSettings
 

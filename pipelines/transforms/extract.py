@@ -60,7 +60,7 @@ PAGES = pa.schema(
 
 
 class Pages(NamedTuple):
-    """What was read: batches of columns `PAGES`, and of `curation.schema.SET_ASIDE`."""
+    """Pages read: batches of columns `PAGES`, and of `curation.schema.SET_ASIDE`."""
 
     pages: PCollection[Keyed]
     set_aside: PCollection[Keyed]
@@ -165,7 +165,7 @@ def _page(row: dict[str, Any]) -> tuple[str, Page]:
 class Extract(beam.PTransform):
     """Turn batches of `PAGES` into documents: columns `curation.schema.EXTRACTED`, and tables' own.
 
-    Other engines than the toolkit's own work in a guarded process of each worker.
+    Third-party engines run in a guarded process of each worker.
 
     >>> import apache_beam as beam
     >>> from pipelines.transforms import PAGES, Extract, ShardKey

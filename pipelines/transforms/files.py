@@ -108,7 +108,7 @@ class _Read(beam.DoFn):
 
 
 class WrittenShard(NamedTuple):
-    """A file that was written."""
+    """A written file."""
 
     name: str  # in the folder
     rows: int
@@ -125,8 +125,8 @@ class WriteDocuments(beam.PTransform):
     shard are complete, one worker lays them end to end, in the order of their keys. Workers must
     see the same folder. Each batch needs a key of its own: InputError says where two share one.
 
-    Files that lie in the folder stay, but for those of the same names. Of a failed pipeline `.work`
-    is left, which the next one removes.
+    Existing files in the folder are kept unless they have the same names. A failed pipeline leaves
+    `.work`, which the next one removes.
 
     Args:
         folder: local or a URL of fsspec.
@@ -148,7 +148,7 @@ class WriteDocuments(beam.PTransform):
         write = beam.ParDo(_WritePart(self.folder)).with_output_types(tuple[str, int])
         merge = beam.ParDo(_Merge(self.folder)).with_output_types(WrittenShard)
         written = documents | "WriteParts" >> write | "ByShard" >> beam.GroupByKey() | merge
-        # All at the end: a merge that is done once more must find its parts.
+        # Remove all at the end: a repeated merge must find its parts.
         done = written | "Written" >> beam.combiners.Count.Globally()
         _ = done | "Clear" >> beam.Map(_clear, self.folder)
         return written

@@ -1,4 +1,4 @@
-"""Transforms that judge every document for itself: one function of a batch, no shuffle."""
+"""Transforms that judge every document on its own: one function of a batch, no shuffle."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Function = Callable[[pa.RecordBatch], Any]
 
 
 class Judged(NamedTuple):
-    """What became of documents. Both have one batch for each batch that came, maybe empty.
+    """Kept and removed documents. Both have one batch, possibly empty, per input batch.
 
     `removed` has the columns of the documents and `stage`, `reason`, `value`, `threshold`,
     `kept_id`, as the `removed` files of a run have them.
@@ -69,7 +69,7 @@ def default_settings(stage: str) -> Any:
 
 
 def outputs(key: ShardKey, outcome: Outcome, stage: str) -> Iterator[Any]:
-    """What a transform gives of one batch, for the outputs of `Judged` and `Edited`."""
+    """Yield a transform's outputs for one batch, as in `Judged` and `Edited`."""
     kept, removed = split(outcome.batch, outcome.verdicts, stage)
     yield key, kept
     yield beam.pvalue.TaggedOutput("removed", (key, removed))
@@ -171,7 +171,7 @@ class Filter(beam.PTransform):
 
 @dataclass
 class Decontaminate(beam.PTransform):
-    """Mark, cut or remove what documents hold of evaluation items.
+    """Mark, cut or remove evaluation items found in documents.
 
     Needs `id` and `text`, and settings that name evaluation sets, which each worker reads.
     `documents` and `removed` have the column `contamination`.

@@ -99,7 +99,7 @@ class DeduplicateLines(beam.PTransform):
     def _frequent(
         self, documents: PCollection[Keyed], shards: Any, buckets: Any, pages: Any
     ) -> beam.pvalue.AsSingleton:
-        """All frequent lines, by ascending hash."""
+        """Return all frequent lines, by ascending hash."""
         count = beam.ParDo(_Count(self.settings), shards, buckets, pages)
         find = beam.ParDo(_Find(self.settings)).with_output_types(pa.RecordBatch)
         counts = documents | "Count" >> count.with_output_types(pa.RecordBatch)
@@ -152,7 +152,7 @@ class _Pages(beam.DoFn):
 
 @dataclass
 class _Count(beam.DoFn):
-    """How often each line of a batch occurs there."""
+    """Count how often each line occurs in a batch."""
 
     settings: LineDedupSettings
 
@@ -173,7 +173,7 @@ class _Count(beam.DoFn):
 
 @dataclass
 class _Find(beam.DoFn):
-    """The lines of a range of keys that occur too often."""
+    """Find the lines in a range of keys that occur too often."""
 
     settings: LineDedupSettings
 

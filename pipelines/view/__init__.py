@@ -1,1 +1,1 @@
-"""The explorer of runs: a local server of queries over a run folder, and its page."""
+"""The explorer: a local web server that answers queries about a run folder, and its page."""

@@ -29,7 +29,7 @@ class Comparison:
         self._pairs = left * len(self.names) + right
 
     def flips(self) -> list[dict[str, Any]]:
-        """Pairs of fates that differ: documents and characters, the most documents first."""
+        """Return differing pairs of outcomes with documents and characters, largest first."""
         size = len(self.names)
         counts = np.bincount(self._pairs, minlength=size * size)
         characters = np.bincount(

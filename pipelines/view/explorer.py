@@ -57,7 +57,7 @@ class Explorer:
     def signals(self) -> Signals:
         stage = measuring_stage(self.ledger.stages)
         if stage is None:
-            raise ConfigError("this run has no stage that measures documents by signals")
+            raise ConfigError("this run has no stage that computes signals")
         return Signals(self.folder, self.ledger, stage)
 
     def warm(self) -> None:
@@ -103,7 +103,7 @@ class Explorer:
         }
 
     def run(self, query: Query) -> Answer:
-        """What the run is: recipe, stages, dimensions, totals."""
+        """Return the run's recipe, stages, dimensions and totals."""
         manifest = read_manifest(self.folder / self.ledger.stages[-1])
         last = read_manifest(self.folder / self.all_stages[-1])
         return {
@@ -185,7 +185,7 @@ class Explorer:
     def text(self, query: Query) -> Answer:
         """Documents whose text contains `q`."""
         if not query.get("q"):
-            raise ConfigError("a search in texts needs words to look for")
+            raise ConfigError("enter the words to search for")
         start, most = _number(query, "start", 0), min(_number(query, "most", 100), _ROWS)
         found = search.find_text(
             self.folder, self.ledger, self.mask(query), query["q"], start, most
@@ -216,7 +216,7 @@ class Explorer:
         return self.inputs.blocks(self._source(query))
 
     def html(self, query: Query) -> bytes:
-        """The page of a document, harmless."""
+        """Return the page of a document with active content disabled."""
         return self.inputs.html(self._source(query))
 
     def _source(self, query: Query) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Documents drawn for judging, the labels that readers gave them, and what these say of rules."""
+"""Sample documents for judging, store readers' labels, and score rules by them."""
 
 from __future__ import annotations
 

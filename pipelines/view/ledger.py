@@ -1,4 +1,4 @@
-"""One row per document of a run: where it ended, why, and what it is counted by.
+"""The ledger: one row per document of a run, with its outcome, reason and dimensions.
 
 The rows are those of `removed` of every stage and of `documents` of the last one, file by file.
 Strings are kept once, as codes, so that ten million documents are counted in milliseconds.

@@ -1,4 +1,4 @@
-"""Which documents of a run a reader has filtered: by stage, rule and every dimension."""
+"""Masks of a run's documents by filters: stage, rule and every dimension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page that a document was extracted from: its blocks, and its HTML without anything active."""
+"""The page a document was extracted from: its blocks, and its HTML without active content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's server: one address of this machine, a secret in its path, read-only."""
+"""The explorer's server: on the local address only, with a secret in its path, read-only."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: each line would have the token."""
+        """Log nothing: each line would contain the token."""
 
 
 def _strings(body: bytes) -> dict[str, str]:

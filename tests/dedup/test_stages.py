@@ -289,7 +289,7 @@ def test_withdrawal_gives_back_what_nothing_else_stands_for(
     assert main([*arguments, "--ids", str(tmp_path / "ids"), "--output", str(other)]) == 0
     assert sorted(read(other, "dedup-urls", "documents")) == ["old"]
     assert main([*arguments, "--url-prefix", "http://nowhere.example/"]) == 1
-    assert "names no document" in capsys.readouterr().err
+    assert "matches no document" in capsys.readouterr().err
 
 
 def crowded() -> list[Row]:

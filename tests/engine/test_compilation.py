@@ -69,7 +69,7 @@ def test_a_process_that_dies_ends_the_compilation_only(
 ) -> None:
     monkeypatch.setattr(compilation, "compile_kernel", _die)
     assert not compilation.compile_kernels(["classify"], 1, lambda *_: None)
-    assert "a process died that compiled kernels" in caplog.text
+    assert "a process compiling kernels died" in caplog.text
 
 
 def test_the_compilation_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,7 +101,7 @@ def test_a_stage_is_complete_while_its_input_is_what_the_stage_before_names(tmp_
         shutil.rmtree(folders[0].path())
         shutil.copytree(tmp_path / "other" / "first", folders[0].path())
         assert [bool(complete_manifest(f)) for f in folders] == [True, False, False]
-        with pytest.raises(InputError, match=r"second: not complete: .*has other documents now"):
+        with pytest.raises(InputError, match=r"second: not complete: .*have changed"):
             check_current([folders[1].url])
         # It is being done again, was killed, and then makes the old documents.
         (tmp_path / "first" / "manifest.json").unlink()
@@ -142,9 +142,9 @@ def test_files_that_no_run_wrote_are_named_and_left(tmp_path: Path, name: str) -
     path.parent.mkdir(exist_ok=True)
     path.write_text('{"name": "of something else"}')
     with Executor(parse_beam_args([], 0)) as executor:
-        with pytest.raises(ConfigError, match=rf"{name}: no run wrote this"):
+        with pytest.raises(ConfigError, match=rf"{name}: not written by curate"):
             finished(tmp_path, executor)
-        with pytest.raises(ConfigError, match=rf"{name}: no run wrote this"):
+        with pytest.raises(ConfigError, match=rf"{name}: not written by curate"):
             remove_stage(Folder(str(tmp_path)))
     assert path.exists()
 
@@ -166,7 +166,7 @@ def test_files_that_come_while_a_stage_runs_stay(tmp_path: Path) -> None:
         (tmp_path / "documents" / "notes.txt").write_text("mine")
         run.finish(TASKS, INPUTS)
         assert (tmp_path / "documents" / "notes.txt").exists()
-        with pytest.raises(ConfigError, match=r"notes\.txt: no run wrote"):
+        with pytest.raises(ConfigError, match=r"notes\.txt: not written by curate"):
             run.begin()
         assert run.complete(INPUTS)
 

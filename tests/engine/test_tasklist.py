@@ -204,7 +204,7 @@ def test_settings_keep_the_order_of_their_keys(kind: type) -> None:
 
 def test_what_is_no_data_is_refused() -> None:
     for value in (print, object(), b"bytes", {1, 2}, Task("a", (), payload=pickle.dumps)):
-        with pytest.raises(TypeError, match="made of data"):
+        with pytest.raises(TypeError, match="must consist of data"):
             describe(value, {})
 
 

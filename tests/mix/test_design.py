@@ -68,7 +68,7 @@ def test_frozen_domains_keep_their_proportions() -> None:
     assert every[:, 1].std() > 0.02 and (every <= SPACE.most + 1e-9).all()
     with pytest.raises(ConfigError, match="no domain 'cod'; did you mean 'code'"):
         designed(frozen=("web", "cod"))
-    with pytest.raises(InputError, match="nothing to draw"):
+    with pytest.raises(InputError, match="nothing to vary"):
         designed(frozen=SPACE.domains)
     with pytest.raises(ConfigError, match="at least 2"):
         designed(1)
@@ -126,7 +126,7 @@ def test_settled_domains_move_together_in_the_next_runs() -> None:
         ("{", "line 2: not JSON"),
         ('{"run": "run-000"}', "line 2: neither `losses` nor `scores`"),
         ('{"run": "run-00", "losses": {"web": 1}}', "line 2: no run 'run-00' in the design"),
-        ('{"run": "run-000", "losses": {"web": "1"}}', "line 2: losses.web: '1' is no number"),
+        ('{"run": "run-000", "losses": {"web": "1"}}', "line 2: losses.web: '1' is not a number"),
         ('{"shares": {"web": 1}, "losses": {"web": 1}}', "not of the design's domains"),
         ('{"run": "run-001", "losses": {"all": 1}}', "line 2: targets all, but line 1 has"),
     ],

@@ -324,7 +324,7 @@ def test_nothing_to_draw_is_an_empty_mix() -> None:
     for each in (mixing(), mixing(budget=1000)):
         mix = plan_tables([narrow(0)], each)
         assert sum(row["kept"] for row in mix.rows()) == 0
-        assert advice(mix) == ["nothing to draw: no domain that has a share has any tokens"]
+        assert advice(mix) == ["nothing to draw: no domain with a share has any tokens"]
         assert len(draw(narrow(0), mix).repeats) == 0
     too_long = plan_tables([narrow(50)], mixing(min_tokens=10**9))
     assert not draw(narrow(50), too_long).repeats.any()

@@ -253,7 +253,7 @@ def test_source_names_come_from_the_first_folder() -> None:
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("inputs={a b: [x]}", "can't be a name"),
+        ("inputs={a b: [x]}", "invalid name"),
         (
             "inputs={web: {paths: [x], wieght: 2}}",
             r"wieght: unknown key; did you mean 'weight'",

@@ -142,8 +142,8 @@ def test_a_run_goes_on_beside_the_index(run: Path) -> None:
     ("arguments", "message"),
     [
         (["too short a passage"], "4 words; 20 are needed"),
-        ([], "name a passage"),
-        (["text", "--build"], "name a passage"),
+        ([], "give a passage"),
+        (["text", "--build"], "give a passage"),
         (["--file", "no-such-file"], "no-such-file: can't be read"),
     ],
 )

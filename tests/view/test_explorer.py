@@ -271,7 +271,7 @@ def test_a_run_without_a_stage_that_measures(viewed_run: Path) -> None:
     explorer = Explorer(str(viewed_run))
     explorer.ledger.stages = ["extract"]
     assert explorer.run({})["has_signals"] is False
-    with pytest.raises(ConfigError, match="no stage that measures"):
+    with pytest.raises(ConfigError, match="no stage that computes"):
         explorer.limits({})
     assert folder.exists()
 
