@@ -266,7 +266,7 @@ def test_empty_tables_and_nothing_removed() -> None:
 
 
 def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="not one str"):
+    with pytest.raises(TypeError, match="not str"):
         judge("a single text")
     with pytest.raises(TypeError, match="not int"):
         near_duplicates(7)
