@@ -34,7 +34,8 @@ ENOUGH = 0.0015  # CPU seconds of the smallest size
 LEAST, LARGEST = 1 << 11, 1 << 17  # smallest size: the largest is eight times as much
 ATTEMPTS = 10
 _SCALES = (1, 4, 16)
-_HANGS = 60  # seconds
+_PAUSES = 2, 5, 15  # seconds before what failed is measured again
+_HANGS = 180  # seconds
 _COMPILES = 600  # seconds: kernels that were not used before are compiled
 
 Run = Callable[[int], Callable[[], object]]  # from a size to what is timed
@@ -59,13 +60,15 @@ def ended_after(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def timed(run: Callable[[], object]) -> float:
+def timed(run: Callable[[], object], times: int = 1) -> float:
+    """CPU seconds of one run, the mean of several in a row."""
     gc.collect(0)
     gc.disable()
     try:
         start = time.process_time()
-        run()
-        return time.process_time() - start
+        for _ in range(times):
+            run()
+        return (time.process_time() - start) / times
     finally:
         gc.enable()
 
@@ -84,11 +87,15 @@ def growth(run: Run) -> float:
 
 
 def doubling(run: Run, size: int) -> float:
-    """Factor per doubling, over the larger two of three doublings."""
+    """Factor per doubling, over the larger two of three doublings.
+
+    Four runs of the small size are one measurement: it lasts as long as one of the large size, so
+    other load on the machine is as likely to disturb it.
+    """
     small, large = run(2 * size), run(8 * size)
     least_small = least_large = float("inf")
     for _ in range(ATTEMPTS):
-        least_small = min(least_small, *(timed(small) for _ in range(3)))
+        least_small = min(least_small, timed(small, times=4))
         least_large = min(least_large, timed(large))
         factor = (least_large / max(least_small, ENOUGH)) ** 0.5
         if factor <= MOST:
@@ -121,9 +128,10 @@ def check(runs: dict[str, Run]) -> None:
             run(LEAST)()
     with ended_after(_HANGS):
         found = {name: growth(run) for name, run in runs.items()}
-        for name in [name for name, factor in found.items() if factor > MOST]:
-            time.sleep(2)  # what else ran on this machine may have ended
-            found[name] = min(found[name], growth(runs[name]))
+        for pause in _PAUSES:
+            for name in [name for name, factor in found.items() if factor > MOST]:
+                time.sleep(pause)  # what else ran on this machine may have ended
+                found[name] = min(found[name], growth(runs[name]))
     assert {name: round(factor, 2) for name, factor in found.items() if factor > MOST} == {}
 
 

@@ -460,7 +460,7 @@ def room_for(place: str) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise StoreError(
-            f"{place}: {error.strerror}; make room, and the same command goes on from here"
+            f"{place}: {error.strerror}; free some space, then run the same command again to resume"
         ) from error
 
 

@@ -368,7 +368,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with (
-        pytest.raises(StoreError, match=r"documents/a\.parquet: No space left.*make room"),
+        pytest.raises(StoreError, match=r"documents/a\.parquet: No space left.*free some space"),
         TableWriter(folder, "documents/a.parquet", batch.schema) as writer,
     ):
         monkeypatch.setattr(HashingSink, "write", full)
