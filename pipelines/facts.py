@@ -72,5 +72,6 @@ def _checksums(name: str) -> dict[str, str]:
         raise ConfigError(f"{name}: no such list")
     if path.is_file():
         return {name: sha256_of(path)}
-    files = sorted(p for p in path.rglob("*") if p.is_file())
+    # What Python leaves beside a module depends on how it was installed and run.
+    files = sorted(p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
     return {f"{name.rstrip('/')}/{f.relative_to(path).as_posix()}": sha256_of(f) for f in files}

@@ -13,7 +13,7 @@ from curation.errors import ConfigError
 from curation.models import list_models
 from curation.recipe import load
 from curation.stages import find, known_stages
-from pipelines.facts import stage_facts
+from pipelines.facts import _checksums, stage_facts
 
 
 def facts(stage: str, *assignments: str) -> dict[str, Any]:
@@ -64,6 +64,19 @@ def test_every_default_list_is_stated() -> None:
     for folder in ("builtin:configs/lists/stop_words", "builtin:models/reference"):
         assert any(name.startswith(f"{folder}/") for name in lists)
     assert list(facts("dedup-urls")["lists"]) == ["builtin:configs/lists/tracking_parameters.txt"]
+
+
+def test_compiled_modules_beside_lists_are_no_fact(tmp_path: Path) -> None:
+    """A run from a checkout and one from a wheel must have the same keys."""
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "en.txt").write_text("the\n")
+    option = f"filter.signals.stop_words={tmp_path / 'lists'}"
+    before = facts("filter", option)["lists"]
+    (tmp_path / "lists" / "__pycache__").mkdir()
+    (tmp_path / "lists" / "__pycache__" / "train.cpython-311.pyc").write_bytes(b"compiled")
+    _checksums.cache_clear()
+    assert facts("filter", option)["lists"] == before
+    assert f"{tmp_path}/lists/en.txt" in before
 
 
 def test_checksums_are_those_of_the_cards() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +22,15 @@ class RawFile:
         self.name = name
         self.handle = handle
         self._at = 0
+
+    @functools.cached_property
+    def size(self) -> int:
+        """Bytes of the file."""
+        try:
+            self._at = self.handle.seek(0, os.SEEK_END)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.name}: its size can't be read: {error}") from error
+        return self._at
 
     @classmethod
     def open(cls, path: str) -> RawFile:

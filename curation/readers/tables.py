@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -308,23 +309,21 @@ def read_parquet(
 ) -> Iterator[Event]:
     """One page per row, by row group; a row group that can't be read is damage at its first row.
 
-    Of the row groups, only those are read that begin in `span`, counted in the bytes of all row
-    groups before them. Raises InputError when the file has none of the text columns.
+    Of the row groups, only those are read that begin in `span`: a row group begins where its share
+    of the file would if all were compressed alike. Raises InputError when the file has none of the
+    text columns.
     """
     start, end = span
     try:
         file = _open_parquet(raw)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         if start == 0:
             kept = raw.fetch(0, settings.keep_raw_bytes)
             yield Damage(0, "parquet.corrupt", str(error), None, kept)
         return
     _check_columns(raw, file.schema_arrow, settings)
-    first, at, to_event = 0, 0, _event_of(file.schema_arrow)
-    for group in range(file.num_row_groups):
-        facts = file.metadata.row_group(group)
-        rows, begin = facts.num_rows, at
-        at += _stored_bytes(facts)
+    first, to_event = 0, _event_of(file.schema_arrow)
+    for group, (rows, begin) in enumerate(_row_groups(file, raw.size)):
         if not start <= begin < end:
             first += rows
             continue
@@ -352,17 +351,24 @@ def _group_rows(
         skip = max(0, skip - batch.num_rows)
 
 
-def _stored_bytes(group: pq.RowGroupMetaData) -> int:
-    """Bytes that a row group takes in the file, by the file's own account."""
-    sizes = (group.column(i).total_compressed_size for i in range(group.num_columns))
-    return sum(max(0, size) for size in sizes)
+def _row_groups(file: pq.ParquetFile, file_bytes: int) -> list[tuple[int, int]]:
+    """Rows of each row group, and about where in the file it begins."""
+    # The metadata of columns tells where exactly; but pyarrow ends the process when one is damaged.
+    groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+    sizes = [max(1, group.total_byte_size) for group in groups]
+    total = sum(sizes)
+    before = itertools.accumulate(sizes, initial=0)
+    return [
+        (group.num_rows, file_bytes * at // total)
+        for group, at in zip(groups, before, strict=False)
+    ]
 
 
 def row_groups(raw: RawFile) -> int:
     """Number of row groups of a Parquet file; 0 where its footer can't be read."""
     try:
         return int(_open_parquet(raw).num_row_groups)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):
         return 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -118,6 +120,48 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     assert contents(events) == [t.encode() for t in texts[:1000] + texts[2000:]]
     (damage,) = events_of(tmp_path, bytes(data[:-20]), "y.parquet")
     assert isinstance(damage, Damage) and damage.reason == "parquet.corrupt"
+
+
+def test_any_flipped_bit_of_a_footer(tmp_path: Path) -> None:
+    """In a process of its own: some of them end the process when metadata of columns is read."""
+    path = tmp_path / "x.parquet"
+    rows = {"text": [f"text {i}" for i in range(3)], "url": [f"http://a/{i}" for i in range(3)]}
+    pq.write_table(pa.table(rows), path, row_group_size=1)
+    reading = subprocess.run(
+        [sys.executable, "-c", _FLIPS, str(path)], capture_output=True, text=True, check=False
+    )
+    assert reading.returncode == 0, f"{reading.stderr[-2000:]}\n{(tmp_path / 'x.at').read_text()}"
+    flips, damaged, refused = map(int, reading.stdout.split())
+    footer = int.from_bytes(path.read_bytes()[-8:-4], "little")
+    assert flips == 8 * (footer + 8)
+    assert damaged > flips // 20  # what remains is in statistics and in names of other software
+    assert 0 < refused < damaged  # the column of texts has another name
+
+
+_FLIPS = """
+import sys
+from pathlib import Path
+from curation.errors import InputError
+from curation.readers import Damage, read
+from tests.readers.archives import default_settings
+
+path = Path(sys.argv[1])
+sound = path.read_bytes()
+flips = damaged = refused = 0
+begin = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
+for bit in range(8 * begin, 8 * len(sound)):
+    data = bytearray(sound)
+    data[bit // 8] ^= 1 << bit % 8
+    path.with_suffix(".at").write_text(f"bit {bit}")
+    (flipped := path.with_name("y.parquet")).write_bytes(data)
+    flips += 1
+    try:
+        events = read(str(flipped), default_settings())
+        damaged += any(isinstance(event, Damage) for event in events)
+    except InputError:
+        refused += 1
+print(flips, damaged, refused)
+"""
 
 
 def test_parquet_without_text(tmp_path: Path) -> None:
