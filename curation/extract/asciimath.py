@@ -60,6 +60,17 @@ _TOKEN = regex.compile(
 )
 _MAX_DEPTH = 100
 _MOST_CHARACTERS = 5_000
+#: How a page asks for AsciiMath: by MathJax 2's address or settings, MathJax 3's, ASCIIMathML itself.
+_ASKED = (
+    b"AM_CHTML", b"AM_HTMLorMML", b"AM_SVG", b"asciimath2jax", b"input/asciimath", b"asciimath.js",
+    b"ASCIIMathML.js", b"ASCIIMathMLwFallback.js", b"ASCIIMathTeXImg.js",
+)  # fmt: skip
+_QUOTED = regex.compile(r"`([^`\n]{1,400})`")
+#: Signs of commands, code and file names, which pages have in backticks, too.
+_CODE = regex.compile(r"[;$#]|::|--|\(\)|\w\.[^\W\d_]{2}|^[./~]")
+_STRING = regex.compile(r'"[^"]*"|(?:text|mbox|mathrm)\([^()]*\)')
+_WORD = regex.compile(r"[^\W\d_]{3,}")
+_LONG = [word for word in _KNOWN if len(word) > 2 and word.isalpha()]
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,29 @@ def asciimath(source: str) -> str:
         for found in _TOKEN.finditer(source.strip().strip("`"))
     ]
     return _Parser(tokens).everything()
+
+
+def asks_for_asciimath(source: bytes) -> bool:
+    """Whether scripts of a page (its source) turn what is in backticks into formulas."""
+    return b"`" in source and any(name in source for name in _ASKED)
+
+
+def with_asciimath(text: str) -> str:
+    """Text whose formulas in backticks are TeX between dollars; what may be code is as it was."""
+    return _QUOTED.sub(_delimited, text) if "`" in text else text
+
+
+def _delimited(found: regex.Match[str]) -> str:
+    formula = found[1].strip()
+    words = _WORD.findall(_STRING.sub(" ", formula))
+    if not formula or _CODE.search(formula) or not all(map(_is_known, words)):
+        return found[0]
+    return f"${asciimath(formula)}$"
+
+
+def _is_known(word: str) -> bool:
+    """Whether a word is one of AsciiMath, or one with a variable before or behind it (`sinx`)."""
+    return word in _KNOWN or word[1:] in _LONG or word[:-1] in _LONG
 
 
 class _Parser:

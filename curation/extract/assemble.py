@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.extract import blocks as s
+from curation.extract.asciimath import asks_for_asciimath, with_asciimath
 from curation.extract.code import StatedLanguages
+from curation.extract.copy_buttons import is_copy_label
 from curation.extract.extract_settings import Structure
 from curation.extract.formulas import tex
 from curation.extract.layout import Layout, laid_out
@@ -45,16 +47,23 @@ def assemble(
     empty line before and behind it. `structure` asks for more: blank lines between paragraphs, marks.
     """
     layout = laid_out(page, tables, kept)
-    if layout.plain and structure.is_plain:
+    typed = asks_for_asciimath(source)
+    if layout.plain and structure.is_plain and not typed:
         return Assembly(str(layout.text.tobytes(), "utf-8", "replace"), (), layout.normalized)
-    return _Pieces(source, page, tables, layout, structure).assembly()
+    return _Pieces(source, page, tables, layout, structure, typed).assembly()
 
 
 class _Pieces:
-    """The kept blocks of one page, put together one by one."""
+    """The kept blocks of one page, put together one by one. `typed`: backticks quote AsciiMath."""
 
     def __init__(
-        self, source: bytes, page: s.Page, tables: Tables, layout: Layout, structure: Structure
+        self,
+        source: bytes,
+        page: s.Page,
+        tables: Tables,
+        layout: Layout,
+        structure: Structure,
+        typed: bool,
     ) -> None:
         self._page, self._tables, self._layout = page, tables, layout
         self._blocks = layout.chosen.tolist()
@@ -64,6 +73,7 @@ class _Pieces:
         self._listings = Listings(source, page, tables, layout.chosen)
         self._stated = StatedLanguages(source, page)
         self._marks = Marks(source, page) if structure.marks else None
+        self._asciimath = _ASCIIMATH if typed else 0  # bytes that may still be converted
         self._blank_lines = structure.paragraphs == "blank_line"
         self._out: list[str] = []
         self._languages: dict[str, None] = {}  # in order
@@ -79,6 +89,9 @@ class _Pieces:
                 text = self._listings.text(i, text)
                 if text and self._drops_label(previous, i):
                     previous = self._last
+            elif self._asciimath > 0 and "`" in text:
+                self._asciimath -= len(text)
+                text = with_asciimath(text)
             if not text or (not code and text.isspace()):
                 continue
             joined = bool(beside[i]) and previous == i - 1
@@ -126,18 +139,20 @@ class _Pieces:
         return top
 
     def _drops_label(self, previous: int, i: int) -> bool:
-        """Note the language of listing i; take back the block before it if that only names it."""
+        """Note the language of listing i; take back the block before it if that only names it or
+        copies it."""
         language = self._stated.of(self._blocks[i])
-        if not language:
-            return False
-        self._languages[language] = None
+        if language:
+            self._languages[language] = None
         if previous < 0 or self._flags[previous] & s.PRE:
             return False
         if self._blocks[i] - self._blocks[previous] > _LABEL_REACH:
             return False
         label = self._out[-1].strip().casefold()
-        named = label in (language, _NAMES.get(language))
-        if not named or self._page.e_tag[self._elements[previous]] not in _LABELS:
+        named = bool(language) and label in (language, _NAMES.get(language))
+        if named:
+            named = self._page.e_tag[self._elements[previous]] in _LABELS
+        if not named and not is_copy_label(label):
             return False
         del self._out[-2:]
         return True

@@ -309,6 +309,17 @@ def kinds(src, given):  # type: ignore[no-untyped-def]
     return bits
 
 
+_CELL, _GRID_CELL = np.uint64(fnv(b"cell")), np.uint64(fnv(b"gridcell"))
+_COLUMN_HEAD, _ROW_HEAD = np.uint64(fnv(b"columnheader")), np.uint64(fnv(b"rowheader"))
+
+
+@borrowing
+def is_cell(src, given):  # type: ignore[no-untyped-def]
+    """Whether the role of an element is that of a cell of a table."""
+    role = hash_lower(src, given.start[_AT_ROLE], given.end[_AT_ROLE])
+    return role == _CELL or role == _GRID_CELL or role == _COLUMN_HEAD or role == _ROW_HEAD
+
+
 _FORMULA_SOURCES = tuple(
     np.frombuffer(word, np.uint8)
     for word in (

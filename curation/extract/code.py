@@ -13,7 +13,8 @@ from curation.extract import blocks as s
 
 _LEVELS = 4  # elements around code whose class may name its language
 _LANGUAGE = regex.compile(
-    r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush|sourceCode|code|hljs)[-:\s]+"
+    r"(?:^|\s)(?:ltx_lst_language_"
+    r"|(?:language|lang|highlight-source|highlight|brush|sourceCode|code|hljs)[-:\s]+)"
     r"([A-Za-z][\w+#.-]{0,20})",
     regex.I,
 )

@@ -1,4 +1,4 @@
-"""Labels of buttons that copy a listing, where they are in the listing as a line of text."""
+"""Labels of buttons that copy or select a listing: lines of its text, or the text before it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,26 @@ _LONGEST = max(map(len, _LABELS))
 _BUTTON = regex.compile(
     rb"<(?:button\b|[a-z]+\s[^<>]*\b(?:copy|clip|btn|button))[^<>]*>(?:\s|<[^<>]*>)*$", regex.I
 )
+#: What selects a listing in forums (phpBB, SMF, WoltLab), behind `Code:`.
+_SELECT = """
+select all|select|expand|expand view|alles auswählen|auswählen|tout sélectionner|sélectionner tout|sélectionner
+seleccionar todo|seleccionar|selecionar todos|selecionar|seleziona tutto|alles selecteren|selecteer alles
+markera allt|markér alt|valitse kaikki|zaznacz cały|zaznacz|vybrat vše|vybrat|mindet kijelöl|выделить всё|выделить
+выбрать|виділити все|επιλογή όλων|tümünü seç|全选|全選|すべて選択|모두 선택|chọn hết
+""".strip().replace("\n", "|")
+_HEADS = "code|quellcode|código|codice|kod|kód|koodi|код|κώδικας|kodu|代码|代碼|コード|코드|mã"
+_LABEL = regex.compile(
+    rf"(?:(?:{_HEADS})\s*:?\s*)(?:\[\s*)?(?:{_SELECT})(?:\s*\])?(?:\s*(?:copy to clipboard|download))?"
+    r"|(?:hide|shrink)?\s*(?:expand)?\s*copy code"
+)
 _BEFORE = 400  # bytes of a button before its label
 _FINDS = 20  # occurrences of a label that are checked
 _LANGUAGE = regex.compile(rb"\blanguage-([a-z][\w+#.-]{0,19})", regex.I)
+
+
+def is_copy_label(label: str) -> bool:
+    """Whether a line of text before a listing, in lower case, is nothing but a button for it."""
+    return len(label) < 60 and (label in _LABELS or _LABEL.fullmatch(label) is not None)
 
 
 class CopyLabels:

@@ -92,7 +92,7 @@ def image(tag: str) -> str:
     attributes = _attributes(tag)
     if written := attributes.get("data-mathml"):
         return delimited(tidy(mathml_to_tex(written.translate(_WIRIS))), False)
-    alt = attributes.get("alt") or ""
+    alt = (attributes.get("alt") or "").removeprefix("LaTeX:")  # Canvas
     display = bool(_SHOWN.search(attributes.get("class") or ""))
     address = attributes.get("src") or attributes.get("data-src") or ""
     if not _TEX.search(alt) and (formula := address_formula(address)):
@@ -305,6 +305,8 @@ def _convert(node: _Node, depth: int) -> str:
         return f"\\frac{{{children[0]}}}{{{children[1]}}}"
     if tag == "msqrt":
         return f"\\sqrt{{{_join(children)}}}"
+    if tag == "menclose" and "strike" in (node.attributes.get("notation") or ""):
+        return f"\\cancel{{{_join(children)}}}"
     if tag == "mroot" and count == 2:
         return f"\\sqrt[{children[1]}]{{{children[0]}}}"
     if tag in ("msup", "msub") and count == 2:

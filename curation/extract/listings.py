@@ -18,6 +18,10 @@ _FAR = 1000  # elements between two lines of one listing
 #: Sign of an added or removed line, which a diff may have in an attribute alone.
 _MARKER = regex.compile(rb"""data-code-marker=["']([-+ ])["']""")
 _REACH = 1000  # bytes from the class of a line's cell to the attribute
+_NUMBER_BLANK = regex.compile(
+    rb"""class=["']lineno["']>\s*\d+\s*(?:</a>)?</span>(?:</a>)?(?:&#160;|&nbsp;|\xc2\xa0)"""
+)
+_FIRST_BLANK = regex.compile(r"^ ", regex.M)
 _LINES = (TAG["td"], TAG["div"])  # elements that hold one line of a listing each
 
 
@@ -34,6 +38,7 @@ class Listings:
         self._source, self._page, self._tables, self._chosen = source, page, tables, chosen
         self._labels = CopyLabels(source)
         self._marked = b"data-code-marker=" in source
+        self._numbered = b"lineno" in source
         self._signs: dict[int, str] = {}  # of the lines of diffs
 
     def text(self, i: int, code: str) -> str:
@@ -42,6 +47,8 @@ class Listings:
             code = without_line_numbers(self._labels.taken_off(code))
         if not code or code.isspace() or self._numbers_the_next(i, code):
             return ""
+        if code[0] == " " and self._numbered and self._is_set_off(i):
+            code = _FIRST_BLANK.sub("", code)
         if self._marked:
             element = self._element(i)
             self._signs[i] = _marker_of(self._source, int(self._page.e_class[element, 1]))
@@ -54,7 +61,12 @@ class Listings:
         if one == other or page.e_tag[other] not in _LINES:
             return False
         signed = self._signs.get(previous) and self._signs.get(i)
-        return bool(signed) or bool(page.e_signature[one] == page.e_signature[other])
+        if signed or page.e_signature[one] == page.e_signature[other]:
+            return True
+        # GeSHi has every fifth line in another style.
+        items = page.e_parent[one], page.e_parent[other]
+        is_item = page.e_tag[items[0]] == page.e_tag[items[1]] == TAG["li"]
+        return bool(is_item and page.e_parent[items[0]] == page.e_parent[items[1]])
 
     def empty_lines(self, previous: int, i: int) -> int:
         """Lines without text between two lines of a listing: like elements that have no block."""
@@ -65,6 +77,11 @@ class Listings:
             np.flatnonzero(page.e_signature[one + 1 : other] == page.e_signature[other]) + one + 1
         )
         return int((~np.isin(alike, page.b_element)).sum()) if len(alike) else 0
+
+    def _is_set_off(self, i: int) -> bool:
+        """Whether the first line number of the listing is parted from its line by a blank (Doxygen)."""
+        start = int(self._page.e_at[self._element(i)])
+        return _NUMBER_BLANK.search(self._source, start, start + _REACH) is not None
 
     def _element(self, i: int) -> Any:
         return self._page.b_element[self._chosen[i]]

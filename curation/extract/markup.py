@@ -111,8 +111,11 @@ property name content data-lang data-language itemtype data-latex data-tex data-
 readonly data-line
 """.split()
 ATTRIBUTE = {name: index for index, name in enumerate(ATTRIBUTES)}
+# Other names of an attribute: WeChat and Canvas keep the TeX of a formula in attributes of their own.
+_SAME_ATTRIBUTE = {"data-formula": "data-tex", "data-equation-content": "data-tex"}
 ATTRIBUTE_KEYS, ATTRIBUTE_VALUES = hash_table(
     {fnv(name.encode()): index for name, index in ATTRIBUTE.items()}
+    | {fnv(name.encode()): ATTRIBUTE[same] for name, same in _SAME_ATTRIBUTE.items()}
 )
 
 # What an element is inside of: one bit each, inherited by everything below it.
@@ -180,8 +183,10 @@ _MARKS = {
         codemirror-gutter-wrapper cm-gutters react-syntax-highlighter-line-number
         react-code-line-number ace_gutter ace_gutter-cell diff-line-num line_numbers
         js-line-number code-line-number linenum ln-num lnt ln ec-line-number""",
-    # the same where the name is never that of the listing itself: CSDN, rustdoc, GitHub
-    MARK_NUMBERS: "pre-numbering src-line-numbers react-line-numbers react-line-number",
+    # the same where the name is never that of the listing itself: CSDN, rustdoc, GitHub, LaTeXML;
+    # and the prompts that notebooks number (`In [3]:`)
+    MARK_NUMBERS: """pre-numbering src-line-numbers react-line-numbers react-line-number
+        ltx_tag_listingline jp-inputprompt jp-outputprompt input_prompt output_prompt""",
     MARK_COPY: """copy copy-btn btn-copy copy-button copybtn clipboard-copy code-copy copy-code
         copy-code-button button-copy toolbar-item clipboard zeroclipboard-container copytoclipboard
         code-copy-button copy-to-clipboard-button snippet-clipboard crayon-toolbar
@@ -190,7 +195,8 @@ _MARKS = {
     MARK_RENDERED: """mathjax mathjax_display mathjax_preview mathjax_svg mathjax_svg_display
         mathjax_chtml mjx-chtml mjxc-display mjxp-display katex-html""",
     MARK_CODE: """syntaxhighlighter blob-code blob-code-inner crayon-pre codemirror-code
-        codemirror-lines react-code-lines cm-content dp-highlighter recodeblock view-lines""",
+        codemirror-lines react-code-lines cm-content dp-highlighter recodeblock view-lines
+        de1 de2""",  # the last two: lines of GeSHi
     MARK_LINE: "line token-line code-line",  # of a listing, in <pre>: Shiki, Prism
     MARK_SHOWN: "react-code-file-contents enlighterjsraw",  # whatever its attributes say
     MARK_FRAGMENT: "fragment",  # of Doxygen, if lines follow

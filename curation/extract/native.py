@@ -19,6 +19,7 @@ from curation.extract.extraction import PageTooLargeError
 from curation.extract.features import features
 from curation.extract.forest import probabilities
 from curation.extract.headline import with_headline
+from curation.extract.latex_listings import with_sources
 from curation.extract.markdown import markdown
 from curation.extract.markup import TAG
 from curation.extract.model import Model, load
@@ -64,7 +65,7 @@ class Result:
 
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
     """Scan a page (UTF-8) and decide on each block. Raises PageTooLargeError."""
-    source = in_place(mended(source))
+    source = with_sources(in_place(mended(source)))
     model = load(settings.model)
     judged = _judge(source, settings, model, keep_hidden=False)
     if judged.page.status == s.STATUS_UNCLOSED_HIDDEN or not len(judged.decisions.kept):

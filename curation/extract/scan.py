@@ -28,6 +28,7 @@ from curation.extract.attributes import (
     Known,
     class_hash,
     formula_image,
+    is_cell,
     kinds,
     names,
     visibility,
@@ -64,8 +65,10 @@ from curation.extract.nesting import (
 
 _word = functools.partial(np.frombuffer, dtype=np.uint8)
 
+_LABEL = TAG["label"]
 _IMG, _BR, _WBR, _INPUT, _MATH = TAG["img"], TAG["br"], TAG["wbr"], TAG["input"], TAG["math"]
 _HR, _HTML, _BODY = TAG["hr"], TAG["html"], TAG["body"]
+_H1, _H6, _DT, _SUMMARY = TAG["h1"], TAG["h6"], TAG["dt"], TAG["summary"]
 _BUTTON, _P, _CODE, _SUP = TAG["button"], TAG["p"], TAG["code"], TAG["sup"]
 _SUB, _SPAN, _TEX_MATH, _DIV = TAG["sub"], TAG["span"], TAG["tex-math"], TAG["div"]
 _SVG, _TEXTAREA, _TD, _TH = TAG["svg"], TAG["textarea"], TAG["td"], TAG["th"]
@@ -78,6 +81,7 @@ _AT_CONTENT, _AT_ITEMTYPE = ATTRIBUTE["content"], ATTRIBUTE["itemtype"]
 _AT_LATEX, _AT_TEX = ATTRIBUTE["data-latex"], ATTRIBUTE["data-tex"]
 _AT_LABEL = ATTRIBUTE["aria-label"]
 _AT_DATA, _AT_READONLY = ATTRIBUTE["data-attrs"], ATTRIBUTE["readonly"]
+_AT_ROLE = ATTRIBUTE["role"]
 _AT_LINE, _AT_HIDDEN, _AT_ID = ATTRIBUTE["data-line"], ATTRIBUTE["hidden"], ATTRIBUTE["id"]
 _META_HASH = np.uint64(fnv(b"meta"))
 _OG_TYPE_HASH, _GENERATOR_HASH = np.uint64(fnv(b"og:type")), np.uint64(fnv(b"generator"))
@@ -405,6 +409,9 @@ def _inline(src, n, at, i, tag, mark, given, flow):  # type: ignore[no-untyped-d
         if given.start[_AT_CLASS] >= 0:
             f.class_of_code(flow, given.start[_AT_CLASS], given.end[_AT_CLASS])
     else:
+        label = tag == _LABEL and now.ended == at
+        if label or (given.start[_AT_ROLE] >= 0 and now.pre_top < 0 and is_cell(src, given)):
+            now.space_due = f.BLANK
         f.keep_apart(src, at, i, text, now)
         if tag == _SUP or tag == _SUB:
             f.script(src, n, i, text, now, tag)
@@ -508,6 +515,20 @@ def _tag_number(src, start, end, name):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _is_words(stack, now, opening):  # type: ignore[no-untyped-def]
+    """Whether the tag of a button belongs to one that is part of the text around it.
+
+    A paragraph says which button to press; headings, terms and summaries that unfold what is
+    below them are buttons as a whole.
+    """
+    around = stack.tags[now.top]
+    unfolds = around == _DT or around == _SUMMARY or _H1 <= around <= _H6
+    if unfolds and opening:
+        return now.chars == 0
+    return around == _P or (unfolds and stack.open_count[_BUTTON] == 0)
+
+
+@inlined
 def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
     """What the tag at `at` does; return where reading goes on, -1 where there are too many elements,
     blocks or formulas."""
@@ -564,7 +585,7 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
 
     # ------------------------------------------------- what the element is
     is_block = tag <= LAST_BLOCK
-    if tag == _BUTTON and stack.tags[now.top] == _P:  # the text says which one to press
+    if tag == _BUTTON and _is_words(stack, now, opening):
         is_block = False
     first_token = now.tokens
     mark = np.int64(-1)
@@ -582,6 +603,8 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
             src, given, tag, mark, is_block, now.pre_top >= 0, options.keep_hidden,
             mark == MARK_FRAGMENT and _lines_follow(src, n, i),
         )  # fmt: skip
+        # A button behind the words of a heading is a tool next to it.
+        hidden = hidden or (tag == _BUTTON and is_block and _H1 <= stack.tags[now.top] <= _H6)
         if rendered:
             _drawing(src, at, i, given, flow)
             hidden = True

@@ -9,13 +9,9 @@ from benchmarks.forms import Form, forms
 #: Those whose lines the model judges wrongly, so far.
 _MISJUDGED = frozenset(
     """
-javadoc: signature
 figure: alt
 blogger: span of courier with br and nbsp
-arxiv: equation in a table with its number
-docs: tabs
 docs: details
-phpbb 3: codebox
 """.strip().split("\n")
 )
 
