@@ -1,6 +1,6 @@
 """The units of a page, groups of like elements and runs of text between them, and what is decided on
-kept runs as wholes: inside them nothing drops out on its own, and they don't end in what only its
-neighbours' likelihood keeps.
+them as wholes: like elements keep the same parts, inside kept runs nothing drops out on its own, and
+these don't end in what only its neighbours' likelihood keeps.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined, kernel
 from curation.extract import blocks as s
-from curation.extract.containers import cards_of, like
-from curation.extract.markup import ANCESTOR
+from curation.extract.containers import cards_of, group, like
+from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG
 
 _PRE = s.PRE
 _HEADING = ANCESTOR["heading"]
+_DIV, _P, _H1, _H6 = TAG["div"], TAG["p"], TAG["h1"], TAG["h6"]
+_CARDS = 3  # like elements at least, of which it can be said what they have in common
 
 
 class Units(NamedTuple):
@@ -29,15 +31,15 @@ class Units(NamedTuple):
 @kernel
 def _units(b_element, e_parent, e_tag, e_signature):  # type: ignore[no-untyped-def]
     n = len(b_element)
-    group, sizes = like(e_parent, e_signature)
-    card = cards_of(e_parent, e_tag, group, sizes)
+    groups, sizes = like(e_parent, e_signature)
+    card = cards_of(e_parent, e_tag, groups, sizes)
     start = np.empty(n + 1, np.int32)
     elements = np.empty(n, np.int32)
     k = 0
     last = -2
     for b in range(n):
         x = card[b_element[b]]
-        g = group[x] if x >= 0 else -1
+        g = groups[x] if x >= 0 else -1
         if g != last:
             start[k] = b
             elements[k] = sizes[g] if g >= 0 else 0
@@ -152,6 +154,61 @@ def _fill_holes(run, limits, filled):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _named_cards(page, groups, sizes):  # type: ignore[no-untyped-def]
+    """As `cards_of`, but divisions of a page that have no class name aren't alike for that."""
+    card = np.full(len(groups), -1, np.int32)
+    for e in range(1, len(groups)):
+        card[e] = card[page.e_parent[e]]
+        tag = page.e_tag[e]
+        named = tag != _DIV or page.e_class[e, 1] > page.e_class[e, 0]
+        prose = tag == _P or _H1 <= tag <= _H6
+        if card[e] < 0 and sizes[groups[e]] >= _CARDS and named and not prose:
+            card[e] = e
+    return card
+
+
+@kernel
+def _parts_of(page, groups, card):  # type: ignore[no-untyped-def]
+    """The part of its card that each block [n] is, by number, and how many parts there are; -1: it
+    is in no card. The same part of like cards has one number: the tags and classes down to it."""
+    path = np.zeros(len(card), np.uint64)
+    for e in range(1, len(card)):
+        if card[e] == e:
+            path[e] = np.uint64(groups[e] + 1)
+        elif card[e] >= 0:
+            path[e] = (path[page.e_parent[e]] ^ page.e_signature[e]) * FNV_PRIME
+    parts, sizes = group(path[page.b_element])
+    for b in range(len(parts)):
+        if card[page.b_element[b]] < 0:
+            parts[b] = -1
+    return parts, len(sizes)
+
+
+@borrowing
+def _complete_cards(run, parts, in_cards, kept_in, last, filled):  # type: ignore[no-untyped-def]
+    """Add to `kept` the parts that at least half of the like cards keep, and note them.
+
+    `in_cards`, `kept_in` and `last` are zero, one for each part: of how many cards it is, how many
+    keep it, and the card counted last.
+    """
+    kept, card = run.kept, run.card
+    for b in range(len(parts)):
+        if parts[b] >= 0 and last[parts[b]] != card[b]:
+            in_cards[parts[b]] += 1
+            last[parts[b]] = card[b]
+    last[:] = 0
+    for b in range(len(parts)):
+        if parts[b] >= 0 and kept[b] and last[parts[b]] != card[b]:
+            kept_in[parts[b]] += 1
+            last[parts[b]] = card[b]
+    for b in range(len(parts)):
+        part = parts[b]
+        if part >= 0 and not kept[b] and run.score[b] > 0.0:  # 0 is a rule's
+            if in_cards[part] >= _CARDS and 2 * kept_in[part] >= in_cards[part]:
+                kept[b] = filled[b] = True
+
+
+@kernel
 def whole(kept, probabilities, score, comments, page, data, limits):  # type: ignore[no-untyped-def]
     """Judge the runs of kept blocks [n] as wholes.
 
@@ -161,13 +218,19 @@ def whole(kept, probabilities, score, comments, page, data, limits):  # type: ig
     request or a notice of rights, so up to `ending_blocks` short last blocks need `ending_share` of
     the mean probability of the kept ones. Up to `hole_blocks` blocks between two kept ones,
     `hole_probability` or more in the mean, are kept like these, except between two cards and what a
-    rule took out. O(n).
+    rule took out. What at least half of three like elements or more keep, all of them keep. O(n).
     """
     ended = np.zeros(len(kept), np.bool_)
     filled = np.zeros(len(kept), np.bool_)
-    card = cards_of(page.e_parent, page.e_tag, *like(page.e_parent, page.e_signature))
+    groups, sizes = like(page.e_parent, page.e_signature)
+    card = _named_cards(page, groups, sizes)
     size = np.sqrt(page.b_chars.astype(np.float64)) + 1.0
     run = Run(kept.copy(), probabilities, score, comments, card[page.b_element], size)
     _drop_ends(run, page, data, limits, ended)
     _fill_holes(run, limits, filled)
-    return Whole(run.kept, filled, ended)
+    parts, count = _parts_of(page, groups, card)
+    _complete_cards(
+        run, parts, np.zeros(count, np.int32), np.zeros(count, np.int32),
+        np.zeros(count, np.int32), filled,
+    )  # fmt: skip
+    return Whole(run.kept, filled, ended & ~run.kept)

@@ -129,14 +129,42 @@ def reference(
         area = [float(np.sqrt(page.b_chars[b])) + 1 for b in hole]
         likely = sum(size * own[b] for size, b in zip(area, hole, strict=True))
         cards = (page.b_flags & PRE > 0).sum() >= 3  # so many listings under one parent are cards
-        listings = [bool(cards and page.b_flags[b] & PRE) for b in (before, behind)]
-        apart = listings[1] or (listings[0] and len(hole) > 1)
+        listed_code = [bool(cards and page.b_flags[b] & PRE) for b in (before, behind)]
+        apart = listed_code[1] or (listed_code[0] and len(hole) > 1)
         few = 0 < len(hole) <= DECISION.hole_blocks and not apart
         single = DECISION.hole_probability
         least = single if len(hole) == 1 else DECISION.long_hole_probability
         if few and likely >= least * sum(area):
             filled |= {b for b in hole if score[b] > 0}
+    out = [one or b in filled for b, one in enumerate(out)]
+    listings = [b for b in range(len(out)) if page.b_flags[b] & PRE]
+    if len(listings) >= 3 and 2 * sum(out[b] for b in listings) >= len(listings):
+        filled |= {b for b in listings if not out[b] and score[b] > 0}
     return [one or b in filled for b, one in enumerate(out)], filled, ended
+
+
+def test_like_elements_keep_the_parts_that_half_of_them_keep() -> None:
+    post = f"<div class=post><div class=name>Ann</div><p>{LONG}</p></div>"
+    page = scanned(f"<h1>Title</h1>{post * 4}")
+    texts, names = [2, 4, 6, 8], [1, 3, 5, 7]
+    for kept_texts, all_texts in ((texts[:2], texts), (texts[:1], texts[:1])):
+        first = np.isin(np.arange(9), [0, *kept_texts, names[0]])
+        likely = np.full(9, 0.01)
+        found = whole(
+            first, likely, likely, np.zeros(9, np.bool_), page, np.full(9, -1, np.int32),
+            limits_of(DECISION.model_copy(update={"ending_blocks": 0})),
+        )  # fmt: skip
+        assert np.flatnonzero(found.kept).tolist() == sorted({0, names[0], *all_texts})
+        assert set(np.flatnonzero(found.filled)) == set(all_texts) - set(kept_texts)
+    div = scanned(
+        f"<h1>Title</h1><div>one</div><div>{LONG}</div><div>three</div>"
+    )  # no name, no card
+    alone = np.array([True, True, True, False])
+    found = whole(
+        alone, np.full(4, 0.01), np.full(4, 0.01), np.zeros(4, np.bool_), div,
+        np.full(4, -1, np.int32), limits_of(DECISION.model_copy(update={"ending_blocks": 0})),
+    )  # fmt: skip
+    assert found.kept.tolist() == alone.tolist()
 
 
 _BLOCKS = st.lists(
