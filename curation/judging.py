@@ -75,16 +75,24 @@ def _opened(code: UserCode, found: Found, settings: str, positional: int) -> Cal
     if not is_class:
         return functools.partial(loaded, **given)
     try:
-        return loaded(**given)  # type: ignore[no-any-return]
-    except Exception as error:
+        function = loaded(**given)
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{code}: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise ValueError(f"{code}: its objects can't be called; give the class a `__call__`")
+    _check_arguments(code, function, {}, positional)
+    return function  # type: ignore[no-any-return]
 
 
 def _check_arguments(
     code: UserCode, function: Callable[..., Any], given: Mapping[str, Any], positional: int
 ) -> None:
     parameters = list(inspect.signature(function).parameters.values())
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+    kinds = {p.kind for p in parameters}
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(places) < positional and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        raise ValueError(f"{code}: called with {positional} arguments, but takes {len(places)}")
+    if inspect.Parameter.VAR_KEYWORD in kinds:
         return
     known = [p.name for p in parameters[positional:] if p.kind is not p.VAR_POSITIONAL]
     for name in given:
@@ -136,12 +144,12 @@ def _of_judged(
     rows = batch.num_rows
     for column, values in judged.columns.items():
         kind = batch.schema.field(column).type if column in batch.schema.names else None
-        batch = with_column(batch, column, _as_array(values, rows, kind))
-    reasons = _as_array(judged.reason, rows, pa.string())
+        batch = with_column(batch, column, _repeated(values, rows, kind))
+    reasons = _repeated(judged.reason, rows, pa.string())
     removed = np.asarray(reasons.is_valid())
     names = [n if n is None or "." in n else f"{stage}.{n}" for n in reasons.to_pylist()]
-    value = _only(_as_array(judged.value, rows, pa.float64()), removed)
-    threshold = _only(_as_array(judged.threshold, rows, pa.float64()), removed)
+    value = _only(_repeated(judged.value, rows, pa.float64()), removed)
+    threshold = _only(_repeated(judged.threshold, rows, pa.float64()), removed)
     return batch, Verdicts(
         pa.array(names, pa.string()), value, threshold, pa.nulls(rows, pa.string())
     )
@@ -151,12 +159,20 @@ def _only(values: pa.Array, wanted: Any) -> pa.Array:
     return pa.array(values.to_numpy(zero_copy_only=False), from_pandas=True, mask=~wanted)
 
 
-def _as_array(values: Any, rows: int, kind: pa.DataType | None) -> pa.Array:
-    """Return values as an array of the type; None gives nulls, a single value is repeated."""
+def _repeated(values: Any, rows: int, kind: pa.DataType | None) -> pa.Array:
+    """As `_as_array`, but None gives nulls, and a single value is repeated."""
     if values is None:
         return pa.nulls(rows, kind or pa.null())
-    if isinstance(values, bool | int | float | str):
-        values = [values] * rows
+    return _as_array([values] * rows if isinstance(values, _SINGLE) else values, rows, kind)
+
+
+_SINGLE = bool | int | float | str | bytes | np.generic
+
+
+def _as_array(values: Any, rows: int, kind: pa.DataType | None) -> pa.Array:
+    """Return values as an array of the type. Raises ValueError unless there is one for each row."""
+    if values is None or isinstance(values, _SINGLE):
+        raise ValueError(f"returned {type(values).__name__}, not a value for each document")
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if not isinstance(values, pa.Array):
@@ -174,7 +190,7 @@ def judge_all(
     verdicts: list[Verdicts] = []
     failures: list[Failure] = []
     for part, row, answer in attempt(lambda b: judge(function, b, stage, name), batch):
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             failures.append(Failure(row, f"{name}: {type(answer).__name__}: {answer}"))
             answer = part, Verdicts.where(np.ones(1, bool), f"error.{stage}")
         parts.append(answer[0])
@@ -201,7 +217,7 @@ def answer_all(
         return _as_array(function(given), part.num_rows, kind)
 
     for _, row, answer in attempt(answered, batch):
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             failures.append(Failure(row, f"{name}: {type(answer).__name__}: {answer}"))
             answer = pa.nulls(1, kind)
         parts.append(answer)
@@ -230,7 +246,7 @@ def _wants_arrow(function: Callable[..., Any]) -> bool:
 
 def attempt(
     function: Callable[[pa.RecordBatch], T], batch: pa.RecordBatch
-) -> Iterator[tuple[pa.RecordBatch, int, T | Exception]]:
+) -> Iterator[tuple[pa.RecordBatch, int, T | BaseException]]:
     """Yield (documents, row of the first, answer), in order, dividing the batch at failures.
 
     A batch on which the function raises is halved until each failing document is alone: k of them
@@ -239,10 +255,10 @@ def attempt(
     pending = [(batch, 0)]
     while pending:
         part, row = pending.pop()
-        answer: T | Exception
+        answer: T | BaseException
         try:
             answer = function(part)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if part.num_rows > 1:
                 half = part.num_rows // 2
                 pending += [(part.slice(half), row + half), (part.slice(0, half), row)]

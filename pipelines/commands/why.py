@@ -165,12 +165,13 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
     """Return what the stage measured, or repaired before reading the document."""
     facts = {k: row[k] for k in FACTS if row.get(k) is not None}
     facts |= mended(folder / stage, row | {"shard": shard})
-    described = find_stage(stage)
+    described, settings = find_stage(stage), run_settings(folder, stage)
+    if columns := {k: row[k] for k in described.shows(settings) if row.get(k) is not None}:
+        facts["columns"] = columns
     if described.is_source and (rights := told(row)):
         facts["rights"] = rights
     # The limit that removed it is shown already, unless there are several.
     if "reason" not in row or described.has_signals:
-        settings = run_settings(folder, stage)
         facts["rules"] = list(described.limits(settings, row))
     beside = _rows(folder / stage, f"{described.beside}/{shard}", row) if described.beside else []
     return facts | ({"beside": beside} if beside else {})
@@ -297,6 +298,7 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
         broken = f"{decision['mended']}: " if "mended" in decision else ""
         yield f"    {broken}{decision['detail']}"
     facts = [f"{k} {_short(decision[k])}" for k in FACTS if k in decision]
+    facts += [f"{k} {_short(v)}" for k, v in decision.get("columns", {}).items()]
     if facts:
         yield "    " + ", ".join(facts)
     yield from (f"    {line}" for line in decision.get("rights", []))
