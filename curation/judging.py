@@ -43,6 +43,10 @@ class Judged:
     threshold: Any = None
 
 
+class MisfitError(ValueError):
+    """A function's answer does not fit the documents that it was given."""
+
+
 class Failure(NamedTuple):
     """A document on which a function raised an exception."""
 
@@ -122,13 +126,13 @@ def judge(
     elif isinstance(answer, pa.RecordBatch):
         answer = answer, Verdicts.keep_all(batch.num_rows)
     elif isinstance(answer, str | bytes | Mapping | pa.Table) or answer is None:
-        raise ValueError(f"{name}: returned {type(answer).__name__}, {_EXPECTED}")
+        raise MisfitError(f"{name}: returned {type(answer).__name__}, {_EXPECTED}")
     if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Verdicts)):
         kept = np.asarray(_as_array(answer, batch.num_rows, pa.bool_()).fill_null(False))
         return batch, Verdicts.where(~kept, f"{stage}.{name}")
     for rows in (answer[0].num_rows, len(answer[1].reason)):
         if rows != batch.num_rows:
-            raise ValueError(
+            raise MisfitError(
                 f"{name}: returned {rows} rows for {batch.num_rows} documents; to remove "
                 "documents, give them a reason"
             )
@@ -172,13 +176,13 @@ _SINGLE = bool | int | float | str | bytes | np.generic
 def _as_array(values: Any, rows: int, kind: pa.DataType | None) -> pa.Array:
     """Return values as an array of the type. Raises ValueError unless there is one for each row."""
     if values is None or isinstance(values, _SINGLE):
-        raise ValueError(f"returned {type(values).__name__}, not a value for each document")
+        raise MisfitError(f"returned {type(values).__name__}, not a value for each document")
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if not isinstance(values, pa.Array):
         values = pa.array(values, from_pandas=True)
     if len(values) != rows:
-        raise ValueError(f"{len(values)} values for {rows} documents")
+        raise MisfitError(f"{len(values)} values for {rows} documents")
     return values if kind is None or values.type == kind else values.cast(kind)
 
 
@@ -250,9 +254,13 @@ def attempt(
     """Yield (documents, row of the first, answer), in order, dividing the batch at failures.
 
     A batch on which the function raises is halved until each failing document is alone: k of them
-    in n documents take O(k log n) more calls. The answer for such a document is the exception.
+    in n documents take O(k log n) more calls. The answer for such a document is the exception. It
+    is for all documents where an answer did not fit several of them, but fits each alone: a
+    function that returns one value whatever it gets would seem right.
     """
     pending = [(batch, 0)]
+    misfit: MisfitError | None = None
+    found: list[tuple[pa.RecordBatch, int, T | BaseException]] = []
     while pending:
         part, row = pending.pop()
         answer: T | BaseException
@@ -260,8 +268,12 @@ def attempt(
             answer = function(part)
         except (Exception, SystemExit) as error:
             if part.num_rows > 1:
+                misfit = misfit or (error if isinstance(error, MisfitError) else None)
                 half = part.num_rows // 2
                 pending += [(part.slice(half), row + half), (part.slice(0, half), row)]
                 continue
             answer = error
-        yield part, row, answer
+        found.append((part, row, answer))
+    if misfit is not None and not any(isinstance(a, BaseException) for *_, a in found):
+        found = [(batch.slice(row, 1), row, misfit) for row in range(batch.num_rows)]
+    yield from found
