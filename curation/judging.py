@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from curation.config import nearest
 from curation.errors import ConfigError
-from curation.schema import Verdicts, with_column
+from curation.schema import DOCUMENTS, Verdicts, with_column
 from curation.user_code import Found, UserCode
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ def judge(
     """
     answer = function(batch)
     if isinstance(answer, Judged):
-        return _of_judged(answer, batch, stage)
+        answer = _of_judged(answer, batch, stage)
     if isinstance(answer, Verdicts):
         answer = batch, answer
     elif isinstance(answer, pa.RecordBatch):
@@ -136,9 +136,24 @@ def judge(
                 f"{name}: returned {rows} rows for {batch.num_rows} documents; to remove "
                 "documents, give them a reason"
             )
+    _check_same(batch, answer[0], name)
     return answer
 
 
+def _check_same(given: pa.RecordBatch, made: pa.RecordBatch, name: str) -> None:
+    """Raise MisfitError for documents that can't be followed or read any more."""
+    for column in (n for n in DOCUMENTS.names if n in given.schema.names):
+        if column not in made.schema.names:
+            raise MisfitError(f"{name}: returned documents without the column {column!r}")
+        kind = given[column].type
+        if column in _IDENTITY and not made[column].cast(kind).equals(given[column]):
+            raise MisfitError(f"{name}: changed the column {column!r}, which tells documents apart")
+        if column == "text" and made[column].null_count > given[column].null_count:
+            raise MisfitError(f"{name}: returned a document without a text")
+
+
+#: Columns by which decisions about a document are found again.
+_IDENTITY = ("id", "source")
 _EXPECTED = "not Judged, RecordBatch, Verdicts, or true and false"
 
 

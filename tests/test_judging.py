@@ -67,6 +67,31 @@ def test_a_single_answer_for_a_batch_is_no_answer(
     assert [row for row in ALL if verdicts.reason[row].as_py() == "error.mine"] == failed
 
 
+def _with(batch: pa.RecordBatch, name: str, values: Any) -> pa.RecordBatch:
+    return batch.set_column(batch.schema.get_field_index(name), name, pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("function", "detail"),
+    [
+        (lambda b: _with(b, "id", ["z"] * b.num_rows), "changed the column 'id'"),
+        (lambda b: Judged({"id": ["z"] * b.num_rows}), "changed the column 'id'"),
+        (lambda b: b.select(["text", "source"]), "without the column 'id'"),
+        (lambda b: _with(b, "text", [None] * b.num_rows), "without a text"),
+        (lambda b: _with(b, "source", ["g"] * b.num_rows), "changed the column 'source'"),
+        (lambda b: _with(b, "text", ["new"] * b.num_rows), ""),
+        (lambda b: _with(b, "id", pa.array(list("abcde"), pa.large_string())), ""),
+    ],
+)
+def test_documents_keep_what_tells_them_apart(function: Callable[[Any], Any], detail: str) -> None:
+    batch = BATCH.append_column("id", pa.array(list("abcde")))
+    batch = batch.append_column("source", pa.array(["f"] * 5))
+    made, _, failures = judge_all(function, batch, "mine", "f")
+    assert [failure.row for failure in failures] == (ALL if detail else [])
+    assert all(detail in failure.detail for failure in failures)
+    assert made["id"].to_pylist() == list("abcde")
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
