@@ -226,7 +226,7 @@ def lines(sequences, folder):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_engine(home: Path, workers: int) -> None:
+def test_an_engine(home: Path, workers: int, told_by: Callable[..., str]) -> None:
     (home / "engine.py").write_text(ENGINE)
     pages = [{"html": f"<html><p>{t}</p>", "url": f"http://a.example/{t}"} for t in TEXTS]
     (home / "in.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
@@ -234,7 +234,9 @@ def test_an_engine(home: Path, workers: int) -> None:
     run_of(recipe_of(home, f"stages: [extract]\n{engine}\n"), workers=workers)
     assert [r["text"] for r in rows("extract/documents")] == [TEXTS[i] for i in (0, 1, 3)]
     assert [r["reason"] for r in rows("extract/removed")] == ["extract.error"]
-    assert "no booms" in rows("extract/set_aside")[0]["detail"]
+    detail = rows("extract/set_aside")[0]["detail"]
+    assert "engine.py:body: RuntimeError: no booms" in detail
+    assert detail in told_by("why", rows("extract/removed")[0]["id"], "--run", "out")
 
 
 def test_classifiers(home: Path, told_by: Callable[..., str]) -> None:

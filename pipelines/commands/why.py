@@ -180,6 +180,7 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
 def mended(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
     """Return what was wrong with the document's record, or failed on it, in this stage."""
     failed = _row(place, f"{ERRORS}/{row['shard']}", row)
+    failed = failed or _row(place, f"{_ASIDE}/{row['shard']}", row)
     facts = {"detail": failed["detail"]} if failed else {}
     broken = _row(place, f"mended/{row['shard']}", row)
     return facts | ({"mended": broken["reason"], "detail": broken["detail"]} if broken else {})
