@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +32,8 @@ _CONTEXT = 40
 #: URLs listed when several end with the one asked for.
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
+#: Columns read of a page on which the extractor failed.
+_FAILED = ("id", "source", "detail")
 #: Columns shown of a document.
 FACTS = tuple(column for stage in known_stages().values() for column in stage.shown)
 
@@ -147,10 +149,12 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
     return decision | _more(folder, kept, row["shard"], stage) | cuts_of(place, row)
 
 
-def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None:
+def _row(
+    place: Folder, name: str, row: dict[str, Any], columns: Sequence[str] | None = None
+) -> dict[str, Any] | None:
     if not place.exists(name):
         return None
-    for batch in read_batches(place, name):
+    for batch in read_batches(place, name, columns):
         same = pc.and_(
             pc.equal(batch["id"], row["id"]),
             pc.equal(pc.struct_field(batch["source"], "offset"), row["source"]["offset"]),
@@ -180,7 +184,7 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
 def mended(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
     """Return what was wrong with the document's record, or failed on it, in this stage."""
     failed = _row(place, f"{ERRORS}/{row['shard']}", row)
-    failed = failed or _row(place, f"{_ASIDE}/{row['shard']}", row)
+    failed = failed or _row(place, f"{_ASIDE}/{row['shard']}", row, _FAILED)
     facts = {"detail": failed["detail"]} if failed else {}
     broken = _row(place, f"mended/{row['shard']}", row)
     return facts | ({"mended": broken["reason"], "detail": broken["detail"]} if broken else {})
