@@ -38,7 +38,7 @@ from curation.ablate.compare import count_all, train_all
 from curation.ablate.experiment import Experiment, save
 from curation.ablate.prepare import Text, experiment, smaller
 from curation.ablate.results import markdown, summary, write
-from curation.ablate.settings import SIZES, Training
+from curation.ablate.training import SIZES, Training
 from curation.tokenize import load_tokenizer
 
 TRIGRAM_VOCABULARY = 16_384

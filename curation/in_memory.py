@@ -70,7 +70,7 @@ def run(
     rows, batch = np.arange(given.table.num_rows), first
     removed: list[tuple[npt.NDArray[np.int64], pa.RecordBatch, str, Verdicts]] = []
     for stage in chosen:
-        batch, found = step_of(stage)(batch, loaded, given.table)
+        batch, found = step_of(stage, given.table)(batch, loaded)
         kept = found.kept
         stays = kept.to_numpy(zero_copy_only=False)
         lost = pc.invert(kept)

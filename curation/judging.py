@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from curation.config import nearest
 from curation.errors import ConfigError
-from curation.schema import Verdicts, with_column
+from curation.schema import DOCUMENTS, Verdicts, with_column
 from curation.user_code import Found, UserCode
 
 T = TypeVar("T")
@@ -41,6 +41,10 @@ class Judged:
     reason: Sequence[str | None] | pa.Array | None = None
     value: Any = None
     threshold: Any = None
+
+
+class MisfitError(ValueError):
+    """A function's answer does not fit the documents that it was given."""
 
 
 class Failure(NamedTuple):
@@ -75,16 +79,24 @@ def _opened(code: UserCode, found: Found, settings: str, positional: int) -> Cal
     if not is_class:
         return functools.partial(loaded, **given)
     try:
-        return loaded(**given)  # type: ignore[no-any-return]
-    except Exception as error:
+        function = loaded(**given)
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{code}: {type(error).__name__}: {error}") from error
+    if not callable(function):
+        raise ValueError(f"{code}: its objects can't be called; give the class a `__call__`")
+    _check_arguments(code, function, {}, positional)
+    return function  # type: ignore[no-any-return]
 
 
 def _check_arguments(
     code: UserCode, function: Callable[..., Any], given: Mapping[str, Any], positional: int
 ) -> None:
     parameters = list(inspect.signature(function).parameters.values())
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+    kinds = {p.kind for p in parameters}
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(places) < positional and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        raise ValueError(f"{code}: called with {positional} arguments, but takes {len(places)}")
+    if inspect.Parameter.VAR_KEYWORD in kinds:
         return
     known = [p.name for p in parameters[positional:] if p.kind is not p.VAR_POSITIONAL]
     for name in given:
@@ -108,25 +120,40 @@ def judge(
     """
     answer = function(batch)
     if isinstance(answer, Judged):
-        return _of_judged(answer, batch, stage)
+        answer = _of_judged(answer, batch, stage)
     if isinstance(answer, Verdicts):
         answer = batch, answer
     elif isinstance(answer, pa.RecordBatch):
         answer = answer, Verdicts.keep_all(batch.num_rows)
     elif isinstance(answer, str | bytes | Mapping | pa.Table) or answer is None:
-        raise ValueError(f"{name}: returned {type(answer).__name__}, {_EXPECTED}")
+        raise MisfitError(f"{name}: returned {type(answer).__name__}, {_EXPECTED}")
     if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Verdicts)):
         kept = np.asarray(_as_array(answer, batch.num_rows, pa.bool_()).fill_null(False))
         return batch, Verdicts.where(~kept, f"{stage}.{name}")
     for rows in (answer[0].num_rows, len(answer[1].reason)):
         if rows != batch.num_rows:
-            raise ValueError(
+            raise MisfitError(
                 f"{name}: returned {rows} rows for {batch.num_rows} documents; to remove "
                 "documents, give them a reason"
             )
+    _check_same(batch, answer[0], name)
     return answer
 
 
+def _check_same(given: pa.RecordBatch, made: pa.RecordBatch, name: str) -> None:
+    """Raise MisfitError for documents that can't be followed or read any more."""
+    for column in (n for n in DOCUMENTS.names if n in given.schema.names):
+        if column not in made.schema.names:
+            raise MisfitError(f"{name}: returned documents without the column {column!r}")
+        kind = given[column].type
+        if column in _IDENTITY and not made[column].cast(kind).equals(given[column]):
+            raise MisfitError(f"{name}: changed the column {column!r}, which tells documents apart")
+        if column == "text" and made[column].null_count > given[column].null_count:
+            raise MisfitError(f"{name}: returned a document without a text")
+
+
+#: Columns by which decisions about a document are found again.
+_IDENTITY = ("id", "source")
 _EXPECTED = "not Judged, RecordBatch, Verdicts, or true and false"
 
 
@@ -136,12 +163,12 @@ def _of_judged(
     rows = batch.num_rows
     for column, values in judged.columns.items():
         kind = batch.schema.field(column).type if column in batch.schema.names else None
-        batch = with_column(batch, column, _as_array(values, rows, kind))
-    reasons = _as_array(judged.reason, rows, pa.string())
+        batch = with_column(batch, column, _repeated(values, rows, kind))
+    reasons = _repeated(judged.reason, rows, pa.string())
     removed = np.asarray(reasons.is_valid())
     names = [n if n is None or "." in n else f"{stage}.{n}" for n in reasons.to_pylist()]
-    value = _only(_as_array(judged.value, rows, pa.float64()), removed)
-    threshold = _only(_as_array(judged.threshold, rows, pa.float64()), removed)
+    value = _only(_repeated(judged.value, rows, pa.float64()), removed)
+    threshold = _only(_repeated(judged.threshold, rows, pa.float64()), removed)
     return batch, Verdicts(
         pa.array(names, pa.string()), value, threshold, pa.nulls(rows, pa.string())
     )
@@ -151,18 +178,26 @@ def _only(values: pa.Array, wanted: Any) -> pa.Array:
     return pa.array(values.to_numpy(zero_copy_only=False), from_pandas=True, mask=~wanted)
 
 
-def _as_array(values: Any, rows: int, kind: pa.DataType | None) -> pa.Array:
-    """Return values as an array of the type; None gives nulls, a single value is repeated."""
+def _repeated(values: Any, rows: int, kind: pa.DataType | None) -> pa.Array:
+    """As `_as_array`, but None gives nulls, and a single value is repeated."""
     if values is None:
         return pa.nulls(rows, kind or pa.null())
-    if isinstance(values, bool | int | float | str):
-        values = [values] * rows
+    return _as_array([values] * rows if isinstance(values, _SINGLE) else values, rows, kind)
+
+
+_SINGLE = bool | int | float | str | bytes | np.generic
+
+
+def _as_array(values: Any, rows: int, kind: pa.DataType | None) -> pa.Array:
+    """Return values as an array of the type. Raises ValueError unless there is one for each row."""
+    if values is None or isinstance(values, _SINGLE):
+        raise MisfitError(f"returned {type(values).__name__}, not a value for each document")
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if not isinstance(values, pa.Array):
         values = pa.array(values, from_pandas=True)
     if len(values) != rows:
-        raise ValueError(f"{len(values)} values for {rows} documents")
+        raise MisfitError(f"{len(values)} values for {rows} documents")
     return values if kind is None or values.type == kind else values.cast(kind)
 
 
@@ -174,7 +209,7 @@ def judge_all(
     verdicts: list[Verdicts] = []
     failures: list[Failure] = []
     for part, row, answer in attempt(lambda b: judge(function, b, stage, name), batch):
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             failures.append(Failure(row, f"{name}: {type(answer).__name__}: {answer}"))
             answer = part, Verdicts.where(np.ones(1, bool), f"error.{stage}")
         parts.append(answer[0])
@@ -201,7 +236,7 @@ def answer_all(
         return _as_array(function(given), part.num_rows, kind)
 
     for _, row, answer in attempt(answered, batch):
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             failures.append(Failure(row, f"{name}: {type(answer).__name__}: {answer}"))
             answer = pa.nulls(1, kind)
         parts.append(answer)
@@ -230,22 +265,30 @@ def _wants_arrow(function: Callable[..., Any]) -> bool:
 
 def attempt(
     function: Callable[[pa.RecordBatch], T], batch: pa.RecordBatch
-) -> Iterator[tuple[pa.RecordBatch, int, T | Exception]]:
+) -> Iterator[tuple[pa.RecordBatch, int, T | BaseException]]:
     """Yield (documents, row of the first, answer), in order, dividing the batch at failures.
 
     A batch on which the function raises is halved until each failing document is alone: k of them
-    in n documents take O(k log n) more calls. The answer for such a document is the exception.
+    in n documents take O(k log n) more calls. The answer for such a document is the exception. It
+    is for all documents where an answer did not fit several of them, but fits each alone: a
+    function that returns one value whatever it gets would seem right.
     """
     pending = [(batch, 0)]
+    misfit: MisfitError | None = None
+    found: list[tuple[pa.RecordBatch, int, T | BaseException]] = []
     while pending:
         part, row = pending.pop()
-        answer: T | Exception
+        answer: T | BaseException
         try:
             answer = function(part)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if part.num_rows > 1:
+                misfit = misfit or (error if isinstance(error, MisfitError) else None)
                 half = part.num_rows // 2
                 pending += [(part.slice(half), row + half), (part.slice(0, half), row)]
                 continue
             answer = error
-        yield part, row, answer
+        found.append((part, row, answer))
+    if misfit is not None and not any(isinstance(a, BaseException) for *_, a in found):
+        found = [(batch.slice(row, 1), row, misfit) for row in range(batch.num_rows)]
+    yield from found

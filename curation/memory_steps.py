@@ -1,11 +1,12 @@
 """The steps of a recipe's stages on documents that are all in memory.
 
-A step takes documents, the recipe and the original table; it returns the documents with the added
-columns, and a verdict on each.
+A step takes documents and the recipe; it returns the documents with the added columns, and a
+verdict on each.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -39,7 +40,7 @@ from curation.tables import combined, first_column
 
 #: Batch size for stages that decide each document alone.
 BATCH_ROWS = 512
-Step = Callable[[pa.RecordBatch, Recipe, pa.Table], tuple[pa.RecordBatch, Verdicts]]
+Step = Callable[[pa.RecordBatch, Recipe], tuple[pa.RecordBatch, Verdicts]]
 
 
 def _extract(
@@ -92,9 +93,7 @@ def _refusals(found: Sequence[Refused | Failed | None]) -> Verdicts:
     )
 
 
-def _dedup_urls(
-    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
-) -> tuple[pa.RecordBatch, Verdicts]:
+def _dedup_urls(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
     settings = recipe.dedup_urls
     keys = capture_keys(batch, np.arange(batch.num_rows, dtype=np.uint64), settings)
     alike = np.zeros(keys.num_rows, np.int64)
@@ -113,28 +112,7 @@ def _dedup_urls(
     return batch, found.take(take)
 
 
-def _identify_language(
-    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
-) -> tuple[pa.RecordBatch, Verdicts]:
-    return identify_documents(batch, recipe.identify_language)
-
-
-def _dedup_documents(
-    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
-) -> tuple[pa.RecordBatch, Verdicts]:
-    return batch, document_verdicts(batch, recipe.dedup_documents)
-
-
-def _classify(
-    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
-) -> tuple[pa.RecordBatch, Verdicts]:
-    batch, found, _ = classify_documents(batch, recipe.classify)
-    return batch, found
-
-
-def _dedup_lines(
-    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
-) -> tuple[pa.RecordBatch, Verdicts]:
+def _dedup_lines(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
     settings = recipe.dedup_lines
     documents = Counter(languages(batch, settings).to_pylist())
     buckets = Buckets(settings, tuple(sorted(documents.items())))
@@ -147,14 +125,12 @@ def _dedup_lines(
     return with_column(batch, "text", removal.texts), verdicts(removal, settings)
 
 
-def _filter(
-    batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
-) -> tuple[pa.RecordBatch, Verdicts]:
+def _filter(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
     found = load_filter(recipe.filter).apply(batch)
     return found.added_to(batch), found.verdicts
 
 
-def _mix(batch: pa.RecordBatch, recipe: Recipe, table: pa.Table) -> tuple[pa.RecordBatch, Verdicts]:
+def _mix(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
     settings = recipe.mix.mixture("")
     table, _ = counted(batch, recipe.tokenize.encoding, settings.input_names)
     drawn = draw(table, plan_tables([table], settings))
@@ -167,11 +143,9 @@ def _mix(batch: pa.RecordBatch, recipe: Recipe, table: pa.Table) -> tuple[pa.Rec
 def _in_batches(step: Step) -> Step:
     """Apply a step that decides each document alone to batches of bounded length."""
 
-    def stepped(
-        batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
-    ) -> tuple[pa.RecordBatch, Verdicts]:
+    def stepped(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
         starts = range(0, max(1, batch.num_rows), BATCH_ROWS)
-        done = [step(batch.slice(start, BATCH_ROWS), recipe, table) for start in starts]
+        done = [step(batch.slice(start, BATCH_ROWS), recipe) for start in starts]
         joined = pa.Table.from_batches([part for part, _ in done])
         columns = [combined(joined, name) for name in joined.column_names]
         whole = pa.RecordBatch.from_arrays(columns, schema=joined.schema)
@@ -181,29 +155,25 @@ def _in_batches(step: Step) -> Step:
 
 
 _STEPS: dict[str, Step] = {
-    "extract": _extract,
     "dedup-urls": _dedup_urls,
-    "identify-language": _in_batches(_identify_language),
-    "dedup-documents": _dedup_documents,
-    "classify": _in_batches(_classify),
+    "identify-language": _in_batches(lambda b, r: identify_documents(b, r.identify_language)),
+    "dedup-documents": lambda batch, r: (batch, document_verdicts(batch, r.dedup_documents)),
+    "classify": _in_batches(lambda b, r: classify_documents(b, r.classify)[:2]),
     "dedup-lines": _dedup_lines,
     "filter": _in_batches(_filter),
     "mix": _mix,
 }
 
 
-def step_of(stage: str) -> Step:
-    """Return the step of a stage; for a custom stage, its function."""
-    return _STEPS.get(stage) or _custom(stage)
+def step_of(stage: str, table: pa.Table) -> Step:
+    """Return the step of a stage: of `extract` for the table, of a custom stage its function."""
+    if stage == "extract":
+        return functools.partial(_extract, table=table)
+    return _STEPS.get(stage) or _in_batches(functools.partial(_custom, stage))
 
 
-def _custom(stage: str) -> Step:
-    def judged(
-        batch: pa.RecordBatch, recipe: Recipe, table: pa.Table
-    ) -> tuple[pa.RecordBatch, Verdicts]:
-        settings = recipe.section(find(stage))
-        function = opened(settings.python, settings.settings)
-        batch, found, _ = judge_all(function, batch, stage, settings.python.found.name)
-        return conformed(batch), found
-
-    return _in_batches(judged)
+def _custom(stage: str, batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
+    settings = recipe.section(find(stage))
+    function = opened(settings.python, settings.settings)
+    batch, found, _ = judge_all(function, batch, stage, settings.python.found.name)
+    return conformed(batch), found

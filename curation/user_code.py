@@ -208,7 +208,7 @@ def _module(name: str, source: str | None, sha256: str) -> types.ModuleType:
     if source is None:
         try:
             return importlib.import_module(name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ValueError(f"{name}: {_told(error)}") from error
     module = types.ModuleType(f"curation_user_{sha256[:16]}")
     module.__file__ = name
@@ -216,7 +216,7 @@ def _module(name: str, source: str | None, sha256: str) -> types.ModuleType:
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, name, "exec"), module.__dict__)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]
         raise ValueError(f"{name}: {_told(error)}") from error
     return module

@@ -41,7 +41,7 @@ def _batch() -> pa.RecordBatch:
 
 
 def _answer(stage: str, batch: pa.RecordBatch) -> tuple[list[dict[str, object]], Verdicts]:
-    documents, verdicts = step_of(stage)(batch, load("llama3"), pa.Table.from_batches([batch]))
+    documents, verdicts = step_of(stage, pa.Table.from_batches([batch]))(batch, load("llama3"))
     return documents.to_pylist(), verdicts
 
 

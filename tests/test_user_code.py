@@ -134,6 +134,10 @@ def test_an_exception_costs_its_document_alone(home: Path, told_by: Callable[...
     assert "share_of_capitals: RuntimeError: no booms" in notes["errors"][0]["detail"]
     assert failed["id"] in notes["alarms"][0]["alarm"] and "in.jsonl" in notes["alarms"][0]["alarm"]
     assert "no booms" in told_by("why", "http://a.example/2", "--run", "out")
+    alarm = f"filter: {notes['alarms'][0]['alarm']}"
+    ended = told_by("run", recipe, "--input", "in.jsonl", "--output", "out")
+    assert alarm in " ".join(ended.split())
+    assert f"{alarm}." in json.loads(Path("out/report.json").read_text())["alarms"]
     with pytest.raises(AlarmError, match="no booms"):
         run_of(recipe, strict=True)
 
@@ -159,7 +163,7 @@ def test_stages_anywhere(home: Path, workers: int, told_by: Callable[..., str]) 
     assert (removed["reason"], removed["value"], removed["threshold"]) == ("buys.too_often", 2, 1)
     assert [r["found"] for r in rows("buys/documents")] == [0, 0]
     told = told_by("why", "http://a.example/1", "--run", "out")
-    assert "buys: removed by buys.too_often, value 2, threshold 1" in told
+    assert "buys: removed by buys.too_often, value 2, threshold 1\n    found 2" in told
     page = told_by("report", "--run", "out")
     assert "out/report.html" in page and "buys.too_often" in Path("out/report.html").read_text()
 
@@ -222,7 +226,7 @@ def lines(sequences, folder):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_engine(home: Path, workers: int) -> None:
+def test_an_engine(home: Path, workers: int, told_by: Callable[..., str]) -> None:
     (home / "engine.py").write_text(ENGINE)
     pages = [{"html": f"<html><p>{t}</p>", "url": f"http://a.example/{t}"} for t in TEXTS]
     (home / "in.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
@@ -230,7 +234,9 @@ def test_an_engine(home: Path, workers: int) -> None:
     run_of(recipe_of(home, f"stages: [extract]\n{engine}\n"), workers=workers)
     assert [r["text"] for r in rows("extract/documents")] == [TEXTS[i] for i in (0, 1, 3)]
     assert [r["reason"] for r in rows("extract/removed")] == ["extract.error"]
-    assert "no booms" in rows("extract/set_aside")[0]["detail"]
+    detail = rows("extract/set_aside")[0]["detail"]
+    assert "engine.py:body: RuntimeError: no booms" in detail
+    assert detail in told_by("why", rows("extract/removed")[0]["id"], "--run", "out")
 
 
 def test_classifiers(home: Path, told_by: Callable[..., str]) -> None:
@@ -262,6 +268,8 @@ classify:
     assert len(manifests["classify"]["code"]) == 2
     told = told_by("why", kept["id"], "--run", "out")
     assert "classify.shouting" in told and "(max 0.5)" in told
+    assert f"shouting {kept['shouting']:.6g}, kind page" in told
+    assert "kind advert" in told_by("why", removed[TEXTS[0]]["id"], "--run", "out")
 
 
 def test_an_output_format(home: Path) -> None:
@@ -322,6 +330,10 @@ def test_an_output_format(home: Path) -> None:
         ),
         ("stages: [extract, mine]", "unknown stage 'mine'"),
         (
+            "tokenize: {formats: [{python: 'formats.py:index'}]}\nstages: [extract, tokenize]",
+            "there is a folder 'index' already",
+        ),
+        (
             "filter: {rules: {mine: {x: {python: 'my_rules:share_of_capitals'}}}}\n"
             "stages: [extract, filter]",
             "a rule needs min, max or both",
@@ -330,6 +342,7 @@ def test_an_output_format(home: Path) -> None:
 )
 def test_mistakes_are_told_in_one_line(home: Path, body: str, message: str) -> None:
     (home / "broken.py").write_text("def f(:\n")
+    (home / "formats.py").write_text("def index(sequences, folder):\n    pass\n")
     recipe = recipe_of(home, body)
     assert main(["run", recipe, "--input", "in.jsonl", "--output", "out"]) == 2
     with pytest.raises(ConfigError, match=message):

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from curation.ablate import experiment as experiments
-from curation.ablate import settings
 from curation.ablate.experiment import Experiment
 from curation.ablate.results import Outcome
-from curation.ablate.settings import Training
+from curation.ablate.training import Training, check
 from curation.ablate.windows import Measured
 
 Learner = Callable[[Experiment, int, int], Measured]  # run and seed
@@ -35,7 +34,7 @@ def train_all(
     """
     from curation.ablate.trainer import device_of, parameters, torch_module
 
-    settings.check(training)
+    check(training)
     device = device_of(device)
     steps = training.steps
     training = replace(training, tokens=steps * training.context * training.batch)

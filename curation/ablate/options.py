@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from curation.ablate.experiment import Experiment
-from curation.ablate.settings import SIZES, Training
+from curation.ablate.training import SIZES, Training
 
 DEFAULT_SIZE = "5M"
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from curation.ablate.experiment import Corpus, Experiment
 from curation.ablate.order import stream
-from curation.ablate.settings import SIZES, Training, rate_at
+from curation.ablate.training import SIZES, Training, rate_at
 from curation.ablate.windows import (
     Measured,
     Window,

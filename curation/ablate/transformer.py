@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from curation.ablate.settings import Size
+from curation.ablate.training import Size
 
 _BASE = 10_000.0  # of the rotary frequencies (arXiv 2104.09864)
 _MULTIPLE = 64  # rows of the embedding, and hidden units, are padded to it

@@ -130,24 +130,45 @@ class Features(NamedTuple):
         return len(self.starts) - 1
 
 
+class _Tables(NamedTuple):
+    """What is known of characters and of words."""
+
+    properties: npt.NDArray[np.uint16]
+    lower: npt.NDArray[np.uint32]
+    signs: npt.NDArray[np.uint8]
+    marks: npt.NDArray[np.uint8]
+    vowels: npt.NDArray[np.bool_]
+    keys: npt.NDArray[np.uint64]
+    kinds: npt.NDArray[np.uint8]
+
+
+class _Buckets(NamedTuple):
+    """Space for the buckets of a batch: as in `Features`, with the counts of one text."""
+
+    starts: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float32]
+    counts: npt.NDArray[np.int32]  # [2 ** BITS]
+
+
 def measure(texts: Texts, max_bytes: int) -> Features:
     """Features of every text, from its first `max_bytes` bytes (cut between characters)."""
     offsets, data = read_only(texts)
     lengths = np.minimum(np.diff(offsets), max_bytes)
     bound = 2 * int(lengths.sum()) + 1
-    starts = np.zeros(len(offsets), np.int64)
-    ids = np.empty(bound, np.int32)
-    values = np.empty(bound, np.float32)
+    found = _Buckets(
+        np.zeros(len(offsets), np.int64),
+        np.empty(bound, np.int32),
+        np.empty(bound, np.float32),
+        np.zeros(1 << BITS, np.int32),
+    )
     shape = np.zeros((len(offsets) - 1, len(SHAPE)), np.float32)
-    counts = np.zeros(1 << BITS, np.int32)
     longest = int(lengths.max()) if len(lengths) else 0
     logs = 1.0 + np.log(np.maximum(np.arange(2 * longest + 2), 1))
-    _measure(
-        offsets, data, max_bytes, ch.properties(), ch.lower_case(), _SIGNS, _MARKS, _VOWELS,
-        _KEYS, _KINDS, logs, counts, starts, ids, values, shape,
-    )  # fmt: skip
-    entries = int(starts[-1])
-    return Features(starts, ids[:entries].copy(), values[:entries].copy(), shape)
+    tables = _Tables(ch.properties(), ch.lower_case(), _SIGNS, _MARKS, _VOWELS, _KEYS, _KINDS)
+    _measure(offsets, data, max_bytes, tables, logs, found, shape)
+    entries = int(found.starts[-1])
+    return Features(found.starts, found.ids[:entries].copy(), found.values[:entries].copy(), shape)
 
 
 @inlined
@@ -190,10 +211,8 @@ def _count(counts, bucket, ids, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _measure(  # type: ignore[no-untyped-def]
-    offsets, data, max_bytes, properties, lower, signs, marks, vowels, keys, kinds, logs,
-    counts, starts, ids, values, shape,
-):  # fmt: skip
+def _measure(offsets, data, max_bytes, tables, logs, found, shape):  # type: ignore[no-untyped-def]
+    starts, ids, values, counts = found
     n = 0
     for doc in range(len(offsets) - 1):
         begin = offsets[doc]
@@ -203,10 +222,7 @@ def _measure(  # type: ignore[no-untyped-def]
             while end > begin and data[end] & 0xC0 == 0x80:
                 end -= 1
         first = n
-        n = _document(
-            data, begin, end, offsets[doc + 1], properties, lower, signs, marks, vowels,
-            keys, kinds, counts, ids, n, shape[doc],
-        )  # fmt: skip
+        n = _document(data, begin, end, offsets[doc + 1], tables, found, n, shape[doc])
         ids[first:n].sort()
         square = 0.0
         for k in range(first, n):
@@ -250,11 +266,10 @@ def _fill_lines(of_lines, text, visible, shape):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _document(  # type: ignore[no-untyped-def]
-    data, begin, end, whole_end, properties, lower, signs, marks, vowels,
-    keys, kinds, counts, ids, n, shape,
-):  # fmt: skip
+def _document(data, begin, end, whole_end, tables, found, n, shape):  # type: ignore[no-untyped-def]
     """Count the buckets of data[begin:end] and fill its row of `shape`."""
+    properties, lower, signs, marks, vowels, keys, kinds = tables
+    ids, counts = found.ids, found.counts
     groups = np.zeros(_GROUP_COUNT, np.int64)
     chars = upper = digits = spaces = symbols = not_ascii = unspaced = 0
     words = word_chars = capitalised = capitals = long_words = 0

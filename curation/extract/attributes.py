@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curation.compiled import borrowing, inlined
-from curation.extract import characters as ch
+from curation.extract import byte_names as ch
 from curation.extract.lexing import contains, has_name, hash_lower, stands_at
 from curation.extract.markup import (
     ANCESTOR,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from curation.errors import ConfigError
 from curation.extract.extract_settings import CustomEngine, ExtractSettings
@@ -100,9 +101,25 @@ def text_engine(name: str | CustomEngine) -> Engine:
     if isinstance(name, CustomEngine):
         from curation.judging import opened
 
-        function = opened(name.python, name.settings, positional=2)
-        return lambda html, url, settings: function(html, url) or ""
+        return _named(opened(name.python, name.settings, positional=2), name.python.reference)
     return _ENGINES[name]
+
+
+def _named(function: Callable[[str, str | None], Any], name: str) -> Engine:
+    """The engine of the user's own, whose errors have its name."""
+
+    def engine(html: str, url: str | None, settings: ExtractSettings) -> str:
+        try:
+            found = function(html, url)
+            if not isinstance(found, str | None):
+                raise TypeError(f"returned {type(found).__name__}, not a string")
+        except MemoryError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise RuntimeError(f"{name}: {type(error).__name__}: {error}") from error
+        return found or ""
+
+    return engine
 
 
 def engine_packages(name: str | CustomEngine) -> list[str]:

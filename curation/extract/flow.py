@@ -11,7 +11,7 @@ import numpy as np
 
 from curation.compiled import borrowing, inlined
 from curation.extract import blocks as s
-from curation.extract import characters as ch
+from curation.extract import byte_names as ch
 from curation.extract.lexing import code_point, put, reference
 from curation.extract.markup import BYTES, LETTER, LOWER, PLAIN, TAG
 

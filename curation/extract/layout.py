@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from curation.compiled import kernel
 from curation.extract import blocks as s
-from curation.extract import characters as ch
+from curation.extract import byte_names as ch
 from curation.extract.normalized import is_normalized
 
 

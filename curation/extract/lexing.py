@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curation.compiled import borrowing, inlined
-from curation.extract import characters as ch
+from curation.extract import byte_names as ch
 from curation.extract.markup import (
     ATTRIBUTE,
     ATTRIBUTE_KEYS,

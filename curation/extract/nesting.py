@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from curation.compiled import borrowing, inlined
-from curation.extract import characters as ch
+from curation.extract import byte_names as ch
 from curation.extract.flow import new_line
 from curation.extract.markup import TAG
 

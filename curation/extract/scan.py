@@ -19,7 +19,7 @@ import numpy as np
 
 from curation.compiled import borrowing, inlined, kernel
 from curation.extract import blocks as s
-from curation.extract import characters as ch
+from curation.extract import byte_names as ch
 from curation.extract import flow as f
 from curation.extract import lexing as x
 from curation.extract.attributes import (

@@ -66,10 +66,16 @@ def _unpacked(raw: RawFile, name: str) -> IO[bytes]:
 
 
 def _custom(custom: CustomFormat) -> Rows:
-    function = opened(custom.python, custom.settings)
+    function, name = opened(custom.python, custom.settings), custom.python.reference
 
     def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
-        yield from function(file)
+        try:
+            for row in function(file):
+                if not isinstance(row, Mapping):
+                    raise TypeError(f"gave {type(row).__name__}, not a mapping of columns")
+                yield row
+        except (Exception, SystemExit) as error:
+            raise RuntimeError(f"{name}: {type(error).__name__}: {error}") from error
 
     return rows
 

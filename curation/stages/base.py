@@ -145,6 +145,10 @@ class Stage(Generic[S]):
         """
         yield from ()
 
+    def shows(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the columns of the user's own that `why` shows; `settings` as in `limits`."""
+        return ()
+
     def tell(self, row: Mapping[str, Any]) -> Iterator[str]:
         """Yield the lines in which `why` shows a row of the table next to the documents."""
         yield from ()

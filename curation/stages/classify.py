@@ -60,6 +60,9 @@ class _Classify(Stage[ClassifySettings]):
         onnx = ("onnxruntime", "tokenizers") if any(models) else ()
         return (*self.packages, *onnx)
 
+    def shows(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(settings.get("classifiers", {}))
+
     def limits(self, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[Limit]:
         from curation.classify.decide import LOW_RANK, LOW_SCORE  # descriptions need no Arrow
 

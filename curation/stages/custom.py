@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -40,6 +41,9 @@ class Custom(Stage[CustomSettings]):
 
     def adds_of(self, settings: CustomSettings) -> tuple[str, ...]:
         return settings.adds
+
+    def shows(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(settings.get("adds", ()))
 
     @property
     def module(self) -> str:

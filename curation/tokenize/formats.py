@@ -12,8 +12,22 @@ from curation.tokenize.tokenize_settings import CustomFormat
 _LIBRARIES = {"mds": ("mosaicml-streaming", "streaming"), "huggingface": ("datasets", "datasets")}
 
 
+#: Folders of a stage that have other files.
+_TAKEN = ("documents", "index", "removed", "shards", *_LIBRARIES)
+
+
 def format_packages(formats: Sequence[str | CustomFormat]) -> list[str]:
-    """Packages that write the formats. Raises ConfigError where one is absent."""
+    """Packages that write the formats.
+
+    Raises ConfigError where one is absent, or a format's folder, named like its function, is
+    another's.
+    """
+    folders = list(_TAKEN)
+    for own in (f.python.reference for f in formats if not isinstance(f, str)):
+        folder = own.rpartition(":")[2]
+        if folder in folders:
+            raise ConfigError(f"tokenize.formats: {own}: there is a folder {folder!r} already")
+        folders.append(folder)
     names = [name for name in formats if isinstance(name, str)]
     for name in names:
         package, module = _LIBRARIES[name]

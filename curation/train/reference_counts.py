@@ -33,8 +33,10 @@ def _hash_words(data, starts, ends, properties, lower):  # type: ignore[no-untyp
 
 
 @kernel
-def _tokenize(data, starts, ends, flags, lower, vocabulary, room, endings, bounds):  # type: ignore[no-untyped-def]
-    """Token ids of all words end to end; fills the hashes of endings and bounds[words + 1]."""
+def _tokenize(data, starts, ends, flags, lower, vocabulary, room):  # type: ignore[no-untyped-def]
+    """Token ids of all words end to end, the hashes of endings, and bounds [words + 1]."""
+    endings = np.empty(len(starts), np.uint64)
+    bounds = np.empty(len(starts) + 1, np.int64)
     out = np.empty(len(starts) * 4 + len(room.ids), np.int32)
     n = 0
     bounds[0] = 0
@@ -48,7 +50,7 @@ def _tokenize(data, starts, ends, flags, lower, vocabulary, room, endings, bound
             out[n + k] = room.ids[k]
         n += count
         bounds[i + 1] = n
-    return out[:n].copy()
+    return out[:n].copy(), endings, bounds
 
 
 @dataclass(frozen=True)
@@ -100,12 +102,10 @@ def count_words(texts: Texts, weights: Sequence[float] | None = None) -> Words:
     )
     tables: Tables = vocabulary().token_tables
     space: Room = room()
-    endings = np.empty(len(kept), np.uint64)
-    bounds = np.empty(len(kept) + 1, np.int64)
-    ids = _tokenize(
-        data, spans.starts[firsts], spans.ends[firsts], flags[firsts], ch.lower_case(), tables,
-        space, endings, bounds,
-    )  # fmt: skip
+    starts, ends = spans.starts[firsts], spans.ends[firsts]
+    ids, endings, bounds = _tokenize(
+        data, starts, ends, flags[firsts], ch.lower_case(), tables, space
+    )
     return Words(kept, _sums(places, repeated, len(kept)), endings, ids, bounds)
 
 

@@ -6,6 +6,8 @@ raises it most, until none moves or the rounds are over.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -30,22 +32,27 @@ def exchange(pairs: Counts, counts: Counts, words: int, classes: int, rounds: in
     rank = np.empty(words, np.int64)
     rank[np.argsort(-frequency, kind="stable")] = np.arange(words)
     found: Counts = rank % classes
-    _exchange(
-        *_neighbours(words, left, right, weights),
-        *_neighbours(words, right, left, weights),
-        own, found, classes, rounds,
-    )  # fmt: skip
+    after = _neighbours(words, left, right, weights)
+    before = _neighbours(words, right, left, weights)
+    _exchange(after, before, own, found, classes, rounds)
     return found
+
+
+class _Neighbours(NamedTuple):
+    """How often each word has which neighbours on one side: the rows of a sparse matrix."""
+
+    bounds: Counts  # [words + 1]
+    words: Counts  # [entries]
+    counts: npt.NDArray[np.float64]  # [entries]
 
 
 def _neighbours(
     words: int, of: Counts, neighbours: Counts, weights: npt.NDArray[np.float64]
-) -> tuple[Counts, Counts, npt.NDArray[np.float64]]:
-    """Rows of a sparse matrix: bounds [words + 1], columns, values."""
+) -> _Neighbours:
     order = np.lexsort((neighbours, of))
     bounds = np.zeros(words + 1, np.int64)
     np.cumsum(np.bincount(of, minlength=words), out=bounds[1:])
-    return bounds, neighbours[order], weights[order]
+    return _Neighbours(bounds, neighbours[order], weights[order])
 
 
 @inlined
@@ -54,14 +61,11 @@ def _xlogx(x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _exchange(  # type: ignore[no-untyped-def]
-    after, after_words, after_counts, before, before_words, before_counts, own, found, classes,
-    rounds,
-):  # fmt: skip
+def _exchange(after, before, own, found, classes, rounds):  # type: ignore[no-untyped-def]
     table = np.zeros((classes, classes))
     for w in range(len(found)):
-        for k in range(after[w], after[w + 1]):
-            table[found[w], found[after_words[k]]] += after_counts[k]
+        for k in range(after.bounds[w], after.bounds[w + 1]):
+            table[found[w], found[after.words[k]]] += after.counts[k]
         table[found[w], found[w]] += own[w]
     rows, columns = table.sum(1), table.sum(0)
     nexts, lasts = np.zeros(classes), np.zeros(classes)
@@ -70,10 +74,10 @@ def _exchange(  # type: ignore[no-untyped-def]
         for w in range(1, len(found)):
             nexts[:] = 0
             lasts[:] = 0
-            for k in range(after[w], after[w + 1]):
-                nexts[found[after_words[k]]] += after_counts[k]
-            for k in range(before[w], before[w + 1]):
-                lasts[found[before_words[k]]] += before_counts[k]
+            for k in range(after.bounds[w], after.bounds[w + 1]):
+                nexts[found[after.words[k]]] += after.counts[k]
+            for k in range(before.bounds[w], before.bounds[w + 1]):
+                lasts[found[before.words[k]]] += before.counts[k]
             leaving, arriving = nexts.sum() + own[w], lasts.sum() + own[w]
             old = found[w]
             table[old, :] -= nexts

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from curation.ablate.experiment import FILE
 from curation.ablate.options import add_training, positive, training_of
-from curation.ablate.settings import SIZES
+from curation.ablate.training import SIZES
 from curation.errors import ConfigError
 from pipelines.commands.options import add_json
 from pipelines.terminal import say, tell

@@ -18,8 +18,8 @@ from pipelines.commands.measure import measured_stages
 from pipelines.commands.run import add_options, execute, planned
 from pipelines.console import PlainConsole
 from pipelines.plan import Plan
-from pipelines.policy import counts, judging
 from pipelines.terminal import say
+from pipelines.verdict_counts import counts, judging
 
 #: Most drifted shares shown, the furthest first.
 _SHOWN = 20

@@ -8,8 +8,8 @@ from curation.errors import ConfigError
 from curation.recipe import load
 from curation.stages import find
 from pipelines.commands.run import add_options, execute, planned
-from pipelines.policy import judging
 from pipelines.terminal import say
+from pipelines.verdict_counts import judging
 
 #: Setting that makes a recipe only measure.
 MEASURE = "measure=true"

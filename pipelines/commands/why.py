@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +32,8 @@ _CONTEXT = 40
 #: URLs listed when several end with the one asked for.
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
+#: Columns read of a page on which the extractor failed.
+_FAILED = ("id", "source", "detail")
 #: Columns shown of a document.
 FACTS = tuple(column for stage in known_stages().values() for column in stage.shown)
 
@@ -147,10 +149,12 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
     return decision | _more(folder, kept, row["shard"], stage) | cuts_of(place, row)
 
 
-def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None:
+def _row(
+    place: Folder, name: str, row: dict[str, Any], columns: Sequence[str] | None = None
+) -> dict[str, Any] | None:
     if not place.exists(name):
         return None
-    for batch in read_batches(place, name):
+    for batch in read_batches(place, name, columns):
         same = pc.and_(
             pc.equal(batch["id"], row["id"]),
             pc.equal(pc.struct_field(batch["source"], "offset"), row["source"]["offset"]),
@@ -165,12 +169,13 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
     """Return what the stage measured, or repaired before reading the document."""
     facts = {k: row[k] for k in FACTS if row.get(k) is not None}
     facts |= mended(folder / stage, row | {"shard": shard})
-    described = find_stage(stage)
+    described, settings = find_stage(stage), run_settings(folder, stage)
+    if columns := {k: row[k] for k in described.shows(settings) if row.get(k) is not None}:
+        facts["columns"] = columns
     if described.is_source and (rights := told(row)):
         facts["rights"] = rights
     # The limit that removed it is shown already, unless there are several.
     if "reason" not in row or described.has_signals:
-        settings = run_settings(folder, stage)
         facts["rules"] = list(described.limits(settings, row))
     beside = _rows(folder / stage, f"{described.beside}/{shard}", row) if described.beside else []
     return facts | ({"beside": beside} if beside else {})
@@ -179,6 +184,7 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
 def mended(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
     """Return what was wrong with the document's record, or failed on it, in this stage."""
     failed = _row(place, f"{ERRORS}/{row['shard']}", row)
+    failed = failed or _row(place, f"{_ASIDE}/{row['shard']}", row, _FAILED)
     facts = {"detail": failed["detail"]} if failed else {}
     broken = _row(place, f"mended/{row['shard']}", row)
     return facts | ({"mended": broken["reason"], "detail": broken["detail"]} if broken else {})
@@ -297,6 +303,7 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
         broken = f"{decision['mended']}: " if "mended" in decision else ""
         yield f"    {broken}{decision['detail']}"
     facts = [f"{k} {_short(decision[k])}" for k in FACTS if k in decision]
+    facts += [f"{k} {_short(v)}" for k, v in decision.get("columns", {}).items()]
     if facts:
         yield "    " + ", ".join(facts)
     yield from (f"    {line}" for line in decision.get("rights", []))

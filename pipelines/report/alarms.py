@@ -30,6 +30,7 @@ def alarms(facts: Mapping[str, Any], limits: Alarms) -> list[str]:
         *(f"Counts do not add up: {problem}." for problem in facts["problems"]),
         *_stale(facts["stale"]),
         *_poison(funnel),
+        *(f"{entry['stage']}: {what}." for entry in funnel for what in noted(entry)),
         *_unread(funnel[0], limits),
         *(line for entry in funnel for line in _removed(entry, limits)),
         *_languages(funnel, limits),
@@ -49,6 +50,11 @@ def _poison(funnel: Sequence[_ENTRY]) -> Iterator[str]:
             reason = name.removeprefix("set_aside.")
             if reason.startswith(_POISON):
                 yield f"{entry['stage']}: {records:,} documents were set aside for {reason}."
+
+
+def noted(entry: _ENTRY) -> Iterator[str]:
+    """Yield what the stage itself raised an alarm about, the most serious first."""
+    yield from (found["alarm"] for found in entry["notes"].get("alarms", []))
 
 
 def _unread(first: _ENTRY, limits: Alarms) -> Iterator[str]:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.console import PlainConsole
+from pipelines.report.alarms import noted
 from pipelines.report.values import records_text
 
 _REASONS = 6
@@ -36,6 +37,10 @@ def print_funnel(facts: dict[str, Any], console: PlainConsole) -> None:
         if entry["removed"]:
             console.print(f"{entry['stage']} removed: {_reasons(entry)}")
     for entry in facts["funnel"]:
+        first, *more = [*noted(entry), ""]
+        if first:
+            others = f", and {len(more) - 1} more in the report" if len(more) > 1 else ""
+            console.print(Text.assemble((f"{entry['stage']}: ", "red"), first, others))
         for line in entry["notes"].get("advice", []):
             console.print(Text.assemble((f"{entry['stage']}:", "yellow"), f" {line}"))
     first = facts["funnel"][0]["counters"]

@@ -13,7 +13,7 @@ import pytest
 from curation.ablate.compare import count_all, train_all
 from curation.ablate.experiment import Experiment
 from curation.ablate.results import RESULTS, Outcome, summary, write
-from curation.ablate.settings import Training, rate_at
+from curation.ablate.training import Training, rate_at
 from pipelines.cli import main
 from tests.ablate.made import made, texts
 
@@ -77,7 +77,7 @@ def test_transformers(tmp_path: Path) -> None:
 
 def test_a_transformer_sees_nothing_of_what_comes_after() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from curation.ablate.settings import SIZES
+    from curation.ablate.training import SIZES
     from curation.ablate.transformer import Transformer
 
     torch.manual_seed(1)
@@ -93,7 +93,7 @@ def test_a_transformer_sees_nothing_of_what_comes_after() -> None:
 @pytest.mark.parametrize(("size", "millions"), [("2M", 2), ("5M", 5), ("20M", 20)])
 def test_sizes_are_what_their_names_say(size: str, millions: int) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    from curation.ablate.settings import SIZES
+    from curation.ablate.training import SIZES
     from curation.ablate.transformer import Transformer
 
     count = Transformer(SIZES[size], SIZES[size].vocabulary + 1, 32).parameter_count()

@@ -71,3 +71,7 @@ def test_a_format_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (one.content, one.url, two.offset) == (b"One", "http://a/1", 1)
     assert broken.reason == "format.corrupt" and "RuntimeError: broken here" in broken.detail
     assert read_at(str(path), 1, ours) == two
+    (tmp_path / "mine.py").write_text("def lines(file):\n    yield from file\n")
+    (broken,) = read(str(path), settings("readers.formats={'.chat': {python: 'mine.py:lines'}}"))
+    assert isinstance(broken, Damage)
+    assert "mine.py:lines: TypeError: gave bytes, not a mapping of columns" in broken.detail
