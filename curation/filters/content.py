@@ -170,7 +170,7 @@ def _prose(data, offsets, found, rows):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _measure_code(data, found, first, past, properties, row):  # type: ignore[no-untyped-def]
-    """Fill row[2:6]: letters, mean and longest line, data, over lines of code."""
+    """Fill row[2:6] and row[8] of lines of code: letters, mean and longest line, data, size."""
     lines = 0
     visible = letters = dump = total = longest = 0
     for k in range(first, past):
@@ -200,6 +200,7 @@ def _measure_code(data, found, first, past, properties, row):  # type: ignore[no
         row[3] = total / lines
         row[4] = longest
         row[5] = dump / visible
+    row[8] = visible
 
 
 @borrowing
@@ -222,7 +223,7 @@ _RIGHT = np.frombuffer(b"right", np.uint8)
 
 @borrowing
 def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
-    """Fill row[8]: share of formulas whose delimiters, braces or environments do not match."""
+    """Fill row[9]: share of formulas whose delimiters, braces or environments do not match."""
     formulas = broken = 0
     opened = 0  # 0: outside; else the closing byte: `$`, `)` or `]`
     since = begin
@@ -269,12 +270,12 @@ def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
         i += 1
     formulas += (opened != 0) + abs(outer)
     broken += (opened != 0) + abs(outer)
-    row[8] = broken / formulas if formulas >= _FEWEST_FORMULAS else 0.0
+    row[9] = broken / formulas if formulas >= _FEWEST_FORMULAS else 0.0
 
 
 @borrowing
 def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-untyped-def]
-    """Fill row[9]: share of digits among letters and digits."""
+    """Fill row[10]: share of digits among letters and digits."""
     letters = digits = 0
     i = begin
     while i < end:
@@ -283,7 +284,7 @@ def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-unty
         digits += properties[c] & _NUMBER > 0
         i += step
     if letters + digits:
-        row[9] = digits / (letters + digits)
+        row[10] = digits / (letters + digits)
 
 
 @borrowing

@@ -11,13 +11,15 @@ its own, so both stay strange.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.filters.reference import References, measure_references
+from curation.filters.reference import (
+    References,
+    measure_all_references,
+    measure_references,
+)
 
 #: Divergence from which a text is strange: articles of most languages stay below (docs/filters.md).
 STRANGE = 3.0
@@ -31,12 +33,6 @@ PIECE = 400
 OWN_SHARE = 0.1
 
 
-class _Pieces(NamedTuple):
-    texts: list[str]
-    sizes: npt.NDArray[np.int64]  # characters
-    divergences: npt.NDArray[np.float64]  # [references, pieces]
-
-
 def divergences(
     texts: pa.Array, numbers: npt.NDArray[np.int64], references: References
 ) -> npt.NDArray[np.float64]:
@@ -45,40 +41,63 @@ def divergences(
     `numbers` [texts] are the references of the texts' languages. NaN where a text is not in two
     languages.
     """
-    pairs = zip(texts.to_pylist(), numbers.tolist(), strict=True)
-    return np.array([_divergence(text, number, references) for text, number in pairs])
+    pieces = [_pieces(text) for text in texts.to_pylist()]
+    of_text = np.repeat(np.arange(len(pieces)), [len(held) for held in pieces])
+    flat = [piece for held in pieces for piece in held]
+    from_own = np.empty(len(flat))
+    for number in np.unique(numbers):
+        rows = np.flatnonzero(numbers[of_text] == number)
+        from_own[rows] = measure_references([flat[i] for i in rows], references, number)[:, 0]
+    # no divergence is below 0, so only pieces as strange as the margin can be evidence
+    strange = np.flatnonzero(from_own >= MARGIN)
+    if not len(strange):
+        return np.full(len(pieces), np.nan)
+    from_all = measure_all_references([flat[i] for i in strange], references)
+    sizes = np.array([len(piece) for piece in flat])
+    out = np.full(len(pieces), np.nan)
+    for row, held in enumerate(pieces):
+        mine = of_text[strange] == row
+        places = strange[mine]
+        other = _second_language(from_own[places], from_all[:, mine], sizes[places])
+        if other is not None:
+            own = from_own[of_text == row]
+            out[row] = _divergence(held, own, int(numbers[row]), other, references)
+    return out
 
 
-def _divergence(text: str, own: int, references: References) -> float:
-    pieces = _measured(text, references)
-    other = _second_language(pieces, own)
-    if other is None:
-        return float("nan")
-    of_own, of_other = pieces.divergences[own], pieces.divergences[other]
-    if pieces.sizes[of_own <= of_other].sum() < OWN_SHARE * len(text):
-        return float("nan")
-    in_other = of_other < of_own  # and what is too short to measure is in the own language
-    parts = [_joined(pieces, ~in_other), _joined(pieces, in_other)]
-    found = [measure_references([parts[k]], references, (own, other)[k])[0, 0] for k in range(2)]
-    sizes = [0 if np.isnan(value) else len(part) for value, part in zip(found, parts, strict=True)]
-    return float(np.average(np.nan_to_num(found), weights=sizes))
+def _second_language(
+    own: npt.NDArray[np.float64], others: npt.NDArray[np.float64], sizes: npt.NDArray[np.int64]
+) -> int | None:
+    """The reference that fits most of what is strange to the own one, if it fits a piece well.
 
-
-def _second_language(pieces: _Pieces, own: int) -> int | None:
-    """The reference that fits most of what is strange to the own one, if it fits a piece well."""
-    evidence = pieces.divergences[own] - pieces.divergences >= MARGIN
-    ordinary = (evidence & (pieces.divergences <= ORDINARY)).any(axis=1)
-    covered = np.where(ordinary, (evidence * pieces.sizes).sum(axis=1), 0)
+    Args:
+        own: [pieces] divergences from the reference of the text's language.
+        others: [references, pieces].
+        sizes: [pieces], characters.
+    """
+    evidence = own - others >= MARGIN
+    ordinary = (evidence & (others <= ORDINARY)).any(axis=1)
+    covered = np.where(ordinary, (evidence * sizes).sum(axis=1), 0)
     best = int(covered.argmax())
     return best if covered[best] else None
 
 
-def _measured(text: str, references: References) -> _Pieces:
-    texts = _pieces(text)
-    measured = [
-        measure_references(texts, references, n)[:, 0] for n in range(len(references.unknown))
+def _divergence(
+    pieces: list[str], of_own: npt.NDArray[np.float64], own: int, other: int, references: References
+) -> float:
+    """Mean divergence of the parts in two languages; NaN where the own one has hardly a part."""
+    of_other = measure_references(pieces, references, other)[:, 0]
+    sizes = np.array([len(piece) for piece in pieces])
+    length = int(sizes.sum()) + len(pieces) - 1  # of the text
+    if sizes[of_own <= of_other].sum() < OWN_SHARE * length:
+        return float("nan")
+    in_other = of_other < of_own  # and what is too short to measure is in the own language
+    parts = [_joined(pieces, ~in_other), _joined(pieces, in_other)]
+    found = [measure_references([parts[k]], references, (own, other)[k])[0, 0] for k in range(2)]
+    weights = [
+        0 if np.isnan(value) else len(part) for value, part in zip(found, parts, strict=True)
     ]
-    return _Pieces(texts, np.array([len(piece) for piece in texts]), np.array(measured))
+    return float(np.average(np.nan_to_num(found), weights=weights))
 
 
 def _pieces(text: str) -> list[str]:
@@ -92,5 +111,5 @@ def _pieces(text: str) -> list[str]:
     return [*pieces, "\n".join(lines)]
 
 
-def _joined(pieces: _Pieces, chosen: npt.NDArray[np.bool_]) -> str:
-    return "\n".join(text for text, taken in zip(pieces.texts, chosen, strict=True) if taken)
+def _joined(pieces: list[str], chosen: npt.NDArray[np.bool_]) -> str:
+    return "\n".join(text for text, taken in zip(pieces, chosen, strict=True) if taken)

@@ -46,6 +46,7 @@ CONTENT = (
     "code_data_ratio",
     "code_generated",
     "code_licence_ratio",
+    "code_characters",
     "math_broken_formulas",
     "math_number_ratio",
 )

@@ -41,6 +41,7 @@ from curation.filters.scratch import (
     classify,
     load_segments,
     number_tokens,
+    spelled,
 )
 from curation.text import characters as ch
 from curation.text.buffers import read_only
@@ -333,12 +334,42 @@ def _class_of(h, endings, classes, start, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_word(data, start, end, flags, number, lower, references, room):  # type: ignore[no-untyped-def]
-    """Value of a word that is not among the frequent ones."""
-    count, ending = word_tokens(data, start, end, flags, lower, references.vocabulary, room)
+def _spell(data, c, kit, space):  # type: ignore[no-untyped-def]
+    """Keep the tokens of class c in `space.spelled`, unless they are known."""
+    found = space.spelled
+    if found.starts[c] >= 0:
+        return
+    i = space.classes.firsts[c]
+    tokens, ids = space.tokens, space.room.ids
+    count, ending = word_tokens(
+        data, tokens.starts[i], tokens.ends[i], tokens.flags[i], kit.lower,
+        kit.references.vocabulary, space.room,
+    )  # fmt: skip
+    start = found.filled[0]
+    found.starts[c], found.counts[c], found.endings[c] = start, count, ending
+    for k in range(count):
+        found.ids[start + k] = ids[k]
+    found.filled[0] = start + count
+
+
+@borrowing
+def _measure_word(data, c, number, kit, space):  # type: ignore[no-untyped-def]
+    """Value of a class of words that is not among the frequent ones."""
+    references, ids = kit.references, space.room.ids
+    if len(space.spelled.starts):
+        _spell(data, c, kit, space)
+        start, count = space.spelled.starts[c], space.spelled.counts[c]
+        ids, ending = space.spelled.ids[start : start + count], space.spelled.endings[c]
+    else:
+        i = space.classes.firsts[c]
+        tokens = space.tokens
+        count, ending = word_tokens(
+            data, tokens.starts[i], tokens.ends[i], tokens.flags[i], kit.lower,
+            references.vocabulary, space.room,
+        )  # fmt: skip
     cost = references.unknown[number]
     for k in range(count):
-        cost += references.costs[number, room.ids[k]]
+        cost += references.costs[number, ids[k]]
     cost = min(max(cost, 1), 0xFFFF)
     kind = np.int64(0)
     if ending:
@@ -392,10 +423,7 @@ def _measure_parts(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
             slot = key & _CACHE_MASK
             value = cache[slot]
             if not value or value >> _TAG != key >> _TAG:
-                value = _measure_word(
-                    data, tokens.starts[i], tokens.ends[i], tokens.flags[i], number, kit.lower,
-                    references, space.room,
-                )  # fmt: skip
+                value = _measure_word(data, c, number, kit, space)
                 cache[slot] = key >> _TAG << _TAG | value
         value &= _VALUE
         count = classes.counts[c]
@@ -452,18 +480,23 @@ def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_batch(data, offsets, kit, space, number, parts, out):  # type: ignore[no-untyped-def]
+def _measure_batch(data, offsets, kit, space, numbers, parts, out):  # type: ignore[no-untyped-def]
+    """Fill out[references, texts] for the references of these numbers."""
     tokens = space.tokens
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
         n = load_segments(data, begin, end, kit.properties, kit.lower, tokens)
         kinds = number_tokens(n, tokens, space.distinct, space.interner)
         found = classify(kinds, tokens, space.distinct, space.classes, space.interner)
-        doc = Document(begin, end, 0, n, kinds, found, 0, 0, False, -1, -1, number, -1)
-        if parts:
-            _measure_parts(data, doc, kit, space, out[d])
-        else:
-            measure(data, doc, kit, space, out[d])
+        if len(space.spelled.starts):
+            space.spelled.starts[:found] = -1
+            space.spelled.filled[0] = 0
+        for k in range(len(numbers)):
+            doc = Document(begin, end, 0, n, kinds, found, 0, 0, False, -1, -1, numbers[k], -1)
+            if parts:
+                _measure_parts(data, doc, kit, space, out[k, d])
+            else:
+                measure(data, doc, kit, space, out[k, d])
 
 
 def measure_references(
@@ -473,8 +506,23 @@ def measure_references(
 
     With `parts`, the three divergences before the calibration (PARTS): float64 [n, 3].
     """
+    return _measured(texts, references, np.array([number]), parts)[0]
+
+
+def measure_all_references(texts: Texts, references: References) -> npt.NDArray[np.float64]:
+    """Return the divergence of every text from every reference: float64 [references, n]."""
+    return _measured(texts, references, np.arange(len(references.unknown)), False)[:, :, 0]
+
+
+def _measured(
+    texts: Texts, references: References, numbers: npt.NDArray[np.int64], parts: bool
+) -> npt.NDArray[np.float64]:
     offsets, data = read_only(texts)
-    out = np.empty((len(offsets) - 1, len(PARTS) if parts else len(REFERENCE)), np.float64)
+    width = len(PARTS) if parts else len(REFERENCE)
+    out = np.empty((len(numbers), len(offsets) - 1, width), np.float64)
     kit = _Kit(ch.properties(), ch.lower_case(), references)
-    _measure_batch(data, offsets, kit, allocate(offsets), number, parts, out)
+    space = allocate(offsets)
+    if len(numbers) > 1:
+        space = space._replace(spelled=spelled(int(np.diff(offsets).max(initial=0)) + 1))
+    _measure_batch(data, offsets, kit, space, numbers, parts, out)
     return out

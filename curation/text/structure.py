@@ -3,8 +3,10 @@
 Extraction and plain tables deliver text without markup, so structure is derived from the text
 itself: each line is scored by marks of code (calls, assignments, operators, brackets, keywords,
 comment signs, indentation) against marks of prose (runs of plain words, sentence ends), and its
-neighbours decide where the line alone does not (`else:`, a docstring, a lone bracket). A formula
-line has TeX commands, powers or mathematical symbols. No rule is tied to one natural language.
+neighbours decide where the line alone does not (`else:`, a docstring, a lone bracket). Comments
+that touch code are code, however much they read like prose: a licence, a manual above a function. A
+formula line has TeX commands, powers or mathematical symbols. No rule is tied to one natural
+language.
 """
 
 from __future__ import annotations
@@ -46,6 +48,10 @@ _SPACE, _TAB, _LINE_FEED = 0x20, 0x09, 0x0A
 
 _CLOSERS = byte_set("{}[]();,")
 _BRACKETS = byte_set("{}[]()<>;,|&*+=\\\"'`_$#@/:.-")
+#: Signs that open a comment up to the end of the line, if white space or the end follows.
+_LINE_SIGNS = byte_set("#;%!\"'")
+#: Kinds of comments: of one line (the sign's code itself), or up to a closing sign.
+_BLOCK, _DOCUMENT, _APOSTROPHES, _MARKUP = 1, 2, 3, 4
 #: What comes before and after the `^` of a power, letters and digits aside.
 _BASES = byte_set(")]}|'", beyond=True)
 _POWERS = byte_set("{([-+*\\", beyond=True)
@@ -382,6 +388,74 @@ def _settle(scores, indented, kinds, n):  # type: ignore[no-untyped-def]
 
 
 @borrowing
+def _repeats(data, i, end, sign, times):  # type: ignore[no-untyped-def]
+    """Whether data[i:end] begins with a byte so many times."""
+    n = 0
+    while n < times and i + n < end and data[i + n] == sign:
+        n += 1
+    return n == times
+
+
+@borrowing
+def _closes(data, i, end, kind):  # type: ignore[no-untyped-def]
+    """Whether the sign that ends a comment of this kind is in data[i:end]."""
+    for k in range(i, end):
+        if kind == _BLOCK:
+            found = data[k] == _STAR and k + 1 < end and data[k + 1] == _SLASH
+        elif kind == _MARKUP:
+            found = _repeats(data, k, end, _DASH, 2) and k + 2 < end and data[k + 2] == _GREATER
+        else:
+            found = _repeats(data, k, end, _QUOTE if kind == _DOCUMENT else _APOSTROPHE, 3)
+        if found:
+            return True
+    return False
+
+
+@borrowing
+def _comment(data, start, end):  # type: ignore[no-untyped-def]
+    """Kind of the comment that the stripped line data[start:end] opens, 0 for none."""
+    a = data[start]
+    b = data[start + 1] if start + 1 < end else np.uint8(_SPACE)
+    if a == _SLASH and b == _STAR:
+        return _BLOCK
+    if _repeats(data, start, end, _QUOTE, 3):
+        return _DOCUMENT
+    if _repeats(data, start, end, _APOSTROPHE, 3):
+        return _APOSTROPHES
+    if a == _LESS and b == _EXCLAMATION and _repeats(data, start + 2, end, _DASH, 2):
+        return _MARKUP
+    if (a == _SLASH and b == _SLASH) or (a == _DASH and b == _DASH):
+        return np.int64(a)
+    if _LINE_SIGNS[a]:
+        i = start + 1
+        while i < end and data[i] == a:
+            i += 1
+        if i == end or (i == start + 1 and (b == _SPACE or b == _TAB)):
+            return np.int64(a)
+    return 0
+
+
+@borrowing
+def _is_sure(comments, k, n):  # type: ignore[no-untyped-def]
+    """Whether line k is a comment; one line of `#` and the like is a heading as often."""
+    kind = comments[k]
+    if kind <= _MARKUP or kind == _SLASH:
+        return kind > 0
+    return (k > 0 and comments[k - 1] == kind) or (k + 1 < n and comments[k + 1] == kind)
+
+
+@borrowing
+def _settle_comments(comments, kinds, n):  # type: ignore[no-untyped-def]
+    """Make comments code that touch code, or comments that do."""
+    for k in range(n - 2, -1, -1):
+        if kinds[k + 1] == CODE and _is_sure(comments, k, n):
+            kinds[k] = CODE
+    for k in range(1, n):
+        if kinds[k - 1] == CODE and _is_sure(comments, k, n):
+            kinds[k] = CODE
+
+
+@borrowing
 def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ignore[no-untyped-def]
     """Fill space.kinds[:n_lines], the kinds of the lines of a text; return marks of mathematics.
 
@@ -389,6 +463,7 @@ def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ign
     """
     filled = 0
     signs = dollars = 0
+    opened = since = 0  # the comment that the line is in, and its first line
     for k in range(n_lines):
         a = strip_left(data, starts[k], ends[k], properties)
         space.kinds[k] = BLANK
@@ -398,6 +473,17 @@ def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ign
         marks = _marks(data, a, b, properties)
         space.scores[filled] = _code_score(data, starts[k], a, b, marks, space.keywords)
         space.indented[filled] = a - starts[k] >= 2 or data[starts[k]] == _TAB
+        if opened:
+            space.comments[filled] = opened
+            opened = 0 if _closes(data, a, b, opened) else opened
+        else:
+            kind = _comment(data, a, b)
+            space.comments[filled] = kind
+            if 0 < kind <= _MARKUP:
+                if not _closes(data, a + 2, b, kind):
+                    opened, since = kind, filled
+                elif kind == _DOCUMENT or kind == _APOSTROPHES:
+                    space.comments[filled] = 0  # also bold text, and a string
         paired = marks.dollars >= _FORMULA_MARKS and space.scores[filled] < _STRONG
         command = b - a > 2 and data[a] == _BACKSLASH and 97 <= (data[a + 1] | 32) <= 122
         formula = marks.mathematics >= _FORMULA_MARKS or paired or command  # `\\begin{align}`
@@ -406,7 +492,10 @@ def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ign
         space.signs[filled] = marks.signs
         space.dollars[filled] = marks.dollars
         filled += 1
+    if opened:  # never closed: no comment
+        space.comments[since:filled] = 0
     _settle(space.scores, space.indented, space.settled, filled)
+    _settle_comments(space.comments, space.settled, filled)
     for k in range(filled):
         space.kinds[space.places[k]] = space.settled[k]
         if space.settled[k] != CODE:  # where `$` opens a variable and `\\` an escape
@@ -423,6 +512,7 @@ class StructureSpace(NamedTuple):
     settled: npt.NDArray[np.uint8]
     scores: npt.NDArray[np.int64]
     indented: npt.NDArray[np.bool_]
+    comments: npt.NDArray[np.uint8]
     places: npt.NDArray[np.int64]
     signs: npt.NDArray[np.int64]
     dollars: npt.NDArray[np.int64]
@@ -436,6 +526,7 @@ def structure_space(lines: int) -> StructureSpace:
         np.zeros(lines, np.uint8),
         np.zeros(lines, np.int64),
         np.zeros(lines, np.bool_),
+        np.zeros(lines, np.uint8),
         np.zeros(lines, np.int64),
         np.zeros(lines, np.int64),
         np.zeros(lines, np.int64),

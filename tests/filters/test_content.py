@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from curation.filters import dialects
+from curation.filters.apply import load_filter
 from curation.filters.content import has_blocks, look_again, look_at
 from curation.filters.filter_settings import default_settings
 from curation.filters.signals import Meter
+from curation.recipe import load as load_recipe
 
 LINES = (
     "A line of plain words that says something about gardens.",
@@ -64,3 +66,28 @@ def test_only_changed_texts_are_looked_at_again(seed: int) -> None:
         np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(found.paths, expected.paths)
     np.testing.assert_array_equal(found.signals, expected.signals)
+
+
+SMALL = """{
+  "pagination": {
+    "ListPermissions": {"input_token": "nextToken", "limit_key": "maxResults"},
+    "ListWorkspaces": {"input_token": "nextToken", "limit_key": "maxWorkspaces"}
+  }
+}
+"""
+
+
+def test_code_is_not_measured_by_words_between_spaces() -> None:
+    batch = pa.record_batch(
+        {
+            "id": ["json", "scrap", "prose"],
+            "url": [""] * 3,
+            "text": pa.array([SMALL, "x = f(1);\ny = g(2);\n", "Too short.\n"], pa.large_string()),
+            "language": ["en"] * 3,
+        }
+    )
+    found = load_filter(load_recipe("llama3").filter).apply(batch)
+    assert found.paths.to_pylist() == ["code", "code", "prose"]
+    reasons = [None, "code.characters", "gopher.word_count"]
+    assert found.verdicts.reason.to_pylist() == reasons
+    assert found.signals.field("gopher_word_count")[0].as_py() < 50

@@ -10,7 +10,12 @@ import pytest
 
 from curation.filters.filter_settings import default_settings
 from curation.filters.mixed import PIECE, STRANGE, divergences
-from curation.filters.reference import load_reference, measure_references, reference_tables
+from curation.filters.reference import (
+    load_reference,
+    measure_all_references,
+    measure_references,
+    reference_tables,
+)
 from curation.filters.signals import Meter
 from curation.resources import resolve
 from tests.filters.test_reference import ENGLISH, GERMAN
@@ -62,3 +67,19 @@ def test_the_signal_is_that_of_the_parts() -> None:
     found = meter.measure(pa.array(texts), pa.array(["de", "en", "en"])).field("kl_divergence")
     two, mixed, wild = found.to_pylist()
     assert two < STRANGE < mixed and wild > 4.5
+
+
+def test_batches_and_all_references_measure_as_each_alone() -> None:
+    english, german = ENGLISH.replace("\n", " "), GERMAN.replace("\n", " ")
+    noise = gibberish(2 * PIECE)
+    mixed = [f"{a}\n{b}\n{b}" for a, b in ((english, german), (german, english))]
+    texts = [mixed[0], noise, "", mixed[1], english]
+    numbers = np.array([EN, EN, DE, DE, EN])
+    alone = [divergence(text, number) for text, number in zip(texts, numbers, strict=True)]
+    together = divergences(pa.array(texts), numbers, REFERENCES)
+    np.testing.assert_array_equal(together, alone)
+    assert np.isfinite(together).tolist() == [True, False, False, True, False]
+    by_all = measure_all_references(texts, REFERENCES)
+    for number in range(len(REFERENCES.unknown)):
+        by_one = measure_references(texts, REFERENCES, number)[:, 0]
+        np.testing.assert_array_equal(by_all[number], by_one)

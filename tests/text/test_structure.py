@@ -64,6 +64,37 @@ def test_a_listing_in_an_article_is_found_and_nothing_around_it() -> None:
     assert {k for k in found[1:-1] if k != BLANK} == {CODE}
 
 
+LICENCE = """{0} Copyright 2020 by the people who wrote this program, all of them.
+{0} You may use and change it as you like, and give it to others on the same terms.
+{0}
+{0} It comes without any warranty, as far as the law of your country allows that."""
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        LICENCE.format("//"),
+        LICENCE.format("#"),
+        LICENCE.format("--"),
+        "/*\n" + LICENCE.format(" *") + "\n */",
+        "/*\n" + LICENCE.replace("{0} ", "").format("") + "\n*/",
+        '"""' + LICENCE.replace("{0} ", "").format("") + '\n"""',
+    ],
+)
+def test_comments_that_touch_code_are_code(comment: str) -> None:
+    lines = [k for k in kinds(f"{comment}\n\n{LISTING}\n{comment}") if k != BLANK]
+    assert set(lines) == {CODE}
+
+
+def test_comments_of_nothing_are_prose() -> None:
+    for sign in ("//", "#", "--"):
+        assert CODE not in kinds(f"{LICENCE.format(sign)}\n\n{PROSE_TEXT}")
+    heading = "# How to compute the area of a circle, which everybody knows from school"
+    assert kinds(f"{heading}\n{LISTING}")[0] == PROSE  # of one line: Markdown's as often
+    never_closed = "/* This begins like a comment, but it is the first of many sentences."
+    assert kinds(f"{never_closed}\n{PROSE_TEXT}\n{LISTING}")[:2] == [PROSE, PROSE]
+
+
 def test_prose_recipes_and_headings_are_no_code() -> None:
     assert set(kinds(PROSE_TEXT)) == {PROSE}
 
