@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import ConfigError
+from curation.language.verdicts import with_language
 from curation.memory_steps import step_of
 from curation.recipe import Recipe, check_order, load
 from curation.schema import Verdicts
 from curation.stages import find
+from curation.stages.read_tables import needs_languages
 from curation.table_documents import documents_of, written
 from curation.tables import Given, as_given, combined
 
@@ -66,6 +68,8 @@ def run(
         _refuse_indexes(stage, loaded)
     given = as_given(table)
     first = documents_of(given, loaded, chosen)
+    if needs_languages(loaded, [find(stage) for stage in chosen]):
+        first = with_language(first, loaded.identify_language)
     check_order(loaded, [s for s in chosen if not find(s).is_source], first.schema.names)
     rows, batch = np.arange(given.table.num_rows), first
     removed: list[tuple[npt.NDArray[np.int64], pa.RecordBatch, str, Verdicts]] = []
