@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from curation.extract.texts import text_of
 from curation.language.language_settings import LanguageSettings

@@ -34,8 +34,8 @@ from pipelines.runners.execute import Executor
 from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import Folder, fingerprint
 from pipelines.storage.manifest import complete_manifest, is_stage, read_manifest
-from pipelines.storage.shards import open_parquet
 from pipelines.storage.own import refuse_foreign, remove_stage, with_inner
+from pipelines.storage.shards import open_parquet
 
 _LOG = logging.getLogger(__name__)
 
