@@ -68,10 +68,11 @@ def run(
         _refuse_indexes(stage, loaded)
     given = as_given(table)
     first = documents_of(given, loaded, chosen)
+    batch = first
     if needs_languages(loaded, [find(stage) for stage in chosen]):
-        first = with_language(first, loaded.identify_language)
-    check_order(loaded, [s for s in chosen if not find(s).is_source], first.schema.names)
-    rows, batch = np.arange(given.table.num_rows), first
+        batch = with_language(first, loaded.identify_language)
+    check_order(loaded, [s for s in chosen if not find(s).is_source], batch.schema.names)
+    rows = np.arange(given.table.num_rows)
     removed: list[tuple[npt.NDArray[np.int64], pa.RecordBatch, str, Verdicts]] = []
     for stage in chosen:
         batch, found = step_of(stage)(batch, loaded, given.table)

@@ -123,6 +123,15 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     return loaded
 
 
+def outline(recipe: str) -> dict[str, Any]:
+    """Return what a recipe by path or name says, its parents included, without any defaults.
+
+    Nothing is validated, which takes longer than reading. Raises ConfigError as `load` does for a
+    file that can't be read.
+    """
+    return _read_with_parents(recipe, ())[0]
+
+
 def _own_stages(tree: dict[str, Any], recipe: str) -> tuple[str, ...]:
     """Return the names of custom stages: sections with `python`, and entry points.
 

@@ -61,7 +61,7 @@ class _Hub(http.server.BaseHTTPRequestHandler):
         missing = "EntryNotFound" if _DATASET in path else "RepoNotFound"
         self._answer(b"{}", 404, X_Error_Code=missing)
 
-    do_HEAD = do_GET
+    do_HEAD = do_GET  # noqa: N815
 
     def _file(self, path: Path) -> None:
         data = path.read_bytes()

@@ -278,8 +278,8 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
         judge(["a"], "lama3")
     with pytest.raises(InputError, match="row 1: no text"):
         curation.run("llama3", ["a", None], stages=["identify-language"])
-    with pytest.raises(ConfigError, match="needs the column 'language'"):
-        curation.run("llama3", ["a"], stages=["dedup-documents"])
+    with pytest.raises(ConfigError, match="needs the column 'domain'"):
+        curation.run("llama3", ["a"], stages=["mix"])
     with pytest.raises(ConfigError, match=r"dedup-urls\.index\.against"):
         curation.run("llama3", ["a"], assignments=["dedup-urls.index.against=[old]"])
     with pytest.raises(ConfigError, match="identify-language must come before"):

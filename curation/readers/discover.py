@@ -136,8 +136,8 @@ def _hint(pattern: str) -> str:
     if not pattern.startswith("hf://"):
         return ""
     return (
-        "; a dataset is hf://datasets/OWNER/NAME, and one that is private or gated needs your token "
-        "in HF_TOKEN"
+        "; a dataset is hf://datasets/OWNER/NAME, and one that is private or gated needs "
+        "your token in HF_TOKEN"
     )
 
 
