@@ -69,7 +69,8 @@ def run(
     given = as_given(table)
     first = documents_of(given, loaded, chosen)
     batch = first
-    if needs_languages(loaded, [find(stage) for stage in chosen]):
+    described = [find(stage) for stage in chosen]
+    if not described[0].is_source and needs_languages(loaded, described):
         batch = with_language(first, loaded.identify_language)
     check_order(loaded, [s for s in chosen if not find(s).is_source], batch.schema.names)
     rows = np.arange(given.table.num_rows)

@@ -207,7 +207,11 @@ def _check_columns(stages: Sequence[Stage[Any]], recipe: Recipe, present: set[st
         reads = stage.reads(recipe.section(stage))
         for column in reads.needed:
             if column not in present:
-                makers = [s.name for s in recipe.sections if column in s.adds_of(recipe.section(s))]
+                makers = [
+                    s.name
+                    for s in recipe.sections
+                    if column in (*s.adds_of(recipe.section(s)), *(s.makes or ()))
+                ]
                 hint = f"; {' or '.join(makers)} adds it" if makers else ""
                 hint += f", and {reads.unless} does without" if reads.unless else ""
                 raise ConfigError(f"stages: {stage.name} needs the column {column!r}{hint}")

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 hub = pytest.importorskip("huggingface_hub", reason="huggingface-hub is not installed")
+constants = pytest.importorskip("huggingface_hub.constants")
 
 from pipelines.cli import main  # noqa: E402
 
@@ -84,7 +85,9 @@ def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
-    monkeypatch.setattr(hub.constants, "ENDPOINT", address)
+    monkeypatch.setattr(constants, "ENDPOINT", address)
+    files = address + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files)
     hub.HfFileSystem.clear_instance_cache()
     monkeypatch.chdir(tmp_path)
     yield folder

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from curation.recipe import STAGES
 from curation.stores import persist
 from pipelines import cli
 
@@ -141,7 +142,7 @@ INPUTS = [
     _m(f"filter --input notzst.jsonl.zst {_OUT}", FAILED, "notzst.jsonl.zst", "at 0"),
     _m(f"mix --input rows.jsonl {_OUT}", FAILED, "rows.jsonl", "mix needs", "domain", "classify"),
     _m(f"rights --input rows.jsonl {_OUT}", FAILED, "rows.jsonl", "rights", "extract"),
-    _m(f"run olmo3 --input rows.jsonl {_OUT}", USAGE, "rows.jsonl", "web=rows.jsonl"),
+    _m(f"run olmo3 --input rows.jsonl {_OUT}", USAGE, "rows.jsonl", "named inputs", "web="),
     _m(f"run llama3 --input rows.jsonl,more.jsonl {_OUT}", USAGE, "rows.jsonl,more.jsonl"),
     _m(f"run llama3 rows.jsonl {_OUT}", USAGE, "rows.jsonl"),
     _m("new rule class", USAGE, "class", "taken"),
@@ -219,7 +220,7 @@ def _line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int
 def _complete(command: str) -> list[str]:
     """A command as typed, in this process if it runs stages."""
     arguments = shlex.split(command)
-    if arguments[0] in ("run", "extract", "filter") and "--" not in arguments:
+    if arguments[0] in ("run", *STAGES) and "--" not in arguments:
         arguments += ["--workers", "0", "--quiet"]
         if "--output" not in arguments and "--what-if" not in arguments:
             arguments += ["--output", "new"]

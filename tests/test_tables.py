@@ -290,7 +290,7 @@ def test_languages_are_identified_where_there_are_none() -> None:
     german = "Die Fähre verließ den Hafen um sechs, und die Möwen flogen mit. " * 9
     texts = [german, _PROSE]
     labelled = pa.table({"text": texts, "language": ["de", "en"]})
-    assert judge(texts).equals(judge(labelled))
+    assert repr(judge(texts).to_pylist()) == repr(judge(labelled).to_pylist())
     assert score(texts).equals(score(labelled))
     assert score(texts)["domain"].to_pylist()[0] == "multilingual"
     found = curation.run("llama3", texts, stages=["filter"])

@@ -83,9 +83,10 @@ def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
             f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
             f"there are none; add {more}"
         )
-    epochs = f"{short.epochs_needed:.2f} epochs"
+    key = f"mix.domains.{short.domain}.max_epochs"
+    epochs = f"{short.epochs_needed:.2f} epochs ({key})"
     if mix.settings.repeats_of(short.domain):
-        epochs = f"an average of {epochs} (`mean` of its repeats, max_epochs)"
+        epochs = f"an average of {short.epochs_needed:.2f} epochs (`mean` of its repeats, {key})"
     return (
         f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
         f"{epochs} or {more} would fill it"
