@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import ConfigError
+from curation.language.verdicts import with_language
 from curation.memory_steps import step_of
 from curation.recipe import Recipe, check_order, load
 from curation.schema import Verdicts
 from curation.stages import find
+from curation.stages.read_tables import needs_languages
 from curation.table_documents import documents_of, written
 from curation.tables import Given, as_given, combined
 
@@ -66,8 +68,12 @@ def run(
         _refuse_indexes(stage, loaded)
     given = as_given(table)
     first = documents_of(given, loaded, chosen)
-    check_order(loaded, [s for s in chosen if not find(s).is_source], first.schema.names)
-    rows, batch = np.arange(given.table.num_rows), first
+    batch = first
+    described = [find(stage) for stage in chosen]
+    if not described[0].is_source and needs_languages(loaded, described):
+        batch = with_language(first, loaded.identify_language)
+    check_order(loaded, [s for s in chosen if not find(s).is_source], batch.schema.names)
+    rows = np.arange(given.table.num_rows)
     removed: list[tuple[npt.NDArray[np.int64], pa.RecordBatch, str, Verdicts]] = []
     for stage in chosen:
         batch, found = step_of(stage, given.table)(batch, loaded)

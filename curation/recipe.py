@@ -123,6 +123,15 @@ def load(recipe: str, assignments: Sequence[str] = ()) -> Recipe:
     return loaded
 
 
+def outline(recipe: str) -> dict[str, Any]:
+    """Return what a recipe by path or name says, its parents included, without any defaults.
+
+    Nothing is validated, which takes longer than reading. Raises ConfigError as `load` does for a
+    file that can't be read.
+    """
+    return _read_with_parents(recipe, ())[0]
+
+
 def _own_stages(tree: dict[str, Any], recipe: str) -> tuple[str, ...]:
     """Return the names of custom stages: sections with `python`, and entry points.
 
@@ -198,7 +207,11 @@ def _check_columns(stages: Sequence[Stage[Any]], recipe: Recipe, present: set[st
         reads = stage.reads(recipe.section(stage))
         for column in reads.needed:
             if column not in present:
-                makers = [s.name for s in recipe.sections if column in s.adds_of(recipe.section(s))]
+                makers = [
+                    s.name
+                    for s in recipe.sections
+                    if column in (*s.adds_of(recipe.section(s)), *(s.makes or ()))
+                ]
                 hint = f"; {' or '.join(makers)} adds it" if makers else ""
                 hint += f", and {reads.unless} does without" if reads.unless else ""
                 raise ConfigError(f"stages: {stage.name} needs the column {column!r}{hint}")

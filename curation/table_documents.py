@@ -128,7 +128,8 @@ def written(
         columns["title"] = batch.column("title")
     if "id" not in own.column_names:
         columns["id"] = batch.column("id")
-    made = [n for n in batch.schema.names if n not in first.schema.names]
+    gaps = {n for n in _MADE_BY if n in first.schema.names and first.column(n).null_count}
+    made = [n for n in batch.schema.names if n not in first.schema.names or n in gaps]
     return columns | {n: batch.column(n) for n in made}
 
 

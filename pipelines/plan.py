@@ -16,6 +16,7 @@ from curation.readers.raw import RawFile
 from curation.recipe import STAGES, Recipe, check_order
 from curation.schema import DOCUMENTS, fits
 from curation.stages import find
+from curation.stages.read_tables import needs_languages
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.facts import stage_facts
 from pipelines.named_files import check_named_files
@@ -62,6 +63,10 @@ def plan(
     if given and not find(chosen[0]).is_source and _are_tables(given, recipe):
         chosen = (_READ_TABLES, *chosen)
     described = [find(stage) for stage in chosen]
+    if chosen[0] == _READ_TABLES:
+        adds = needs_languages(recipe, described)
+        tables = recipe.read_tables.model_copy(update={"add_language": adds})
+        recipe = recipe.model_copy(update={"read_tables": tables})
     if recipe.measure and (mixed := [stage.name for stage in described if stage.per_mix]):
         raise ConfigError(
             f"measure: true keeps what rules would remove, so {mixed[0]} can't follow"
@@ -86,9 +91,12 @@ def plan(
     try:
         own = own_paths(folder, recipe)
         found = input_files(recipe, given, own, over) if described[0].is_source else []
+        unnamed = [f.path for f in found if f.name.partition("/")[0] not in recipe.sources]
+        for stage in described if unnamed else ():
+            stage.check_unnamed(recipe.section(stage), unnamed[0])
         if not described[0].is_source:
             check_current(given)
-            check_order(recipe, chosen, _columns(stage_inputs(given)))
+            check_order(recipe, chosen, columns_of(stage_inputs(given)))
     except InputError as error:
         raise ConfigError(f"--input: {error}") from None
     return Plan(recipe, chosen, given, folder, facts, tuple(found), over)
@@ -118,8 +126,8 @@ def _are_tables(paths: Sequence[str], recipe: Recipe) -> bool:
             return False
     try:
         files = discover(paths, suffixes=recipe.readers.formats)
-    except InputError:
-        return False  # the stage says so
+    except InputError as error:
+        raise ConfigError(f"--input: {error}") from None
     return not all(_is_documents(file.path) for file in files)
 
 
@@ -135,7 +143,7 @@ def _is_documents(path: str) -> bool:
     return all(name in kinds and fits(name, kinds[name]) for name in DOCUMENTS.names)
 
 
-def _columns(shards: Sequence[Shard]) -> list[str] | None:
+def columns_of(shards: Sequence[Shard]) -> list[str] | None:
     """Return the columns of the first shard; None if damaged, which the stage will report."""
     try:
         for shard in shards:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from curation.extract.texts import text_of
+from curation.language.language_settings import LanguageSettings
 from curation.readers import Damage, Page, ReaderSettings, read
 from curation.readers.documents import (
     ROWS,
@@ -20,11 +20,11 @@ from curation.readers.documents import (
     joined,
     others_of,
 )
-from curation.schema import SET_ASIDE, Verdicts
-from curation.stages.read_tables import TableSettings
+from curation.schema import Verdicts
+from curation.stages.read_tables import LANGUAGES, TableSettings
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import ShardWriter
-from pipelines.extract import damaged_row
+from pipelines.extract import PagesBeside, damaged_row, mended_row
 from pipelines.extract.sources import SourceShard, as_planned, content_fingerprints, source_shards
 from pipelines.runners.tasks import Progress, Result, Task
 from pipelines.storage.files import Folder
@@ -40,6 +40,7 @@ class ReadTables:
     settings_key: str
     settings: TableSettings
     readers: ReaderSettings
+    languages: LanguageSettings | None = None  # with which those of documents are added
 
     @property
     def name(self) -> str:
@@ -51,37 +52,45 @@ class ReadTables:
         kinds = [others_of(path, name, self.readers) for path, name in shard.files]
         others = joined(kinds, self.settings.columns)
         waiting: list[tuple[Row, Row]] = []
+        beside = PagesBeside()
         with ShardWriter(folder, shard.name, "read-tables", tally) as writer:
             for name, row in self._rows(shard, dict(task.inputs)):
                 tally.add("records")
                 if isinstance(row, Damage):
                     tally.add("set_aside")
                     tally.add(f"set_aside.{row.reason}")
-                    aside = pa.RecordBatch.from_pylist([damaged_row(name, row)], SET_ASIDE)
-                    writer.write_to("set_aside", aside)
+                    beside.set_aside.append(damaged_row(name, row))
                 else:
-                    waiting.append(row)
+                    page, *rows = row
+                    if page.mended:
+                        tally.add(f"mended.{page.mended}")
+                        beside.mended.append(mended_row(rows[0], page))
+                    waiting.append((rows[0], rows[1]))
+                if beside.full:
+                    beside.write(writer)
                 if len(waiting) == ROWS:
                     self._write(waiting, others, writer, tally, progress)
                     waiting = []
             self._write(waiting, others, writer, tally, progress)
+            if beside.set_aside or beside.mended:
+                beside.write(writer)
         return Result(writer.files, tally.counts())
 
     def _rows(
         self, shard: SourceShard, planned: dict[str, str]
-    ) -> Iterator[tuple[str, tuple[Row, Row] | Damage]]:
+    ) -> Iterator[tuple[str, tuple[Page, Row, Row] | Damage]]:
         for path, name in shard.files:
             with as_planned(path, planned[name]):
                 for event in read(path, self.readers, name):
                     if isinstance(event, Page) and event.kind == "text":
-                        yield name, document_row(name, event, text_of(event))
+                        yield name, (event, *document_row(name, event, text_of(event)))
                     elif isinstance(event, Page):
                         yield name, self._no_text(event)
                     elif isinstance(event, Damage):
                         yield name, event
 
     def _no_text(self, page: Page) -> Damage:
-        detail = f"no text in any of: {', '.join(self.readers.text_columns)}"
+        detail = f"none of the columns {', '.join(self.readers.text_columns)}, but a page"
         return Damage(page.offset, "table.no_text", detail, page.url or None, b"")
 
     def _write(
@@ -93,6 +102,10 @@ class ReadTables:
         progress: Progress,
     ) -> None:
         batch = documents_batch([row for row, _ in rows], [own for _, own in rows], others)
+        if self.languages is not None:
+            from curation.language.verdicts import with_language  # compiled kernels
+
+            batch = with_language(batch, self.languages)
         tally.add_in(batch)
         empty = np.array([not row["text"] for row, _ in rows], bool)
         progress(len(rows), writer.write(batch, Verdicts.where(empty, "table.empty_text")))
@@ -109,5 +122,6 @@ def run(run: StageRun) -> dict[str, Any]:
         Task(s.name, tuple((name, hashes[name]) for _, name in s.files), s.size, s)
         for s in source_shards(run.files, (), _WHOLE)
     ]
-    run.run(ReadTables(run.settings_key, run.settings, run.also["readers"]), tasks)
+    languages = run.also.get(LANGUAGES)
+    run.run(ReadTables(run.settings_key, run.settings, run.also["readers"], languages), tasks)
     return run.finish(tasks, named)

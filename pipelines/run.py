@@ -14,10 +14,11 @@ import yaml
 
 from curation.credentials import redact_all
 from curation.errors import AlarmError, ConfigError, InputError
-from curation.recipe import STAGES, Recipe
+from curation.readers.settings import NAME_COLUMN
+from curation.recipe import STAGES, Recipe, check_order
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
-from pipelines.plan import Plan, input_files
+from pipelines.plan import Plan, columns_of, input_files
 from pipelines.run_folder import (
     KNOWN_BY,
     RECIPE_FILE,
@@ -34,6 +35,7 @@ from pipelines.storage.damage import DamagedError
 from pipelines.storage.files import Folder, fingerprint
 from pipelines.storage.manifest import complete_manifest, is_stage, read_manifest
 from pipelines.storage.own import refuse_foreign, remove_stage, with_inner
+from pipelines.storage.shards import open_parquet
 
 _LOG = logging.getLogger(__name__)
 
@@ -63,7 +65,7 @@ def run_plan(
         _write_recipe(work)
         for name in KNOWN_BY:
             work.output.remove(name)  # before new files are written
-        executor.stages = work.stages
+        executor.stages = (*work.stages, *_sections_read(work))
         executor.display.plan({name: find(name).cost for name in work.stages})
         tries: Counter[str] = Counter()
         while True:
@@ -80,6 +82,12 @@ def run_plan(
         return manifests
 
 
+def _sections_read(work: Plan) -> list[str]:
+    """Return other stages whose sections a stage reads, and whose kernels it therefore calls."""
+    read = [name for stage in work.stages for name in find(stage).also(work.recipe)]
+    return [name for name in dict.fromkeys(read) if name in STAGES and name not in work.stages]
+
+
 def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[str, Any]]:
     manifests: dict[str, dict[str, Any]] = {}
     inputs = work.inputs
@@ -90,11 +98,12 @@ def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[
             source = ((work.output / before / mix).url,) if find(before).per_mix else inputs
             manifests[f"{stage}/{mix}"] = run_stage(stage, work, source, executor, mix)
         manifests[stage] = run_stage(stage, work, inputs, executor)
+        inputs = ((work.output / stage).url,)
         if find(stage).is_source:
             _check_found(manifests[stage]["counts"], work)
+            _check_columns(inputs, work)
         if strict:
             _check_alarms(manifests[stage])
-        inputs = ((work.output / stage).url,)
     return manifests
 
 
@@ -109,11 +118,35 @@ def _check_found(counts: Mapping[str, Any], work: Plan) -> None:
     why = "; ".join([*found, *(f"{reasons[reason]:,} {reason}" for reason in most)])
     one = len(work.files) == 1
     files = work.files[0].path if one else f"{len(work.files):,} files read"
-    hint = "; name its column of texts: --set readers.text_columns=[NAME]"
+    hint = f"; {NAME_COLUMN}" if any(reason.endswith(".no_text") for reason in most) else ""
     raise InputError(
         f"{files}: no document in {'it' if one else 'them'}{why and f' ({why})'}"
-        f"{hint if any(reason.endswith('.no_text') for reason in most) else ''}"
+        f"{_first_aside(work.output / work.stages[0], one)}{hint}"
     )
+
+
+def _first_aside(stage: Folder, one: bool) -> str:
+    """Return the place and the details of the first record that a stage set aside, if any."""
+    for file, record in sorted(read_manifest(stage)["files"].items()):
+        if file.startswith("set_aside/") and record["rows"]:
+            with open_parquet(stage, file) as table:
+                row = next(table.iter_batches(1, columns=["source", "detail"])).to_pylist()[0]
+            place = f"{'' if one else row['source']['file'] + ' '}at {row['source']['offset']:,}"
+            return f": {place}: {row['detail']}" if row["detail"] else ""
+    return ""
+
+
+def _check_columns(inputs: Sequence[str], work: Plan) -> None:
+    """Raise InputError if the documents of the source lack a column that a later stage needs.
+
+    Those of a table depend on it, so they can't be checked before it is read.
+    """
+    if len(work.stages) == 1:
+        return
+    try:
+        check_order(work.recipe, work.stages[1:], columns_of(stage_inputs(inputs)))
+    except ConfigError as error:
+        raise InputError(f"{work.files[0].path}: {error}") from None
 
 
 def _without(error: DamagedError, work: Plan) -> Plan:

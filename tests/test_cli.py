@@ -16,7 +16,7 @@ from curation.errors import InputError
 from curation.recipe import STAGES, load
 from curation.tokenize import TokenShards
 from pipelines.cli import main
-from tests.conftest import curate, curate_well
+from tests.conftest import curate, curate_alone, curate_well
 from tests.readers.archives import http_response, warc_record
 
 COMMANDS = [
@@ -214,7 +214,7 @@ def test_a_run_that_keeps_nothing_ends_with_a_report(tmp_path: Path) -> None:
     text = tmp_path / "short.jsonl"
     text.write_text(json.dumps({"text": "Too few words for the filter.", "url": "http://x/a"}))
     out = tmp_path / "out"
-    done = curate("run", "llama3", "--input", text, "--output", out, "--workers", "1")
+    done = curate("run", "llama3", "--input", text, "--output", out, "--workers", "0")
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "mix: nothing to draw" in done.stdout
@@ -226,7 +226,7 @@ def test_a_run_that_keeps_nothing_ends_with_a_report(tmp_path: Path) -> None:
 def test_a_run_without_any_document_fails(tmp_path: Path) -> None:
     text = tmp_path / "text.jsonl"
     text.write_text(json.dumps({"body": "Some words.", "url": "http://x/a"}))
-    arguments = ["run", "llama3", "--stages", "extract", "--input", text, "--workers", "1"]
+    arguments = ["run", "llama3", "--stages", "extract", "--input", text, "--workers", "0"]
     done = curate(*arguments, "--output", tmp_path / "out", "--quiet")
     assert done.returncode == 1
     assert "text.jsonl: no document in it (1 jsonl.no_text)" in done.stderr
@@ -237,7 +237,7 @@ def test_a_run_that_fails_reports_what_is_complete(tmp_path: Path) -> None:
     text = tmp_path / "text.jsonl"
     text.write_text(json.dumps({"text": "Some words.", "url": "http://x/a"}))
     out = tmp_path / "out"
-    arguments = ["run", "llama3", "--input", text, "--output", out, "--workers", "1", "--quiet"]
+    arguments = ["run", "llama3", "--input", text, "--output", out, "--workers", "0", "--quiet"]
     curate_well([*arguments, "--stages", "extract"])
     (out / "report.html").write_text("<title>Curation report: of another run</title>")
     (written,) = (out / "extract" / "documents").iterdir()
@@ -257,11 +257,11 @@ def test_a_traceback_is_shown_with_debug_only(tmp_path: Path) -> None:
     written.write_bytes(b"x" * written.stat().st_size)
     arguments = ["dedup-urls", "--input", out / "extract", "--output", out, "--quiet", "--workers"]
     for runner in (["1"], ["0"], ["1", "--", "--runner=BundleBasedDirectRunner"]):
-        failed = curate(*arguments, *runner)
+        failed = curate_alone(*arguments, *runner)
         assert failed.returncode == 1
         assert failed.stderr.count("\n") == 1
         assert "text.jsonl" in failed.stderr
-    assert "Traceback" in curate(*arguments, "1", "--debug").stderr
+    assert "Traceback" in curate_alone(*arguments, "1", "--debug").stderr
 
 
 def test_recipes_lists_and_prints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from curation.recipe import STAGES
 from curation.stores import persist
 from pipelines import cli
 
@@ -129,6 +130,25 @@ INPUTS = [
     _m(f"filter --input half {_OUT}", USAGE, "half", "manifest.json"),
     _m(f"filter --input empty {_OUT}", USAGE, "empty"),
     _m(f"extract --input s3x://bucket/x {_OUT}", USAGE, "s3x"),
+    _m(f"extract --input http:// {_OUT}", USAGE, "http://", "incomplete"),
+    _m(f"extract --input s3:// {_OUT}", USAGE, "s3://", "incomplete"),
+    _m(f"extract --input hf://datasets/NAME {_OUT}", USAGE, "hf://datasets/NAME", "OWNER/NAME"),
+    _m(f"filter --input odd {_OUT}", USAGE, "odd", "unknown suffix", "notes.docx"),
+    _m(f"filter --input numbers.jsonl {_OUT}", FAILED, "numbers.jsonl", "text is int", "NAME"),
+    _m(f"filter --input lists.parquet {_OUT}", FAILED, "lists.parquet", "text is a list"),
+    _m(f"filter --input body.csv {_OUT}", FAILED, "body.csv", "body, n", "readers.text_columns"),
+    _m(f"filter --input array.json {_OUT}", FAILED, "array.json", "not an object"),
+    _m(f"filter --input notgz.warc.gz {_OUT}", FAILED, "notgz.warc.gz", "at 0"),
+    _m(f"filter --input notzst.jsonl.zst {_OUT}", FAILED, "notzst.jsonl.zst", "at 0"),
+    _m(f"mix --input rows.jsonl {_OUT}", FAILED, "rows.jsonl", "mix needs", "domain", "classify"),
+    _m(f"rights --input rows.jsonl {_OUT}", FAILED, "rows.jsonl", "rights", "extract"),
+    _m(f"run olmo3 --input rows.jsonl {_OUT}", USAGE, "rows.jsonl", "named inputs", "web="),
+    _m(f"run llama3 --input rows.jsonl,more.jsonl {_OUT}", USAGE, "rows.jsonl,more.jsonl"),
+    _m(f"run llama3 rows.jsonl {_OUT}", USAGE, "rows.jsonl"),
+    _m("new rule class", USAGE, "class", "taken"),
+    _m("new stage filter", USAGE, "filter", "taken"),
+    _m("extract-file https://a.example/x.html", USAGE, "https://a.example/x.html", "address"),
+    _m("extract-file nothing.jsonl", USAGE, "nothing.jsonl", "empty"),
     _m("extract --input rows.jsonl --output rows.jsonl", USAGE, "rows.jsonl"),
     _m("extract --input rows.jsonl --output rows.jsonl/out", USAGE, "rows.jsonl"),
     _m("extract --input rows.jsonl --output mine", USAGE, "mine"),
@@ -152,6 +172,10 @@ FILES: dict[str, bytes] = {
     "cut.warc.gz": gzip.compress(b"WARC/1.0\r\nWARC-Type: response\r\n" * 9)[:30],
     "page.html": b"<title>T</title><p>A page with a sentence or two.</p>",
     "odd/notes.docx": b"PK",
+    "numbers.jsonl": b'{"text": 5}\n{"text": null}\n',
+    "array.json": json.dumps(ROWS).encode(),
+    "notgz.warc.gz": b"WARC/1.0\r\n" * 3,
+    "notzst.jsonl.zst": b"words " * 9,
     "mine/extract/documents/notes.parquet": b"mine",
     "half/documents/a.parquet": b"PAR1 and nothing else",
     "broken.yaml": b"name: x\nfilter: [1, 2\nmix: 3\n",
@@ -175,6 +199,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (folder / name).write_bytes(data)
     (folder / "empty").mkdir()
     pq.write_table(pa.table({"body": ["words"]}), folder / "body.parquet")
+    pq.write_table(pa.table({"text": [["a", "b"], ["c"]]}), folder / "lists.parquet")
     sound = (folder / "body.parquet").read_bytes()
     (folder / "broken.parquet").write_bytes(sound[: len(sound) // 2])
     os.chdir(folder)
@@ -195,7 +220,7 @@ def _line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int
 def _complete(command: str) -> list[str]:
     """A command as typed, in this process if it runs stages."""
     arguments = shlex.split(command)
-    if arguments[0] in ("run", "extract", "filter") and "--" not in arguments:
+    if arguments[0] in ("run", *STAGES) and "--" not in arguments:
         arguments += ["--workers", "0", "--quiet"]
         if "--output" not in arguments and "--what-if" not in arguments:
             arguments += ["--output", "new"]
@@ -212,7 +237,7 @@ def test_a_mistake(mistake: Mistake, home: Path, capsys: pytest.CaptureFixture[s
 
 def test_there_are_enough() -> None:
     commands = [mistake.command for mistake in (*COMMANDS, *RECIPES, *INPUTS)]
-    assert len(set(commands)) == len(commands) >= 90
+    assert len(set(commands)) == len(commands) >= 110
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS only has names in UTF-8")

@@ -84,7 +84,7 @@ def test_verdicts_are_recorded_in_order() -> None:
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("policy") / "measured"
-    curate_well(["measure", "sample", "--input", SAMPLES, "--output", output, "--workers", "2"])
+    curate_well(["measure", "sample", "--input", SAMPLES, "--output", output, "--workers", "0"])
     return output
 
 
@@ -133,7 +133,7 @@ def test_a_policy_with_another_threshold_is_that_of_a_run_measured_with_it(
     changes = ["--set", "filter.rules.gopher.word_count.min=130"]
     again = tmp_path / "measured"
     shutil.copytree(measured, again)
-    measure = ["measure", "sample", "--input", SAMPLES, "--output", again, "--workers", "2"]
+    measure = ["measure", "sample", "--input", SAMPLES, "--output", again, "--workers", "0"]
     curate_well([*measure, *changes])
     decided, remeasured = tmp_path / "decided.yaml", tmp_path / "remeasured.yaml"
     curate_well(["policy", "--run", measured, "--output", decided, *changes])
@@ -190,7 +190,7 @@ def test_applied_to_the_same_corpus_it_is_an_ordinary_run(
 ) -> None:
     output = tmp_path / "out"
     arguments = ["apply", "sample", "--policy", written, "--input", SAMPLES, "--output", output]
-    printed = curate_well([*arguments, "--workers", "2"])
+    printed = curate_well([*arguments, "--workers", "0"])
     assert "every share is within its margin" in printed
     ours, theirs = digests(output / "tokenize"), digests(sample_run / "tokenize")
     shards = {name: digest for name, digest in theirs.items() if name.startswith("shards/")}

@@ -278,3 +278,61 @@ def test_a_damaged_column_costs_itself_alone(home: Path) -> None:
     assert [row["n"] for row in rows if row["n"]] == [
         str(i) * 9 for i in range(900) if i // 300 != 1
     ]
+
+
+GERMAN = "Die Fähre verließ den Hafen um sechs, und die Möwen flogen bis zur zweiten Boje mit."
+JAPANESE = "フェリーは六時に港を出て、かもめは二つ目のブイまでついて行きました。"
+
+
+@pytest.mark.parametrize("stage", ["filter", "classify", "dedup-documents", "dedup-lines"])
+def test_a_stage_that_goes_by_language_takes_a_table_without_one(home: Path, stage: str) -> None:
+    rows = [{"text": GERMAN}, {"text": JAPANESE, "language": None}, {"text": "x", "language": "fr"}]
+    (home / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(stage, "--input", "t.jsonl", "--output", "out") == 0
+    found = kept("out/read-tables/documents")
+    assert [row["language"] for row in found] == ["de", "ja", "fr"]
+    manifest = json.loads(Path("out/read-tables/manifest.json").read_text())
+    assert "language" in manifest["models"]
+
+
+def test_languages_are_added_only_where_a_stage_needs_them(home: Path) -> None:
+    (home / "t.jsonl").write_text(json.dumps({"text": GERMAN}) + "\n")
+    stages = ["--stages", "identify-language,filter"]
+    assert run("run", "llama3", *stages, "--input", "t.jsonl", "--output", "a") == 0
+    assert run("tokenize", "--input", "t.jsonl", "--output", "b") == 0
+    no = ["--set", "read-tables.add_language=false"]
+    assert run("filter", "--input", "t.jsonl", "--output", "c", *no) == 0
+    for output in ("a", "b", "c"):
+        assert "language" not in kept(f"{output}/read-tables/documents")[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("nr;text\n1;a, b\n", "a, b"),
+        ("nr\ttext\n1\ta; b\n", "a; b"),
+        ('nr,text\n1,"a; b"\n', "a; b"),
+        ("text\na\n", "a"),
+    ],
+)
+def test_the_first_line_of_a_csv_says_how_it_is_divided(
+    home: Path, content: str, text: str
+) -> None:
+    for name, data in {
+        "t.csv": content.encode(),
+        "u.csv": content.encode("utf-16"),
+        "v.csv.gz": gzip.compress(content.encode("utf-8-sig")),
+    }.items():
+        (home / name).write_bytes(data)
+        assert run("read-tables", "--input", name, "--output", f"out-{name}") == 0
+        assert [row["text"] for row in kept(f"out-{name}/read-tables/documents")] == [text]
+
+
+def test_bytes_of_a_csv_that_are_not_utf8_are_told(home: Path) -> None:
+    sound = "Brot \ufffd,2\n".encode()
+    (home / "t.csv").write_bytes("text,n\nKäse,1\n".encode("latin-1") + sound)
+    assert run("read-tables", "--input", "t.csv", "--output", "out") == 0
+    assert [r["text"] for r in kept("out/read-tables/documents")] == ["K\ufffdse", "Brot \ufffd"]
+    assert [r["reason"] for r in kept("out/read-tables/mended")] == ["csv.bad_utf8"]
+    counts = json.loads(Path("out/read-tables/manifest.json").read_text())["counts"]
+    assert counts["mended.csv.bad_utf8"] == 1

@@ -8,16 +8,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from curation.recipe import load
 from pipelines.cli import main
 from pipelines.run_folder import load_run
 from tests.conftest import ROOT, curate, curate_well
 from tests.folders import differences, flip, tear
 
-#: Kills per test run; benchmarks/interruptions.py tries many more.
+_STAGES = load("sample").stages
+#: Kills per test run, in stages that have begun; benchmarks/interruptions.py tries many more.
 _KILLS = 3
 _FLIPS = 3
 
@@ -29,16 +32,18 @@ def times(run: Path, stage: str, kind: str = "documents") -> dict[str, int]:
 def test_a_killed_run_goes_on_to_the_same_bytes(sample_run: Path, tmp_path: Path) -> None:
     dice = random.Random(20240723)
     output = tmp_path / "out"
-    arguments = ["run", "sample", "--output", str(output), "--workers", "2", "--quiet"]
-    for _ in range(_KILLS):
-        process = subprocess.Popen([sys.executable, "-m", "pipelines.cli", *arguments], cwd=ROOT)
-        try:
-            process.wait(dice.uniform(4, 14))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            tear(output, dice)  # what a power failure adds to it
-    curate_well(arguments)
+    arguments = ["run", "sample", "--output", str(output), "--quiet", "--workers"]
+    command = [sys.executable, "-m", "pipelines.cli", *arguments, "2"]
+    for stage in sorted(dice.sample(range(len(_STAGES)), _KILLS)):
+        process = subprocess.Popen(command, cwd=ROOT)
+        while process.poll() is None and not (output / _STAGES[stage]).exists():
+            time.sleep(0.02)
+        time.sleep(dice.uniform(0, 0.5))
+        assert process.poll() is None, "it ended before it was killed"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        tear(output, dice)  # what a power failure adds to it
+    curate_well([*arguments, "0"])
     assert differences(sample_run, output) == []
 
 
@@ -71,7 +76,7 @@ def test_a_changed_recipe_redoes_what_depends_on_it(sample_run: Path, tmp_path: 
     changed = "filter.rules.gopher.word_count.min=60"
     extract, lines = times(output, "extract"), times(output, "dedup-lines")
     filtered = times(output, "filter")
-    arguments = ["run", "sample", "--workers", "2", "--quiet", "--set", changed]
+    arguments = ["run", "sample", "--workers", "0", "--quiet", "--set", changed]
     curate_well([*arguments, "--output", output])
     assert times(output, "extract") == extract
     assert times(output, "dedup-lines") == lines
@@ -90,7 +95,7 @@ def test_a_stage_done_anew_leaves_nothing_stale_behind(sample_run: Path, tmp_pat
     output = tmp_path / "out"
     shutil.copytree(sample_run, output)
     before = {p: p.stat().st_mtime_ns for p in (output / "tokenize").rglob("*") if p.is_file()}
-    arguments = ["run", "sample", "--workers", "2", "--quiet", "--output", output]
+    arguments = ["run", "sample", "--workers", "0", "--quiet", "--output", output]
     changed = "filter.rules.gopher.word_count.min=90000"
     curate_well([*arguments, "--stages", "filter", "--set", changed])
     report = json.loads((output / "report.json").read_text())
@@ -117,15 +122,15 @@ def test_a_new_input_redoes_its_own_shard(tmp_path: Path) -> None:
             )
         )
     arguments = ["run", "llama3", "--input", crawl, "--stages", "extract,dedup-urls", "--quiet"]
-    curate_well([*arguments, "--output", output, "--workers", "1"])
+    curate_well([*arguments, "--output", output, "--workers", "0"])
     before = times(output, "extract")
     (crawl / "c.jsonl").write_bytes((crawl / "b.jsonl").read_bytes())
-    curate_well([*arguments, "--output", output, "--workers", "1"])
+    curate_well([*arguments, "--output", output, "--workers", "0"])
     after = times(output, "extract")
     assert len(after) == 3
     assert {n: t for n, t in after.items() if n in before} == before
     (crawl / "b.jsonl").unlink()
-    curate_well([*arguments, "--output", output, "--workers", "1"])
+    curate_well([*arguments, "--output", output, "--workers", "0"])
     assert len(times(output, "extract")) == 2
-    curate_well([*arguments, "--output", tmp_path / "fresh", "--workers", "2"])
+    curate_well([*arguments, "--output", tmp_path / "fresh", "--workers", "0"])
     assert differences(output, tmp_path / "fresh") == []

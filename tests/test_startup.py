@@ -58,6 +58,12 @@ def test_a_finished_run_needs_neither_beam_nor_kernels(sample_run: Path) -> None
     assert _imported("run", "sample", "--output", str(sample_run), "--quiet") == _ARRAYS
 
 
+def test_a_page_alone_needs_no_tables(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<title>Bees</title><article><p>Bees dance, and so on.</p></article>")
+    assert not {"apache_beam", "pyarrow", "sklearn"} & {*_imported("extract-file", str(page))}
+
+
 def test_the_library_needs_neither_beam_nor_pipelines() -> None:
     names = [m.name for m in pkgutil.walk_packages(curation.__path__, "curation.")]
     names = [name for name in names if name not in _NEED_TORCH or find_spec("torch")]

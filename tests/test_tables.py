@@ -278,9 +278,21 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
         judge(["a"], "lama3")
     with pytest.raises(InputError, match="row 1: no text"):
         curation.run("llama3", ["a", None], stages=["identify-language"])
-    with pytest.raises(ConfigError, match="needs the column 'language'"):
-        curation.run("llama3", ["a"], stages=["dedup-documents"])
+    with pytest.raises(ConfigError, match="needs the column 'domain'"):
+        curation.run("llama3", ["a"], stages=["mix"])
     with pytest.raises(ConfigError, match=r"dedup-urls\.index\.against"):
         curation.run("llama3", ["a"], assignments=["dedup-urls.index.against=[old]"])
     with pytest.raises(ConfigError, match="identify-language must come before"):
         curation.run("llama3", ["a"], stages=["filter", "identify-language"])
+
+
+def test_languages_are_identified_where_there_are_none() -> None:
+    german = "Die Fähre verließ den Hafen um sechs, und die Möwen flogen mit. " * 9
+    texts = [german, _PROSE]
+    labelled = pa.table({"text": texts, "language": ["de", "en"]})
+    assert repr(judge(texts).to_pylist()) == repr(judge(labelled).to_pylist())
+    assert score(texts).equals(score(labelled))
+    assert score(texts)["domain"].to_pylist()[0] == "multilingual"
+    found = curation.run("llama3", texts, stages=["filter"])
+    both = [*found.documents.to_pylist(), *found.removed.to_pylist()]
+    assert {row["text"][:9]: row["language"] for row in both}["Die Fähre"] == "de"

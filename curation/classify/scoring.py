@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from curation.classify.classifier import Classifier
 from curation.classify.classify_settings import ClassifySettings, default_settings
+from curation.language.language_settings import default_settings as language_defaults
+from curation.language.verdicts import with_language
+from curation.schema import conformed
 from curation.tables import as_given, known, texts_of
 
 
@@ -16,14 +21,19 @@ def score(texts: Any, settings: ClassifySettings | None = None) -> Any:
     back, or pandas or polars where that went in.
 
     Args:
-        texts: strings, or a table with a column `text` or `content`. A column `language` decides
-            what is multilingual; without it a document is general, mathematics or code.
+        texts: strings, or a table with a column `text` or `content`. The language, which decides
+            what is multilingual, is the column `language`, and identified where there is none.
         settings: default: those of configs/defaults/classify.yaml.
 
     Raises ConfigError when a model is absent, InputError for a table without texts.
     """
     given = as_given(texts)
-    languages = known(given.table, "language")
-    found = Classifier(settings or default_settings()).apply(texts_of(given.table), languages)
+    columns = {"text": texts_of(given.table).fill_null("")}
+    if (languages := known(given.table, "language")) is not None:
+        columns["language"] = languages
+    batch = conformed(pa.RecordBatch.from_pydict(columns))
+    batch = with_language(batch, language_defaults())
+    classifier = Classifier(settings or default_settings())
+    found = classifier.apply(batch.column("text"), batch.column("language"))
     names = ("quality", "domain", "topic", "format")
     return given.result({name: getattr(found, name) for name in names})

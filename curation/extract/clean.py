@@ -33,7 +33,7 @@ _MARK_RUN = regex.compile(rf"([^\p{{ccc=0}}]{{{_MARKS}}})(?=[^\p{{ccc=0}}])")
 _JOINER = "\u034f"
 #: Of code points below 0x20000, which combine with the letter before.
 IS_MARK = np.frombuffer(
-    bytes(bool(unicodedata.combining(chr(point))) for point in range(0x20000)), np.uint8
+    bytes(map(bool, map(unicodedata.combining, map(chr, range(0x20000))))), np.uint8
 )
 
 

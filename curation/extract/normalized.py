@@ -28,10 +28,10 @@ def _unnormalized() -> npt.NDArray[np.bool_]:
     table[_JAMO] = True
     table[0x80:0xA0] = True
     table[[ord(letter) for letter in FIRST_LETTERS]] = True
-    for point in range(0xC0, _TABLE):
-        sign = chr(point)
-        table[point] |= not unicodedata.is_normalized("NFC", sign)
-        parts = unicodedata.decomposition(sign).split()
+    signs = [*map(chr, range(0xC0, _TABLE))]
+    table[0xC0:] |= [sign != unicodedata.normalize("NFC", sign) for sign in signs]
+    for decomposition in filter(None, map(unicodedata.decomposition, signs)):
+        parts = decomposition.split()
         if len(parts) == 2 and parts[0][0] != "<" and (second := int(parts[1], 16)) < _TABLE:
             table[second] = True
     return table

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from curation.filters.apply import load_filter
+from curation.language.verdicts import with_language
 from curation.recipe import Recipe, load
 from curation.schema import conformed
 from curation.tables import Given, as_given, known, texts_of
@@ -26,7 +27,7 @@ def judge(table_or_texts: Any, recipe: str | Recipe = "llama3") -> Any:
     Args:
         table_or_texts: texts, or a table with a text column (`text`, `content`, or as the recipe's
             `readers.text_columns` say). Columns `language`, `quality` and `url` are used where
-            they are: without a language, the default rules judge.
+            they are. The language of texts that have none is identified.
         recipe: name or path of a recipe.
 
     Raises ConfigError for a recipe that does not exist, InputError for a table without texts.
@@ -49,7 +50,9 @@ def _documents(given: Given, recipe: Recipe) -> pa.Table:
         if (column := known(table, name)) is not None:
             columns[name] = column
     (batch,) = pa.table(columns).combine_chunks().to_batches() or [None]
-    return pa.Table.from_batches([conformed(batch)]) if batch else pa.table(columns)
+    if not batch:
+        return pa.table(columns)
+    return pa.Table.from_batches([with_language(conformed(batch), recipe.identify_language)])
 
 
 def _judged(result: Any) -> pa.Table:

@@ -83,13 +83,19 @@ def _sentence(short: Shortage, mix: MixPlan, share: float) -> str:
             f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
             f"there are none; add {more}"
         )
-    epochs = f"{short.epochs_needed:.2f} epochs"
+    key = f"{_key(mix, short.domain)}.max_epochs"
+    epochs = f"{short.epochs_needed:.2f} epochs ({key})"
     if mix.settings.repeats_of(short.domain):
-        epochs = f"an average of {epochs} (`mean` of its repeats, max_epochs)"
+        epochs = f"an average of {short.epochs_needed:.2f} epochs (`mean` of its repeats, {key})"
     return (
         f"{short.domain} is short of {short.missing:,} tokens ({is_and_wanted}): "
         f"{epochs} or {more} would fill it"
     )
+
+
+def _key(mix: MixPlan, domain: str) -> str:
+    """Return the key of a domain's settings, or of a named input's."""
+    return f"mix.{'inputs' if mix.settings.inputs else 'domains'}.{domain}"
 
 
 def _binding(mix: MixPlan) -> list[str]:
@@ -103,7 +109,7 @@ def _binding(mix: MixPlan) -> list[str]:
     line = (
         f"{domain} sets the budget: all it has, {epochs:g} times, is {share:.2%} of "
         f"{mix.budget:,} tokens; {mix.unused:,} tokens of other domains are not drawn. A smaller "
-        f"mix.domains.{domain}.share or a larger max_epochs draws more"
+        f"{_key(mix, domain)}.share or a larger max_epochs draws more"
     )
     if mix.settings.on_shortage == "shrink" and mix.budget == mix.most:
         line += ", as does mix.on_shortage: relax where it is scarce"

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import codecs
 import functools
+import operator
 import re
 from collections.abc import Iterator
 
-import chardet
 import webencodings  # type: ignore[import-untyped]
-from chardet import EncodingEra
 
 # Python's codec for each encoding of the Encoding standard where the plain name would be narrower.
 _CODECS = {
@@ -63,13 +62,8 @@ _DETECTED = 1 << 16  # bytes that detection looks at
 _FILLED = "filled"
 #: Bytes of a large page that are decoded at a time.
 PIECE = 1 << 22
-_ERAS = (
-    EncodingEra.MODERN_WEB
-    | EncodingEra.LEGACY_ISO
-    | EncodingEra.LEGACY_MAC
-    | EncodingEra.LEGACY_REGIONAL
-    | EncodingEra.DOS
-)
+#: What detection takes into account, all but the encodings of mainframes.
+_ERAS = ("MODERN_WEB", "LEGACY_ISO", "LEGACY_MAC", "LEGACY_REGIONAL", "DOS")
 
 # The standard's prescan as one scanner: comments and other tags are passed over, so that a <meta>
 # inside them doesn't count. What has no end reaches to the end of the bytes, once.
@@ -171,10 +165,13 @@ def detect_encoding(content: bytes) -> str:
     """
     if not content.isascii() and content.translate(None, _SHARED_SIGNS).isascii():
         return "windows-1252"
+    import chardet  # slow, and most pages say what they are
+
+    eras = functools.reduce(operator.or_, (chardet.EncodingEra[era] for era in _ERAS))
     found = {
         (one["encoding"] or "").lower(): one["confidence"]
         for one in chardet.detect_all(
-            content, True, encoding_era=_ERAS, max_bytes=_DETECTED, compat_names=True
+            content, True, encoding_era=eras, max_bytes=_DETECTED, compat_names=True
         )
     }  # best first
     name, confidence = next(iter(found.items()), ("", 0.0))

@@ -131,6 +131,16 @@ def _full(system: Any, path: str) -> str:
     return path if isinstance(system, LocalFileSystem) else str(system.unstrip_protocol(path))
 
 
+def _hint(pattern: str) -> str:
+    """Return why there may be more at an address than is seen."""
+    if not pattern.startswith("hf://"):
+        return ""
+    return (
+        "; a dataset is hf://datasets/OWNER/NAME, and one that is private or gated needs "
+        "your token in HF_TOKEN"
+    )
+
+
 def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...]) -> list[InputFile]:
     if not pattern.strip():
         raise InputError("an empty path is not an input")
@@ -163,7 +173,7 @@ def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...])
             files.append(InputFile(full, name, size, stores.version(info)))
     if not files:
         only = f", only {left}" if left.counts else ""
-        raise InputError(f"{pattern}: no input file matches{only}")
+        raise InputError(f"{pattern}: no input file matches{only}{_hint(pattern)}")
     over.add_all(left)
     return files
 

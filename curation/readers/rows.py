@@ -1,14 +1,20 @@
 """Files read row by row: CSV and custom formats.
 
+CSV is divided by commas, semicolons or tabs, whichever its first line has, the first of them if it
+has several; with a byte order mark it may be in UTF-16, as spreadsheets write it.
+
 A custom format is a function of an open binary file that yields mappings, with the columns of
 other tables (`readers.text_columns` and so on).
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
+import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
@@ -20,9 +26,12 @@ from curation.readers.records import Damage, Event
 from curation.readers.settings import CustomFormat, ReaderSettings
 from curation.readers.tables import row_event
 
+#: Bytes that are no UTF-8, as Python decodes them with `surrogateescape`.
+_ESCAPED = re.compile("[\udc80-\udcff]")
 Rows = Callable[[IO[bytes]], Iterator[Mapping[str, Any]]]
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+#: Separators that a file of this suffix may have.
+_SEPARATORS = {".csv": ",;\t", ".tsv": "\t"}
 
 
 def rows_of(name: str, settings: ReaderSettings) -> tuple[str, Rows] | None:
@@ -31,8 +40,8 @@ def rows_of(name: str, settings: ReaderSettings) -> tuple[str, Rows] | None:
     for suffix, custom in settings.formats.items():
         if plain.endswith(suffix):
             return "format", _custom(custom)
-    separator = _SEPARATORS.get(plain[-4:].lower())
-    return None if separator is None else ("csv", _csv(separator, settings.max_record_bytes))
+    separators = _SEPARATORS.get(plain[-4:].lower())
+    return None if separators is None else ("csv", _csv(separators, settings.max_record_bytes))
 
 
 def read_rows(
@@ -42,7 +51,8 @@ def read_rows(
     number = 0
     try:
         for number, row in enumerate(rows(_unpacked(raw, name))):
-            yield row_event(dict(row), number, settings, kind)
+            sound, mended = _sound(row, kind)
+            yield row_event(sound, number, settings, kind, mended)
     except Exception as error:
         detail = f"after {number:,} rows: {type(error).__name__}: {error}"
         yield Damage(number + 1, f"{kind}.corrupt", detail, None, b"")
@@ -54,6 +64,17 @@ def row_at(
     """Return the row of this number."""
     events = read_rows(raw, name, settings, kind, rows)
     return next((event for n, event in enumerate(events) if n == offset), None)
+
+
+def _sound(row: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], str]:
+    """Return a row with U+FFFD in place of bytes that are no UTF-8, and the reason if there are."""
+    sound = {
+        name: value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if isinstance(value, str) and _ESCAPED.search(value)
+        else value
+        for name, value in row.items()
+    }
+    return sound, f"{kind}.bad_utf8" if sound != row else ""
 
 
 def _unpacked(raw: RawFile, name: str) -> IO[bytes]:
@@ -80,11 +101,19 @@ def _custom(custom: CustomFormat) -> Rows:
     return rows
 
 
-def _csv(separator: str, longest: int) -> Rows:
+def _csv(separators: str, longest: int) -> Rows:
     def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
         csv.field_size_limit(longest)
-        text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
-        for row in csv.DictReader(text, delimiter=separator):
+        wide = file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # type: ignore[attr-defined]
+        text = io.TextIOWrapper(
+            file,
+            "utf-16" if wide else "utf-8-sig",
+            errors="replace" if wide else "surrogateescape",
+            newline="",
+        )
+        head = text.readline()
+        separator = next((s for s in separators if s in head), separators[0])
+        for row in csv.DictReader(itertools.chain([head], text), delimiter=separator):
             row.pop(None, None)  # type: ignore[call-overload]  # more cells than the head names
             yield {name: value for name, value in row.items() if value is not None}
 

@@ -9,6 +9,9 @@ from pydantic import Field
 from curation.config import Settings
 from curation.user_code import CodeSettings, UserCode
 
+#: What to do about a table without texts.
+NAME_COLUMN = "name its column of texts: --set readers.text_columns=[NAME]"
+
 Suffix = Annotated[str, Field(pattern=r"^\.[A-Za-z0-9.]+$")]
 
 

@@ -17,7 +17,7 @@ from curation.errors import InputError
 from curation.readers.headers import clean_url, parse_date
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event, Page
-from curation.readers.settings import ReaderSettings
+from curation.readers.settings import NAME_COLUMN, ReaderSettings
 from curation.readers.stream import Stream
 from curation.schema import SET_ASIDE
 from curation.text.surrogates import well_formed
@@ -109,7 +109,11 @@ def _line_event(line: bytes, offset: int, settings: ReaderSettings) -> Event:
         return Damage(offset, "jsonl.bad_json", str(error), None, line[: settings.keep_raw_bytes])
     if not isinstance(row, dict):
         return Damage(
-            offset, "jsonl.bad_json", "not an object", None, line[: settings.keep_raw_bytes]
+            offset,
+            "jsonl.bad_json",
+            "not an object; JSONL has one on each line",
+            None,
+            line[: settings.keep_raw_bytes],
         )
     if _SURROGATE.search(text):
         for name, value in row.items():
@@ -155,8 +159,23 @@ def row_event(
             mended=mended,
             normalize=settings.normalize_text or "none",
         )
-    wanted = ", ".join((*settings.text_columns, *settings.html_columns))
-    return Damage(offset, f"{table}.no_text", f"no text in any of: {wanted}", url or None, b"")
+    return Damage(offset, f"{table}.no_text", no_text(row, settings), url or None, b"")
+
+
+def no_text(row: dict[str, Any], settings: ReaderSettings) -> str:
+    """Return why a row has no text: the columns that it should be in, and those that there are."""
+    wanted = (*settings.text_columns, *settings.html_columns)
+    present = {name: row[name] for name in wanted if name in row}
+    if not present:
+        return f"none of the columns {', '.join(wanted)}, but {', '.join(map(str, row))}"
+    found = (f"{name} is {_kind_of(value)}" for name, value in present.items())
+    return f"no text: {', '.join(found)}"
+
+
+def _kind_of(value: Any) -> str:
+    value = value.as_py() if isinstance(value, pa.Scalar) else value
+    kinds = {type(None): "null", dict: "an object", list: "a list", bytes: "bytes"}
+    return kinds.get(type(value), f"{type(value).__name__}")
 
 
 def _first(row: dict[str, Any], columns: tuple[str, ...]) -> str:
@@ -296,7 +315,7 @@ def _check_columns(raw: RawFile, schema: pa.Schema, settings: ReaderSettings) ->
     if not set(schema.names) & set(wanted):
         raise InputError(
             f"{raw.name}: has none of the columns {', '.join(wanted)} (readers.text_columns and "
-            f"readers.html_columns), but {', '.join(schema.names)}"
+            f"readers.html_columns), but {', '.join(schema.names)}; {NAME_COLUMN}"
         )
 
 

@@ -107,6 +107,12 @@ class Stage(Generic[S]):
         Columns that are not in `known` come with the input. Raises ConfigError.
         """
 
+    def check_unnamed(self, settings: S, path: str) -> None:
+        """Check that it takes documents of an input without a name, whose file is `path`.
+
+        Raises ConfigError.
+        """
+
     def values(self, settings: S) -> dict[str, Collection[str]]:
         """Return all values of the columns that it adds, where they can be listed."""
         return {}

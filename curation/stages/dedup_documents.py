@@ -18,8 +18,7 @@ class _DeduplicateDocuments(Stage[DocumentDedupSettings]):
 
     def reads(self, settings: DocumentDedupSettings) -> Columns:
         needed = ("language",) if settings.per_language else ()
-        used = ("language", *settings.survivor.columns)
-        return Columns(needed, used, f"{self.name}.per_language=false")
+        return Columns(needed, settings.survivor.columns, f"{self.name}.per_language=false")
 
 
 STAGE = _DeduplicateDocuments()

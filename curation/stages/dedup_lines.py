@@ -16,7 +16,7 @@ class _DeduplicateLines(Stage[LineDedupSettings]):
 
     def reads(self, settings: LineDedupSettings) -> Columns:
         needed = ("language",) if settings.per_language else ()
-        return Columns(needed, ("language",), f"{self.name}.per_language=false")
+        return Columns(needed, unless=f"{self.name}.per_language=false")
 
 
 STAGE = _DeduplicateLines()

@@ -7,7 +7,7 @@ from typing import Any
 
 from curation.config import Settings, merge, nearest
 from curation.errors import ConfigError
-from curation.inputs import check_name, fold_inputs
+from curation.inputs import UNNAMED, check_name, fold_inputs
 from curation.mix.mix_settings import MixSettings, Mixture
 from curation.stages.base import Columns, Stage
 from curation.stages.tokenize import tokenizer_checksums
@@ -86,6 +86,16 @@ class _Mix(Stage[MixSettings]):
                 if repeats.within in known:
                     labels = known[repeats.within]
                     check_labels(repeats.within, repeats.means, labels, f"{key}.{where}.means")
+
+    def check_unnamed(self, settings: MixSettings, path: str) -> None:
+        for name in ("", *self.mixes(settings)):
+            mixture = settings.mixture(name)
+            if mixture.inputs and UNNAMED not in mixture.inputs:
+                key, names = f"mix.mixes.{name}" if name else "mix", tuple(mixture.inputs)
+                raise ConfigError(
+                    f"--input {path}: {key} draws from named inputs: write {names[0]}={path} "
+                    f"(names: {', '.join(names)})"
+                )
 
     def models(self, settings: MixSettings, also: Mapping[str, Any]) -> dict[str, str]:
         return tokenizer_checksums(also["tokenize"].tokenizer)

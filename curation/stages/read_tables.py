@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
 
 from curation.config import Settings
+from curation.models import model_checksums
 from curation.stages.base import Stage
+
+#: The section that says how the languages of a table's documents are identified.
+LANGUAGES = "identify-language"
 
 
 class TableSettings(Settings):
@@ -15,6 +20,10 @@ class TableSettings(Settings):
 
     columns: tuple[str, ...] | None = Field(
         description="columns kept besides text, id, URL, date and title; null: all"
+    )
+    add_language: bool | None = Field(
+        description="add the language of documents that come without one; null: if a stage of the "
+        "run judges by it, and none identifies it"
     )
 
 
@@ -27,7 +36,33 @@ class _ReadTables(Stage[TableSettings]):
     cost = 0.1
 
     def also(self, recipe: Any) -> dict[str, Settings]:
-        return {"readers": recipe.readers}
+        adds = self.adds_of(recipe.read_tables)
+        return {"readers": recipe.readers} | ({LANGUAGES: recipe.identify_language} if adds else {})
+
+    def adds_of(self, settings: TableSettings) -> tuple[str, ...]:
+        return ("language",) if settings.add_language else ()
+
+    def packages_of(self, settings: TableSettings) -> tuple[str, ...]:
+        return (*self.packages, "regex") if settings.add_language else self.packages
+
+    def models(self, settings: TableSettings, also: Mapping[str, Any]) -> dict[str, str]:
+        return model_checksums(also[LANGUAGES]) if LANGUAGES in also else {}
+
+
+def needs_languages(recipe: Any, stages: Sequence[Stage[Any]]) -> bool:
+    """Return whether the documents of a table need languages for these stages.
+
+    What a stage of mixes uses them for, its counts, is no reason to identify them.
+    """
+    given: bool | None = recipe.read_tables.add_language
+    if given is not None:
+        return given
+    reads = False
+    for stage in stages:
+        columns = stage.reads(recipe.section(stage))
+        reads |= "language" in (columns.needed if stage.per_mix else (*columns[0], *columns[1]))
+    makers = (stage for stage in stages if not stage.is_source)
+    return reads and not any("language" in s.adds_of(recipe.section(s)) for s in makers)
 
 
 STAGE = _ReadTables()

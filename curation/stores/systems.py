@@ -29,6 +29,10 @@ def file_system(url: str) -> tuple[Any, str]:
     if not is_url(url):
         local = fsspec.filesystem("file")
         return local, local._strip_protocol(url)
+    parts = [part for part in url.partition("://")[2].split("/") if part]
+    if not parts or (url.startswith("hf://datasets/") and len(parts) < 3):
+        examples = "s3://BUCKET/FOLDER, https://HOST/FILE, hf://datasets/OWNER/NAME"
+        raise ConfigError(f"{url}: an incomplete address; write one as {examples}")
     try:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from curation.arrow import TextBuffers, Texts, text_buffers
 from curation.compiled import borrowing
+
+if TYPE_CHECKING:
+    from curation.arrow import TextBuffers, Texts
 
 
 def read_only(texts: Texts) -> TextBuffers:
     """`text_buffers`, always contiguous and read-only: kernels are compiled per array flavour."""
+    from curation.arrow import TextBuffers, text_buffers  # Arrow, which a page alone needs not
+
     offsets, data = text_buffers(texts)
     offsets = np.ascontiguousarray(offsets).view()
     data = data.view()

@@ -14,16 +14,18 @@ Tokens are words and symbols in the order of the text.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.arrow import Texts
 from curation.compiled import borrowing, inlined
 from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.buffers import read_only
+
+if TYPE_CHECKING:
+    from curation.arrow import Texts
 
 HAS_ALPHA = 1
 HAS_NUMBER = 2

@@ -21,7 +21,7 @@ from curation.readers.charset import utf8_html
 from curation.readers.http import looks_like_html, looks_like_text
 from curation.recipe import load
 from pipelines.commands.options import add_set
-from pipelines.terminal import hand_over, say_json
+from pipelines.terminal import hand_over, say_json, tell
 
 #: Byte order marks of UTF-16, whose text contains NUL bytes as binary files do.
 _BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -75,8 +75,10 @@ def extract_file(options: argparse.Namespace) -> int:
         _write_view(options.explain, options.page, page, settings, found)
     if options.json:
         say_json(_facts(page, settings, found))
-    else:
+    elif found.text:
         hand_over(found.text)
+    else:
+        tell(f"{options.page}: no main text found")
     return 0
 
 
@@ -84,6 +86,8 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
     name = options.page
     if name == "-":
         return _html(sys.stdin.buffer.read(), options)
+    if "://" in name:
+        raise ConfigError(f"{name}: an address; fetch the page, and name its file")
     path, at, offset = name.rpartition("@")
     if at and offset.lstrip("-").isdigit() and not Path(name).exists():
         if not Path(path).exists():
@@ -97,6 +101,8 @@ def _page(options: argparse.Namespace, readers: ReaderSettings) -> Page:
         raise ConfigError(f"{name}: no such file") from None
     except OSError as error:
         raise ConfigError(f"{name}: {error.strerror}") from None
+    if not content:
+        raise ConfigError(f"{name}: the file is empty")
     if looks_like_html(content):
         return _html(content, options)
     from curation.readers import read

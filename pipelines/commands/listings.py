@@ -10,7 +10,7 @@ from rich.table import Table
 
 import curation
 from curation.models import list_models
-from curation.recipe import built_in, load
+from curation.recipe import built_in, load, outline
 from pipelines.commands.options import add_json
 from pipelines.console import PlainConsole
 from pipelines.terminal import say, say_json
@@ -44,8 +44,8 @@ def recipes(options: argparse.Namespace) -> int:
         else:
             say(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100), end="")
         return 0
-    loaded = [(name, load(name)) for name in built_in()]
     if options.json:
+        loaded = [(name, load(name)) for name in built_in()]
         rows = [
             {
                 "name": name,
@@ -59,9 +59,10 @@ def recipes(options: argparse.Namespace) -> int:
         ]
         say_json(rows)
         return 0
-    table = _table("recipe", "stages", "sha256", "purpose")
-    for name, recipe in loaded:
-        table.add_row(name, str(len(recipe.stages)), recipe.sha256[:8], recipe.description)
+    table = _table("recipe", "stages", "purpose")
+    for name in built_in():
+        described = outline(name)
+        table.add_row(name, str(len(described["stages"])), described["description"])
     PlainConsole().print(table)
     say(
         f"All are version {curation.__version__}, Apache-2.0. Give a NAME to see all values of one."

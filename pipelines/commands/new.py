@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import keyword
 import re
 from pathlib import Path
 
 from curation.errors import ConfigError
+from curation.recipe import STAGES
 from pipelines.terminal import say
 
 _RULE = '''"""A rule of a recipe: a number for each text."""
@@ -71,6 +73,8 @@ def new(options: argparse.Namespace) -> int:
     name = options.name.replace("-", "_")
     if not re.fullmatch("[a-z][a-z0-9_]*", name):
         raise ConfigError(f"{options.name}: a name consists of lower-case letters, digits and _")
+    if keyword.iskeyword(name) or (options.kind == "stage" and name.replace("_", "-") in STAGES):
+        raise ConfigError(f"{options.name}: a name that is taken; choose another")
     code, test, lines = _KINDS[options.kind]
     folder = Path(options.output)
     files = {folder / f"{name}.py": code, folder / f"test_{name}.py": test}

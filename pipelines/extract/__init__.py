@@ -245,7 +245,7 @@ class JudgePages:
         row["rights"] = document_rights(page, found.rights, found.text, self._of_site(page))
         row["response"] = response_of(page, found.language)
         if page.mended:
-            beside.mended.append(_mended(row, page))
+            beside.mended.append(mended_row(row, page))
         if answer is None:
             low, high = self.extract.http_status
             status = page.status or 0
@@ -325,7 +325,7 @@ def _failed(row: dict[str, Any], page: Page, reason: str, detail: str) -> dict[s
     }
 
 
-def _mended(row: dict[str, Any], page: Page) -> dict[str, Any]:
+def mended_row(row: dict[str, Any], page: Page) -> dict[str, Any]:
     named = {name: row[name] for name in ("id", "url", "source")}
     return {**named, "reason": page.mended, "detail": page.detail}
 

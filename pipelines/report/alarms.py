@@ -10,6 +10,8 @@ from pipelines.report.values import skipped
 
 #: Set-aside reasons of documents that crashed a stage.
 _POISON = ("crash.", "memory.")
+#: What documents without a language are counted as.
+_NOT_KNOWN = "None"
 _ENTRY = Mapping[str, Any]
 
 
@@ -30,7 +32,7 @@ def alarms(facts: Mapping[str, Any], limits: Alarms) -> list[str]:
         *(f"Counts do not add up: {problem}." for problem in facts["problems"]),
         *_stale(facts["stale"]),
         *_poison(funnel),
-        *(f"{entry['stage']}: {what}." for entry in funnel for what in noted(entry)),
+        *(f"{entry['stage']}: {what}." for entry in funnel for what in _noted(entry)),
         *_unread(funnel[0], limits),
         *(line for entry in funnel for line in _removed(entry, limits)),
         *_languages(funnel, limits),
@@ -52,7 +54,7 @@ def _poison(funnel: Sequence[_ENTRY]) -> Iterator[str]:
                 yield f"{entry['stage']}: {records:,} documents were set aside for {reason}."
 
 
-def noted(entry: _ENTRY) -> Iterator[str]:
+def _noted(entry: _ENTRY) -> Iterator[str]:
     """Yield what the stage itself raised an alarm about, the most serious first."""
     yield from (found["alarm"] for found in entry["notes"].get("alarms", []))
 
@@ -83,7 +85,8 @@ def _removed(entry: _ENTRY, limits: Alarms) -> Iterator[str]:
 
 
 def _languages(funnel: Sequence[_ENTRY], limits: Alarms) -> Iterator[str]:
-    known = [e for e in funnel if e["languages"] and not find(e["stage"]).per_mix]
+    labelled = [e for e in funnel if e["languages"] and _NOT_KNOWN not in e["languages"]]
+    known = [e for e in labelled if not find(e["stage"]).per_mix]
     if len(known) < 2:
         return
     first, last = known[0]["languages"], known[-1]["languages"]
@@ -91,7 +94,7 @@ def _languages(funnel: Sequence[_ENTRY], limits: Alarms) -> Iterator[str]:
         had, left = counts["documents"], last.get(name, {"documents": 0})["documents"]
         if had >= limits.language_documents and 1 - left / had > limits.language_share:
             yield (
-                f"Language {name or 'not known'}: of {had:,} documents after "
+                f"Language {name}: of {had:,} documents after "
                 f"{known[0]['stage']}, {left:,} are left after {known[-1]['stage']}."
             )
 

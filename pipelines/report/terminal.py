@@ -8,10 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.console import PlainConsole
-from pipelines.report.alarms import noted
 from pipelines.report.values import records_text
 
-_REASONS = 6
+#: Reasons of a stage, and alarms, that are shown.
+_REASONS, _ALARMS = 6, 6
 
 
 def print_funnel(facts: dict[str, Any], console: PlainConsole) -> None:
@@ -36,22 +36,13 @@ def print_funnel(facts: dict[str, Any], console: PlainConsole) -> None:
     for entry in facts["funnel"]:
         if entry["removed"]:
             console.print(f"{entry['stage']} removed: {_reasons(entry)}")
-    for entry in facts["funnel"]:
-        first, *more = [*noted(entry), ""]
-        if first:
-            others = f", and {len(more) - 1} more in the report" if len(more) > 1 else ""
-            console.print(Text.assemble((f"{entry['stage']}: ", "red"), first, others))
-        for line in entry["notes"].get("advice", []):
-            console.print(Text.assemble((f"{entry['stage']}:", "yellow"), f" {line}"))
     first = facts["funnel"][0]["counters"]
     if first.get("records"):
         console.print(records_text(first))
-    if facts["stale"]:
-        names = ", ".join(facts["stale"])
-        label = ("left by an earlier run, with another recipe or other documents:", "yellow")
-        console.print(Text.assemble(label, f" {names}"))
-    for problem in facts["problems"]:
-        console.print(Text(f"counts do not add up: {problem}", "red"))
+    for line in facts["alarms"][:_ALARMS]:
+        console.print(Text.assemble(("! ", "yellow"), line))
+    if len(facts["alarms"]) > _ALARMS:
+        console.print(f"! {len(facts['alarms']) - _ALARMS:,} more in the report")
 
 
 def _reasons(entry: dict[str, Any]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from curation.readers.settings import NAME_COLUMN
+
 #: Reasons of stage `dedup-urls`, which writes dates as seconds since 1970.
 _DATED = "url."
 #: Prefixes of counters by reason, of records set aside and repaired; most reasons shown.
 _ASIDE, _MENDED, _SHOWN = "set_aside.", "mended.", 3
-_NO_TEXT_HINT = "; name the column with the text: --set readers.text_columns=[NAME]"
 
 
 def value_text(reason: str, value: float | None) -> str:
@@ -29,7 +30,7 @@ def records_text(counters: dict[str, int]) -> str:
     """Summarize what became of the input's records."""
     aside = counters.get("set_aside", 0)
     why = _ranked(counters, _ASIDE)
-    hint = _NO_TEXT_HINT if why and why[0][0].endswith(".no_text") else ""
+    hint = f"; {NAME_COLUMN}" if why and why[0][0].endswith(".no_text") else ""
     mended = _ranked(counters, _MENDED)
     broken = sum(count for _, count in mended)
     also = f"; {broken:,} are broken and were read as far as they go{_told(mended)}"

@@ -32,8 +32,8 @@ _PAUSE = 2.0
 #: Seconds of silence after which plain lines say something.
 _SILENCE = 30.0
 
-#: Seconds of silence while kernels are compiled.
-_COMPILING_PAUSE = 10.0
+#: The part of it that a line says nothing while kernels are compiled: some take longer.
+_COMPILING = 3
 
 Mode = Literal["auto", "bar", "plain", "json", "quiet"]
 
@@ -114,7 +114,7 @@ class Lines(Paced):
         super().__init__()
         self._pause, self._ended = pause, threading.Event()
         self._lock = threading.Lock()
-        self._now, self._begun = "", False
+        self._now, self._begun, self._compiles = "", False, False
         self._since = self._told = time.monotonic()
 
     def __enter__(self) -> Lines:
@@ -127,11 +127,19 @@ class Lines(Paced):
         super().__exit__(*exception)
 
     def _watch(self) -> None:
-        while not self._ended.wait(self._pause / 4):
+        while not self._ended.wait(self._pause / 10):
             with self._lock:
-                silent = time.monotonic() - self._told
-                if self._now and silent >= self._pause:
+                if not self._now or time.monotonic() - self._told < self._longest:
+                    continue
+                if self._compiles:
+                    seconds = time.monotonic() - self._since
+                    self._tell(f"{self._now}, {duration(seconds)} so far")
+                else:
                     self._tell(f"{self._now}{f'; {self.left}' if self.left else ''}")
+
+    @property
+    def _longest(self) -> float:
+        return self._pause / _COMPILING if self._compiles else self._pause
 
     def _tell(self, text: str) -> None:
         self._told = time.monotonic()
@@ -162,8 +170,10 @@ class Lines(Paced):
     def compiling(self, done: int, total: int) -> None:
         with self._lock:
             super().compiling(done, total)
-            self._now = compiling_line(done, total)
-            if done in (0, total) or time.monotonic() - self._told >= _COMPILING_PAUSE:
+            self._now, self._compiles = compiling_line(done, total), done < total
+            if done == 0:
+                self._since = time.monotonic()
+            if done in (0, total) or time.monotonic() - self._told >= self._longest:
                 self._tell(self._now)
             if done == total:
                 self._now, self._since = "", time.monotonic()

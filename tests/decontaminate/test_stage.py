@@ -54,7 +54,7 @@ decontaminate:
 def run(place: Path, output: str, *arguments: str) -> Path:
     inputs = sorted(place.glob("in*.jsonl"))
     command = ["run", place / "recipe.yaml", "--input", *inputs, "--output", place / output]
-    curate_well([*command, *arguments])
+    curate_well([*command, "--workers", "0", *arguments])
     return place / output
 
 

@@ -71,6 +71,20 @@ def test_without_a_terminal_no_half_minute_is_silent(capsys: pytest.CaptureFixtu
     display.stage("filter", "started")
 
 
+def test_a_kernel_that_takes_long_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    with Lines(pause=0.6) as display:
+        display.stage("extract", "started")
+        display.compiling(0, 9)
+        display.compiling(1, 9)
+        capsys.readouterr()
+        time.sleep(0.5)  # longer than a third of the pause, in which no kernel is done
+        assert "compiling kernels 1/9 (once per machine), 0 s so far" in capsys.readouterr().err
+        display.compiling(9, 9)
+        capsys.readouterr()
+        time.sleep(0.4)
+        assert capsys.readouterr().err == ""
+
+
 def test_the_display_without_a_terminal() -> None:
     assert isinstance(open_display("auto"), Lines)
 

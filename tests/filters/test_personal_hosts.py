@@ -99,7 +99,7 @@ def test_two_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     page = f"{ROOT}/data_samples/english-00000.warc.gz"
     chain = "extract,identify-language,filter"
-    run = ["run", "sample", "--input", page, "--stages", chain, "--workers", "1", "--output"]
+    run = ["run", "sample", "--input", page, "--stages", chain, "--workers", "0", "--output"]
     assert curate(*run, first).returncode == 0
     hosts = pa.concat_tables(
         [pq.read_table(f) for f in sorted((first / "filter" / FOLDER).glob("*.parquet"))]

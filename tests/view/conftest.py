@@ -123,7 +123,7 @@ def viewed_run(tmp_path_factory: pytest.TempPathFactory, hostile_warc: Path) -> 
     """A finished run of the samples and of hostile pages."""
     output = tmp_path_factory.mktemp("viewed") / "run"
     inputs = ["builtin:data_samples/*.*z*", hostile_warc]
-    curate_well(["run", "sample", "--input", *inputs, "--output", output, "--workers", "2"])
+    curate_well(["run", "sample", "--input", *inputs, "--output", output, "--workers", "0"])
     return output
 
 
@@ -135,7 +135,7 @@ def changed_run(
     output = tmp_path_factory.mktemp("changed") / "run"
     shutil.copytree(viewed_run, output)
     inputs = ["builtin:data_samples/*.*z*", hostile_warc]
-    arguments = ["run", "sample", "--input", *inputs, "--output", output, "--workers", "2"]
+    arguments = ["run", "sample", "--input", *inputs, "--output", output, "--workers", "0"]
     curate_well([*arguments, "--set", f"{KEY}={THRESHOLD}"])
     return output
 
