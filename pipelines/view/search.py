@@ -22,7 +22,6 @@ from pipelines.view.ledger import DIMENSIONS, NO_DATE, NO_TOKENS, Ledger, key_of
 
 #: Columns by which a table can be sorted, besides `url`.
 SORTS = ("characters", "tokens", "date", "value", "language", "domain", "topic", "host", "fate")
-_ID = re.compile(r"[0-9a-f]{16,64}")
 #: Bytes of text that one search reads before it answers with what it has.
 _TEXT_BYTES = 256 << 20
 _AROUND = 60
@@ -30,16 +29,20 @@ _AROUND = 60
 _FOLDED = 1 << 20
 
 
+def tells_capitals(ledger: Ledger) -> bool:
+    """Return whether a search of addresses tells capitals apart."""
+    return len(ledger) >= _FOLDED
+
+
 def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.int64]:
     """Rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
     if not query:
         return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
-    match = functools.partial(pc.match_substring, pattern=query, ignore_case=len(ledger) < _FOLDED)
+    match = functools.partial(pc.match_substring, pattern=query, ignore_case=not tells_capitals(ledger))
     with ThreadPoolExecutor() as pool:  # Arrow would use one core for a column
         found = pa.chunked_array(list(pool.map(match, ledger.urls.chunks)), pa.bool_())
     hits = pc.fill_null(found, False).to_numpy().copy()
-    if _ID.fullmatch(query):
-        hits[ledger.by_key.of_key(key_of(query))] = True
+    hits[ledger.by_key.of_key(key_of(query))] = True
     return np.flatnonzero(hits if mask is None else hits & mask)
 
 

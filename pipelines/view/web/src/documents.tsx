@@ -1,8 +1,8 @@
 // Find documents.
 import { useEffect, useState } from "preact/hooks";
-import { count } from "./format";
+import { count, plural } from "./format";
 import { type Doc, type Params, ask, filtersOf, go, useAnswer } from "./state";
-import { DocTable, Waiting } from "./ui";
+import { COLUMNS, DocTable, Waiting } from "./ui";
 
 const PAGE = 50;
 
@@ -32,7 +32,7 @@ export function Documents({ params }: { params: Params }) {
 function Listed({ params }: { params: Params }) {
   const first = Number(params.first ?? 0) || 0;
   const q = params.in === "text" ? "" : (params.q ?? "");
-  const asked = useAnswer<{ all: number; rows: Doc[] }>("documents", {
+  const asked = useAnswer<{ all: number; rows: Doc[]; exact_case: boolean }>("documents", {
     ...filtersOf(params), q, sort: params.sort ?? "", down: params.down ?? "", first: String(first), most: String(PAGE),
   });
   const sort = (key: string) => go("documents", { ...params, sort: key, down: params.sort === key && params.down !== "1" ? "1" : params.sort === key ? "" : ["characters", "tokens", "date"].includes(key) ? "1" : "", first: "" });
@@ -41,7 +41,12 @@ function Listed({ params }: { params: Params }) {
     <Waiting asked={asked} empty={(found) => found.all === 0}>
       {(found) => (
         <>
-          <p class="note" role="status">{count(found.all)} {found.all === 1 ? "document" : "documents"}</p>
+          <p class="note" role="status">{plural(found.all, "document")}{found.exact_case && q ? ", capitals told apart in a run of this size" : ""}</p>
+          <div class="phone"><label class="phone">Order by <select value={params.sort ?? ""} onChange={(e) => sort(e.currentTarget.value)}>
+            <option value="">the run</option>
+            {COLUMNS.filter((c) => c.sortable).map((c) => <option key={c.key} value={c.key}>{c.label}</option>)}
+          </select></label>
+          {params.sort && <button type="button" onClick={() => sort(params.sort)}>{params.down === "1" ? "largest first" : "smallest first"}</button>}</div>
           <DocTable caption="Documents" rows={found.rows} params={params} sort={params.sort} down={params.down === "1"} onSort={sort} />
           <nav class="pager" aria-label="Pages">
             <button type="button" disabled={first === 0} onClick={() => page(Math.max(0, first - PAGE))}>← Before</button>
