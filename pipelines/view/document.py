@@ -171,7 +171,7 @@ def difference(folder: Folder, ledger: Ledger, before: int, after: int) -> dict[
         for old, new in zip(before, after, strict=False):
             tokens = [_TOKEN.findall(line[1]) for line in (old, new)]
             words -= len(tokens[0]) * len(tokens[1])
-            if words >= 0 and (parts := _changed(*tokens)):
+            if words >= 0 and (parts := changed_words(*tokens)):
                 old.append(parts[0])
                 new.append(parts[1])
         lines += before + after
@@ -186,7 +186,7 @@ def difference(folder: Folder, ledger: Ledger, before: int, after: int) -> dict[
 Parts = list[tuple[str, bool]]
 
 
-def _changed(ours: list[str], theirs: list[str]) -> tuple[Parts, Parts] | None:
+def changed_words(ours: list[str], theirs: list[str]) -> tuple[Parts, Parts] | None:
     """Return (text, whether it differs) of two lines that are alike; None where they are not."""
     matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
     if matcher.ratio() < _ALIKE:

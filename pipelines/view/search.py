@@ -25,6 +25,8 @@ SORTS = ("characters", "tokens", "date", "value", "language", "domain", "topic",
 #: Bytes of text that one search reads before it answers with what it has.
 _TEXT_BYTES = 256 << 20
 _AROUND = 60
+#: Characters shown of a title or URL.
+_LINE = 2000
 #: Of more URLs than this a search tells capitals apart: it takes a tenth of the time.
 _FOLDED = 1 << 20
 
@@ -38,7 +40,8 @@ def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.i
     """Rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
     if not query:
         return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
-    match = functools.partial(pc.match_substring, pattern=query, ignore_case=not tells_capitals(ledger))
+    folded = not tells_capitals(ledger)
+    match = functools.partial(pc.match_substring, pattern=query, ignore_case=folded)
     with ThreadPoolExecutor() as pool:  # Arrow would use one core for a column
         found = pa.chunked_array(list(pool.map(match, ledger.urls.chunks)), pa.bool_())
     hits = pc.fill_null(found, False).to_numpy().copy()
@@ -125,7 +128,14 @@ def described(
 ) -> list[dict[str, Any]]:
     """What tables show of documents, and further columns of theirs."""
     read = ledger.read(folder, rows, ["url", "title", *also])
+    for held in read:
+        held |= {name: _cut(held[name]) for name in ("url", "title")}
     return [held | _described(ledger, int(row)) for held, row in zip(read, rows, strict=True)]
+
+
+def _cut(text: str | None) -> str | None:
+    """Return a title or URL at a length that a browser can lay out."""
+    return text if text is None or len(text) <= _LINE else f"{text[:_LINE]}…"
 
 
 def _described(ledger: Ledger, row: int) -> dict[str, Any]:

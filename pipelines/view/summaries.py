@@ -204,9 +204,10 @@ def _cut_lines(place: Folder) -> list[dict[str, Any]]:
             continue
         for batch in read_batches(place, name):
             for row in batch.to_pylist():
-                known = totals.setdefault((row["line"], row["verdict"]), row | {"occurrences": 0, "characters": 0})
-                for name in ("occurrences", "characters"):
-                    known[name] += row[name]
+                nothing = row | {"occurrences": 0, "characters": 0}
+                known = totals.setdefault((row["line"], row["verdict"]), nothing)
+                for count in ("occurrences", "characters"):
+                    known[count] += row[count]
     for row in totals.values():
         row["good_share"] = GOOD_SHARE.get(row["verdict"])
     wanted = ("line", "verdict", "documents", "hosts", "edge_share", "host_share")
