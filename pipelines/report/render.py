@@ -35,7 +35,8 @@ details { margin-block: .3rem; } details > summary { padding-block: .25rem; }
 table caption { text-align: start; color: var(--soft); }
 .alarms li { margin-block: .25rem; }
 @media (max-width: 45rem) { .charts { grid-template-columns: minmax(0, 1fr); } }
-@media print { :root { color-scheme: light; --paper: #fff; } nav.parts { display: none; } .card { border: 0;
+@media print { :root { color-scheme: light; --paper: #fff; } nav.parts { display: none; }
+.card { border: 0;
   padding-inline: 0; } details::details-content { display: block; content-visibility: visible;
   block-size: auto; opacity: 1; } tr, li, svg, .charts > div { break-inside: avoid; }
   h2, h3 { break-after: avoid; } }

@@ -186,11 +186,7 @@ class Explorer:
         page = search.ordered(
             self.ledger, rows, query.get("sort", ""), query.get("down") == "1", first, most
         )
-        return {
-            "all": len(rows),
-            "rows": self._described(page.tolist()),
-            "exact_case": search.tells_capitals(self.ledger),
-        }
+        return {"all": len(rows), "rows": self._described(page.tolist())}
 
     def _described(self, rows: list[int], also: Sequence[str] = ()) -> list[dict[str, Any]]:
         return search.described(self.folder, self.ledger, rows, also)

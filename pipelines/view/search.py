@@ -27,21 +27,13 @@ _TEXT_BYTES = 256 << 20
 _AROUND = 60
 #: Characters shown of a title or URL.
 _LINE = 2000
-#: Of more URLs than this a search tells capitals apart: it takes a tenth of the time.
-_FOLDED = 1 << 20
-
-
-def tells_capitals(ledger: Ledger) -> bool:
-    """Return whether a search of addresses tells capitals apart."""
-    return len(ledger) >= _FOLDED
 
 
 def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.int64]:
     """Rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
     if not query:
         return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
-    folded = not tells_capitals(ledger)
-    match = functools.partial(pc.match_substring, pattern=query, ignore_case=folded)
+    match = functools.partial(pc.match_substring, pattern=query, ignore_case=True)
     with ThreadPoolExecutor() as pool:  # Arrow would use one core for a column
         found = pa.chunked_array(list(pool.map(match, ledger.urls.chunks)), pa.bool_())
     hits = pc.fill_null(found, False).to_numpy().copy()

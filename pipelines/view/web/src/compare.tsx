@@ -31,14 +31,6 @@ export function Compare({ params }: { params: Params }) {
               <Figure label="Only A keeps" kind="removed">{count(lost)}</Figure>
               <Figure label="Only in A, only in B">{count(found.only[0])} <small>and {count(found.only[1])}</small></Figure>
             </dl>
-            <Card title="Settings that differ">
-              {found.settings.length === 0 ? <p class="empty">Both recipes have the same settings.</p> : (
-                <Table caption="Settings that differ">
-                  <thead><tr><th scope="col">Setting</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
-                  <tbody>{found.settings.map(([key, a, b]) => <tr key={key}><th scope="row"><code>{key}</code></th><td data-label="A"><bdi>{a ?? "–"}</bdi></td><td data-label="B"><bdi>{b ?? "–"}</bdi></td></tr>)}</tbody>
-                </Table>
-              )}
-            </Card>
             <Card title="What flips" note="open a row for its documents">
               {found.flips.length === 0 ? <p class="empty">Every document ended alike.</p> : (
                 <Table caption="What flips">
@@ -54,6 +46,14 @@ export function Compare({ params }: { params: Params }) {
               )}
             </Card>
             {params.was && params.now && <Flipped params={params} />}
+            <Card title="Settings that differ">
+              {found.settings.length === 0 ? <p class="empty">Both recipes have the same settings.</p> : (
+                <Table caption="Settings that differ">
+                  <thead><tr><th scope="col">Setting</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
+                  <tbody>{found.settings.map(([key, a, b]) => <tr key={key}><th scope="row"><code>{key}</code></th><td data-label="A"><bdi>{a ?? "–"}</bdi></td><td data-label="B"><bdi>{b ?? "–"}</bdi></td></tr>)}</tbody>
+                </Table>
+              )}
+            </Card>
             {found.signals.length > 0 && <Signal found={found} params={params} />}
             <div class="halves">
               <Card title="Funnels"><Funnels found={found} /></Card>

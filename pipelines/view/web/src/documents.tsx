@@ -32,7 +32,7 @@ export function Documents({ params }: { params: Params }) {
 function Listed({ params }: { params: Params }) {
   const first = Number(params.first ?? 0) || 0;
   const q = params.in === "text" ? "" : (params.q ?? "");
-  const asked = useAnswer<{ all: number; rows: Doc[]; exact_case: boolean }>("documents", {
+  const asked = useAnswer<{ all: number; rows: Doc[] }>("documents", {
     ...filtersOf(params), q, sort: params.sort ?? "", down: params.down ?? "", first: String(first), most: String(PAGE),
   });
   const sort = (key: string) => go("documents", { ...params, sort: key, down: params.sort === key && params.down !== "1" ? "1" : params.sort === key ? "" : ["characters", "tokens", "date"].includes(key) ? "1" : "", first: "" });
@@ -41,7 +41,7 @@ function Listed({ params }: { params: Params }) {
     <Waiting asked={asked} empty={(found) => found.all === 0}>
       {(found) => (
         <>
-          <p class="note" role="status">{plural(found.all, "document")}{found.exact_case && q ? ", capitals told apart in a run of this size" : ""}</p>
+          <p class="note" role="status">{plural(found.all, "document")}</p>
           <div class="phone"><label class="phone">Order by <select value={params.sort ?? ""} onChange={(e) => sort(e.currentTarget.value)}>
             <option value="">the run</option>
             {COLUMNS.filter((c) => c.sortable).map((c) => <option key={c.key} value={c.key}>{c.label}</option>)}
