@@ -59,7 +59,10 @@ def view(options: argparse.Namespace) -> int:
         say(f"{prepared}: {size:,} bytes")
         return 0
     labels = next_to(options.run, options.labels, LABELS)
-    explorer = Explorer(options.run, options.compare, options.input, prepared, labels)
+    other = next_to(options.compare, None, PREPARED) if options.compare else None
+    explorer = Explorer(
+        options.run, options.compare, options.input, prepared, labels, other_prepared=other
+    )
     documents = len(explorer.ledger)
     if documents > _MANY and explorer.ledger.prepared is None:
         say(f"{documents:,} documents: run with --prepare first for instant answers")

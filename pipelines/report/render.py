@@ -31,13 +31,18 @@ svg.meter .removed { fill: var(--removed); } td.bar { inline-size: 8rem; }
 .samples p.prose { font-size: .95rem; line-height: 1.5; margin-block: .4rem; }
 details { margin-block: .3rem; } details > summary { padding-block: .25rem; }
 .about th { white-space: nowrap; } thead th { white-space: normal; }
-.card h3 { margin-block-start: .7rem; } table caption { text-align: start; color: var(--soft); }
+.card h3 { margin-block-start: .9rem; font-size: .95rem; } h2 { font-size: 1.15rem; }
+table caption { text-align: start; color: var(--soft); }
 .alarms li { margin-block: .25rem; }
 @media (max-width: 45rem) { .charts { grid-template-columns: minmax(0, 1fr); } }
-@media print { details > *, details[open] > * { display: block; } .card { break-inside: avoid; } }
+@media print { :root { color-scheme: light; --paper: #fff; } nav.parts { display: none; }
+.card { border: 0;
+  padding-inline: 0; } details::details-content { display: block; content-visibility: visible;
+  block-size: auto; opacity: 1; } tr, li, svg, .charts > div { break-inside: avoid; }
+  h2, h3 { break-after: avoid; } }
 """
-#: Most rows of a table of values or notes; the JSON has all of them.
-_ROWS = 60
+#: Most rows of a table of values or notes, the JSON has all of them; and those shown at once.
+_ROWS, _OPEN = 60, 15
 _INPUTS = 12
 
 
@@ -61,7 +66,11 @@ def render(facts: dict[str, Any]) -> str:
         "Kept": _samples(facts, removed=False),
         "Hosts": _hosts(facts["documents"]["hosts"]),
         "Duplicates": _clusters(facts["documents"]["clusters"]),
-        "Notes": [*_overruled(funnel), *(_notes(e) for e in funnel if e["notes"])],
+        "Mix": [block for e in funnel if "mix" in e["notes"] for block in _mix(e)],
+        "Notes": [
+            *_overruled(funnel),
+            *(_notes(e) for e in funnel if e["notes"] and "mix" not in e["notes"]),
+        ],
         "Other counts": [_counters(e) for e in funnel if e["counters"]],
         "Seconds": [_seconds(funnel)],
     }
@@ -328,6 +337,42 @@ def _clusters(clusters: Sequence[Mapping[str, Any]]) -> list[str]:
     return [_table(heads, rows)] if rows else []
 
 
+def _mix(entry: Mapping[str, Any]) -> list[str]:
+    """Return what a mix wanted, had and drew, by domain and by input."""
+    notes = entry["notes"]
+    budget = f", of a budget of {notes['budget']:,}" if "budget" in notes else ""
+    blocks = [f"<p class=note>{_e(entry['stage'])}: in tokens{budget}</p>"]
+    for name in ("mix", "inputs"):
+        rows = notes.get(name) or []
+        columns = [c for c in _MIX if any(c in row for row in rows)]
+        cells = [[_mixed(column, row.get(column)) for column in columns] for row in rows]
+        if rows:
+            blocks.append(_table([_MIX[column] for column in columns], cells))
+    blocks += [f"<p>{_e(line)}</p>" for line in notes.get("advice", [])]
+    return blocks
+
+
+_MIX = {
+    "domain": "domain",
+    "source": "input",
+    "wanted": "wanted",
+    "available": "available",
+    "kept": "got",
+    "share": "wanted share",
+    "kept_share": "share",
+    "epochs": "epochs",
+    "documents": "documents available",
+}
+
+
+def _mixed(column: str, value: Any) -> Any:
+    if value is None:
+        return ""
+    if column.endswith("share"):
+        return _Raw(f"{value:.1%}")
+    return _Raw(f"{value:.2f}") if column == "epochs" else value
+
+
 def _overruled(funnel: Sequence[dict[str, Any]]) -> list[str]:
     """Return the rules that quality overruled."""
     rows = [
@@ -379,24 +424,39 @@ class _Raw(str):
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "") -> str:
-    """Render a table with right-aligned columns of numbers, heads included."""
+    """Render a table with right-aligned columns of numbers; of many rows, the last are folded."""
     numeric = [
         any(isinstance(row[i], int | float) or _is_number(row[i]) for row in rows)
         for i in range(len(heads))
     ]
-    kinds = [" class=n" if is_number else "" for is_number in numeric]
-    body = "".join(
-        f"<tr>{''.join(f'<td{k}>{_cell(v)}</td>' for k, v in zip(kinds, row, strict=True))}</tr>"
-        for row in rows[:_ROWS]
+    if len(rows) <= _OPEN + 5:
+        return _rows(heads, rows, numeric, caption)
+    beyond = f"<p class=note>and {len(rows) - _ROWS:,} more</p>" if len(rows) > _ROWS else ""
+    return (
+        f"{_rows(heads, rows[:_OPEN], numeric, caption)}"
+        f"<details><summary>{len(rows) - _OPEN:,} more</summary>"
+        f"{_rows(heads, rows[_OPEN:_ROWS], numeric, caption)}{beyond}</details>"
     )
+
+
+def _rows(
+    heads: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[bool], caption: str
+) -> str:
+    kinds = [" class=n" if is_number else "" for is_number in numeric]
+    labels = [f" data-label='{_e(h)}'" if h and i else "" for i, h in enumerate(heads)]  # on phones
+    cells = ([_td(*cell) for cell in zip(kinds, labels, row, strict=True)] for row in rows)
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
     top = "".join(f"<th{k}>{_e(h)}</th>" for k, h in zip(kinds, heads, strict=True))
     label = f"<caption>{_e(caption)}</caption>" if caption else ""
-    more = f"<p class=note>and {len(rows) - _ROWS:,} more</p>" if len(rows) > _ROWS else ""
     return (
         f"<div class=scroll tabindex=0 role=region aria-label='{_e(caption or ', '.join(heads))}'>"
         f"<table>{label}<thead><tr>{top}</tr></thead><tbody>{body}</tbody>"
-        f"</table></div>{more}"
+        "</table></div>"
     )
+
+
+def _td(kind: str, label: str, value: Any) -> str:
+    return f"<td{kind}{'' if value == '' else label}>{_cell(value)}</td>"
 
 
 def _is_number(value: Any) -> bool:

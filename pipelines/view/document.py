@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.marks import Cut, Edit, mark
+from curation.readers.documents import as_json, plain
 from curation.rights.telling import told
+from curation.schema import MADE
 from curation.stages import find
 from pipelines.commands.why import FACTS, cuts_of, mended, token_spans
 from pipelines.run_folder import run_settings
@@ -25,6 +28,14 @@ _MEMBERS, _DIFF_LINES, _TEXT = 60, 2000, 400_000
 #: Lines that are compared; of longer texts only the beginning is.
 _COMPARED = 5000
 _IDENTITY = ("id", "url", "title", "date", "source")
+#: Facts of a token span that are shown; the index has rights and own columns, too.
+_SPAN = ("file", "sequence", "start", "length", "document_offset", "repeat")
+#: Characters that are shown of a column of the document's own.
+_OWN = 2000
+#: Words, and single characters of scripts without spaces, that differences within lines are told
+#: by; how similar two lines must be; and comparisons of words in all.
+_TOKEN = re.compile(r"[^\W\u2e80-\U0003ffff]+|.", re.DOTALL)
+_ALIKE, _WORDS = 0.4, 4_000_000
 
 
 def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
@@ -46,6 +57,7 @@ def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
     return {
         **described(folder, ledger, [row], ["id", "source"])[0],
         "decisions": decisions,
+        "own": _own(versions[-1][2]) if versions else {},
         "segments": segments,
         "cut_short": len(whole) > _TEXT,
         "cluster": cluster_of(folder, ledger, row),
@@ -53,6 +65,17 @@ def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
             int(r) for r in ledger.by_key.of_key(int(ledger.numbers["key"][row])) if r != row
         ],
     }
+
+
+def _own(row: dict[str, Any]) -> dict[str, str]:
+    """Return the columns that came with the document's table, as text."""
+    own = {name: value for name, value in row.items() if name not in MADE and name not in FACTS}
+    texts = {
+        name: value if isinstance(value, str) else as_json(plain(value))
+        for name, value in own.items()
+        if value is not None
+    }
+    return {name: text[:_OWN] for name, text in texts.items()}
 
 
 def _versions(
@@ -136,20 +159,45 @@ def difference(folder: Folder, ledger: Ledger, before: int, after: int) -> dict[
     """Lines of two documents: `[" ", line]` in both, `["-", line]` or `["+", line]` in one."""
     texts = [row["text"].splitlines() for row in ledger.read(folder, [before, after], ["text"])]
     ours, theirs = (lines[:_COMPARED] for lines in texts)
-    matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
-    lines: list[list[str]] = []
+    matcher = difflib.SequenceMatcher(None, ours, theirs)  # without junk: cubic for equal lines
+    lines: list[list[Any]] = []
+    words = _WORDS
     for kind, i, i_end, j, j_end in matcher.get_opcodes():
         if kind == "equal":
             lines += [[" ", line] for line in ours[i:i_end]]
-        else:
-            lines += [["-", line] for line in ours[i:i_end]]
-            lines += [["+", line] for line in theirs[j:j_end]]
+            continue
+        before: list[list[Any]] = [["-", line] for line in ours[i:i_end]]
+        after: list[list[Any]] = [["+", line] for line in theirs[j:j_end]]
+        for old, new in zip(before, after, strict=False):
+            tokens = [_TOKEN.findall(line[1]) for line in (old, new)]
+            words -= len(tokens[0]) * len(tokens[1])
+            if words >= 0 and (parts := changed_words(*tokens)):
+                old.append(parts[0])
+                new.append(parts[1])
+        lines += before + after
     cut = len(lines) > _DIFF_LINES or any(len(held) > _COMPARED for held in texts)
     return {
         "lines": lines[:_DIFF_LINES],
         "cut_short": cut,
         "documents": described(folder, ledger, [before, after]),
     }
+
+
+Parts = list[tuple[str, bool]]
+
+
+def changed_words(ours: list[str], theirs: list[str]) -> tuple[Parts, Parts] | None:
+    """Return (text, whether it differs) of two lines that are alike; None where they are not."""
+    matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
+    if matcher.ratio() < _ALIKE:
+        return None
+    before: Parts = []
+    after: Parts = []
+    for kind, i, i_end, j, j_end in matcher.get_opcodes():
+        for parts, text in ((before, ours[i:i_end]), (after, theirs[j:j_end])):
+            if text:
+                parts.append(("".join(text), kind != "equal"))
+    return before, after
 
 
 def spans_of(
@@ -161,8 +209,7 @@ def spans_of(
     for stage in stages:
         if find(stage).is_sink and (held := token_spans(folder / stage, base, stage)):
             found += [
-                {k: v for k, v in span.items() if k not in ("id", "source", "url")}
-                | {"stage": stage}
+                {name: span[name] for name in _SPAN if name in span} | {"stage": stage}
                 for span in held["spans"]
             ]
     return found

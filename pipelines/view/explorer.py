@@ -12,11 +12,11 @@ import numpy as np
 from curation.errors import ConfigError
 from curation.filters.margins import Bits, Limit
 from curation.histograms import bins_for, histogram
-from pipelines.run_folder import load_run, root_hash, run_recipe, stale_stages
+from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 from pipelines.view import document, search, summaries
-from pipelines.view.compare import Comparison
+from pipelines.view.compare import Comparison, changed_settings
 from pipelines.view.judging import Labels, draw, scores
 from pipelines.view.ledger import DIMENSIONS, load, write
 from pipelines.view.masks import FATE, Masks
@@ -43,6 +43,7 @@ class Explorer:
         prepared: Path | None = None,
         labels: Path | None = None,
         most: int | None = None,
+        other_prepared: Path | None = None,
     ) -> None:
         self._directory = directory
         self.folder, self.all_stages = load_run(directory)
@@ -51,7 +52,7 @@ class Explorer:
         self.inputs = Inputs(self.folder, self.ledger.stages[0], inputs or [])
         self._has_inputs = bool(inputs)
         self.labels = Labels(labels) if labels is not None else None
-        self._other = other
+        self._other, self._other_prepared = other, other_prepared
 
     @functools.cached_property
     def signals(self) -> Signals:
@@ -67,11 +68,15 @@ class Explorer:
         _ = self.ledger.urls
 
     @functools.cached_property
-    def comparison(self) -> tuple[Folder, Comparison]:
+    def other(self) -> Explorer:
+        """The run that this one is compared with. Raises ConfigError if there is none."""
         if self._other is None:
             raise ConfigError("start with --compare RUN2 to see two runs side by side")
-        folder, stages = load_run(self._other)
-        return folder, Comparison(self.ledger, load(folder, stages))
+        return Explorer(self._other, prepared=self._other_prepared)
+
+    @functools.cached_property
+    def comparison(self) -> Comparison:
+        return Comparison(self.ledger, self.other.ledger)
 
     @property
     def questions(self) -> dict[str, Callable[[Query], Answer]]:
@@ -98,6 +103,7 @@ class Explorer:
             "errors": lambda _: summaries.set_aside(self.folder, self.ledger.stages),
             "compare": self.compare,
             "flipped": self.flipped,
+            "compared": self.compared,
             "sample": self.sample,
             "scores": lambda _: scores(self.ledger, self._labels),
         }
@@ -105,6 +111,7 @@ class Explorer:
     def run(self, query: Query) -> Answer:
         """Return the run's recipe, stages, dimensions and totals."""
         manifest = read_manifest(self.folder / self.ledger.stages[-1])
+        first = read_manifest(self.folder / self.ledger.stages[0])
         last = read_manifest(self.folder / self.all_stages[-1])
         return {
             "run": self.folder.shown,
@@ -114,9 +121,11 @@ class Explorer:
             "dimensions": [n for n in DIMENSIONS if len(self.ledger.values[n]) > 1],
             "documents": len(self.ledger),
             "kept": manifest["counts"]["documents"],
+            "records": first["counts"].get("records"),
             "tokens": last["counts"].get("tokens", manifest["counts"].get("tokens")),
             "tokens_per_character": self.tokens_per_character,
             "stale": stale_stages(self.folder, self.all_stages),
+            "unfinished": [s for s in all_stages(self.folder) if s not in self.all_stages],
             "measured": bool(run_recipe(self.folder).get("measure")),
             "has_signals": measuring_stage(self.ledger.stages) is not None,
             "has_inputs": self._has_inputs,
@@ -356,11 +365,15 @@ class Explorer:
         return self.signals.judges.limits[number]
 
     def compare(self, query: Query) -> Answer:
-        """What flips between the two runs, and the other one's funnel and values."""
-        folder, held = self.comparison
+        """Return what flips between the two runs, and how their settings and counts differ."""
+        held, other = self.comparison, self.other
         theirs = held.theirs
+        both = (self, other)
         return {
-            "runs": [self.folder.shown, folder.shown],
+            "runs": [self.folder.shown, other.folder.shown],
+            "settings": changed_settings(*(run_recipe(run.folder) for run in both)),
+            "mixes": [summaries.mixes(run.folder, run.all_stages) for run in both],
+            "signals": self._common_signals(),
             "documents": [len(self.ledger), len(theirs)],
             "only": [held.only_ours, held.only_theirs],
             "same": held.same,
@@ -375,9 +388,41 @@ class Explorer:
             },
         }
 
+    def _common_signals(self) -> list[str]:
+        """Return the signals that both runs measured."""
+        both = (self, self.other)
+        if any(measuring_stage(run.ledger.stages) is None for run in both):
+            return []
+        theirs = {*self.other.signals.names}
+        return [name for name in self.signals.names if name in theirs]
+
+    def compared(self, query: Query) -> Answer:
+        """Return the histograms of a signal in both runs, of what the measuring stage kept."""
+        name = query.get("signal", "")
+        if name not in self._common_signals():
+            raise ConfigError(f"no signal {name!r} in both runs")
+        sides = [run.signals.column(name)[run.signals.kept] for run in (self, self.other)]
+        values = np.concatenate(sides)
+        groups = np.repeat(np.arange(2, dtype=np.uint8), [len(side) for side in sides])
+        bins = bins_for(values, _BINS, ())
+        counts = histogram(values, groups, 2, bins).tolist()
+        measured = values[~np.isnan(values)]
+        return {
+            "signal": name,
+            "edges": bins.edges.tolist(),
+            "scale": bins.scale,
+            "counts": {"kept": counts[0], "removed": counts[1], "other": [0] * len(counts[0])},
+            "documents": len(values),
+            "unmeasured": len(values) - len(measured),
+            "range": [float(measured.min()), float(measured.max())] if len(measured) else None,
+            "medians": [
+                float(np.nanmedian(side)) if not np.isnan(side).all() else None for side in sides
+            ],
+        }
+
     def flipped(self, query: Query) -> Answer:
         """Documents that ended so in this run and so in the other."""
-        rows = self.comparison[1].rows(query.get("was", ""), query.get("now", ""))
+        rows = self.comparison.rows(query.get("was", ""), query.get("now", ""))
         return {"rows": self._described(rows[:100])}
 
     @property

@@ -29,8 +29,9 @@ def draw(
     """
     wanted = np.array([(fate.reason or KEPT) == rule for fate in ledger.fates], bool)
     if not wanted.any():
-        known = ", ".join(sorted({fate.reason or KEPT for fate in ledger.fates}))
-        raise ConfigError(f"no document was removed by {rule!r} (there are: {known})")
+        known = ", ".join(sorted({fate.reason or KEPT for fate in ledger.fates})) or "no document"
+        what = "was kept" if rule == KEPT else f"was removed by {rule!r}"
+        raise ConfigError(f"no document {what} (there are: {known})")
     held = wanted[ledger.numbers["fate"]]
     rows = np.flatnonzero(held if mask is None else held & mask)
     ranks = _ranks(ledger.numbers["key"][rows], seed)

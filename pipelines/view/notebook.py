@@ -51,7 +51,8 @@ def show(
     Raises:
         ConfigError: no run is there.
     """
-    server = Server(Explorer(run, compare, list(inputs)), framed_by=_LOCAL)
+    proxied = proxy is not None  # a proxy passes on the name that it is reached by
+    server = Server(Explorer(run, compare, list(inputs)), framed_by=_LOCAL, any_name=proxied)
     port = server.server_address[1]
     address = server.url if proxy is None else f"{proxy.rstrip('/')}/{port}/{server.token}/"
     return View(server, address, height)

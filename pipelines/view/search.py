@@ -22,24 +22,22 @@ from pipelines.view.ledger import DIMENSIONS, NO_DATE, NO_TOKENS, Ledger, key_of
 
 #: Columns by which a table can be sorted, besides `url`.
 SORTS = ("characters", "tokens", "date", "value", "language", "domain", "topic", "host", "fate")
-_ID = re.compile(r"[0-9a-f]{16,64}")
 #: Bytes of text that one search reads before it answers with what it has.
 _TEXT_BYTES = 256 << 20
 _AROUND = 60
-#: Of more URLs than this a search tells capitals apart: it takes a tenth of the time.
-_FOLDED = 1 << 20
+#: Characters shown of a title or URL.
+_LINE = 2000
 
 
 def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.int64]:
     """Rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
     if not query:
         return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
-    match = functools.partial(pc.match_substring, pattern=query, ignore_case=len(ledger) < _FOLDED)
+    match = functools.partial(pc.match_substring, pattern=query, ignore_case=True)
     with ThreadPoolExecutor() as pool:  # Arrow would use one core for a column
         found = pa.chunked_array(list(pool.map(match, ledger.urls.chunks)), pa.bool_())
     hits = pc.fill_null(found, False).to_numpy().copy()
-    if _ID.fullmatch(query):
-        hits[ledger.by_key.of_key(key_of(query))] = True
+    hits[ledger.by_key.of_key(key_of(query))] = True
     return np.flatnonzero(hits if mask is None else hits & mask)
 
 
@@ -122,7 +120,14 @@ def described(
 ) -> list[dict[str, Any]]:
     """What tables show of documents, and further columns of theirs."""
     read = ledger.read(folder, rows, ["url", "title", *also])
+    for held in read:
+        held |= {name: _cut(held[name]) for name in ("url", "title")}
     return [held | _described(ledger, int(row)) for held, row in zip(read, rows, strict=True)]
+
+
+def _cut(text: str | None) -> str | None:
+    """Return a title or URL at a length that a browser can lay out."""
+    return text if text is None or len(text) <= _LINE else f"{text[:_LINE]}…"
 
 
 def _described(ledger: Ledger, row: int) -> dict[str, Any]:

@@ -45,6 +45,8 @@ _HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 _MOST_BODY = 1 << 16
+#: Names of this machine by which a browser reaches the server, directly or through a tunnel.
+_NAMES = (_ADDRESS, "localhost", "::1")
 
 
 class Server(ThreadingHTTPServer):
@@ -52,9 +54,16 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, explorer: Explorer, port: int = 0, framed_by: str = "'self'") -> None:
+    def __init__(
+        self,
+        explorer: Explorer,
+        port: int = 0,
+        framed_by: str = "'self'",
+        any_name: bool = False,
+    ) -> None:
         super().__init__((_ADDRESS, port), _Handler)
         self.policy = f"{_POLICY}frame-ancestors {framed_by}"
+        self.any_name = any_name
         self.explorer = explorer
         self.token = secrets.token_urlsafe(24)
         self.lock = threading.Lock()  # answers share caches
@@ -90,8 +99,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         name, _ = self._asked()
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(min(length, _MOST_BODY))
+        told = self.headers.get("Content-Length") or "0"
+        length = int(told) if told.isascii() and told.isdecimal() else _MOST_BODY + 1
+        body = self.rfile.read(length) if length <= _MOST_BODY else b""
         is_json = self.headers.get("Content-Type", "").startswith("application/json")
         if name != "api/label" or not is_json or length > _MOST_BODY:
             self.close_connection = True
@@ -100,11 +110,31 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _asked(self) -> tuple[str | None, dict[str, str]]:
         """What lies behind the token, or None without it."""
-        parts = urlsplit(self.path)
-        _, token, *rest = parts.path.split("/", 2)
-        if not secrets.compare_digest(token.encode(), self.server.token.encode()) or not rest:
+        try:
+            parts = urlsplit(self.path)
+        except ValueError:
             return None, {}
-        return rest[0], dict(parse_qsl(parts.query))
+        _, token, name = (*parts.path.split("/", 2), "", "")[:3]
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            return None, {}
+        if parts.path.count("/") < 2 or not self._is_ours():
+            return None, {}
+        return name, dict(parse_qsl(parts.query))
+
+    def _is_ours(self) -> bool:
+        """Whether the browser knows this server by a name of this machine.
+
+        Another name that leads here is another site's, whose scripts could read the answers.
+        """
+        if self.server.any_name:
+            return True
+        try:
+            hosts = [urlsplit(f"//{self.headers.get('Host', '')}").hostname]
+            if origin := self.headers.get("Origin"):
+                hosts.append(urlsplit(origin).hostname)
+        except ValueError:
+            return False
+        return all(host in _NAMES for host in hosts)
 
     def _answer(self, ask: Any) -> None:
         try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from curation.dedup.audit import GOOD_SHARE
 from curation.filters.margins import Bits
 from curation.stages import find
 from pipelines.storage.files import Folder
@@ -203,9 +204,14 @@ def _cut_lines(place: Folder) -> list[dict[str, Any]]:
             continue
         for batch in read_batches(place, name):
             for row in batch.to_pylist():
-                known = totals.setdefault((row["line"], row["verdict"]), row | {"occurrences": 0})
-                known["occurrences"] += row["occurrences"]
-    wanted = ("line", "verdict", "documents", "hosts", "edge_share", "host_share", "occurrences")
+                nothing = row | {"occurrences": 0, "characters": 0}
+                known = totals.setdefault((row["line"], row["verdict"]), nothing)
+                for count in ("occurrences", "characters"):
+                    known[count] += row[count]
+    for row in totals.values():
+        row["good_share"] = GOOD_SHARE.get(row["verdict"])
+    wanted = ("line", "verdict", "documents", "hosts", "edge_share", "host_share")
+    wanted += ("occurrences", "characters", "good_share")
     ranked = sorted(totals.values(), key=lambda r: (-r["documents"], r["line"]))
     return [{name: row.get(name) for name in wanted} for row in ranked[:_LINES]]
 
@@ -238,6 +244,7 @@ def set_aside(folder: Folder, stages: list[str]) -> dict[str, Any]:
         "reasons": reasons,
         "rows": [*_rows_of(folder / source, _ASIDE), *_rows_of(folder / source, "mended")],
         "errors": [row | {"stage": s} for s in stages for row in _rows_of(folder / s, "errors")],
+        "most": _SHOWN_ASIDE,
     }
 
 

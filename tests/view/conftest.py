@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import threading
 from collections.abc import Iterator
@@ -138,6 +139,28 @@ def changed_run(
     arguments = ["run", "sample", "--input", *inputs, "--output", output, "--workers", "0"]
     curate_well([*arguments, "--set", f"{KEY}={THRESHOLD}"])
     return output
+
+
+@pytest.fixture(scope="session")
+def table_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a table with own columns, whose names and values would act, or are endless."""
+    folder = tmp_path_factory.mktemp("table")
+    act = "<img src=x onerror=window.pwned=1>"
+    rows = [
+        {"id": f"doc-{i}", "url": f"https://h{i}.example/", "text": f"{i}. {_WORDS * (i + 1)}"}
+        | {"title": f"Title {i}", act: act, "turned\u202e": "\u202eabc", "stars": i}
+        for i in range(6)
+    ]
+    rows[0]["url"] = f"https://{'a' * 300_000}.example/{'b' * 300_000}"
+    rows[1]["title"] = "T" * 1_000_000
+    rows[2]["id"] = f"id\u202e{act}"
+    rows[3]["url"] = "javascript:window.pwned=1"
+    rows[4]["text"] = "x" * 1_000_000
+    table = folder / "rows.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    stages = ["--stages", "identify-language,filter"]
+    curate_well(["run", "llama3", *stages, "--input", table, "--output", folder / "run"])
+    return folder / "run"
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pipelines.cli import main
+from pipelines.view.explorer import Explorer
 from pipelines.view.notebook import show
 from pipelines.view.server import Server
 from tests.conftest import ROOT
@@ -33,6 +34,8 @@ _VIEWS = (
     *("funnel", "signals", "documents", "duplicates", "hosts", "lines", "mix", "errors"),
     *("judge", "compare", "document?row=0"),
 )
+
+_BEFORE = "return getComputedStyle(arguments[0], '::before').content"
 
 pytestmark = pytest.mark.skipif(
     _BROWSER is None or _DRIVER is None, reason="no Chromium with its driver here"
@@ -263,6 +266,79 @@ def test_nothing_is_wider_than_the_window(reader: Reader, view: str) -> None:
     assert wide <= window
 
 
+@pytest.mark.parametrize("view", _VIEWS)
+def test_no_column_is_cut_off(reader: Reader, view: str) -> None:
+    reader.open(view)
+    cut = reader.script(
+        "return [...document.querySelectorAll('.scroll, .card')]"
+        ".filter(e => e.scrollWidth > e.clientWidth + 1)"
+        ".map(e => `${e.getAttribute('aria-label')}: ${e.scrollWidth} in ${e.clientWidth}`)"
+    )
+    assert cut == []
+
+
+def test_the_funnel_is_counted_in_tokens(reader: Reader, server: Server) -> None:
+    reader.open()
+    button = next(b for b in reader.all(".units button") if b.text.startswith("tokens"))
+    reader.click(button)
+    assert "unit=tokens" in reader.driver.current_url
+    ratio = server.explorer.tokens_per_character
+    assert ratio
+    for stage, row in zip(server.explorer.funnel({}), reader.all(".steps > li"), strict=True):
+        left = round(stage["characters_in"] * ratio) - round(stage["characters_removed"] * ratio)
+        assert f"{left:,} of " in row.text
+    reader.click(reader.find(".facet a"))  # a filter leaves the unit as it is
+    assert "unit=tokens" in reader.driver.current_url
+
+
+def test_signals_of_one_language(reader: Reader) -> None:
+    reader.open("signals")
+    before = reader.text(".legend")
+    choice = reader.find(".language select")
+    choice.find_element(By.CSS_SELECTOR, "option[value=de]").click()
+    reader.wait(lambda: "language=de" in reader.driver.current_url)
+    reader.wait(lambda: reader.text(".legend") != before)
+
+
+def test_two_runs_are_compared_by_a_signal(reader: Reader) -> None:
+    reader.open("compare")
+    assert KEY in reader.text("main")
+    choice = reader.find("option[value=gopher_word_count]")
+    choice.click()
+    reader.wait(lambda: "signal=gopher_word_count" in reader.driver.current_url)
+    reader.settle()
+    assert "in A" in reader.text("main") and reader.all(".chart rect.kept")
+
+
+def test_the_difference_is_below_its_document(reader: Reader, server: Server) -> None:
+    cluster = server.explorer.clusters({})["clusters"][0]
+    reader.open(f"document?row={cluster['first']}")
+    member = next(li for li in reader.all(".members li") if "Compare" in li.text)
+    reader.click(member.find_element(By.TAG_NAME, "button"))
+    reader.wait(lambda: "Loading" not in member.text)
+    assert member.find_elements(By.CSS_SELECTOR, ".diff, .empty")
+
+
+def test_a_table_with_hostile_columns(driver: Any, table_run: Path) -> None:
+    explorer = Explorer(str(table_run), str(table_run))
+    with serving(Server(explorer)) as held:
+        reader = Reader(driver, held.url)
+        rows = range(len(explorer.ledger))
+        for view in ("documents", "hosts", "compare", *(f"document?row={i}" for i in rows)):
+            reader.open(view)
+            assert reader.script("return window.pwned") is None
+            assert reader.all("main script, main img") == []
+            wide, window = reader.script(
+                "return [document.documentElement.scrollWidth, innerWidth]"
+            )
+            assert wide <= window
+            if view.startswith("document?"):
+                assert "onerror" in reader.text(".own") and "\\u202e" in reader.text(".own")
+        for view, told in (("mix", "no stage that mixes"), ("lines", "No stage")):
+            reader.open(view)
+            assert told in reader.text(".empty")
+
+
 @pytest.mark.skipif(not _AXE.exists(), reason="axe-core is not installed (npm ci)")
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("size", list(_SIZES))
@@ -302,8 +378,25 @@ def test_the_report_is_read_without_script(viewed_run: Path, size: str, canary: 
         assert wide <= window
         assert "lighthouse" in held.find_element(By.TAG_NAME, "main").text
         assert held.execute_script("return window.pwned") is None
+        numbers = [
+            (cell.get_attribute("data-label"), held.execute_script(_BEFORE, cell))
+            for cell in held.find_elements(By.CSS_SELECTOR, "#funnel td.n")[:5]
+        ]
+        shown = [bool(label) and label in before for label, before in numbers]
+        assert shown == [size == "phone"] * 5  # where there are no heads, cells have labels
         faults = _faults(held) if _AXE.exists() else []
     assert faults == [] and canary.asked == []
+
+
+def test_the_report_is_printed_whole(viewed_run: Path) -> None:
+    with browser("desk") as held:
+        held.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        narrow = {"width": 700, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        held.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+        held.get((viewed_run / "report.html").as_uri())
+        folded = held.find_elements(By.CSS_SELECTOR, "details:not([open]) > :not(summary)")
+        assert folded and all(element.size["height"] for element in folded)
+        assert held.find_element(By.CSS_SELECTOR, "#funnel thead").size["height"] > 5
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from curation.errors import ConfigError, InputError
 from pipelines.cli import main
 from pipelines.report.collect import collect
 from pipelines.run_folder import load_run
+from pipelines.view.document import changed_words
 from pipelines.view.explorer import Explorer, prepare
 from pipelines.view.judging import Labels
 from tests.folders import digests
@@ -102,6 +105,35 @@ def test_documents_are_found_by_url_id_and_text(explorer: Explorer) -> None:
     assert nothing["rows"] == []
 
 
+def test_documents_of_a_table_have_their_ids_and_columns(table_run: Path) -> None:
+    explorer = Explorer(str(table_run))
+    found = explorer.documents({"q": "doc-5"})["rows"]
+    assert [row["title"] for row in found] == ["Title 5"]
+    own = explorer.document({"row": str(found[0]["row"])})["own"]
+    act = "<img src=x onerror=window.pwned=1>"
+    assert own == {act: act, "turned\u202e": "\u202eabc", "stars": "5"}
+    for row in explorer.documents({})["rows"]:
+        assert len(row["url"]) <= 2001 and len(row["title"]) <= 2001
+
+
+def test_lines_that_are_alike_differ_in_words(explorer: Explorer) -> None:
+    assert changed_words(["a", " ", "b"], ["a", " ", "c"]) == (
+        [("a ", False), ("b", True)],
+        [("a ", False), ("c", True)],
+    )
+    assert changed_words(["a"], ["b"]) is None
+    clusters = explorer.clusters({})["clusters"]
+    rows = [explorer.document({"row": str(c["first"])}) for c in clusters]
+    pairs = [(d["row"], d["cluster"]["kept"][0]["row"]) for d in rows if d["cluster"]["kept"]]
+    parted = 0
+    for row, kept in pairs:
+        for line in explorer.difference({"row": str(row), "with": str(kept)})["lines"]:
+            if len(line) == 3:
+                parted += 1
+                assert "".join(text for text, _ in line[2]) == line[1]
+    assert parted
+
+
 @pytest.mark.parametrize("sort", ["characters", "tokens", "date", "value", "host", "fate"])
 def test_pages_of_a_table_are_its_order_cut(explorer: Explorer, sort: str) -> None:
     for down in ("", "1"):
@@ -158,6 +190,33 @@ def test_two_runs_flip_as_their_files_say(
     flip = found["flips"][0]
     rows = explorer.flipped({"was": flip["was"], "now": flip["now"]})["rows"]
     assert len(rows) == min(flip["documents"], 100)
+
+
+def test_two_runs_differ_in_settings_signals_and_mix(
+    explorer: Explorer, viewed_run: Path, changed_run: Path
+) -> None:
+    found = explorer.compare({})
+    assert found["settings"] == [[KEY, "50.0", f"{THRESHOLD}.0"]]
+    assert [[m["stage"] for m in side] for side in found["mixes"]] == [["mix"], ["mix"]]
+    assert found["mixes"][0][0]["notes"]["mix"] != found["mixes"][1][0]["notes"]["mix"]
+    assert "gopher_word_count" in found["signals"]
+    held = explorer.compared({"signal": "gopher_word_count"})
+    for side, run in (("kept", viewed_run), ("removed", changed_run)):
+        files = sorted((run / "filter" / "documents").glob("*.parquet"))
+        signals = [s for f in files for s in pq.read_table(f)["signals"].to_pylist()]
+        assert sum(held["counts"][side]) == len(signals)
+        middle = statistics.median(s["gopher_word_count"] for s in signals)
+        assert held["medians"][side == "removed"] == middle
+
+
+def test_a_run_that_was_stopped_says_what_is_missing(viewed_run: Path, tmp_path: Path) -> None:
+    stopped = tmp_path / "run"
+    shutil.copytree(viewed_run, stopped)
+    (stopped / "mix" / "manifest.json").unlink()
+    explorer = Explorer(str(stopped))
+    assert explorer.run({})["unfinished"] == ["mix", "tokenize"]
+    assert explorer.run({})["stages"][-1] == "filter"
+    assert explorer.questions["mix"]({}) == []
 
 
 def test_the_command_draws_what_the_page_draws(

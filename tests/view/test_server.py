@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -102,3 +103,30 @@ def test_pages_are_harmless() -> None:
     for name in (b"<SCRIPT", b"</script", b"<Link", b"<meta", b" SRC ", b" HREF=", b" onerror="):
         assert name not in found
     assert b"text</a><formula>src of</formula>" in found
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "localhost:8080"}, 200),  # a tunnel
+        ({"Host": "[::1]:8080"}, 200),
+        ({"Host": "evil.example"}, 404),  # a name that leads to this machine
+        ({"Host": "127.0.0.1.evil.example:80"}, 404),
+        ({"Host": "[::1"}, 404),
+        ({"Host": "127.0.0.1", "Origin": "http://evil.example"}, 404),
+        ({"Host": "127.0.0.1", "Origin": "null"}, 404),
+        ({"Host": "127.0.0.1", "Origin": "http://localhost:8080"}, 200),
+    ],
+)
+def test_other_sites_read_nothing(server: Server, headers: dict[str, str], status: int) -> None:
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=60)
+    connection.request("GET", path_of(server, "api/run"), headers=headers)
+    assert connection.getresponse().status == status
+
+
+@pytest.mark.parametrize("path", ["*", "x", "http://[/", "//", "?", "http://127.0.0.1"])
+@pytest.mark.parametrize("length", ["0", "-1", "many", "9" * 30])
+def test_a_broken_request_is_answered(server: Server, path: str, length: str) -> None:
+    with socket.create_connection(server.server_address[:2], timeout=60) as held:
+        held.sendall(f"POST {path} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n".encode())
+        assert held.recv(1000).startswith(b"HTTP/1.1 404")

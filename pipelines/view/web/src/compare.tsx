@@ -1,10 +1,14 @@
 // Two runs side by side.
-import { compact, count, named, share, words } from "./format";
-import { type Doc, type Params, type Stage, type Value, filtersOf, link, useAnswer } from "./state";
+import { Fragment } from "preact";
+import { compact, count, label, number, share, words } from "./format";
+import { Chart, type Histogram } from "./signals";
+import { type Doc, type Params, type Stage, type Value, filtersOf, go, link, useAnswer } from "./state";
 import { Card, DocTable, Figure, Table, Waiting } from "./ui";
 
+interface Mixed { stage: string; notes: { mix?: { domain: string; kept: number; kept_share: number; epochs: number }[] } }
 interface Found {
   runs: [string, string]; documents: [number, number]; only: [number, number]; same: number;
+  settings: [string, string | null, string | null][]; mixes: [Mixed[], Mixed[]]; signals: string[];
   flips: { was: string; now: string; documents: number; characters: number }[];
   funnels: [Stage[], Stage[]]; values: Record<string, [Value[], Value[]]>;
 }
@@ -42,9 +46,19 @@ export function Compare({ params }: { params: Params }) {
               )}
             </Card>
             {params.was && params.now && <Flipped params={params} />}
-            <div class="two">
+            <Card title="Settings that differ">
+              {found.settings.length === 0 ? <p class="empty">Both recipes have the same settings.</p> : (
+                <Table caption="Settings that differ">
+                  <thead><tr><th scope="col">Setting</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
+                  <tbody>{found.settings.map(([key, a, b]) => <tr key={key}><th scope="row"><code>{key}</code></th><td data-label="A"><bdi>{a ?? "–"}</bdi></td><td data-label="B"><bdi>{b ?? "–"}</bdi></td></tr>)}</tbody>
+                </Table>
+              )}
+            </Card>
+            {found.signals.length > 0 && <Signal found={found} params={params} />}
+            <div class="halves">
               <Card title="Funnels"><Funnels found={found} /></Card>
-              <div>{Object.entries(found.values).map(([name, sides]) => <Card key={name} title={`Kept, by ${name}`}><Sides sides={sides} name={name} /></Card>)}</div>
+              {found.mixes.some((m) => m.length > 0) && <Card title="Mix" note="in tokens" class="wide"><Mixes found={found} /></Card>}
+              {Object.entries(found.values).map(([name, sides]) => <Card key={name} title={`Kept, by ${name}`} note="in documents"><Sides sides={sides} name={name} /></Card>)}
             </div>
           </>
         );
@@ -76,6 +90,40 @@ function Funnels({ found }: { found: Found }) {
   );
 }
 
+/** A signal in both runs: A above the axis, B below it. */
+function Signal({ found, params }: { found: Found; params: Params }) {
+  const signal = found.signals.includes(params.signal) ? params.signal : found.signals[0];
+  const asked = useAnswer<Histogram & { medians: [number | null, number | null] }>("compared", { signal });
+  return (
+    <Card title="Signals" note="documents that the measuring stage kept">
+      <label class="inline">Signal <select value={signal} onChange={(e) => go("compare", { ...params, signal: e.currentTarget.value }, true)}>
+        {found.signals.map((name) => <option key={name} value={name}>{words(name)}</option>)}
+      </select></label>
+      <Waiting asked={asked}>
+        {(h) => <><Chart h={h} runs={["A", "B"]} /><p class="note">Median {number(h.medians[0])} in A, {number(h.medians[1])} in B.</p></>}
+      </Waiting>
+    </Card>
+  );
+}
+
+function Mixes({ found }: { found: Found }) {
+  const rows = found.mixes.map((side) => side.flatMap((m) => (m.notes.mix ?? []).map((r) => ({ ...r, name: side.length > 1 ? `${m.stage}: ${words(r.domain)}` : words(r.domain) }))));
+  const names = [...new Set(rows.flatMap((side) => side.map((r) => r.name)))];
+  const of = (side: 0 | 1, name: string) => rows[side].find((r) => r.name === name);
+  return (
+    <Table caption="Tokens drawn, by domain">
+      <thead><tr><th scope="col">Domain</th>{["A", "B"].map((side) => <Fragment key={side}><th scope="col" class="n">{side} <small>epochs</small></th><th scope="col" class="n">Share in {side}</th></Fragment>)}</tr></thead>
+      <tbody>{names.map((name) => (
+        <tr key={name}><th scope="row">{name}</th>{([0, 1] as const).map((side) => {
+          const r = of(side, name);
+          const label = side ? "B" : "A";
+          return <Fragment key={side}><td class="n" data-label={label}>{r ? <>{count(r.kept)} <small>{r.epochs.toFixed(2)}</small></> : "–"}</td><td class="n" data-label={`Share in ${label}`}>{r ? share(r.kept_share, 1) : "–"}</td></Fragment>;
+        })}</tr>
+      ))}</tbody>
+    </Table>
+  );
+}
+
 function Sides({ sides, name }: { sides: [Value[], Value[]]; name: string }) {
   const total = sides.map((s) => s.reduce((sum, v) => sum + v.kept, 0));
   const names = [...new Set(sides.flatMap((s) => s.filter((v) => v.kept).map((v) => v.value)))].slice(0, 20);
@@ -83,7 +131,7 @@ function Sides({ sides, name }: { sides: [Value[], Value[]]; name: string }) {
   return (
     <Table caption={`Kept, by ${name}`}>
       <thead><tr><th scope="col">{words(name)}</th><th scope="col" class="n">A</th><th scope="col" class="n">B</th><th scope="col" class="n">Share in A</th><th scope="col" class="n">Share in B</th></tr></thead>
-      <tbody>{names.map((v) => <tr key={v}><th scope="row">{words(named(v))}</th><td class="n" data-label="A">{count(kept(0, v))}</td><td class="n" data-label="B">{count(kept(1, v))}</td><td class="n" data-label="Share in A">{share(kept(0, v), total[0])}</td><td class="n" data-label="Share in B">{share(kept(1, v), total[1])}</td></tr>)}</tbody>
+      <tbody>{names.map((v) => <tr key={v}><th scope="row">{label(name, v)}</th><td class="n" data-label="A">{count(kept(0, v))}</td><td class="n" data-label="B">{count(kept(1, v))}</td><td class="n" data-label="Share in A">{share(kept(0, v), total[0])}</td><td class="n" data-label="Share in B">{share(kept(1, v), total[1])}</td></tr>)}</tbody>
     </Table>
   );
 }

@@ -1,6 +1,6 @@
 // One document: text with cuts, decisions, copies, page.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { count, day, named, number, plural, value, words } from "./format";
+import { count, day, exact, named, number, plural, value, words } from "./format";
 import { type Doc, type Params, type Run, useAnswer } from "./state";
 import { Card, Copy, DocLink, Fate, Figure, Table, Waiting } from "./ui";
 
@@ -11,7 +11,7 @@ interface Decision {
 }
 interface Page extends Doc {
   id: string; source: { file: string; offset: number }; decisions: Decision[];
-  segments: [string, "kept" | "cut" | "added", string, string][]; cut_short: boolean;
+  own: Record<string, string>; segments: [string, "kept" | "cut" | "added", string, string][]; cut_short: boolean;
   cluster: { kept: Doc[]; removed: Doc[]; all: number } | null;
 }
 const FACTS = ["language", "language_score", "quality", "domain", "topic", "format", "path", "overruled", "tokens", "repeats"];
@@ -24,8 +24,8 @@ export function DocumentPage({ run, params }: { run: Run; params: Params }) {
       {(d) => (
         <article class="document">
           <header>
-            <h1>{d.title || "Untitled"}</h1>
-            <p class="address"><span class="url">{d.url || "no URL"}</span> {d.url && <Copy text={d.url} label="Copy URL" />}</p>
+            <h1><bdi>{d.title || exact(d.url || d.id)}</bdi></h1>
+            <p class="address"><span class="url"><bdi>{exact(d.url || "no URL")}</bdi></span> {d.url && <Copy text={d.url} label="Copy URL" />}</p>
             <Verdict d={d} />
           </header>
           <dl class="figures small">
@@ -35,9 +35,14 @@ export function DocumentPage({ run, params }: { run: Run; params: Params }) {
             {d.topic && <Figure label="Topic">{words(d.topic)}</Figure>}
             {d.format && <Figure label="Format">{words(d.format)}</Figure>}
             <Figure label="Date">{day(d.date)}</Figure>
-            <Figure label="Record"><span class="mono">{d.source.file}@{d.source.offset}</span></Figure>
-            <Figure label="Id"><span class="mono">{d.id}</span></Figure>
+            <Figure label="Record"><span class="mono"><bdi>{exact(d.source.file)}@{d.source.offset}</bdi></span></Figure>
+            <Figure label="Id"><span class="mono"><bdi>{exact(d.id)}</bdi></span></Figure>
           </dl>
+          {Object.keys(d.own).length > 0 && (
+            <Card title="Own columns" note="as the input table has them"><dl class="own">
+              {Object.entries(d.own).map(([name, text]) => <div key={name}><dt><bdi>{exact(name)}</bdi></dt><dd><bdi>{text}</bdi></dd></div>)}
+            </dl></Card>
+          )}
           <div class="reading">
             <Text d={d} />
             <Decisions d={d} />
@@ -157,16 +162,20 @@ function Cluster({ d, cluster, params }: { d: Page; cluster: NonNullable<Page["c
             <span class="n">{count(m.characters)} characters</span>
             {m.row === d.row ? <span class="note">this one</span>
               : <button type="button" aria-expanded={other === m.row} onClick={() => setOther(other === m.row ? null : m.row)}>Compare</button>}
+            {other === m.row && <Difference row={d.row} other={other} />}
           </li>
         ))}
       </ul>
-      {other !== null && <Difference row={d.row} other={other} />}
+      {cluster.removed.length < cluster.all && <p class="note">{count(cluster.all - cluster.removed.length)} more are not shown.</p>}
     </Card>
   );
 }
 
+/** A line's sign and text; of lines that are alike, also its parts with whether they differ. */
+type Line = [string, string, [string, boolean][]?];
+
 export function Difference({ row, other }: { row: number; other: number }) {
-  const asked = useAnswer<{ lines: [string, string][]; cut_short: boolean }>("difference", { row: String(row), with: String(other) });
+  const asked = useAnswer<{ lines: Line[]; cut_short: boolean }>("difference", { row: String(row), with: String(other) });
   return (
     <Waiting asked={asked}>
       {(found) => {
@@ -176,7 +185,7 @@ export function Difference({ row, other }: { row: number; other: number }) {
             <p class="note">− only in this document, + only in the other</p>
             {folded(found.lines).map((part, i) => typeof part === "number"
               ? <p key={i} class="fold">{plural(part, "equal line")}</p>
-              : <p key={i} class={part[0] === "-" ? "minus" : part[0] === "+" ? "plus" : "same"} dir="auto"><span class="sign">{part[0] === "-" ? "−" : part[0]}</span>{part[1] || " "}</p>)}
+              : <p key={i} class={part[0] === "-" ? "minus" : part[0] === "+" ? "plus" : "same"} dir="auto"><span class="sign">{part[0] === "-" ? "−" : part[0]}</span>{part[2] ? part[2].map(([text, differs], j) => (differs ? <mark key={j}>{text}</mark> : text)) : part[1] || " "}</p>)}
             {found.cut_short && <p class="note">Only the beginning is compared.</p>}
           </div>
         );
@@ -186,9 +195,9 @@ export function Difference({ row, other }: { row: number; other: number }) {
 }
 
 /** Equal lines far from any change as their number. */
-function folded(lines: [string, string][]): ([string, string] | number)[] {
+function folded(lines: Line[]): (Line | number)[] {
   const near = lines.map((_, i) => lines.slice(Math.max(0, i - 2), i + 3).some(([sign]) => sign !== " "));
-  const found: ([string, string] | number)[] = [];
+  const found: (Line | number)[] = [];
   lines.forEach((line, i) => {
     if (near[i]) found.push(line);
     else if (typeof found[found.length - 1] === "number") found[found.length - 1] = (found[found.length - 1] as number) + 1;

@@ -1,8 +1,8 @@
 // Find documents.
 import { useEffect, useState } from "preact/hooks";
-import { count } from "./format";
+import { count, plural } from "./format";
 import { type Doc, type Params, ask, filtersOf, go, useAnswer } from "./state";
-import { DocTable, Waiting } from "./ui";
+import { COLUMNS, DocTable, Waiting } from "./ui";
 
 const PAGE = 50;
 
@@ -41,7 +41,12 @@ function Listed({ params }: { params: Params }) {
     <Waiting asked={asked} empty={(found) => found.all === 0}>
       {(found) => (
         <>
-          <p class="note" role="status">{count(found.all)} {found.all === 1 ? "document" : "documents"}</p>
+          <p class="note" role="status">{plural(found.all, "document")}</p>
+          <div class="phone"><label class="phone">Order by <select value={params.sort ?? ""} onChange={(e) => sort(e.currentTarget.value)}>
+            <option value="">the run</option>
+            {COLUMNS.filter((c) => c.sortable).map((c) => <option key={c.key} value={c.key}>{c.label}</option>)}
+          </select></label>
+          {params.sort && <button type="button" onClick={() => sort(params.sort)}>{params.down === "1" ? "largest first" : "smallest first"}</button>}</div>
           <DocTable caption="Documents" rows={found.rows} params={params} sort={params.sort} down={params.down === "1"} onSort={sort} />
           <nav class="pager" aria-label="Pages">
             <button type="button" disabled={first === 0} onClick={() => page(Math.max(0, first - PAGE))}>← Before</button>

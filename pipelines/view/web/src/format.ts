@@ -31,3 +31,12 @@ export function value(reason: string | null | undefined, found: number | null | 
 export const day = (date: string | null): string => (date ? date.slice(0, 10) : "–");
 export const named = (name: string): string => (name === "" ? "not known" : name);
 export const words = (name: string): string => name.replaceAll("_", " ");
+
+/** A value of a dimension: names of classes in words, everything else letter by letter. */
+export const label = (dimension: string, name: string): string =>
+  ["domain", "topic", "format"].includes(dimension) ? words(named(name)) : exact(named(name));
+
+/** An address or id, with what can't be seen, or turns others around, written out; cut where it is endless. */
+export const exact = (text: string): string =>
+  (text.length > 500 ? `${text.slice(0, 500)}…` : text).replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);

@@ -1,6 +1,6 @@
 // Label a drawn sample with keys; read the precision of rules.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { count, share, value, words } from "./format";
+import { count, exact, share, value, words } from "./format";
 import { type Doc, type Params, type Run, type Stage, filtersOf, go, tell, useAnswer } from "./state";
 import { Card, Fate, Table, Waiting } from "./ui";
 
@@ -10,7 +10,8 @@ interface Score { rule: string; documents: number; keep: number; drop: number; u
 
 export function Judge({ run, params }: { run: Run; params: Params }) {
   const funnel = useAnswer<Stage[]>("funnel");
-  const of = params.of ?? "kept";
+  const rules = (funnel.data ?? []).flatMap((s) => s.removed.map((r) => r.reason));
+  const of = params.of ?? (run.kept ? "kept" : rules[0]);
   const seed = params.seed ?? "0", n = params.n ?? "50";
   const set = (change: Params) => go("judge", { ...filtersOf(params), of, seed, n, ...change });
   if (run.labels === null) return <p class="empty">Labels are written next to a local run; name a file with --labels.</p>;
@@ -19,7 +20,7 @@ export function Judge({ run, params }: { run: Run; params: Params }) {
       <Card title="Judge a sample" note={<>Labels go to <code>{run.labels}</code>; they say how right a rule is, and train models.</>}>
         <div class="controls">
           <label>Documents <select value={of} onChange={(e) => set({ of: e.currentTarget.value })}>
-            <option value="kept">kept ones</option>
+            {run.kept > 0 && <option value="kept">kept ones</option>}
             {(funnel.data ?? []).filter((s) => s.removed.length).map((s) => (
               <optgroup key={s.stage} label={s.stage}>{s.removed.map((r) => <option key={r.reason} value={r.reason}>{r.reason} · {count(r.documents)}</option>)}</optgroup>
             ))}
@@ -28,7 +29,7 @@ export function Judge({ run, params }: { run: Run; params: Params }) {
           <label>Seed <input type="number" value={seed} onChange={(e) => set({ seed: e.currentTarget.value })} /></label>
         </div>
       </Card>
-      <Sample key={`${of} ${seed} ${n}`} of={of} n={n} seed={seed} />
+      {of === undefined ? (funnel.data ? <p class="empty">This run has no document to judge.</p> : null) : <Sample key={`${of} ${seed} ${n}`} of={of} n={n} seed={seed} />}
     </>
   );
 }
@@ -75,8 +76,8 @@ function Sample({ of, n, seed }: { of: string; n: string; seed: string }) {
           <div class="judging" ref={card}>
             <Card title={`${here + 1} of ${docs.length}`} note={`${count(done)} labelled`}>
               <p class="progress" aria-hidden="true">{docs.map((d, i) => <i key={d.row} class={`${labelOf(d) ?? ""} ${i === here ? "here" : ""}`} />)}</p>
-              <h3>{doc.title || "Untitled"}</h3>
-              <p class="url">{doc.url}</p>
+              <h3><bdi>{doc.title || exact(doc.url || doc.id || "Untitled")}</bdi></h3>
+              <p class="url"><bdi>{exact(doc.url)}</bdi></p>
               <p><Fate doc={doc} /> {doc.value !== null && <>value {value(doc.reason, doc.value)} · </>}{doc.language} · {count(doc.characters)} characters</p>
               <div class="buttons" role="group" aria-label="Label">
                 {Object.entries(KEYS).map(([key, name]) => (

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { Compare } from "./compare";
 import { DocumentPage } from "./document";
 import { Documents } from "./documents";
-import { named, words } from "./format";
+import { label } from "./format";
 import { Funnel } from "./funnel";
 import { Judge } from "./judge";
 import { Signals } from "./signals";
@@ -49,6 +49,7 @@ function App() {
         </header>
         <main id="content" tabIndex={-1}>
           {view !== "document" && <h1>{title}</h1>}
+          {run.unfinished.length > 0 && <p class="problem">This run is not finished: {run.unfinished.join(", ")} {run.unfinished.length === 1 ? "has" : "have"} no result yet. What reached {run.stages[run.stages.length - 1]} is shown as kept.</p>}
           {run.stale.length > 0 && <p class="problem">Of an earlier run, and not shown: {run.stale.join(", ")}</p>}
           {!WHOLE.includes(view) && <Filters view={view} params={params} />}
           <View view={view} run={run} params={params} />
@@ -66,7 +67,7 @@ function Filters({ view, params }: { view: string; params: Params }) {
       {held.map(([name, value]) => {
         const { [name]: _, ...rest } = params;
         delete rest.first;
-        return <li key={name}><a href={link(view, rest)} aria-label={`Take away ${name} ${named(value)}`}>{name} <b>{words(named(value))}</b> <span aria-hidden="true">×</span></a></li>;
+        return <li key={name}><a href={link(view, rest)} aria-label={`Take away ${name} ${label(name, value)}`}>{name} <b><bdi>{label(name, value)}</bdi></b> <span aria-hidden="true">×</span></a></li>;
       })}
       <li><a class="all" href={link(view, Object.fromEntries(Object.entries(params).filter(([k]) => !(k in filtersOf(params)))))}>Clear all</a></li>
     </ul>

@@ -1,14 +1,14 @@
 // Histograms of signals with thresholds that can be dragged.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { compact, count, number, words } from "./format";
-import { type Doc, type Params, type Run, ask, filtersOf, go, link, useAnswer } from "./state";
+import { type Doc, type Params, type Run, type Values, ask, filtersOf, go, link, useAnswer } from "./state";
 import { Card, Copy, DocLink, Fate, Figure, Waiting } from "./ui";
 
 interface Limit { limit: number; reason: string; key: string; signal: string; side: "min" | "max"; threshold: number; language: string | null; removed: number }
 /** The thresholds of one end of a rule: the general one, and those of languages with their own. */
 interface Group { key: string; reason: string; side: string; limits: Limit[]; removed: number }
 interface Limits { stage: string; documents: number; limits: Limit[]; others: string[] }
-interface Histogram {
+export interface Histogram {
   signal: string; edges: number[]; scale: "linear" | "log"; counts: Record<"kept" | "removed" | "other", number[]>;
   documents: number; unmeasured: number; range: [number, number] | null;
 }
@@ -25,6 +25,9 @@ export function Signals({ run, params }: { run: Run; params: Params }) {
   if (!run.has_signals) return <p class="empty">No stage of this run measures documents by signals.</p>;
   const filters = filtersOf(params);
   const asked = useAnswer<Limits>("limits", filters);
+  const { language: _, ...others } = filters;
+  const values = useAnswer<Values>(run.dimensions.includes("language") ? "values" : null, { ...others, dimension: "language", most: "500" });
+  const languages = values.data?.language.values ?? [];
   return (
     <Waiting asked={asked}>
       {(found) => {
@@ -36,6 +39,15 @@ export function Signals({ run, params }: { run: Run; params: Params }) {
           <div class="split">
             <Chooser found={found} groups={groups} params={params} chosen={group} plain={plain} />
             <div>
+              {languages.length > 1 && (
+                <p class="language"><label class="inline">Language <select value={params.language ?? "all"} onChange={(e) => {
+                  const { language: _, ...rest } = params;
+                  go("signals", e.currentTarget.value === "all" ? rest : { ...rest, language: e.currentTarget.value });
+                }}>
+                  <option value="all">all</option>
+                  {languages.filter((l) => l.value).map((l) => <option key={l.value} value={l.value}>{l.value} · {count(l.documents)}</option>)}
+                </select></label></p>
+              )}
               {chosen && group && <Threshold key={chosen.limit} limit={chosen} group={group} run={run} params={params} />}
               {plain && <Plain signal={plain} params={params} />}
             </div>
@@ -170,7 +182,7 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
                   <Figure label="Characters gained">{compact(change.gained_weight)}</Figure>
                   <Figure label="Characters lost">{compact(change.lost_weight)}</Figure>
                 </>}
-              <Figure label="Decided by this rule alone">{count(change.alone)}</Figure>
+              <Figure label="Documents that no other rule removes">{count(change.alone)}</Figure>
             </dl>
             {change.languages.length > 0 && (
               <p class="chips" aria-label="By language">
@@ -248,7 +260,8 @@ function useSettled(value: number): number {
 
 const H = 300, LEFT = 52, RIGHT = 12, TOP = 26, MIDDLE = 176, BOTTOM = 268;
 
-function Chart({ h, limit, at = 0, setAt }: { h: Histogram; limit?: Limit; at?: number; setAt?: (value: number) => void }) {
+/** A histogram: kept above the axis, removed below; or two runs, by name, on one scale. */
+export function Chart({ h, limit, at = 0, setAt, runs }: { h: Histogram; limit?: Limit; at?: number; setAt?: (value: number) => void; runs?: [string, string] }) {
   const svg = useRef<SVGSVGElement>(null);
   const W = useWidth(svg, 900);
   if (!h.range) return <p class="empty">No document has this signal under these filters.</p>;
@@ -259,7 +272,10 @@ function Chart({ h, limit, at = 0, setAt }: { h: Histogram; limit?: Limit; at?: 
   const x = (v: number) => LEFT + ((W - LEFT - RIGHT) * (Math.min(Math.max(scaled(v), low), high) - low)) / (high - low);
   const value = (px: number) => unscaled(low + ((Math.min(Math.max(px, LEFT), W - RIGHT) - LEFT) * (high - low)) / (W - LEFT - RIGHT));
   const gone = h.counts.removed.map((n, i) => n + (limit ? h.counts.other[i] : 0));
-  const up = Math.max(...h.counts.kept, 1), down = Math.max(...gone, 1);
+  const ups = Math.max(...h.counts.kept, 1), downs = Math.max(...gone, 1);
+  const up = runs ? Math.max(ups, downs) : ups, down = runs ? up : downs;
+  const middle = runs ? (TOP + BOTTOM) / 2 : MIDDLE;
+  const [above, below] = runs ?? ["kept", "removed"];
   const wide = (W - LEFT - RIGHT) / bins;
   const round = (v: number) => Number(v.toPrecision(3));
   const move = (event: PointerEvent) => {
@@ -283,20 +299,20 @@ function Chart({ h, limit, at = 0, setAt }: { h: Histogram; limit?: Limit; at?: 
         onPointerMove={setAt && ((e) => { if (e.buttons) move(e); })}>
         {limit && setAt && <rect class="fails" y={TOP} height={BOTTOM - TOP} x={limit.side === "min" ? LEFT : x(at)} width={limit.side === "min" ? x(at) - LEFT : W - RIGHT - x(at)} />}
         <g aria-hidden="true">
-          {h.counts.kept.map((n, i) => n > 0 && <rect key={i} class="kept" x={LEFT + i * wide + 0.5} width={wide - 1} y={MIDDLE - Math.max(1, (n / up) * (MIDDLE - TOP))} height={Math.max(1, (n / up) * (MIDDLE - TOP))}><title>{`${tick(h.edges[i])} to ${tick(h.edges[i + 1])}: ${count(n)} kept`}</title></rect>)}
+          {h.counts.kept.map((n, i) => n > 0 && <rect key={i} class="kept" x={LEFT + i * wide + 0.5} width={wide - 1} y={middle - Math.max(1, (n / up) * (middle - TOP))} height={Math.max(1, (n / up) * (middle - TOP))}><title>{`${tick(h.edges[i])} to ${tick(h.edges[i + 1])}: ${count(n)} ${above}`}</title></rect>)}
           {gone.map((n, i) => {
-            const tall = Math.max(1.5, (n / down) * (BOTTOM - MIDDLE - 4));
+            const tall = Math.max(1.5, (n / down) * (BOTTOM - middle - 4));
             const mine = n ? (tall * h.counts.removed[i]) / n : 0;
             return n > 0 && (
               <g key={i}>
-                <rect class="removed" x={LEFT + i * wide + 0.5} width={wide - 1} y={MIDDLE + 2} height={mine}><title>{`${tick(h.edges[i])} to ${tick(h.edges[i + 1])}: ${count(h.counts.removed[i])} removed`}</title></rect>
-                <rect class="other" x={LEFT + i * wide + 0.5} width={wide - 1} y={MIDDLE + 2 + mine} height={tall - mine}><title>{`${count(n - h.counts.removed[i])} removed by other rules`}</title></rect>
+                <rect class="removed" x={LEFT + i * wide + 0.5} width={wide - 1} y={middle + 2} height={mine}><title>{`${tick(h.edges[i])} to ${tick(h.edges[i + 1])}: ${count(h.counts.removed[i])} ${below}`}</title></rect>
+                <rect class="other" x={LEFT + i * wide + 0.5} width={wide - 1} y={middle + 2 + mine} height={tall - mine}><title>{`${count(n - h.counts.removed[i])} removed by other rules`}</title></rect>
               </g>
             );
           })}
-          <line class="axis" x1={LEFT} x2={W - RIGHT} y1={MIDDLE + 1} y2={MIDDLE + 1} />
+          <line class="axis" x1={LEFT} x2={W - RIGHT} y1={middle + 1} y2={middle + 1} />
           <text x={LEFT - 8} y={TOP + 8} text-anchor="end">{compact(up)}</text>
-          <text x={LEFT - 8} y={MIDDLE + 4} text-anchor="end">0</text>
+          <text x={LEFT - 8} y={middle + 4} text-anchor="end">0</text>
           <text x={LEFT - 8} y={BOTTOM} text-anchor="end">{compact(down)}</text>
           {ticks.map((v, i) => <text key={i} x={LEFT + (i * (W - LEFT - RIGHT)) / parts} y={H - 8} text-anchor={i === parts ? "end" : i ? "middle" : "start"}>{tick(v)}</text>)}
         </g>
@@ -311,10 +327,10 @@ function Chart({ h, limit, at = 0, setAt }: { h: Histogram; limit?: Limit; at?: 
         )}
       </svg>
       <p class="legend">
-        <span><i class="kept" /> kept {count(sum(h.counts.kept))}</span>
-        <span><i class="removed" /> {limit ? "removed by this rule" : "removed"} {count(sum(h.counts.removed))}</span>
+        <span><i class="kept" /> {above} {count(sum(h.counts.kept))}</span>
+        <span><i class="removed" /> {limit ? "removed by this rule" : below} {count(sum(h.counts.removed))}</span>
         {limit && <span><i class="other" /> by others {count(sum(h.counts.other))}</span>}
-        <span class="note">Kept and removed have scales of their own.{h.scale === "log" && " Values on a logarithmic scale."}{h.unmeasured > 0 && ` Not measured: ${count(h.unmeasured)}.`}</span>
+        <span class="note">{!runs && "Kept and removed have scales of their own."}{h.scale === "log" && " Values on a logarithmic scale."}{h.unmeasured > 0 && ` Not measured: ${count(h.unmeasured)}.`}</span>
       </p>
     </>
   );

@@ -20,9 +20,10 @@ export function link(view: string, params: Params): string {
 export const filtersOf = (params: Params): Params =>
   Object.fromEntries(Object.entries(params).filter(([k]) => FILTERS.includes(k)));
 
-/** The same filters with one set, or taken away where it is set already. */
+/** The same filters (and the funnel's unit) with one set, or taken away where it is set already. */
 export function toggled(params: Params, name: string, value: string): Params {
   const found = filtersOf(params);
+  if (params.unit) found.unit = params.unit;
   if (found[name] === value) delete found[name];
   else found[name] = value;
   return found;
@@ -93,8 +94,8 @@ export function useAnswer<T>(name: string | null, params: Params = {}): Asked<T>
 
 export interface Run {
   run: string; recipe: { name: string; sha256: string }; root: string; stages: string[]; dimensions: string[];
-  documents: number; kept: number; tokens: number | null; tokens_per_character: number | null;
-  stale: string[]; has_signals: boolean; measured: boolean; has_inputs: boolean; compared: string | null; labels: string | null;
+  documents: number; kept: number; records: number | null; tokens: number | null; tokens_per_character: number | null;
+  stale: string[]; unfinished: string[]; has_signals: boolean; measured: boolean; has_inputs: boolean; compared: string | null; labels: string | null;
 }
 export interface Doc {
   row: number; url: string; title?: string | null; stage: string | null; reason: string | null;

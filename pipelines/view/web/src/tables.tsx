@@ -1,6 +1,6 @@
 // Duplicates, hosts, lines, mix and records set aside.
 import { useState } from "preact/hooks";
-import { count, named, number, share, words } from "./format";
+import { count, exact, label, number, plural, share, words } from "./format";
 import { type Params, type Value, filtersOf, go, link, toggled, useAnswer } from "./state";
 import { Bar, Card, Figure, Table, Waiting } from "./ui";
 
@@ -15,7 +15,7 @@ export function Duplicates({ params }: { params: Params }) {
   }
   const asked = useAnswer<Found>("clusters", filtersOf(params));
   return (
-    <Waiting asked={asked} empty={(f) => f.all === 0}>
+    <Waiting asked={asked} empty={(f) => f.all === 0} nothing={Object.keys(filtersOf(params)).length ? undefined : "No document of this run was removed as the copy of another."}>
       {(found) => {
         const most = Math.max(...found.clusters.map((c) => c.removed), 1);
         const lost = found.sizes.reduce((sum, [size, n]) => sum + size * n, 0);
@@ -25,7 +25,7 @@ export function Duplicates({ params }: { params: Params }) {
               <Figure label="Clusters">{count(found.all)}</Figure>
               <Figure label="Documents that went for another" kind="removed">{count(lost)}</Figure>
               <Figure label="Largest cluster">{count(most + 1)}</Figure>
-              <Figure label="Pairs">{count(found.sizes.find(([s]) => s === 1)?.[1] ?? 0)}</Figure>
+              <Figure label="Clusters of two">{count(found.sizes.find(([s]) => s === 1)?.[1] ?? 0)}</Figure>
             </dl>
             <div class="two">
               <Card title="Clusters by size" note={found.all > found.clusters.length ? `the ${count(found.clusters.length)} largest` : undefined}>
@@ -34,10 +34,10 @@ export function Duplicates({ params }: { params: Params }) {
                   <tbody>
                     {found.clusters.map((c) => (
                       <tr key={c.key}>
-                        <th scope="row"><a class="url" href={link("document", { ...filtersOf(params), row: String(c.kept_row ?? c.first) })}>{c.url ?? "a document of another run"}</a></th>
-                        <td class="n">{count(c.removed)}</td>
+                        <th scope="row"><a class="url" href={link("document", { ...filtersOf(params), row: String(c.kept_row ?? c.first) })}><bdi>{exact(c.url ?? "a document of another run")}</bdi></a></th>
+                        <td class="n" data-label="Removed">{count(c.removed)}</td>
                         <td class="meter"><Bar kept={0} removed={c.removed} most={most} /></td>
-                        <td><Why reasons={c.reasons} /></td>
+                        <td class="why"><Why reasons={c.reasons} /></td>
                       </tr>
                     ))}
                   </tbody>
@@ -46,7 +46,7 @@ export function Duplicates({ params }: { params: Params }) {
               <Card title="Hosts that lose most">
                 <Table caption="Hosts by duplicates">
                   <thead><tr><th scope="col">Host</th><th scope="col" class="n">Duplicates</th></tr></thead>
-                  <tbody>{found.hosts.map((h) => <tr key={h.value}><th scope="row"><a href={link("duplicates", toggled(params, "host", h.value))}>{named(h.value)}</a></th><td class="n">{count(h.documents)}</td></tr>)}</tbody>
+                  <tbody>{found.hosts.map((h) => <tr key={h.value}><th scope="row"><a href={link("duplicates", toggled(params, "host", h.value))}><bdi>{label("host", h.value)}</bdi></a></th><td class="n" data-label="Duplicates">{count(h.documents)}</td></tr>)}</tbody>
                 </Table>
               </Card>
             </div>
@@ -65,7 +65,10 @@ export function Hosts({ params }: { params: Params }) {
   return (
     <Waiting asked={asked} empty={(f) => f.all === 0}>
       {(found) => (
-          <Card title={`${count(found.all)} hosts`} note={found.all > found.values.length ? `the first ${count(found.values.length)} by ${order}` : undefined}>
+          <Card title={plural(found.all, "host")} note={found.all > found.values.length ? `the first ${count(found.values.length)} by ${order}` : undefined}>
+            <label class="phone">Order by <select value={order} onChange={(e) => go("hosts", { ...filtersOf(params), order: e.currentTarget.value })}>
+              {ORDERS.map((name) => <option key={name} value={name}>{words(name)}</option>)}
+            </select></label>
             <Table caption="Hosts">
               <thead><tr>
                 <th scope="col">Host</th>
@@ -75,11 +78,11 @@ export function Hosts({ params }: { params: Params }) {
               <tbody>
                 {found.values.map((v) => (
                   <tr key={v.value}>
-                    <th scope="row"><a href={link("documents", { ...filtersOf(params), host: v.value })}>{named(v.value)}</a></th>
+                    <th scope="row"><a href={link("documents", { ...filtersOf(params), host: v.value })}><bdi>{label("host", v.value)}</bdi></a></th>
                     {ORDERS.map((name) => <td class="n" key={name} data-label={words(name)}>{count(v[name as keyof Value] as number)}</td>)}
                     <td class="n" data-label="Kept share">{share(v.kept, v.documents)}</td>
                     <td class="n" data-label="Personal data">{v.personal ? count(v.personal) : "–"}</td>
-                    <td><Why reasons={v.reasons} /></td>
+                    <td class="why" data-label={v.reasons.length ? "Why" : undefined}><Why reasons={v.reasons} /></td>
                   </tr>
                 ))}
               </tbody>
@@ -97,12 +100,13 @@ const cell = (v: unknown): string => (typeof v === "number" ? number(v) : v === 
 function Rows({ rows, caption, most = 200, order }: { rows: Row[]; caption: string; most?: number; order?: string[] }) {
   const [all, setAll] = useState(false);
   const names = order ?? [...new Set(rows.flatMap((r) => Object.keys(r)))];
-  const numeric = (name: string) => rows.some((r) => typeof r[name] === "number");
+  const numeric = (name: string) => rows.some((r) => typeof r[name] === "number" || /^[<>]?[\d.]+ %$/.test(String(r[name])));
+  const long = (name: string) => rows.some((r) => cell(r[name]).length > 24);
   return (
     <>
       <Table caption={caption}>
         <thead><tr>{names.map((n) => <th scope="col" key={n} class={numeric(n) ? "n" : undefined}>{words(n)}</th>)}</tr></thead>
-        <tbody>{(all ? rows : rows.slice(0, most)).map((r, i) => <tr key={i}>{names.map((n) => <td key={n} class={numeric(n) ? "n" : n === "line" ? "line" : undefined} data-label={words(n)} dir={n === "line" ? "auto" : undefined}>{cell(r[n])}</td>)}</tr>)}</tbody>
+        <tbody>{(all ? rows : rows.slice(0, most)).map((r, i) => <tr key={i}>{names.map((n) => <td key={n} class={numeric(n) ? "n" : n === "line" ? "line" : long(n) ? "long" : undefined} data-label={words(n)} dir={n === "line" ? "auto" : undefined}>{cell(r[n])}</td>)}</tr>)}</tbody>
       </Table>
       {!all && rows.length > most && <p><button type="button" onClick={() => setAll(true)}>Show all {count(rows.length)}</button></p>}
     </>
@@ -113,11 +117,13 @@ export function Lines() {
   const asked = useAnswer<{ stage: string; notes: Record<string, unknown>; removed: Row[] }[]>("lines");
   const [verdict, setVerdict] = useState("");
   return (
-    <Waiting asked={asked} empty={(f) => f.length === 0}>
+    <Waiting asked={asked} empty={(f) => f.length === 0} nothing="No stage of this run cuts lines.">
       {(stages) => stages.map((s) => {
         const estimate = Object.values(s.notes).find((v) => v && typeof v === "object" && "good_characters" in (v as Row)) as Row | undefined;
         const verdicts = [...new Set(s.removed.map((r) => String(r.verdict)))].sort();
-        const shown = s.removed.filter((r) => !verdict || r.verdict === verdict);
+        const percent = (v: unknown) => (typeof v === "number" ? share(v, 1) : "–");
+        const shown = s.removed.filter((r) => !verdict || r.verdict === verdict)
+          .map((r) => ({ ...r, "at edges": percent(r.edge_share), "of the host’s pages": percent(r.host_share), "good, about": percent(r.good_share) }));
         return (
           <div key={s.stage}>
             {estimate && (
@@ -127,10 +133,11 @@ export function Lines() {
               </dl>
             )}
             <Card title="Frequent lines" note={`as ${s.stage} judged them`}>
-              <label class="inline">Verdict <select value={verdict} onChange={(e) => setVerdict(e.currentTarget.value)}>
+              <p class="note">At edges: the share of occurrences at the beginning or end of a text. Of the host’s pages: the share that has the line. Good, about: the share of lines cut by this verdict that readers found to be content (docs/dedup.md).</p>
+              {verdicts.length > 1 && <label class="inline">Verdict <select value={verdict} onChange={(e) => setVerdict(e.currentTarget.value)}>
                 <option value="">all</option>{verdicts.map((v) => <option key={v} value={v}>{v}</option>)}
-              </select></label>
-              {shown.length ? <Rows caption="Frequent lines" rows={shown} order={["line", "verdict", "documents", "hosts", "occurrences", "edge_share", "host_share"]} /> : <p class="empty">This run kept no list of its frequent lines.</p>}
+              </select></label>}
+              {shown.length ? <Rows caption="Frequent lines" rows={shown} order={["line", "verdict", "documents", "hosts", "occurrences", "at edges", "of the host’s pages", "good, about"]} /> : <p class="empty">No line is frequent enough to be judged.</p>}
             </Card>
           </div>
         );
@@ -144,14 +151,14 @@ interface MixRow { domain: string; wanted: number; available: number; kept: numb
 export function Mix() {
   const asked = useAnswer<{ stage: string; notes: { mix?: MixRow[]; inputs?: MixRow[]; advice?: string[]; budget?: number } }[]>("mix");
   return (
-    <Waiting asked={asked} empty={(f) => f.length === 0}>
+    <Waiting asked={asked} empty={(f) => f.length === 0} nothing="This run has no stage that mixes documents.">
       {(found) => found.map(({ stage, notes }) => (
         <div key={stage}>
-          <Card title={stage === "mix" ? "Mix" : stage} note={notes.budget !== undefined ? `a budget of ${count(notes.budget)} tokens` : undefined}>
+          <Card title={stage === "mix" ? "Mix" : stage} note={`in tokens${notes.budget !== undefined ? `, of a budget of ${count(notes.budget)}` : ""}`}>
             {notes.mix && <MixTable rows={notes.mix} name="domain" caption="By domain" />}
             {notes.advice && notes.advice.length > 0 && <ul class="advice">{notes.advice.map((a) => <li key={a}>{a}</li>)}</ul>}
           </Card>
-          {notes.inputs && <Card title="By domain and input"><MixTable rows={notes.inputs} name="source" caption="By input" /></Card>}
+          {notes.inputs && <Card title="By domain and input" note="in tokens"><MixTable rows={notes.inputs} name="source" caption="By input" /></Card>}
         </div>
       ))}
     </Waiting>
@@ -164,7 +171,7 @@ function MixTable({ rows, name, caption }: { rows: MixRow[]; name: "domain" | "s
     <Table caption={caption}>
       <thead><tr><th scope="col">Domain</th>{name === "source" && <th scope="col">Input</th>}
         {rows[0]?.wanted !== undefined && <th scope="col" class="n">Wanted</th>}<th scope="col" class="n">Available</th><th scope="col" class="n">Got</th><th scope="col" class="n">Share</th>
-        {rows[0]?.share !== undefined && <th scope="col" class="n">Wanted share</th>}<th scope="col" class="n">Epochs</th><th scope="col" class="n">Documents</th><th scope="col" class="meter"><span class="hidden">Got</span></th></tr></thead>
+        {rows[0]?.share !== undefined && <th scope="col" class="n">Wanted share</th>}<th scope="col" class="n">Epochs</th><th scope="col" class="n">Documents available</th><th scope="col" class="meter"><span class="hidden">Got, and what is missing</span></th></tr></thead>
       <tbody>
         {rows.map((r, i) => (
           <tr key={i}>
@@ -172,7 +179,7 @@ function MixTable({ rows, name, caption }: { rows: MixRow[]; name: "domain" | "s
             {rows[0]?.wanted !== undefined && <td class="n" data-label="Wanted">{count(r.wanted)}</td>}
             <td class="n" data-label="Available">{count(r.available)}</td><td class="n" data-label="Got">{count(r.kept)}</td>
             <td class="n" data-label="Share">{share(r.kept_share, 1)}</td>{rows[0]?.share !== undefined && <td class="n" data-label="Wanted share">{share(r.share, 1)}</td>}
-            <td class="n" data-label="Epochs">{r.epochs.toFixed(2)}</td><td class="n" data-label="Documents">{count(r.documents)}</td>
+            <td class="n" data-label="Epochs">{r.epochs.toFixed(2)}</td><td class="n" data-label="Documents available">{count(r.documents)}</td>
             <td class="meter"><Bar kept={r.kept} removed={Math.max(0, (r.wanted ?? 0) - r.kept)} most={most} /></td>
           </tr>
         ))}
@@ -182,13 +189,13 @@ function MixTable({ rows, name, caption }: { rows: MixRow[]; name: "domain" | "s
 }
 
 export function Errors() {
-  interface Found { records: number | null; documents: number; reasons: { what: string; reason: string; records: number }[]; rows: Row[]; errors: Row[] }
+  interface Found { records: number | null; documents: number; reasons: { what: string; reason: string; records: number }[]; rows: Row[]; errors: Row[]; most: number }
   const asked = useAnswer<Found>("errors");
   return (
     <Waiting asked={asked}>
       {(found) => {
         const total = (what: string) => found.reasons.filter((r) => r.what === what).reduce((sum, r) => sum + r.records, 0);
-        const rows = [...found.rows, ...found.errors].map((r) => ({ what: r.kind === "mended" ? "repaired" : r.kind === "set_aside" ? "set aside" : "failed", reason: r.reason, url: r.url, detail: r.detail, record: source(r.source) }));
+        const rows = [...found.rows, ...found.errors].map((r) => ({ what: r.kind === "mended" ? "repaired" : r.kind === "set_aside" ? "set aside" : "failed", reason: r.reason, URL: exact(String(r.url ?? "")), detail: r.detail, record: source(r.source) }));
         return (
           <>
             <dl class="figures">
@@ -198,10 +205,8 @@ export function Errors() {
               <Figure label="Set aside" kind="removed">{count(total("set aside"))}</Figure>
               <Figure label="Repaired">{count(total("repaired"))}</Figure>
             </dl>
-            <div class="two">
-              <Card title="Records" note="set aside, repaired, failed">{rows.length ? <Rows caption="Records set aside" rows={rows} /> : <p class="empty">Every record was read.</p>}</Card>
-              <Card title="By reason">{found.reasons.length ? <Rows caption="By reason" rows={[...found.reasons].sort((a, b) => b.records - a.records) as unknown as Row[]} /> : <p class="empty">Every record is a document.</p>}</Card>
-            </div>
+            <Card title="By reason">{found.reasons.length ? <Rows caption="By reason" rows={[...found.reasons].sort((a, b) => b.records - a.records) as unknown as Row[]} most={20} /> : <p class="empty">Every record is a document.</p>}</Card>
+            <Card title="Records" note={`set aside, repaired, failed${rows.length >= found.most ? `; the first ${count(found.most)} of each` : ""}`}>{rows.length ? <Rows caption="Records set aside" rows={rows} most={50} /> : <p class="empty">Every record was read.</p>}</Card>
           </>
         );
       }}

@@ -1,15 +1,15 @@
 // Parts that several views share.
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
-import { compact, count, day, named, share, value, words } from "./format";
+import { compact, count, day, exact, label, share, value, words } from "./format";
 import { type Asked, type Doc, type Params, type Value, filtersOf, link, toggled } from "./state";
 
-export function Waiting<T>({ asked, empty, children }: {
-  asked: Asked<T>; empty?: (data: T) => boolean; children: (data: T) => ComponentChildren;
+export function Waiting<T>({ asked, empty, nothing = "Nothing here under these filters.", children }: {
+  asked: Asked<T>; empty?: (data: T) => boolean; nothing?: string; children: (data: T) => ComponentChildren;
 }) {
   if (asked.error) return <p class="problem" role="alert">{asked.error}</p>;
   if (asked.data === undefined) return <p class="loading" role="status">Loading…</p>;
-  if (empty?.(asked.data)) return <p class="empty">Nothing here{" "}under these filters.</p>;
+  if (empty?.(asked.data)) return <p class="empty">{nothing}</p>;
   return <div class={asked.loading ? "stale" : undefined} aria-busy={asked.loading}>{children(asked.data)}</div>;
 }
 
@@ -46,7 +46,7 @@ export function Facet({ title, name, values, all, view, params }: {
           <li key={v.value}>
             <a href={link(view, toggled(params, name, v.value))} aria-current={params[name] === v.value ? "true" : undefined}
               title={`${count(v.documents)} documents, ${count(v.kept)} kept (${share(v.kept, v.documents)})`}>
-              <span class="name">{words(named(v.value))}</span>
+              <span class="name"><bdi>{label(name, v.value)}</bdi></span>
               <span class="n">{compact(v.documents)}</span>
               <Bar kept={v.kept} removed={v.removed} most={most} />
               <span class="hidden">documents, {share(v.kept, v.documents)} kept</span>
@@ -67,8 +67,8 @@ export function Fate({ doc }: { doc: Pick<Doc, "stage" | "reason"> }) {
 export function DocLink({ doc, params }: { doc: Doc; params: Params }) {
   return (
     <a class="doclink" href={link("document", { ...filtersOf(params), row: String(doc.row) })}>
-      <span class="title">{doc.title || doc.url || "Untitled"}</span>
-      {doc.title && <span class="url">{doc.url || "no URL"}</span>}
+      <span class="title"><bdi>{doc.title || exact(doc.url || doc.id || "Untitled")}</bdi></span>
+      {doc.title && <span class="url"><bdi>{exact(doc.url || "no URL")}</bdi></span>}
     </a>
   );
 }
@@ -82,7 +82,7 @@ export const COLUMNS: Column[] = [
   { key: "topic", label: "Topic", sortable: true, cell: (d) => words(d.topic) || "–" },
   { key: "characters", label: "Characters", sortable: true, numeric: true, cell: (d) => count(d.characters) },
   { key: "tokens", label: "Tokens", sortable: true, numeric: true, cell: (d) => (d.tokens === null ? "–" : count(d.tokens)) },
-  { key: "date", label: "Date", sortable: true, cell: (d) => day(d.date) },
+  { key: "date", label: "Date", sortable: true, numeric: true, cell: (d) => day(d.date) },
 ];
 
 export function DocTable({ rows, params, sort, down, onSort, columns = COLUMNS, caption }: {
@@ -105,7 +105,10 @@ export function DocTable({ rows, params, sort, down, onSort, columns = COLUMNS, 
         {rows.map((d) => (
           <tr key={d.row}>
             <th scope="row"><DocLink doc={d} params={params} />{d.passage && <p class="passage">…{d.passage}…</p>}</th>
-            {columns.map((c) => <td key={c.key} data-label={c.label} class={c.numeric ? "n" : undefined}>{c.cell(d)}</td>)}
+            {columns.map((c) => {
+              const shown = c.cell(d);
+              return <td key={c.key} data-label={c.label} class={`${c.numeric ? "n" : ""} ${shown === "–" ? "none" : ""}`.trim() || undefined}>{shown}</td>;
+            })}
           </tr>
         ))}
       </tbody>
