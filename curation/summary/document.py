@@ -46,12 +46,16 @@ def filled(
 ) -> dict[str, Any]:
     """Return a document: sections with fields, each with `text`, `figures`, `added`, `to_add`.
 
-    Figures that the run does not have are left out.
+    Optional fields that no answer is for are left out. Figures that the run does not have are left out.
     """
     sections = [
         {
             "title": section["title"],
-            "fields": [_field(field, texts, figures, answers) for field in section["fields"]],
+            "fields": [
+                _field(field, texts, figures, answers)
+                for field in section["fields"]
+                if field["id"] in answers or not field.get("optional")
+            ],
         }
         for section in template["sections"]
     ]
