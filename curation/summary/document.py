@@ -100,6 +100,7 @@ def _field_lines(field: Mapping[str, Any]) -> Iterator[str]:
     if "to_add" in field:
         yield from ("", f"> **{TO_ADD}** (`{field['id']}`): {field['to_add']}")
     for name, figure in field.get("figures", {}).items():
+        yield from ("", f"*{name.replace('_', ' ').capitalize()}*")
         yield from _table(figure)
         if len(figure["rows"]) > _ROWS:
             yield from ("", f"{len(figure['rows']):,} rows in all: `{name}.csv`")
@@ -116,8 +117,8 @@ def _row(cells: Any) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
+    if value is None or value == "":
+        return "(none)"
     text = f"{value:,}" if isinstance(value, int) else str(value)
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 

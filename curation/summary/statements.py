@@ -68,7 +68,7 @@ def _size_range(figures: Mapping[str, Figure]) -> str:
         return "The run has not tokenised."
     tokens = figures["tokens"].value("tokens")
     found = next((name for limit, name in _RANGES if tokens < limit), _MOST)
-    return f"Text: {found}."
+    return f"Text: {found}. A document's tokens count as often as it is drawn, its bytes once."
 
 
 def _names(figures: Mapping[str, Figure], name: str) -> list[str]:
@@ -136,12 +136,14 @@ def _opt_outs(recipe: Mapping[str, Any], stages: Sequence[str], columns: Sequenc
     honoured = ", ".join(settings.get("honour") or ()) or "none"
     agents = ", ".join(settings.get("agents") or ()) or "none"
     parts = [f"Reservations honoured: {honoured}; evaluated for the agents: {agents}"]
-    if settings.get("retroactive"):
-        parts.append("what a site has reserved since its capture is honoured, too")
+    later = "is honoured, too" if settings.get("retroactive") else "does not count"
+    parts.append(f"what a site has reserved since its capture {later}")
+    unknown = "removed" if settings.get("unknown") == "remove" else "kept"
+    parts.append(f"documents of which nothing is known are {unknown}")
     required = ", ".join((settings.get("licences") or {}).get("require") or ())
     if required:
         parts.append(f"only documents under these licences are kept: {required}")
-    return f"{'; '.join(parts)}."
+    return f"{'; '.join(parts)}. Signals and licences are those of documents that were kept."
 
 
 def _illegal_content(recipe: Mapping[str, Any], stages: Sequence[str]) -> str:

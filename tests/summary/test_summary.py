@@ -101,7 +101,7 @@ def test_statements_have_no_numbers_of_their_own(run: Path) -> None:
     document = json.loads((run / "summary/eu-summary.json").read_text())
     fields = {f["id"]: f.get("text", "") for s in document["sections"] for f in s["fields"]}
     assert fields.pop("latest_date") == "02/2024."
-    assert fields.pop("text_size") == "Text: less than 1 billion tokens."
+    assert fields.pop("text_size").startswith("Text: less than 1 billion tokens. ")
     assert not any(char.isdigit() for text in fields.values() for char in text)
 
 
