@@ -87,7 +87,9 @@ def draw_design(
     settings: SearchSettings,
     frozen: Sequence[str] = (),
 ) -> Design:
-    """The prior, then draws around it. Raises InputError where availability leaves no room.
+    """The prior, as far as there is enough for it, then draws around it.
+
+    Raises InputError where availability leaves no room.
 
     Shares of `frozen` domains keep their proportions to each other, as of one virtual domain
     (conditional mixing, Olmo 3, arXiv 2512.13961, 3.4.4): fewer runs tell the rest.
@@ -95,10 +97,9 @@ def draw_design(
     if count < 2:
         raise ConfigError(f"--design {count}: a design has at least 2 mixtures")
     rng = np.random.default_rng([settings.seed, 4])
-    drawn = draw_around(
-        space, space.shares, count - 1, settings.concentration, settings, frozen, rng
-    )
-    every = np.concatenate([space.shares[None], drawn])
+    centre = space.nearest()
+    drawn = draw_around(space, centre, count - 1, settings.concentration, settings, frozen, rng)
+    every = np.concatenate([centre[None], drawn])
     width = max(3, len(str(count - 1)))
     return Design(
         space, tokens, available, {f"run-{k:0{width}d}": row for k, row in enumerate(every)}

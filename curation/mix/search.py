@@ -30,6 +30,22 @@ class Space:
     shares: F64  # [domains], sum 1
     most: F64  # [domains]: what `max_epochs` allows of the budget
 
+    def nearest(self) -> F64:
+        """Return the recipe's shares, of which a domain that has less gives all it has.
+
+        The others fill up what it leaves, in their proportions. Without enough of anything the
+        sum stays below 1.
+        """
+        short = np.zeros(len(self.shares), bool)
+        while True:
+            rest = max(0.0, 1 - self.most[short].sum())
+            whole = self.shares[~short].sum()
+            found = np.where(short, self.most, self.shares * (rest / whole if whole else 0.0))
+            over = ~short & (found > self.most)
+            if not over.any():
+                return found
+            short |= over
+
     def draw(
         self,
         count: int,

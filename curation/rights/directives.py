@@ -11,12 +11,17 @@ from typing import NamedTuple
 _VALUED = frozenset(
     ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview", "expires")
 )
+#: Directives that close something, and those that say what is so anyway.
+CLOSING = frozenset(("noindex", "nofollow", "noarchive", "nosnippet", "noai", "noimageai"))
+_PLAIN = CLOSING | {"all", "none", "index", "follow", "archive", "noodp", "noydir", "nocache"}
 _NAME = re.compile(r"[a-z][a-z_-]*")
 _AGENT = re.compile(r"\s*([\w.*-]+)\s*:\s*")
+#: The second part of a date that has a comma.
+_DATE = re.compile(r"\s*\d{1,2}[ -]")
 
 
 class Directive(NamedTuple):
-    """One directive, such as `noindex`, in lower case."""
+    """One directive: `noindex` or, with a value, `max-snippet:20`. Its name is in lower case."""
 
     name: str
     agent: str  # the crawler it is for, in lower case; "" for all
@@ -28,7 +33,7 @@ def parse_directives(value: str, agent: str = "") -> tuple[Directive, ...]:
 
     A crawler's name (`otherbot: noindex, nofollow`) applies to all that follows it, up to the next
     name. `none` is `noindex` and `nofollow` (Google's documentation of robots meta tags).
-    Values of directives, such as a date, are dropped.
+    Directives may be separated by commas, as they should, semicolons or blanks.
 
     Args:
         value: of one header field or of one tag's `content`.
@@ -36,20 +41,26 @@ def parse_directives(value: str, agent: str = "") -> tuple[Directive, ...]:
     """
     out: list[Directive] = []
     agent = agent.lower()
-    for part in value.split(","):
-        found = _AGENT.match(part)
-        while found:
+    valued = False  # whether the last directive has a value, which a date's second part goes on
+    for part in re.split("[,;]", value):
+        if valued and _DATE.match(part):
+            out[-1] = out[-1]._replace(name=f"{out[-1].name}, {part.strip()}")
+            continue
+        valued = False
+        while found := _AGENT.match(part):
             name = found.group(1).lower()
-            if name in _VALUED:
-                out.append(Directive(name, agent))
-                part = ""
-                break
-            agent = "" if name in ("*", "robots") else name
             part = part[found.end() :]
-            found = _AGENT.match(part)
-        name = part.strip().lower()
-        names = ("noindex", "nofollow") if name == "none" else (name,)
-        out += [Directive(one, agent) for one in names if _NAME.fullmatch(one)]
+            if name in _VALUED:
+                out.append(Directive(f"{name}:{part.strip()}", agent))
+                valued, part = True, ""
+            else:
+                agent = "" if name in ("*", "robots") else name
+        names = part.lower().split()
+        if len(names) > 1 and not _PLAIN.issuperset(names):
+            continue  # a sentence
+        for name in names:
+            said = ("noindex", "nofollow") if name == "none" else (name,)
+            out += [Directive(one, agent) for one in said if _NAME.fullmatch(one)]
     return tuple(out)
 
 

@@ -21,16 +21,38 @@ class Licence(NamedTuple):
 
 #: Addresses of Creative Commons' licences and of the badges for them.
 _CREATIVE_COMMONS = re.compile(
-    r"creativecommons\.org/(licenses|licences|l|p|publicdomain)/([a-z0-9+-]{1,20})"
+    r"(?:creativecommons\.org|licensebuttons\.net)"
+    r"/(licenses|licences|l|p|publicdomain|presskit/buttons/\w+/\w+)/([a-z0-9+-]{1,20})"
     r"(?:/(\d\.\d))?(?:/([a-z]{2,8})(?=[/\"'?#\s<>)]|$))?",
     re.I,
 )
 #: "CC BY-SA 4.0" where a name is in place of an address.
 _NAMED = re.compile(
     r"\bCC[ -]?(0|(?<=[ -])(?:BY(?:[ -](?:NC|SA|ND)){0,2}|ZERO))"
-    r"(?:[ -](?:INT[A-Z.]*[ -])?v?(\d\.\d))?(?![\w.])",
+    r"(?:[ -](?:INT[A-Z.]*[ -])?v?(\d\.\d))?(?!\w|\.\w)",
     re.I,
 )
+#: "Creative Commons Attribution-ShareAlike 4.0 International": its elements follow the first word.
+_WRITTEN = re.compile(r"creative\s*commons(?:\s+licen[cs]e)?\W{0,3}(.{1,120})", re.I | re.S)
+_AFTER = re.compile(r"\blicen[cs]e\b|(?<!\d)\.|\.(?!\d)|;", re.I)
+_WRITTEN_VERSION = re.compile(r"(?<![\d.])[1-4]\.\d(?![\d.])")
+#: Elements as the licences' names have them in the languages with most licensed pages.
+_ELEMENTS = {
+    element: re.compile(names, re.I)
+    for element, names in {
+        "BY": "attribution|namensnennung|reconocimiento|atribuci[oó]n|atribui[cç]|attribuzione|"
+        "naamsvermelding|uznanie autorstwa|атрибуция|表示|署名|저작자",
+        "NC": "non[- ]?commercial|nicht[- ]?kommerziell|keine kommerzielle|"
+        "pas d.utilisation commerciale|n[oã]o? ?comercial|non commerciale|niet-?commercieel|"
+        "u[zż]ycie niekomercyjne|некоммерч|非営利|非商业|非商業|비영리",
+        "SA": "share[- ]?alike|gleichen bedingungen|partage dans les m|compartir ?igual|"
+        "compartilha|condividi allo stesso|gelijk ?delen|na tych samych|с сохранением условий|"
+        "継承|相同方式|동일조건",
+        "ND": "no[- ]?deriv|keine bearbeitung|pas de modification|sin ?(?:obra ?)?derivada|"
+        "sem ?deriva|non opere derivate|geen ?afgeleide|bez utwor[oó]w|без производных|"
+        "改変禁止|禁止演绎|禁止改作|변경금지",
+    }.items()
+}
 _OTHERS = tuple(
     (re.compile(pattern, re.I), name)
     for pattern, name in (
@@ -57,7 +79,7 @@ _OTHERS = tuple(
         (r"unlicense\.org", "Unlicense"),
     )
 )
-_SPDX_LINE = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9][\w.+() -]{0,100}\w\)?)")
+_SPDX_LINE = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9(][\w.+() -]{0,100}[\w)+])")
 _DEEDS = ("deed", "legalcode", "rdf")
 
 
@@ -78,7 +100,22 @@ def licence_of(statement: str) -> Licence | None:
         if kind in ("0", "ZERO"):
             return Licence("CC0-1.0", None)
         return Licence(f"CC-{kind}" + (f"-{version}" if version else ""), None)
-    return None
+    return _written(statement)
+
+
+def _written(statement: str) -> Licence | None:
+    """The licence of Creative Commons whose name is written out."""
+    named = _WRITTEN.search(statement)
+    if not named:
+        return None
+    words = _AFTER.split(named.group(1))[0]
+    if re.match(r"(?i)zero|cc0", words):
+        return Licence("CC0-1.0", None)
+    elements = [element for element, names in _ELEMENTS.items() if names.search(words)]
+    if "BY" not in elements:
+        return None
+    version = _WRITTEN_VERSION.search(words)
+    return Licence("-".join(["CC", *elements, *([version[0]] if version else [])]), None)
 
 
 def _creative_commons(

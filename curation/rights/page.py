@@ -6,6 +6,7 @@ that reading costs little beside extraction.
 
 from __future__ import annotations
 
+import contextlib
 import html
 import itertools
 import json
@@ -13,9 +14,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from curation.rights.directives import Directive, parse_directives
+from curation.rights.directives import CLOSING, Directive, parse_directives
 from curation.rights.licences import Licence, licence_of
-from curation.rights.scan import TAG_BYTES, Found, scan
+from curation.rights.scan import TAG_BYTES, Found, scan, sign_before
 from curation.rights.tdm import Reservation, reservation
 
 
@@ -53,6 +54,8 @@ _BACK_BYTES = 16_384
 _NOTE_BYTES = 2_048
 #: Bytes before the word foot in which an attribute with it begins.
 _FOOTER_BYTES = 100
+#: Signs of copyright in scripts and comments at a page's end that are passed over.
+_MOST_SIGNS = 8
 #: Characters of a copyright line that are kept.
 _LINE_CHARACTERS = 160
 
@@ -61,14 +64,21 @@ _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))
 _COMMONS = b"ommons.org/"
 _SCHEME = re.compile(rb"(?:https?:)?//(?:[a-z]+\.)?\Z", re.I)
 _ADDRESS = re.compile(
-    rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain)/[^\"'\s<>]{2,80}"
+    rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain|presskit/buttons)/[^\"'\s<>]{2,80}"
 )
-_TAG = re.compile(r"<[^>]*>?")
+_BADGE = re.compile(rb"(?:https?:)?//licensebuttons\.net/[lp]/[^\"'\s<>]{2,80}", re.I)
+#: Tags, with what is in scripts, styles and comments.
+_TAG = re.compile(r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.I | re.S)
+_CODE = re.compile(r"[{};=\\]")
 # These look at bytes in lower case: the engine skips to a pattern's first letter only in these.
 _REL = re.compile(rb"rel\s*=\s*[\"']?[^\"'>]{0,40}licen[cs]e")
+_LINKED = re.compile(rb"<a\s[^>]{0,200}licen[cs]e")
+_LINK_END = re.compile(rb"</a|</button", re.I)
+_BADGE_IMAGE = re.compile(rb"licen[cs]e|commons|somerights|\bcc[-_ ]|88x31|80x15")
 _FOOTER = re.compile(rb"<footer[\s>]|(?:id|class)\s*=\s*[\"']?[^\"'>]{0,60}foot")
 _FIGURE = re.compile(
-    rb"<fig(?:ure|caption)[\s>]|class\s*=\s*[\"']?[^\"'>]{0,60}(?:caption|(?:photo|image|img)[_-]?credit)"
+    rb"<fig(?:ure|caption)[\s>]|class\s*=\s*[\"']?[^\"'>]{0,60}"
+    rb"(?:caption|(?:photo|image|img)[_-]?credit|\b(?:photo|picture|thumb|thumbnail)[\s\"'>])"
 )
 _FIGURE_END = re.compile(rb"</fig(?:ure|caption)|</h\d|</p>|</div>")
 _SCRIPT_END = re.compile(rb"</script", re.I)
@@ -78,18 +88,32 @@ _STATING = frozenset(
     "dc.rights dc.rights.license dc.license dcterms.rights dcterms.license dcterms.rights.license "
     "dc:rights dc:license license licence copyright rights eprints.rights cc:license".split()
 )
-#: Crawlers whose own meta tag counts; `<meta name=description>` is for none.
+#: Crawlers whose own meta tag counts, whatever it says ...
 _ROBOTS = re.compile(r"robots$|.*bot(?:-\w+)?$|.*-extended$|slurp$|anthropic-ai$|claude-web$")
+#: ... and tags that are for none of them, even if their words are a directive's.
+_TEXTS = re.compile(r"keyword|descri|title|tags?$|subject|abstract|topic")
+_AGENT = re.compile(r"[a-z][\w-]*")
+#: Ends of a property or relation that names a licence: `cc:license`, `dct:license`.
+_LICENSING = frozenset(("license", "licence"))
 #: Words of a sentence that licenses what the reader sees as a whole ...
 _WHOLE = re.compile(
     r"(?i)content|text|page|site|blog|wiki|article|post|work|document|book|material|except where|"
     r"otherwise|inhalt|seite|beitr|artikel|steh[et]|contenu|sauf|texte|contenido|conteúdo|salvo|"
-    r"contenut|tekst|strona|treść|сайт|текст|материал|содерж|コンテンツ|サイト|記事|文章|本站|本文|内容|콘텐츠"
+    r"contenut|contingut|tekst|strona|treść|obsah|tartalom|innehåll|indhold|innhold|sisältö|conținut|"
+    r"içerik|сайт|текст|материал|содерж|вміст|съдържание|περιεχόμεν|κείμεν|תוכן|محتو|المحتوى|सामग्री|"
+    r"เนื้อหา|nội dung|konten|コンテンツ|サイト|記事|文章|本站|本文|内容|內容|콘텐츠"
 )
 #: ... and of one that names the source of a part of it.
 _PARTS = re.compile(
     r"(?i)photo|image|picture|foto|bild|via\b|flickr|unsplash|wikimedia|music|musi[kq]|song|track|icon|"
     r"map|tile|openstreetmap|video|illustrat|写真|画像|图片|фото"
+)
+_ITEM_TYPE = re.compile(rb"itemtype\s*=\s*[\"']?https?://schema\.org/(\w+)", re.I)
+#: Where another sentence begins, whatever the last one was about.
+_BLOCK_TAG = re.compile(
+    rb"</?(?:p|div|li|ul|ol|dl|dt|dd|td|th|tr|table|aside|section|article|header|footer|main|nav|form|"
+    rb"figure|blockquote|h[1-6])[\s>]",
+    re.I,
 )
 #: Types of schema.org's things that are parts of a page.
 _PART_TYPES = frozenset(
@@ -104,7 +128,8 @@ def read_page(source: bytes) -> PageRights:
     line = _copyright(source, found.copyright)
     if not (found.tags or found.has_json or found.has_address or found.licences):
         return PageRights((), (), None, line)
-    tags = [(tag[1:2].lower(), _attributes(tag)) for tag in _stating_tags(source, found)]
+    stating = (source[begin:end] for begin, end in found.tags)
+    tags = [(tag[1:2].lower(), _attributes(tag)) for tag in stating]
     named = [
         (
             tag.get("name", tag.get("property", tag.get("http-equiv", ""))).lower(),
@@ -130,15 +155,6 @@ def read_page(source: bytes) -> PageRights:
     )
 
 
-def _stating_tags(source: bytes, found: Found) -> Iterator[bytes]:
-    """Yield the meta and link tags of the head that say something."""
-    for begin, end, comment, script in found.tags:
-        if begin - comment <= _BACK_BYTES and _in_comment(source, comment, begin):
-            continue
-        if begin - script > _BACK_BYTES or not _in_script(source, script, begin):
-            yield source[begin:end]
-
-
 def _attributes(tag: bytes) -> dict[str, str]:
     found = _ATTRIBUTE.findall(tag.decode("utf-8", "replace"))
     return {name.lower(): html.unescape(a or b or c) for name, a, b, c in found}
@@ -146,8 +162,13 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 def _directives(named: list[tuple[str, str]]) -> Iterator[Directive]:
     for name, content in named:
-        if _ROBOTS.match(name):
-            yield from parse_directives(content, "" if name == "robots" else name)
+        if _ROBOTS.match(name) or name == "x-robots-tag":
+            agent = "" if name in ("robots", "x-robots-tag") else name
+            yield from parse_directives(content, agent)
+        elif _AGENT.fullmatch(name) and not _TEXTS.search(name):
+            # `none` alone may mean anything
+            if any(word in content.lower() for word in CLOSING):
+                yield from parse_directives(content, name)
 
 
 def _in_head(links: list[dict[str, str]], named: list[tuple[str, str]]) -> Iterator[Statement]:
@@ -173,12 +194,19 @@ def _in_json(source: bytes, head_end: int) -> Iterator[Statement]:
             return
         says = source.find(b'"license"', begin, end) >= 0
         if says and _tag_around(source, at)[:7].lower() == b"<script":
-            try:
-                content = json.loads(source[begin:end])
-            except (ValueError, RecursionError):
-                content = None
+            content = _parsed(source[begin:end])
             yield from _of_thing(content, True, "head" if at < head_end else "body")
         at = source.find(b"ld+json", end)
+
+
+def _parsed(script: bytes) -> Any:
+    """Return what a script of JSON says, in spite of comments around it and breaks in its texts."""
+    bare = script.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
+    begin = min((at for at in (bare.find(b"{"), bare.find(b"[")) if at >= 0), default=0)
+    for part in (script, bare[begin : max(bare.rfind(b"}"), bare.rfind(b"]")) + 1]):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(part, strict=False)
+    return None
 
 
 def _of_thing(thing: Any, whole: bool, place: str) -> Iterator[Statement]:
@@ -218,6 +246,8 @@ def _in_body(source: bytes, found: Found) -> Iterator[Statement]:
     begin = head_end if _BODY.match(source, head_end) else 0
     addresses = itertools.islice(_addresses(source, begin), _MOST_STATEMENTS)
     places = list(addresses) if found.has_address else []
+    if not places:
+        places = _badges(source, begin, found.licences)
     tags = [_tag_around(source, start) for start, _ in places]
     seen = set()
     for (start, end), tag in zip(places, tags, strict=True):
@@ -242,14 +272,30 @@ def _addresses(source: bytes, begin: int) -> Iterator[tuple[int, int]]:
         at = source.find(_COMMONS, at + 1)
 
 
+def _badges(source: bytes, begin: int, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return begin and end of the addresses of badges that no link to the licence goes with."""
+    spans = (_BADGE.search(source, max(begin, start), end + 100) for start, end in parts)
+    return sorted({found.span() for found in spans if found})
+
+
 def _own_terms(source: bytes, begin: int, parts: list[tuple[int, int]]) -> Iterator[Statement]:
-    """Yield the site's own terms, to which a `rel` of licence leads."""
+    """Yield the licence or the site's own terms to which a `rel` of licence leads.
+
+    Without one, yield the licence that the words of a link to such terms name.
+    """
+    named = None
     for start, end in parts:
         first = max(begin, start)
-        found = _REL.search(source[first:end].lower())
+        lowered = source[first:end].lower()
+        found = _REL.search(lowered)
         if found and (one := _own_term(source, first + found.start())):
             yield one
             return
+        link = _LINKED.search(lowered)
+        if link and named is None:
+            named = _named(source, first + link.start())
+    if named:
+        yield named
 
 
 def _own_term(source: bytes, at: int) -> Statement | None:
@@ -257,9 +303,23 @@ def _own_term(source: bytes, at: int) -> Statement | None:
     if tag[:2].lower() not in (b"<a", b"<l") or _commented(source, at):
         return None
     href = _attributes(tag).get("href", "")
-    return Statement(
-        licence_of(href), "page", _place(source, at), "anchor", href[:_LINE_CHARACTERS]
-    )
+    licence = licence_of(href) or licence_of(_words_of(source, at))
+    return Statement(licence, "page", _place(source, at), "anchor", href[:_LINE_CHARACTERS])
+
+
+def _named(source: bytes, at: int) -> Statement | None:
+    words = _words_of(source, at)
+    licence = licence_of(words)
+    if licence is None or _commented(source, at) or _scripted(source, at):
+        return None
+    scope = "page" if _licenses_whole(source, at) else "part"
+    return Statement(licence, scope, _place(source, at), "anchor", words[:_LINE_CHARACTERS])
+
+
+def _words_of(source: bytes, at: int) -> str:
+    """Return the words of the link at a place."""
+    end = source.find(b"</a", at, at + _NEAR_BYTES)
+    return _plain(source[source.find(b">", at) : end + 1]) if end >= 0 else ""
 
 
 def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | None:
@@ -280,14 +340,16 @@ def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | No
         return None if stated else Statement(licence, "part", place, "anchor", value)
     if kind in (b"license", b"cc:license"):
         return Statement(licence, "page", place, "rdf", value)
-    rels = attributes.get("rel", "").lower().split()
-    if kind == b"link":
-        return Statement(licence, "page", place, "link", value) if "license" in rels else None
+    said = " ".join(attributes.get(name, "") for name in ("rel", "itemprop", "property")).lower()
+    stated = not _LICENSING.isdisjoint(word.rpartition(":")[2] for word in said.split())
+    if stated and (_in_figure(source, at) or _in_part(source, at, attributes)):
+        return Statement(licence, "part", place, "anchor", value)
+    if kind in (b"link", b"meta"):
+        return Statement(licence, "page", place, kind.decode(), value) if stated else None
     if kind == b"img":
         badge = value.lower() in attributes.get("src", "").lower()
         scope = "page" if badge and not _in_figure(source, at) else "part"
         return Statement(licence, scope, place, "badge", value)
-    stated = bool({"license", "licence", "cc:license"} & set(rels)) and not _in_figure(source, at)
     scope = "page" if stated or _licenses_whole(source, at) else "part"
     return Statement(licence, scope, place, "anchor", value)
 
@@ -334,21 +396,39 @@ def _place(source: bytes, at: int) -> str:
 
 def _in_figure(source: bytes, at: int) -> bool:
     before = source[max(0, at - TAG_BYTES) : at].lower()
-    if not any(word in before for word in (b"<fig", b"caption", b"credit")):
+    if not any(word in before for word in (b"<fig", b"caption", b"credit", b"photo", b"thumb")):
         return False
     opened = [m.end() for m in _FIGURE.finditer(before)]
     return bool(opened) and _FIGURE_END.search(before, opened[-1]) is None
+
+
+def _in_part(source: bytes, at: int, attributes: dict[str, str]) -> bool:
+    """Whether `itemprop` names the licence of a part of the page, such as a picture."""
+    if "itemprop" not in attributes:
+        return False
+    types = _ITEM_TYPE.findall(source[max(0, at - 4 * TAG_BYTES) : at])
+    return bool(types) and types[-1].decode("utf-8", "replace") in _PART_TYPES
 
 
 def _licenses_whole(source: bytes, at: int) -> bool:
     """Return whether the words around an address license the page, not a part of it."""
     if _in_figure(source, at):
         return False
-    before = _plain(source[max(0, at - _NEAR_BYTES) : at])[-160:]
-    after = _plain(source[at : at + _NEAR_BYTES])[:120]
+    rest = source[at : at + _NEAR_BYTES]
+    link = _LINK_END.split(rest)[0].lower()
+    image = link.find(b"<img")
+    if image >= 0 and _BADGE_IMAGE.search(link, image):
+        return True
+    near = source[max(0, at - _NEAR_BYTES) : at]
+    begins = [found.end() for found in _BLOCK_TAG.finditer(near)]
+    before = _plain(near[begins[-1] :] if begins else near)[-160:]
     if _PARTS.search(before[-80:]):
         return False
-    return _WHOLE.search(before) is not None or _WHOLE.search(after) is not None
+    if _WHOLE.search(before) or _place(source, at) == "footer":
+        return True
+    ends = _BLOCK_TAG.search(rest)
+    after = _plain(rest[: ends.start()] if ends else rest)[:120]
+    return _WHOLE.search(after) is not None
 
 
 def _plain(part: bytes) -> str:
@@ -360,9 +440,20 @@ def _plain(part: bytes) -> str:
 
 
 def _copyright(source: bytes, at: int) -> str | None:
-    """Return the line of the last sign of copyright, which is the page's; pictures' come before."""
-    if at < 0 or _scripted(source, at, _NOTE_BYTES) or _commented(source, at, _NOTE_BYTES):
-        return None
-    start = source.rfind(b">", max(0, at - _NEAR_BYTES), at) + 1
-    line = _plain(source[max(start, at - _NEAR_BYTES) : at + _NEAR_BYTES])
-    return line[:_LINE_CHARACTERS].strip() or None
+    """Return the line of the last sign of copyright, which is the page's; pictures' come before.
+
+    Signs in tags, scripts and comments are passed over.
+    """
+    for _ in range(_MOST_SIGNS):
+        if at < 0:
+            return None
+        begin = max(0, at - _NEAR_BYTES)
+        tag, text = source.rfind(b"<", begin, at), source.rfind(b">", begin, at) + 1
+        if tag < text and not (
+            _scripted(source, at, _NOTE_BYTES) or _commented(source, at, _NOTE_BYTES)
+        ):
+            line = _plain(source[max(text, begin) : at + _NEAR_BYTES])
+            if not (_CODE.search(line) and _scripted(source, at)):
+                return line[:_LINE_CHARACTERS].strip() or None
+        at = sign_before(source, at)
+    return None

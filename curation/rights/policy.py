@@ -82,9 +82,13 @@ class Policy:
             yield from (s for s in named if s["agent"] in ("*", *self._agents))
 
     def _closed(self, answers: Signals) -> Iterator[Mapping[str, str | None]]:
-        """The answers of one file to the agents, where they forbid: each asks for its own group."""
+        """The answers of one file to the agents, where they forbid.
+
+        Each agent is told what is for it, else what is for all; without agents, what is for all
+        counts.
+        """
         own = {(s["agent"] or "").lower(): s for s in answers}
-        asked = (own.get(agent, own.get("*")) for agent in (*self._agents, "*"))
+        asked = (own.get(agent, own.get("*")) for agent in self._agents or ["*"])
         yield from (s for s in asked if s is not None and forbids(s["value"] or ""))
 
     def _is_unknown(self, rights: Mapping[str, Any] | None, signals: Signals) -> bool:

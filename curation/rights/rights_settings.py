@@ -37,7 +37,8 @@ class RightsSettings(Settings):
     """Which signals of rights remove a document. Defaults: `configs/defaults/rights.yaml`."""
 
     agents: tuple[str, ...] = Field(
-        description="crawlers whose signals count, besides signals for all crawlers"
+        description="crawlers whose signals count; of a robots.txt, the group of their own name, "
+        "else that for all (`*`)"
     )
     honour: tuple[Honoured, ...] = Field(
         description="signals that remove a document, in the order in which they are looked at"

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined
 
-#: Bytes of a page's beginning that can be its head where nothing says where the body begins.
-HEAD_BYTES = 65_536
+#: Bytes of a page's beginning that can be its head: scripts and styles in it may be long.
+HEAD_BYTES = 1 << 20
 #: Bytes of a page's end in which its copyright line is.
 FOOT_BYTES = 20_000
 #: Bytes of a tag.
@@ -32,10 +32,14 @@ _STATING = (
     b"robots",
     b'bot"',
     b"bot'",
-    b"slurp",
-    b"-extended",
-    b"anthropic",
-    b"claude",
+    b"noindex",
+    b"nofollow",
+    b"noarchive",
+    b"nosnippet",
+    b"noai",
+    b"noimageai",
+    b'"none',
+    b"'none",
     b"tdm-",
     b"rights",
     b"licens",
@@ -47,9 +51,21 @@ _BYTE = np.uint8
 _LOWER = _BYTE(32)
 _I, _C, _E, _N, _S, _DOT, _D, _PLUS, _J = (_BYTE(byte) for byte in b"icens.d+j")
 _AND, _O, _HASH, _ONE, _P, _Y, _R = (_BYTE(byte) for byte in b"&o#1pyr")
+_X, _OPEN, _CLOSE = (_BYTE(byte) for byte in b"x()")
 _SIGN = _BYTE(0xC2), _BYTE(0xA9)
-#: Forms of the sign, and last the word without its first letter, which may be a capital.
-_SIGNS = (b"\xc2\xa9", b"&copy;", b"&#169;", b"pyright")
+#: Forms of the sign, and what is one before a year.
+_SIGNS = (
+    *(b"\xc2\xa9", b"&copy", b"&#169;", b"&#xa9;"),
+    *(b"(c) 19", b"(c) 20", b"(c)19", b"(c)20"),
+)
+#: Words that state it where there is no sign; of the English one, its first letter is left out.
+_SIGN_NAMES = (
+    b"pyright",
+    *("版权所有".encode(), "版權所有".encode(), "著作権".encode(), "저작권".encode()),
+)
+_FIRST_HAN = tuple(_BYTE(byte) for byte in "版".encode())
+_FIRST_KANA = tuple(_BYTE(byte) for byte in "著".encode())
+_FIRST_HANGUL = tuple(_BYTE(byte) for byte in "저".encode())
 #: Blocks with the word licence that are looked at.
 _MOST_BLOCKS = 256
 
@@ -62,9 +78,9 @@ class Found(NamedTuple):
     licences: list[tuple[int, int]]  # begin and end of parts in which the word may be
     has_json: bool  # JSON-LD
     copyright: int  # where the last sign or word is; -1: none
-    #: Of meta and link tags in the head that say something: begin, end, and where the last comment
-    #: and the last script before them begin; -1: none does.
-    tags: list[tuple[int, int, int, int]]
+    tags: list[
+        tuple[int, int]
+    ]  # begin and end of meta and link tags in the head that say something
 
 
 class _Words(NamedTuple):
@@ -85,7 +101,8 @@ class _Words(NamedTuple):
         return cls(letters, np.cumsum([len(word) for word in words]), fits)
 
 
-_STATING_WORDS, _SIGN_WORDS = _Words.of(_STATING), _Words.of(_SIGNS)
+_STATING_WORDS, _SIGN_WORDS = _Words.of(_STATING), _Words.of((*_SIGNS, *_SIGN_NAMES))
+_SIGN_COUNT = len(_SIGNS)
 
 
 @inlined
@@ -165,19 +182,51 @@ def _tag_from(data, at, limit):  # type: ignore[no-untyped-def]
     return at
 
 
+@inlined
+def _after(data, at, limit, opened):  # type: ignore[no-untyped-def]
+    """Where the comment (1) or the script (2) that has begun ends, or the limit."""
+    if opened == 1:
+        while at + 2 < limit:
+            if data[at] == 45 and data[at + 1] == 45 and data[at + 2] == 62:
+                return at + 3
+            at += 1
+        return limit
+    while True:
+        at = _tag_from(data, at, limit)
+        if at + 8 > limit:
+            return limit
+        if data[at + 1] == 47 and _is(data, at + 2, _SCRIPT, 0, len(_SCRIPT)):
+            return at + 8
+        at += 1
+
+
+@inlined
+def _states(data, begin, end, words):  # type: ignore[no-untyped-def]
+    """Whether one of the words is in a tag."""
+    for at in range(begin, end - 2):
+        fit = words.fits[0, data[at]] & words.fits[1, data[at + 1]]
+        if fit and fit & words.fits[2, data[at + 2]]:
+            start = 0
+            for k in range(len(words.ends)):
+                if _is(data, at, words.letters, start, words.ends[k]):
+                    return True
+                start = words.ends[k]
+    return False
+
+
 @borrowing
 def _head(data, words, spans):  # type: ignore[no-untyped-def]
-    """Fill spans [n, 4] with `Found.tags`; return where the head ends, and n."""
+    """Fill spans [n, 2] with `Found.tags`; return where the head ends, and n."""
     limit = min(len(data), HEAD_BYTES)
     count = at = 0
-    comment = script = -1
     while at < limit:
         at = _tag_from(data, at, limit)
         if at + 6 > len(data) or at == limit:
             break
-        opens = _opens(data, at)
-        comment = at if opens == 1 else comment
-        script = at if opens == 2 else script
+        opened = _opens(data, at)
+        if opened:
+            at = _after(data, at + (4 if opened == 1 else 7), limit, opened)
+            continue
         a, b = data[at + 1] | _LOWER, data[at + 2] | _LOWER
         c, d = data[at + 3] | _LOWER, data[at + 4] | _LOWER
         if a == 98 and b == 111 and c == 100 and d == 121:  # body
@@ -191,28 +240,12 @@ def _head(data, words, spans):  # type: ignore[no-untyped-def]
         ):
             close = at + 5
             end = min(len(data), at + TAG_BYTES)
-            states = False
-            before = comment, script
             while close < end and data[close] != 62:
-                if not states and close + 2 < end:
-                    fit = words.fits[0, data[close]] & words.fits[1, data[close + 1]]
-                    if fit and fit & words.fits[2, data[close + 2]]:
-                        begin = 0
-                        for k in range(len(words.ends)):
-                            if _is(data, close, words.letters, begin, words.ends[k]):
-                                states = True
-                                break
-                            begin = words.ends[k]
-                if data[close] == 60:
-                    opens = _opens(data, close)
-                    comment = close if opens == 1 else comment
-                    script = close if opens == 2 else script
                 close += 1
-            if states and close < end and count < len(spans):
-                spans[count, 0], spans[count, 1] = at, close + 1
-                spans[count, 2], spans[count, 3] = before
-                count += 1
             if close < end:
+                if count < len(spans) and _states(data, at + 5, close, words):
+                    spans[count, 0], spans[count, 1] = at, close + 1
+                    count += 1
                 at = close
         at += 1
     return limit, count
@@ -220,15 +253,25 @@ def _head(data, words, spans):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _has_sign(first, second, third):  # type: ignore[no-untyped-def]
-    """Whether the sign of copyright, `&co`, `&#1` or `pyr` may be in three views, as `_has`."""
+    """Whether the beginning of a sign or word of copyright is in three views, as `_has`."""
     found = _BYTE(255)
     for k in range(len(third)):
         a, b, c = first[k], second[k], third[k]
         sign = _BYTE(_BYTE(a ^ _SIGN[0]) | _BYTE(b ^ _SIGN[1]))
         named = _BYTE(_BYTE(a ^ _AND) | _BYTE(b ^ _C) | _BYTE(c ^ _O))
-        numbered = _BYTE(_BYTE(a ^ _AND) | _BYTE(b ^ _HASH) | _BYTE(c ^ _ONE))
+        number = min(_BYTE(c ^ _ONE), _BYTE(_BYTE(c | _LOWER) ^ _X))
+        numbered = _BYTE(_BYTE(a ^ _AND) | _BYTE(b ^ _HASH) | number)
+        letter = _BYTE(_BYTE(a ^ _OPEN) | _BYTE(_BYTE(b | _LOWER) ^ _C) | _BYTE(c ^ _CLOSE))
         word = _BYTE(_BYTE(a ^ _P) | _BYTE(b ^ _Y) | _BYTE(c ^ _R))
-        found = min(found, min(min(sign, named), min(numbered, word)))
+        han = _BYTE(_BYTE(a ^ _FIRST_HAN[0]) | _BYTE(b ^ _FIRST_HAN[1]) | _BYTE(c ^ _FIRST_HAN[2]))
+        kana = _BYTE(
+            _BYTE(a ^ _FIRST_KANA[0]) | _BYTE(b ^ _FIRST_KANA[1]) | _BYTE(c ^ _FIRST_KANA[2])
+        )
+        hangul = _BYTE(
+            _BYTE(a ^ _FIRST_HANGUL[0]) | _BYTE(b ^ _FIRST_HANGUL[1]) | _BYTE(c ^ _FIRST_HANGUL[2])
+        )
+        found = min(found, min(min(sign, named), min(min(numbered, letter), word)))
+        found = min(found, min(min(han, kana), hangul))
     return found == 0
 
 
@@ -246,9 +289,9 @@ def _sign(data, signs):  # type: ignore[no-untyped-def]
                 for k in range(len(signs.ends)):
                     first = data[at] == signs.letters[start]
                     if first and _is(data, at, signs.letters, start, signs.ends[k]):
-                        if k < len(signs.ends) - 1:
+                        if k < _SIGN_COUNT:
                             return at
-                        word = max(word, at - 1)
+                        word = max(word, at - (k == _SIGN_COUNT))
                     start = signs.ends[k]
         last = begin
     return word
@@ -262,12 +305,18 @@ def _look(data, words, signs, spans, blocks):  # type: ignore[no-untyped-def]
     return found, head_end, _sign(data, signs), count, parts
 
 
+def sign_before(source: bytes, end: int) -> int:
+    """Return where the last sign or word of copyright before a place is; -1: nowhere."""
+    data: npt.NDArray[np.uint8] = np.frombuffer(source, np.uint8)
+    return int(_sign(data[:end], _SIGN_WORDS))
+
+
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
     data: npt.NDArray[np.uint8] = np.frombuffer(source, np.uint8)
-    spans = np.empty((MOST_TAGS, 4), np.int64)
+    spans = np.empty((MOST_TAGS, 2), np.int64)
     blocks = np.empty(_MOST_BLOCKS, np.int64)
     found, head_end, sign, count, parts = _look(data, _STATING_WORDS, _SIGN_WORDS, spans, blocks)
-    tags = [tuple(span) for span in spans[:count].tolist()]
+    tags = [(begin, end) for begin, end in spans[:count].tolist()]
     licences = [(max(0, at - _REL_BYTES), at + _BLOCK + 8) for at in blocks[:parts].tolist()]
     return Found(head_end, bool(found & 2), licences, bool(found & 4), sign, tags)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+from curation.hosts import ascii_host
 from curation.rights.robots import Rule, best_rule, parse_robots, path_of, product
 from curation.rights.signals import LATEST, Signal, of_reservation
 from curation.rights.site_files import ROBOTS, SiteFile, kind_of
@@ -62,6 +63,7 @@ def site_of(url: str) -> str:
         return ""
     if not host or parts.scheme not in _PORTS:
         return ""
+    host = host if host.isascii() else ascii_host(host)
     usual = port is None or str(port) == _PORTS[parts.scheme]
     return f"{parts.scheme}://{host}" + ("" if usual else f":{port}")
 

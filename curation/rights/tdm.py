@@ -54,6 +54,8 @@ def parse_tdm_file(content: bytes) -> TdmFile:
         entries = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return TdmFile([])
+    if isinstance(entries, dict):  # one rule without the list around it
+        entries = [entries]
     if not isinstance(entries, list):
         return TdmFile([])
     rules = (_rule(entry) for entry in entries if isinstance(entry, dict))

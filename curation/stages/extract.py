@@ -25,7 +25,8 @@ class _Extract(Stage[ExtractSettings]):
         return {"readers": recipe.readers}
 
     def packages_of(self, settings: ExtractSettings) -> tuple[str, ...]:
-        return (*self.packages, *engine_packages(settings.engine))
+        asked = ("idna",) if settings.rights.files else ()
+        return (*self.packages, *engine_packages(settings.engine), *asked)
 
     def load(self, settings: ExtractSettings) -> None:
         from curation.extract.model import load as load_model  # here and below: compiled kernels

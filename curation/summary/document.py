@@ -46,12 +46,16 @@ def filled(
 ) -> dict[str, Any]:
     """Return a document: sections with fields, each with `text`, `figures`, `added`, `to_add`.
 
-    Figures that the run does not have are left out.
+    Optional fields that no answer is for are left out. Figures that the run does not have are left out.
     """
     sections = [
         {
             "title": section["title"],
-            "fields": [_field(field, texts, figures, answers) for field in section["fields"]],
+            "fields": [
+                _field(field, texts, figures, answers)
+                for field in section["fields"]
+                if field["id"] in answers or not field.get("optional")
+            ],
         }
         for section in template["sections"]
     ]
@@ -96,6 +100,7 @@ def _field_lines(field: Mapping[str, Any]) -> Iterator[str]:
     if "to_add" in field:
         yield from ("", f"> **{TO_ADD}** (`{field['id']}`): {field['to_add']}")
     for name, figure in field.get("figures", {}).items():
+        yield from ("", f"*{name.replace('_', ' ').capitalize()}*")
         yield from _table(figure)
         if len(figure["rows"]) > _ROWS:
             yield from ("", f"{len(figure['rows']):,} rows in all: `{name}.csv`")
@@ -112,8 +117,8 @@ def _row(cells: Any) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
+    if value is None or value == "":
+        return "(none)"
     text = f"{value:,}" if isinstance(value, int) else str(value)
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 

@@ -13,6 +13,8 @@ _RANGES = (
     (10**13, "1 billion to 10 trillion tokens"),
 )
 _MOST = "more than 10 trillion tokens"
+#: Part of all public data of a modality above which the template calls a data set large.
+_LARGE = 0.03
 
 
 def statements(
@@ -31,13 +33,16 @@ def statements(
         "content_types": _content_types(figures),
         "latest_date": f"{_month(_last_day(figures)) or 'Unknown: no document has a date'}.",
         "languages": _languages(figures),
-        "public_datasets": _public(collections),
+        "public_used": _public(collections),
+        "public_datasets": _large(figures["collections"]),
+        "crawlers_used": _crawled(collections),
         "crawlers": _crawlers(collections),
         "crawl_period": "First and last day of capture of the documents, by collection.",
         "crawled_content": "Web pages and other documents, by format and topic.",
         "top_domains": (
-            "The tenth of all domain names with the most bytes of text; a host name without `www.` "
-            "counts as a domain name. The whole list is `top_hosts.csv`."
+            "The tenth of all domain names with the most bytes of text, of all collections: the "
+            "template asks for those that the provider's own crawlers fetched. A host name without "
+            "`www.` counts as a domain name. The whole list is `top_hosts.csv`."
         ),
         "top_domains_sme": (
             "The twentieth of all domain names, or the first thousand if these are fewer: "
@@ -63,7 +68,7 @@ def _size_range(figures: Mapping[str, Figure]) -> str:
         return "The run has not tokenised."
     tokens = figures["tokens"].value("tokens")
     found = next((name for limit, name in _RANGES if tokens < limit), _MOST)
-    return f"Text: {found}."
+    return f"Text: {found}. A document's tokens count as often as it is drawn, its bytes once."
 
 
 def _names(figures: Mapping[str, Figure], name: str) -> list[str]:
@@ -93,8 +98,22 @@ def _month(day: str | None) -> str | None:
 
 def _public(collections: Sequence[str]) -> str:
     if COMMON_CRAWL_NAME in collections:
-        return f"{COMMON_CRAWL_NAME} (https://commoncrawl.org), known by its file names."
+        return f"Yes: {COMMON_CRAWL_NAME} (https://commoncrawl.org), known by its file names."
     return "No file is named like those of a public crawl."
+
+
+def _large(collections: Figure) -> str:
+    """Collections that may be large public data sets, by their part of all text."""
+    total = sum(row[2] for row in collections.rows)
+    large = [row[0] for row in collections.rows if row[2] > _LARGE * total]
+    named = ", ".join("inputs without a name" if name == UNNAMED else name for name in large)
+    return f"Large by their part of the text: {named or 'none'}."
+
+
+def _crawled(collections: Sequence[str]) -> str:
+    if set(collections) == {COMMON_CRAWL_NAME}:
+        return f"All documents are of {COMMON_CRAWL_NAME}, which section two lists as a dataset."
+    return "The run does not know who fetched its input."
 
 
 def _crawlers(collections: Sequence[str]) -> str:
@@ -117,12 +136,14 @@ def _opt_outs(recipe: Mapping[str, Any], stages: Sequence[str], columns: Sequenc
     honoured = ", ".join(settings.get("honour") or ()) or "none"
     agents = ", ".join(settings.get("agents") or ()) or "none"
     parts = [f"Reservations honoured: {honoured}; evaluated for the agents: {agents}"]
-    if settings.get("retroactive"):
-        parts.append("what a site has reserved since its capture is honoured, too")
+    later = "is honoured, too" if settings.get("retroactive") else "does not count"
+    parts.append(f"what a site has reserved since its capture {later}")
+    unknown = "removed" if settings.get("unknown") == "remove" else "kept"
+    parts.append(f"documents of which nothing is known are {unknown}")
     required = ", ".join((settings.get("licences") or {}).get("require") or ())
     if required:
         parts.append(f"only documents under these licences are kept: {required}")
-    return f"{'; '.join(parts)}."
+    return f"{'; '.join(parts)}. Signals and licences are those of documents that were kept."
 
 
 def _illegal_content(recipe: Mapping[str, Any], stages: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         write_rows,
         write_shard,
     )
+    from curation.tokenize.stages import TokenStages
     from curation.tokenize.tokenize_settings import TokenizeSettings
     from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
     from curation.tokenize.train import CardFacts, TokenizerTraining, train, train_tokenizer
@@ -29,6 +30,7 @@ __all__ = [
     "IndexedWriter",
     "ShardStats",
     "TokenShards",
+    "TokenStages",
     "TokenizeSettings",
     "Tokenizer",
     "TokenizerTraining",
@@ -45,6 +47,7 @@ __all__ = [
 _MODULES = {
     "megatron": ("IndexedWriter", "read_index"),
     "reader": ("TokenShards",),
+    "stages": ("TokenStages",),
     "tokenize_settings": ("TokenizeSettings",),
     "shard": (
         *("DOCUMENT_INDEX", "ENCODED", "ShardStats", "count_tokens", "encoded_rows"),

@@ -69,7 +69,7 @@ class TokenShards:
         self.seed, self.shuffle, self.epochs = seed, shuffle, epochs
         self._torch = torch
         if torch:
-            _register()
+            register(TokenShards)
         self._position = 0
         self._path = Path(path)
         self._shards = _open_shards(self._path)
@@ -116,14 +116,14 @@ class TokenShards:
         In a worker of torch's DataLoader, every so-many-th of these, as many as there are workers.
         """
         step = self.batch_size * self.world_size
-        worker, workers = _worker() if self._torch else (0, 1)
+        worker, workers = loader_worker() if self._torch else (0, 1)
         ahead = worker * step
         while self.epochs is None or self._position + ahead + step <= self.epochs * self.samples:
             first = self._position + ahead + self.rank * self.batch_size
             batch = self.take(self.sequence_numbers(first, self.batch_size))
             # Advance first: a state saved while the batch is in use must not give it again.
             self._position += workers * step
-            yield self._as_torch(batch) if self._torch else batch
+            yield as_torch(batch) if self._torch else batch
 
     def sequence_numbers(self, first: int, count: int) -> npt.NDArray[np.int64]:
         """Sequence numbers over all shards of `count` samples of the stream from `first` on."""
@@ -189,27 +189,28 @@ class TokenShards:
         self.__dict__ |= state
         self._shards = _open_shards(self._path)
         if self._torch:
-            _register()
+            register(TokenShards)
 
-    @staticmethod
-    def _as_torch(batch: npt.NDArray) -> Any:
-        import torch
 
-        return torch.from_numpy(batch.astype(np.int64))
+def as_torch(batch: npt.NDArray) -> Any:
+    """Return a batch as an int64 tensor."""
+    import torch
+
+    return torch.from_numpy(batch.astype(np.int64))
 
 
 @functools.cache
-def _register() -> None:
-    """Let torch's DataLoader know that TokenShards are iterated. Raises ConfigError."""
+def register(reader: type) -> None:
+    """Let torch's DataLoader know that a reader is iterated. Raises ConfigError."""
     try:
         from torch.utils.data import IterableDataset
     except ImportError:
         raise ConfigError("torch is not installed: pip install 'curation[torch]'") from None
-    IterableDataset.register(TokenShards)
+    IterableDataset.register(reader)
 
 
-def _worker() -> tuple[int, int]:
-    """Number of this worker of a DataLoader, and how many there are; (0, 1) outside of one."""
+def loader_worker() -> tuple[int, int]:
+    """Return number and count of workers where this is one of a DataLoader, else (0, 1)."""
     from torch.utils.data import get_worker_info
 
     info = get_worker_info()

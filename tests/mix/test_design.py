@@ -62,6 +62,17 @@ def test_mixtures_keep_to_what_there_is() -> None:
         assert weight * AVAILABLE[domain] == pytest.approx(run["shares"][domain] * 1000, abs=0.01)
 
 
+def test_the_first_mixture_is_the_recipes_as_far_as_there_is_enough() -> None:
+    most = np.array([0.2, 0.4, 0.1, 0.9])
+    space = Space(SPACE.domains, np.array([0.3, 0.3, 0.3, 0.1]), most)
+    design = draw_design(space, 8, 1000, AVAILABLE, searching(min_share=0.01))
+    every = np.array(list(design.runs.values()))
+    # web and books give all they have, then code, whose part of the rest is more than it has
+    assert np.allclose(every[0], [0.2, 0.4, 0.1, 0.3])
+    assert np.allclose(every.sum(axis=1), 1) and (every <= most + 1e-9).all()
+    assert design.as_dict()["prior"] == [0.3, 0.3, 0.3, 0.1]
+
+
 def test_frozen_domains_keep_their_proportions() -> None:
     every = np.array(list(designed(frozen=("web", "books")).runs.values()))
     assert np.allclose(every[:, 0] / every[:, 2], 4)

@@ -17,6 +17,7 @@ from curation.readers.settings import ReaderSettings
 from curation.rights.signals import LATEST
 from curation.rights.site_files import SiteFile, read_site_files
 from curation.rights.sites import SiteIndex, build_index, site_of
+from curation.rights.tdm import parse_tdm_file
 from curation.schema import SET_ASIDE
 from tests.readers.archives import http_response, warc_record
 
@@ -101,6 +102,7 @@ def test_redirects_and_answers_in_place_of_the_file(tmp_path: Path) -> None:
     [
         ("HTTPS://A.example:443/x", "https://a.example"),
         ("http://a.example:8080", "http://a.example:8080"),
+        ("https://BÜcher.example/x", "https://xn--bcher-kva.example"),
         ("ftp://a.example/", ""),
         ("file:a/b", ""),
         ("http://[bad/", ""),
@@ -110,6 +112,11 @@ def test_redirects_and_answers_in_place_of_the_file(tmp_path: Path) -> None:
 )
 def test_names_of_sites(url: str, site: str) -> None:
     assert site_of(url) == site
+
+
+def test_a_reservation_without_a_list_around_it() -> None:
+    file = parse_tdm_file(b'{"location": "/", "tdm-reservation": 1}')
+    assert file.reservation("https://a.example/x") == (True, None)
 
 
 def test_ai_txt_and_reservations(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from curation.rights import Policy
+from curation.rights.rights_settings import default_settings
 from curation.schema import RIGHTS
 from tests.conftest import curate, curate_well
 from tests.readers.archives import http_response, warc_record
@@ -147,6 +149,28 @@ def test_the_policy_and_the_signals_that_it_found(done: Path) -> None:
         ("https://b.example/noai", "header", "ccbot", "noai"),
         ("https://b.example/meta", "head", "*", "noai"),
     }
+
+
+@pytest.mark.parametrize(
+    ("agents", "answers", "reason"),
+    [
+        (["CCBot"], {"*": "Disallow: /", "CCBot": "Allow: /"}, None),
+        (["CCBot"], {"*": "Disallow: /", "GPTBot": "Allow: /"}, "rights.robots"),
+        (["CCBot", "GPTBot"], {"*": "", "GPTBot": "Disallow: /"}, "rights.robots"),
+        (["CCBot", "*"], {"*": "Disallow: /", "CCBot": "Allow: /"}, "rights.robots"),
+        ([], {"*": "Disallow: /", "CCBot": "Allow: /"}, "rights.robots"),
+    ],
+)
+def test_a_crawler_follows_its_own_group(
+    agents: list[str], answers: dict[str, str], reason: str | None
+) -> None:
+    settings = default_settings().model_copy(update={"agents": tuple(agents)})
+    signals = [
+        {"kind": "robots", "place": "robots.txt", "agent": agent, "value": value}
+        for agent, value in answers.items()
+    ]
+    ruling = Policy(settings).ruling({"licence": None, "signals": signals})
+    assert (ruling and ruling.reason) == reason
 
 
 def test_rights_are_in_the_token_index(done: Path) -> None:

@@ -122,9 +122,41 @@ CASES: dict[str, Case] = {
         directive("header", "*", "noindex", "noai"), headers="X-Robots-Tag: noindex,\r\n noai"
     ),
     "directives with values": Case(
-        directive("head", "*", "max-snippet", "noai"),
+        directive("head", "*", "max-snippet:-1", "noai"),
         head='<meta name="robots" content="max-snippet:-1, noai">',
     ),
+    "directives with a date": Case(
+        directive("header", "googlebot", "unavailable_after:Sat, 01 Jan 2011 00:00:00 GMT", "noai"),
+        headers="X-Robots-Tag: googlebot: unavailable_after: Sat, 01 Jan 2011 00:00:00 GMT, noai",
+    ),
+    **{
+        f"meta with '{sign}'": Case(
+            directive("head", "*", "noai", "noimageai"),
+            head=f'<meta name="robots" content="noai{sign}noimageai">',
+        )
+        for sign in (" ", ";", "; ", "&#44;")
+    },
+    **{
+        f"meta for {bot}": Case(
+            directive("head", bot.lower(), "noindex"), head=f"<meta name={bot} content=noindex>"
+        )
+        for bot in ("googlebot", "googlebot-news", "Bytespider", "meta-externalagent")
+    },
+    "meta in place of a header": Case(
+        directive("head", "*", "noai"), head='<meta http-equiv="X-Robots-Tag" content="noai">'
+    ),
+    **{
+        f"meta behind a long {tag}": Case(
+            directive("head", "*", "noai"),
+            head=f'<{tag}>{"a=1; " * 20_000}</{tag}><meta name="robots" content="noai">',
+        )
+        for tag in ("style", "script")
+    },
+    "in a long script": Case(
+        [], head=f"<script>{'a=1; ' * 20_000}'<meta name=\"robots\" content=\"noai\">'</script>"
+    ),
+    "words of directives": Case([], head='<meta name="keywords" content="noindex, nofollow">'),
+    "none of something else": Case([], head='<meta name="msapplication-config" content="none">'),
     "commented out": Case([], head='<!-- <meta name="robots" content="noai"> -->'),
     "in a script": Case([], head='<script>x = \'<meta name="robots" content="noai">\'</script>'),
     "described robots": Case([], head='<meta name="description" content="robots: noai">'),
@@ -227,7 +259,102 @@ CASES: dict[str, Case] = {
         body='<a rel="license" href="https://www.apache.org/licenses/LICENSE-2.0">A</a>',
     ),
     "a comment": Case([], body=f'<!-- <a rel="license" href="{BY}">CC</a> -->'),
+    **{
+        f"named {name}": Case(
+            licence("head", name), name_of, head=f'<meta name="dc.rights" content="{name}">'
+        )
+        for name, name_of in (
+            ("Creative Commons Attribution-ShareAlike 4.0 International", "CC-BY-SA-4.0"),
+            ("Creative Commons Attribution-Noncommercial-Share Alike 3.0 Unported", "CC-BY-NC-SA-3.0"),
+            ("Creative Commons Attribution-NonCommercial-NoDerivatives 4.0", "CC-BY-NC-ND-4.0"),
+            ("Creative Commons Attribution License, for non-commercial use ask us", "CC-BY"),
+            ("Creative Commons Namensnennung - Keine Bearbeitungen 3.0", "CC-BY-ND-3.0"),
+            ("クリエイティブ・コモンズ CC BY-NC 4.0", "CC-BY-NC-4.0"),
+            ("Creative Commons 表示-継承 4.0", "CC-BY-SA-4.0"),
+            ("Creative Commons Zero", "CC0-1.0"),
+            ("We license this under CC BY 4.0.", "CC-BY-4.0"),
+        )
+    },
+    **{
+        f"microdata {k}": Case(licence("body"), "CC-BY-4.0", body=form.format(BY))
+        for k, form in enumerate(
+            (
+                '<i itemscope itemtype="https://schema.org/Article"><a itemprop="license" href="{}">A</a></i>',
+                '<i itemscope itemtype="https://schema.org/Article"><link itemprop="license" href="{}"></i>',
+                '<i itemscope itemtype="https://schema.org/Article"><meta itemprop="license" content="{}"></i>',
+                '<span property="dct:license" resource="{}">A</span>',
+                '<a rel="cc:license" href="{}">A</a>',
+                '<a property="schema:license" href="{}">A</a>',
+            )
+        )
+    },
+    "microdata of a picture": Case(
+        part(),
+        body=f'<i itemscope itemtype="https://schema.org/ImageObject"><a itemprop="license" href="{BY}">A</a></i>',
+    ),
+    "json-ld in comments": Case(
+        licence("head"),
+        "CC-BY-4.0",
+        head=f'<script type="application/ld+json">//<![CDATA[\n{{"license":"{BY}"}}\n//]]></script>',
+    ),
+    "json-ld with a broken line": Case(
+        licence("head"),
+        "CC-BY-4.0",
+        head=f'<script type="application/ld+json">{{"name":"a\nb","license":"{BY}"}}</script>',
+    ),
+    "terms that name a licence": Case(
+        licence("footer", "/l"), "CC-BY-SA-4.0", body='<footer><a rel="license" href="/l">CC BY-SA 4.0</a></footer>'
+    ),
+    "a link that names a licence": Case(
+        licence("footer", "CC BY-SA 4.0"),
+        "CC-BY-SA-4.0",
+        body='<footer><a href="/license">CC BY-SA 4.0</a></footer>',
+    ),
+    "a badge from elsewhere": Case(
+        licence("footer", "https://licensebuttons.net/l/by/4.0/88x31.png"),
+        "CC-BY-4.0",
+        body='<footer><img src="https://licensebuttons.net/l/by/4.0/88x31.png"></footer>',
+    ),
+    "a link around a badge": Case(
+        licence("body"), "CC-BY-4.0", body=f'<aside><a href="{BY}"><img src="/img/cc-by-88x31.png"></a></aside>'
+    ),
+    "a link around a picture": Case(
+        part(), body=f'<aside><a href="{BY}"><img src="/img/tree.png"></a></aside>'
+    ),
+    "in a footer without words": Case(
+        licence("footer"), "CC-BY-4.0", body=f'<footer><a href="{BY}">CC</a></footer>'
+    ),
+    "credits in a footer": Case(part("footer"), body=f'<footer>Icons: <a href="{BY}">CC</a></footer>'),
+    "writing about licences": Case(part(), body=f'<p>Content of all kinds.</p><p>On <a href="{BY}">CC</a>.</p>'),
+    "below each photo": Case(
+        part(), body=f'<div class="photo"><img src="1.jpg"><a rel="license" href="{BY}">CC</a></div>'
+    ),
     # Code and copyright
+    **{
+        f"spdx {one}": Case([("spdx", "body", None, one)], text=form.format(one))
+        for one, form in (
+            ("GPL-2.0+", "/* SPDX-License-Identifier: {} */\n"),
+            ("(MIT OR Apache-2.0)", "# SPDX-License-Identifier: {}\r\n"),
+            ("CC-BY-4.0", "<!-- SPDX-License-Identifier: {} -->"),
+        )
+    },
+    **{
+        f"copyright {written}": Case([("copyright", "footer", None, line)], body=f"<p>{written}</p>")
+        for written, line in (
+            ("&copy 2020 Ann", "© 2020 Ann"),
+            ("&#xA9; 2020 Ann", "© 2020 Ann"),
+            ("(c) 2020 Ann", "(c) 2020 Ann"),
+            ("版权所有 2021 安", "版权所有 2021 安"),
+            ("版權所有 2021 安", "版權所有 2021 安"),
+            ("著作権 2021 安", "著作権 2021 安"),
+            ("저작권 2021 안", "저작권 2021 안"),
+            ("© 2021 Ann<script>x = 1</script> and Bo", "© 2021 Ann and Bo"),
+        )
+    },
+    "copyright before a script": Case(
+        [("copyright", "footer", None, "© 2021 Ann")],
+        body='<p>© 2021 Ann</p><script>/* (c) 2019 a library */</script><img alt="© Bo">',
+    ),
     "spdx": Case(
         [("spdx", "body", None, "MIT OR Apache-2.0")],
         text="// SPDX-License-Identifier: MIT OR Apache-2.0\nfn main() {}\n",

@@ -389,7 +389,7 @@ class _Torch:
 def test_workers_take_turns(shards: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     plain = [batch.tolist() for batch in TokenShards(shards, 2, 1, 2, seed=3, epochs=5)]
     of_workers = []
-    reader_module._register.cache_clear()
+    reader_module.register.cache_clear()
     for worker in range(workers):
         torch = _Torch(worker, workers)
         for name in ("torch", "torch.utils", "torch.utils.data"):
@@ -397,7 +397,7 @@ def test_workers_take_turns(shards: Path, monkeypatch: pytest.MonkeyPatch, worke
         held = TokenShards(shards, 2, 1, 2, seed=3, epochs=5, torch=True)
         assert isinstance(held, _Torch.IterableDataset)
         of_workers.append([batch.tolist() for batch in pickle.loads(pickle.dumps(held))])
-    reader_module._register.cache_clear()
+    reader_module.register.cache_clear()
     turns = [b for turn in itertools.zip_longest(*of_workers) for b in turn if b is not None]
     assert len(plain) > 2 and turns == plain
 
@@ -410,7 +410,7 @@ def test_a_state_after_batches_that_workers_took(shards: Path) -> None:
 
 
 def test_without_torch_one_line_says_so(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader_module._register.cache_clear()
+    reader_module.register.cache_clear()
     for name in ("torch", "torch.utils", "torch.utils.data"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(
@@ -422,7 +422,7 @@ def test_without_torch_one_line_says_so(shards: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_data_loader(shards: Path, context: str) -> None:
     data = pytest.importorskip("torch.utils.data")
-    reader_module._register.cache_clear()
+    reader_module.register.cache_clear()
     plain = [batch.tolist() for batch in TokenShards(shards, 2, 1, 2, seed=3, epochs=5)]
     held = TokenShards(shards, 2, 1, 2, seed=3, epochs=5, torch=True)
     loader = data.DataLoader(held, None, num_workers=2, multiprocessing_context=context)
