@@ -118,9 +118,7 @@ def labelled_files(data: Path, out: Path) -> list[Path]:
 
 def quality_settings() -> LinearTraining:
     """Two parts: one for English and German, one for other languages."""
-    others = OtherLanguages(
-        languages=("en", "de"), file_weights=OTHERS_WEIGHTS, judged=(1, 3)
-    )
+    others = OtherLanguages(languages=("en", "de"), file_weights=OTHERS_WEIGHTS, judged=(1, 3))
     settings = default_settings("quality", LinearTraining)
     return settings.model_copy(
         update={"file_weights": QUALITY_WEIGHTS, "judged_files": 2, "others": others}

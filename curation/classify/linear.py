@@ -155,7 +155,9 @@ def load(path: Path, name: str) -> LinearModel:
         LinearModel, head["kind"], labels=tuple(head["labels"]), max_bytes=head["max_bytes"]
     )
     others = {
-        key.removeprefix(_OTHERS): arrays.pop(key) for key in list(arrays) if key.startswith(_OTHERS)
+        key.removeprefix(_OTHERS): arrays.pop(key)
+        for key in list(arrays)
+        if key.startswith(_OTHERS)
     }
     return make(
         **arrays,
