@@ -25,7 +25,7 @@ from curation.train import (
     train_corrector,
     train_quality,
 )
-from curation.train.settings import LinearTraining, default_settings
+from curation.train.settings import LinearTraining, OtherLanguages, default_settings
 
 COMMAND = "python models/train.py --data FOLDER --only {}"
 MORE = {"domain": " --corpus CORPUS  # models/domain/make_corpus.py --data FOLDER CORPUS"}
@@ -41,6 +41,13 @@ LABELLED = (
     "them (labels.tsv and TAXONOMY.md in models/topic); only weights are distributed, no text."
 )
 WRITTEN = LABELLED + " Pages written for this by a language model (models/topic/written.jsonl.gz)."
+GRADED_TEXTS = LABELLED + (
+    " Stories, manuals, guides, remarks and encyclopedic texts in 50 languages, graded by a language "
+    "model that read them (labels.tsv): African Storybook, Pratham Books (CC BY), XQuAD, Universal "
+    "Dependencies (CC BY-SA, CC BY), opensource.guide (CC BY), GNOME, tldr, Electron, bitcoin.org, "
+    "Mozilla (CC BY-SA, CC BY, MIT, MPL-2.0), nsmc, wisesight, thaigov (CC0, public domain); 245 texts "
+    "in 31 languages written for this by a language model (written.jsonl.gz)."
+)
 SOURCED = (
     "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "
     "WCXB, XQuAD (CC BY, CC BY-SA), gsm8k, AQuA, TheAlgorithms, Rust by Example, Vue docs, jwarc, "
@@ -71,6 +78,12 @@ DOMAIN_FILES = {
     "written.jsonl.gz": 8.0,
 }
 
+
+#: How the files of models/quality/make_corpus.py count: English pages, pages in other languages, texts
+#: of special kinds in English and German, texts in other languages.
+QUALITY_WEIGHTS = (1.0, 1.0, 1.0, 0.0)
+#: The same for the part that judges other languages.
+OTHERS_WEIGHTS = (0.3, 1.0, 1.0, 1.0)
 
 #: Weights of real pages, of pages written for this purpose in English and German and in others, and
 #: of lists of words.
@@ -103,6 +116,15 @@ def labelled_files(data: Path, out: Path) -> list[Path]:
     return list(corpus_of("topic").make(data, out))
 
 
+def quality_settings() -> LinearTraining:
+    """Two parts: one for English and German, one for other languages."""
+    others = OtherLanguages(languages=("en", "de"), file_weights=OTHERS_WEIGHTS, judged=(1, 3))
+    settings = default_settings("quality", LinearTraining)
+    return settings.model_copy(
+        update={"file_weights": QUALITY_WEIGHTS, "judged_files": 2, "others": others}
+    )
+
+
 def class_settings(task: Any) -> LinearTraining:
     """Weights of the files; the first one has the real pages, by which the model is judged."""
     settings = default_settings(task, LinearTraining)
@@ -128,12 +150,19 @@ def main() -> None:
         spoken: list[Path] = []
         if "corrector" in chosen:
             spoken = [corpus_of("corrector").make(options.data, Path(folder))]
-        if {"quality", *WEIGHTS} & set(chosen):
+        if set(WEIGHTS) & set(chosen):
             labelled = labelled_files(options.data, Path(folder))
+        graded_texts: list[Path] = []
+        if "quality" in chosen:
+            graded_texts = corpus_of("quality").make(options.data, Path(folder))
         tasks: dict[str, tuple[Callable[..., Any], list[Path], str]] = {
             "corrector": (partial(train_corrector, pages=[graded]), spoken, SPOKEN),
             "citable": (train_citable, [graded], GRADED),
-            "quality": (train_quality, labelled[:1], LABELLED),
+            "quality": (
+                partial(train_quality, settings=quality_settings()),
+                graded_texts,
+                GRADED_TEXTS,
+            ),
             "domain": (
                 partial(train_classes, "domain", settings=domain_settings()),
                 domain_inputs(graded, options.corpus) if options.corpus else [],

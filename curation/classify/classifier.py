@@ -56,8 +56,9 @@ class Classifier:
     def apply(self, texts: Texts, languages: pa.Array | None = None) -> ClassifyResult:
         """Score every text.
 
-        `languages` (string) decides what is multilingual; without it, or where it is null, a
-        document is general, mathematics or code by content alone. Raises ConfigError when a model
+        `languages` (string) decides which part of the quality model judges, and what is
+        multilingual; without it, or where it is null, the part for the model's own languages
+        does, and a document is general, mathematics or code by content alone. Raises ConfigError when a model
         is absent, wrong, or of another kind.
         """
         models = self._linear_models()
@@ -66,7 +67,7 @@ class Classifier:
         for model in models:
             if model.max_bytes not in measured:
                 measured[model.max_bytes] = measure(texts, model.max_bytes)
-        graded = quality_model.outputs(measured[quality_model.max_bytes])
+        graded = quality_model.outputs_by_language(measured[quality_model.max_bytes], languages)
         quality = sigmoid(graded[:, 1])
         if self.settings.fasttext is not None:
             quality = words.scores(texts, self.settings.fasttext)
@@ -124,10 +125,12 @@ class Classifier:
         return ranking.load(self.settings.ranking).rank(quality, languages)
 
 
-def quality_of(texts: Texts, model: ModelFile) -> npt.NDArray[np.float64]:
+def quality_of(
+    texts: Texts, model: ModelFile, languages: pa.Array | None
+) -> npt.NDArray[np.float64]:
     """Return the quality of every text by one model, as `Classifier` gives it: float64 [texts]."""
     held = _load(model, "quality")
-    graded = held.outputs(measure(texts, held.max_bytes))
+    graded = held.outputs_by_language(measure(texts, held.max_bytes), languages)
     return sigmoid(graded[:, 1]).round(DECIMALS)
 
 

@@ -4,18 +4,21 @@ A model file is an npz archive: weights of the buckets that have any (float16), 
 dense features with the means and deviations that standardise them, and what its outputs mean. With
 scales of the buckets, a text's values are multiplied by them and brought back to unit length over
 the model's buckets, so that those it does not have count nothing.
-Outputs are calibrated: a sigmoid or softmax of them is a probability.
+Outputs are calibrated: a sigmoid or softmax of them is a probability. A file may hold a second model,
+for texts in other languages than the first one's.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from curation.archive import read_as, read_headed
 from curation.classify.features import BITS, SHAPE, Features
@@ -24,6 +27,9 @@ from curation.errors import ConfigError
 
 #: Changes whenever the same text would give other features: models of another version don't load.
 FEATURES_VERSION = 4
+
+#: Before the names of the second model's arrays.
+_OTHERS = "others_"
 
 #: Standardised dense features are cut here, so that one odd page can't outvote its words.
 CLIP = 4.0
@@ -53,6 +59,8 @@ class LinearModel:
     scales: npt.NDArray[np.float32] = field(  # [rows], or none: values count as they are
         default_factory=lambda: np.zeros(0, np.float32)
     )
+    languages: tuple[str, ...] = ()  # whose texts it judges, if `others` judges the rest
+    others: LinearModel | None = None
 
     def outputs(self, features: Features) -> npt.NDArray[np.float64]:
         """Outputs of every text: [texts, k]."""
@@ -66,6 +74,21 @@ class LinearModel:
         shape = standardise(features.shape, self.mean, self.deviation)
         for column in range(len(SHAPE)):  # sums in one order, whatever the BLAS
             out += shape[:, column, None] * self.shape_weights[column]
+        return out
+
+    def outputs_by_language(
+        self, features: Features, languages: pa.Array | None
+    ) -> npt.NDArray[np.float64]:
+        """Outputs of every text by the model of its language (string, may be null): [texts, k]."""
+        out = self.outputs(features)
+        if self.others is None or languages is None:
+            return out
+        encoded = languages.cast(pa.string()).dictionary_encode()
+        other = [name not in self.languages for name in encoded.dictionary.to_pylist()]
+        codes = encoded.indices.fill_null(len(other)).to_numpy(zero_copy_only=False)
+        rows = np.array([*other, False])[codes]
+        if rows.any():
+            out[rows] = self.others.outputs(features)[rows]
         return out
 
     def calibrated(
@@ -91,21 +114,29 @@ class LinearModel:
             "features": FEATURES_VERSION,
             "bits": BITS,
         }
-        scales: dict[str, Any] = {}
-        if len(self.scales):
-            scales["scales"] = self.scales.astype(np.float16)
+        arrays = self._arrays()
+        if self.others is not None:
+            head["languages"] = list(self.languages)
+            arrays |= {_OTHERS + name: array for name, array in self.others._arrays().items()}
         with path.open("wb") as file:
             np.savez_compressed(
                 file,
                 head=np.frombuffer(json.dumps(head, sort_keys=True).encode(), np.uint8),
-                buckets=self.buckets,
-                weights=self.weights.astype(np.float16),
-                mean=self.mean,
-                deviation=self.deviation,
-                shape_weights=self.shape_weights,
-                intercept=self.intercept,
-                **scales,
+                **arrays,
             )
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "buckets": self.buckets,
+            "weights": self.weights.astype(np.float16),
+            "mean": self.mean,
+            "deviation": self.deviation,
+            "shape_weights": self.shape_weights,
+            "intercept": self.intercept,
+        }
+        if len(self.scales):
+            arrays["scales"] = self.scales.astype(np.float16)
+        return arrays
 
 
 def load(path: Path, name: str) -> LinearModel:
@@ -117,11 +148,21 @@ def load(path: Path, name: str) -> LinearModel:
             f"{name}: trained on features of version {head.get('features')}, not "
             f"{FEATURES_VERSION}; retrain it with `curate train`"
         )
-    for key in ("weights", "scales"):
-        if key in arrays:
-            arrays[key] = arrays[key].astype(np.float32)
-    return LinearModel(
-        kind=head["kind"], labels=tuple(head["labels"]), max_bytes=head["max_bytes"], **arrays
+    for key, array in arrays.items():
+        if array.dtype == np.float16:
+            arrays[key] = array.astype(np.float32)
+    make = partial(
+        LinearModel, head["kind"], labels=tuple(head["labels"]), max_bytes=head["max_bytes"]
+    )
+    others = {
+        key.removeprefix(_OTHERS): arrays.pop(key)
+        for key in list(arrays)
+        if key.startswith(_OTHERS)
+    }
+    return make(
+        **arrays,
+        languages=tuple(head.get("languages", ())),
+        others=make(**others) if others else None,
     )
 
 

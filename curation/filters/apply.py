@@ -127,7 +127,12 @@ class Filter:
         if not len(failed):
             return judged, signals
         scores = np.full(len(texts), np.nan)
-        scores[failed] = quality_of(texts.take(pa.array(failed)), self._settings.overrule.model)
+        rows = pa.array(failed)
+        scores[failed] = quality_of(
+            texts.take(rows),
+            self._settings.overrule.model,
+            None if languages is None else languages.take(rows),
+        )
         signals = _with_quality(signals, pa.array(scores))
         return self._rules.judge(signals, languages), signals
 

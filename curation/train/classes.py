@@ -52,7 +52,7 @@ def train_classes(
         raise InputError(f"all examples have the same {task}")
 
     truth = np.array([names.index(v) for v in examples.labels], np.int64)
-    weights = _weights(examples, settings)
+    weights = examples.weights(settings.file_weights)
     weights = _balance(truth, weights, len(names), settings.balanced)
     targets = np.eye(len(names))[truth]
     features = features_of(examples.texts, settings)
@@ -106,16 +106,6 @@ def _judged(
         slopes, offsets = _calibration(scores[train], truth[train], weights[train], settings)
         out[test] = softmax(scores[test] @ slopes + offsets)
     return out
-
-
-def _weights(examples: Examples, settings: LinearTraining) -> Floats:
-    """Weight of every example, by its file: [examples]"""
-    by_file = settings.file_weights or (1.0,) * len(examples.files)
-    if len(by_file) != len(examples.files):
-        raise InputError(
-            f"file_weights: {len(by_file)} weights for {len(examples.files)} files of examples"
-        )
-    return np.array(by_file)[examples.inputs]
 
 
 def _balance(truth: npt.NDArray[np.int64], weights: Floats, classes: int, power: float) -> Floats:

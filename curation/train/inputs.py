@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -30,6 +32,15 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def weights(self, by_file: Sequence[float] | None) -> npt.NDArray[np.float64]:
+        """Weight of every example, by its file, or 1: [examples]"""
+        by_file = by_file or (1.0,) * len(self.files)
+        if len(by_file) != len(self.files):
+            raise InputError(
+                f"file_weights: {len(by_file)} weights for {len(self.files)} files of examples"
+            )
+        return np.array(by_file, float)[self.inputs]
 
     def select(self, rows: Sequence[int]) -> Examples:
         """Some of the examples, of the same files."""

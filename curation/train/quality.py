@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from curation.classify.linear import sigmoid
+from curation.classify.linear import LinearModel, sigmoid
 from curation.errors import InputError
 from curation.train import metrics as m
 from curation.train.heldout import folds_of
 from curation.train.inputs import Examples, read_labelled
-from curation.train.linear import features_of, fit, grade_calibration, out_of_fold
+from curation.train.linear import (
+    Floats,
+    features_of,
+    fit,
+    grade_calibration,
+    out_of_fold,
+    select,
+)
 from curation.train.report import About, Report, write_card
 from curation.train.settings import LinearTraining, default_settings
 
@@ -30,7 +40,8 @@ def train_quality(
 ) -> Report:
     """Train on graded examples, or on files of good and of bad ones, and write model and card.
 
-    Writes `quality.npz` and `card.yaml` into the folder `output`. Metrics are of predictions for
+    Writes `quality.npz` and `card.yaml` into the folder `output`. With `others` in the settings the
+    model has a second part, for other languages. Metrics are of predictions for
     groups (sites) that the model had not seen. Raises InputError when an example lacks its text or
     a numeric label, when all are good or all bad, or when good and bad files (labels 1 and 0) come
     next to graded ones whose `positive_grade` puts both on one side.
@@ -53,39 +64,75 @@ def train_quality(
     features = features_of(examples.texts, settings)
     targets = np.minimum(grades, settings.highest_grade or np.inf)[:, None]
     folds = folds_of(examples.groups, settings)
-    scores = out_of_fold(features, targets, None, folds, settings)
-    slopes, offsets = grade_calibration(scores, grades, good)
-    model = fit(features, targets, None, settings).calibrated(
-        "quality", ("grade", "log_odds"), slopes, offsets
-    )
+    files = np.array(examples.inputs)
+
+    def part(
+        by_file: Sequence[float] | None, judged: Sequence[int]
+    ) -> tuple[LinearModel, dict[str, Any]]:
+        """A model of the examples that weigh something, and how it judges some of the files."""
+        weights = examples.weights(by_file)
+        used = weights > 0
+        splits = [(train[used[train]], test) for train, test in folds]
+        scores = out_of_fold(features, targets, weights, splits, settings)
+        rows = np.flatnonzero(np.isin(files, judged))
+        slopes, offsets = grade_calibration(scores[rows], grades[rows], good[rows])
+        kept = np.flatnonzero(used)
+        fitted = fit(select(features, kept), targets[kept], weights[kept], settings)
+        found = _judged(
+            grades[rows], good[rows], scores[rows, 0], slopes[0, 1], offsets[1],
+            [examples.groups[i] for i in rows], settings,
+        )  # fmt: skip
+        return fitted.calibrated("quality", ("grade", "log_odds"), slopes, offsets), found
+
+    first = range(settings.judged_files or len(examples.files))
+    model, found = part(settings.file_weights, first)
+    if (others := settings.others) is not None:
+        second, of_others = part(others.file_weights, others.judged)
+        model = replace(model, languages=others.languages, others=second)
+        found["other_languages"] = of_others
     path = Path(output) / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)
+    return write_card(
+        path,
+        "quality",
+        about,
+        examples.files,
+        settings.model_dump(mode="json"),
+        {"good_from": least, **found},
+    )
 
+
+def _judged(
+    grades: Floats,
+    good: npt.NDArray[np.bool_],
+    scores: Floats,
+    slope: float,
+    offset: float,
+    groups: Sequence[str],
+    settings: LinearTraining,
+) -> dict[str, Any]:
+    """Metrics of out-of-fold scores [documents], and of the probabilities that they mean."""
     judged = partial(
         m.with_interval,
-        groups=examples.groups,
+        groups=groups,
         resamplings=settings.bootstrap,
         confidence=settings.confidence,
         seed=settings.seed,
     )
-    probability = sigmoid(scores[:, 0] * slopes[0, 1] + offsets[1])
+    probability = sigmoid(scores * slope + offset)
     table = m.calibration(good, probability, settings.bins)
-    found = {
-        "documents": len(examples),
-        "groups": len(set(examples.groups)),
-        "good_from": least,
-        "spearman": judged(m.spearman, [grades, scores[:, 0]]),
-        "auc_good": judged(m.auc, [good, scores[:, 0]]),
+    return {
+        "documents": len(grades),
+        "groups": len(set(groups)),
+        "spearman": judged(m.spearman, [grades, scores]),
+        "auc_good": judged(m.auc, [good, scores]),
         "confusion_at_half": m.confusion(
             good.astype(np.int64), (probability >= 0.5).astype(np.int64), ("low", "good")
         ),
         "calibration_error": m.calibration_error(table),
         "calibration": table,
     }
-    return write_card(
-        path, "quality", about, examples.files, settings.model_dump(mode="json"), found
-    )
 
 
 def _grades(examples: Examples) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

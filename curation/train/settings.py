@@ -34,6 +34,18 @@ class TrainingSettings(LabelledTraining):
     bins: int = Field(ge=2, description="rows of the calibration table")
 
 
+class OtherLanguages(Settings):
+    """How the second part of a quality model is trained, for languages with few examples."""
+
+    languages: tuple[str, ...] = Field(
+        min_length=1, description="those that the first part judges; this one judges all others"
+    )
+    file_weights: tuple[float, ...] = Field(description="weight of the examples of each file")
+    judged: tuple[int, ...] = Field(
+        min_length=1, description="the files, counted from 0, by which this part is calibrated"
+    )
+
+
 class LinearTraining(TrainingSettings):
     """How a linear classifier is trained and judged."""
 
@@ -55,8 +67,8 @@ class LinearTraining(TrainingSettings):
     )
     judged_files: int | None = Field(
         ge=1,
-        description="models of classes: only the examples of this many first files are judged; the "
-        "others (written, generated) are in the training part of every split; null: all files",
+        description="only the examples of this many first files are judged; of models of classes "
+        "the others (written, generated) are in the training part of every split; null: all files",
     )
     balanced: float = Field(
         ge=0,
@@ -77,6 +89,10 @@ class LinearTraining(TrainingSettings):
     highest_grade: float | None = Field(
         description="quality: the regression reads higher labels as this one, so that it separates "
         "poor pages from good ones rather than good ones from each other; null: all as they are"
+    )
+    others: OtherLanguages | None = Field(
+        None,
+        description="quality: a part of its own for other languages; null: one model judges all",
     )
 
 

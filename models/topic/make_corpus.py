@@ -4,7 +4,8 @@
 
 Writes four files to OUT, JSON lines:
 
-- pages.jsonl.gz: real web pages with `text`, `url`, `quality` (grade 0 to 5), `topic` and `format`:
+- pages.jsonl.gz: real web pages with `text`, `url`, `quality` (grade 0 to 5), `topic`, `format` and
+  `language`:
   FOLDER/quality/dev.jsonl.gz, and the pages of FOLDER/extract/dev.tar.xz whose sets may train a
   shipped model, as our extractor reads them. Pages whose address is also in the first file, and
   pages without a label, are left out. `labels.tsv` has our labels (TAXONOMY.md); the grades of the
@@ -55,14 +56,15 @@ class Label(NamedTuple):
     domain: str  # c: code, m: mathematics, g: general
     topic: str
     format: str
+    language: str
 
 
 def read_labels(path: Path = HERE / "labels.tsv") -> dict[str, Label]:
     """Labels by page, `set/page` or `quality/id`."""
     labels = {}
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-        page, grade, domain, topic, kind, *_ = line.split("\t")
-        labels[page] = Label(float(grade), domain, topic, kind)
+        page, grade, domain, topic, kind, language, *_ = line.split("\t")
+        labels[page] = Label(float(grade), domain, topic, kind, language)
     return labels
 
 
@@ -139,6 +141,7 @@ def _row(text: str, url: str, grade: float, label: Label) -> dict[str, Any]:
         "quality": grade,
         "topic": label.topic,
         "format": label.format,
+        "language": label.language,
     }
 
 

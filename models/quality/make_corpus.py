@@ -1,0 +1,140 @@
+"""Write the examples for the quality model.
+
+  python models/quality/make_corpus.py --data FOLDER OUT
+
+Writes four files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `language` and `url` or
+`source`:
+
+- english.jsonl.gz, pages.jsonl.gz: real web pages in English and in other languages, those of
+  models/topic/make_corpus.py.
+- kinds.jsonl.gz: stories, scripture, dialogue and poems in English and German.
+- languages.jsonl.gz: texts of all kinds in other languages.
+
+The last two have texts of FOLDER that `labels.tsv` names, and those of `written.jsonl.gz`, which a
+language model wrote for this purpose, free to use. A text is named by its folder and the beginning
+of its SHA-256, or, where it is a part of a file, by file and lines. Texts of other collections
+(`npm:`, `debian:`, `warc/`) are for evaluation; they are never written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import json
+import lzma
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from curation.train.inputs import rows
+
+HERE = Path(__file__).parent
+FILES = tuple(f"{name}.jsonl.gz" for name in ("english", "pages", "kinds", "languages"))
+#: Languages that the first part of the model judges.
+MAIN = {"en", "de"}
+
+
+class Label(NamedTuple):
+    text: str  # which text: FOLDER/ and its hash, or its file and lines
+    language: str
+    grade: float
+
+
+def read_labels(path: Path = HERE / "labels.tsv") -> list[Label]:
+    """Labels of the texts, in the order of the file."""
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        text, language, grade, _ = line.split("\t")
+        found.append(Label(text, language, float(grade)))
+    return found
+
+
+def graded(data: Path) -> Iterator[dict[str, Any]]:
+    """The labelled texts of FOLDER and the written ones."""
+    known = {**whole_texts(data), **parts(data)}
+    for label in read_labels():
+        if label.text in known:
+            text, source = known[label.text]
+            yield _row(text, label.grade, label.language, source)
+    for number, (_, row) in enumerate(rows(HERE / "written.jsonl.gz")):
+        yield _row(row["text"], row["quality"], row["language"], f"written:{number}")
+
+
+def whole_texts(data: Path) -> dict[str, tuple[str, str]]:
+    """Text and source of every text of FOLDER/lid and FOLDER/domain, by its name."""
+    files = ("lid/dev.jsonl.gz", "lid/outofset-dev.jsonl.gz", "domain/dev.jsonl.gz")
+    found = {}
+    for file in files:
+        for _, row in rows(data / file):
+            text = row["text"].strip()
+            name = hashlib.sha256(text.encode()).hexdigest()[:12]
+            found[f"{file.split('/')[0]}/{name}"] = (text, row["source"])
+    return found
+
+
+def parts(data: Path) -> dict[str, tuple[str, str]]:
+    """Text and source of every labelled part of a file of FOLDER/multilingual, by its name."""
+    wanted = defaultdict(list)
+    for label in read_labels():
+        if label.text.startswith("multilingual/"):
+            file, _, lines = label.text.removeprefix("multilingual/").partition("#")
+            wanted[label.language, file].append(lines)
+    held = defaultdict[tuple[str, str], list[str]](list)
+    with lzma.open(data / "multilingual" / "train.jsonl.xz", "rt", encoding="utf-8") as packed:
+        for line in packed:
+            row = json.loads(line)
+            if (row["lang"], row["source"]) in wanted:
+                held[row["lang"], row["source"]] += row["text"].split("\n")
+    found = {}
+    for (language, file), ranges in wanted.items():
+        for lines in ranges:
+            first, end = map(int, lines.split("-"))
+            text = "\n".join(held[language, file][first:end]).strip()
+            found[f"multilingual/{file}#{lines}"] = (text, file.partition(":")[0])
+    return found
+
+
+def make(data: Path, out: Path) -> list[Path]:
+    """Write the files to the folder `out`; return their paths in the order of the module's head."""
+    topic = _topic_corpus()
+    pages, texts = list(topic.pages(data)), list(graded(data))
+    kinds = (
+        [row for row in pages if row["language"] == "en"],
+        [row for row in pages if row["language"] != "en"],
+        [row for row in texts if row["language"] in MAIN],
+        [row for row in texts if row["language"] not in MAIN],
+    )
+    folder = out / "quality"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, found in zip(FILES, kinds, strict=True):
+        topic.write(folder / name, found)
+    return [folder / name for name in FILES]
+
+
+def _row(text: str, grade: float, language: str, source: str) -> dict[str, Any]:
+    return {"text": text, "quality": grade, "language": language, "source": source}
+
+
+def _topic_corpus() -> Any:
+    script = HERE.parent / "topic" / "make_corpus.py"
+    found = importlib.util.spec_from_file_location("make_topic_corpus", script)
+    assert found is not None and found.loader is not None
+    module: Any = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("out", type=Path)
+    options = parser.parse_args()
+    make(options.data, options.out)
+
+
+if __name__ == "__main__":
+    main()
