@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from html.entities import html5
 from collections.abc import Sequence
+from html.entities import html5
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -73,8 +73,8 @@ _LONGEST_TAG, _LONGEST_REFERENCE = 256, 32
 #: Marks that many texts leave out: accents, vowel points.
 _SCRIPTS = ("Inherited", "Common", "Latin", "Greek", "Cyrillic", "Arabic", "Hebrew")
 _ACCENT = r"(?V1)[\p{M}&&[" + "".join(rf"\p{{Script={s}}}" for s in _SCRIPTS) + "]]"
-#: Letters that are another's form in a language or a spelling: the dotless i, whose capital is I; the
-#: stroke that lengthens Arabic words; the ring of the Thai and Lao vowel am, written apart by NFKD.
+#: Letters that are only another's form: the dotless i, whose capital is I; the stroke that makes
+#: Arabic words longer; the ring of the Thai and Lao vowel am, which NFKD writes apart.
 _FORMS = str.maketrans({"\u0131": "i", "\u0640": "", "\u0e4d": "", "\u0ecd": ""})
 _APOSTROPHES = "'\u2019\u02bc\uff07"
 _IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0x20000, 0x2F7FF), (0x30000, 0x3FFFF))
