@@ -20,6 +20,10 @@ class Fields(Settings):
     answer: tuple[str, ...] = Field(
         default=(), description="a text, a choice's letter or its position"
     )
+    labels: tuple[str, ...] = Field(
+        default=(), description="a list with the names by which the answer calls the choices"
+    )
+    first: int = Field(default=0, ge=0, le=1, description="position of the first choice: 0 or 1")
     passage: tuple[str, ...] = Field(default=(), description="the text that the question is about")
     id: tuple[str, ...] = Field(default=(), description="default: the row's number")
 
@@ -31,6 +35,7 @@ COMMON = Fields(
         *("sentence", "ctx", "premise", "text", "content"),
     ),
     choices=("choices.text", "choices", "options", "endings", "mc1_targets.choices"),
+    labels=("choices.label",),
     answer=(
         *("answer", "answers.text", "answers", "Answer", "answerKey", "target", "label", "gold"),
         *("output", "solution", "canonical_solution", "completion"),

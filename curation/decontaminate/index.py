@@ -55,6 +55,10 @@ class Index(NamedTuple):
         """Return the tokens of a pattern."""
         return self.tokens[self.offsets[number] : self.offsets[number + 1]]
 
+    def weights_of(self, number: int) -> npt.NDArray[np.uint8]:
+        """Return the weights of a pattern's tokens, with the flag NUMBER."""
+        return self.weights[self.offsets[number] : self.offsets[number + 1]]
+
 
 def build_index(texts: Sequence[str], background: Background) -> Index:
     """Index patterns, which must differ in their tokens; their numbers follow their order."""

@@ -12,6 +12,7 @@ import csv
 import gzip
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
@@ -24,7 +25,7 @@ from curation.errors import InputError
 from curation.readers.raw import RawFile
 
 Row = Mapping[str, Any]
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LETTERS, _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
 #: Longest cell of a CSV file, in characters.
 _LONGEST_CELL = 1 << 24
 
@@ -41,14 +42,20 @@ class Item(NamedTuple):
 
 
 def read_items(name: str, paths: Iterable[str], fields: Fields | None = None) -> Iterator[Item]:
-    """Yield the items of a set. Raises InputError, naming file and row or field."""
+    """Yield the items of a set. Raises InputError, naming file and row or field.
+
+    Ids that rows share, as rows of several files do, get a number: `7`, `7#2`.
+    """
+    ids = Counter[str]()
     for path in paths:
         found = False
         for number, row in enumerate(_rows(path)):
             item = item_of(name, row, fields or COMMON, str(number))
             if item.question:
                 found = True
-                yield item
+                ids[item.id] += 1
+                again = ids[item.id] > 1
+                yield item._replace(id=f"{item.id}#{ids[item.id]}") if again else item
         if not found:
             wanted = ", ".join((fields or COMMON).question)
             raise InputError(f"{path}: no row has a question in any of: {wanted}")
@@ -60,7 +67,7 @@ def item_of(name: str, row: Row, fields: Fields, number: str) -> Item:
     if isinstance(row.get("doc"), Mapping) and "doc_id" in row:  # lm-evaluation-harness
         number, target, row = str(row["doc_id"]), row.get("target"), row["doc"]
     choices = _choices(row, fields.choices)
-    answer = _answer(row, fields.answer, choices)
+    answer = _answer(row, fields, choices)
     return Item(
         name,
         _text(_first(row, fields.id)) or number,
@@ -123,25 +130,26 @@ def _list(value: Any) -> tuple[str, ...]:
     return tuple(_text(v.get("text") if isinstance(v, Mapping) else v) for v in value)
 
 
-def _answer(row: Row, names: Sequence[str], choices: Sequence[str]) -> str:
-    value = _first(row, names)
+def _answer(row: Row, fields: Fields, choices: Sequence[str]) -> str:
+    value = _first(row, fields.answer)
     if isinstance(value, Sequence) and not isinstance(value, str) and value:
         value = value[0]  # several wordings of one answer
-    if choices:
-        place = _place(value)
-        if place is not None and place < len(choices):
+    if value not in choices:
+        labels = _list(_first(row, fields.labels))
+        place = labels.index(value) if value in labels else _place(value, fields.first)
+        if place is not None and 0 <= place < len(choices):
             return choices[place]
     return _text(value)
 
 
-def _place(value: Any) -> int | None:
-    """Return the position of the choice that a letter or number denotes."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
+def _place(value: Any, first: int) -> int | None:
+    """Return the position of the choice that a letter, or a number from `first`, denotes."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value - first
     text = value.strip(" ().").upper() if isinstance(value, str) else ""
     if len(text) == 1 and text in _LETTERS:
         return _LETTERS.index(text)
-    return int(text) if len(text) == 1 and text.isdigit() else None
+    return int(text) - first if len(text) == 1 and text in _DIGITS else None
 
 
 def _rows(path: str) -> Iterator[Row]:

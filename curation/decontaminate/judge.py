@@ -17,7 +17,7 @@ from curation.decontaminate.index import STEPS, Index
 from curation.decontaminate.matching import HIT, Matcher
 from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
 from curation.decontaminate.normalize import WORD, Scratch, folding, tokenize
-from curation.decontaminate.template import Rival, is_template
+from curation.decontaminate.template import Rival, Tokens, is_source, is_template, losses
 from curation.schema import EDITS, Verdicts, with_column
 from curation.text.buffers import read_only
 
@@ -54,6 +54,10 @@ _QUOTED = 0.5
 _LONG_ANSWER = 5
 #: Length of the span of a short item, in those of the item.
 _STRETCHED = 1.5
+#: Share of a question's tokens without which its choices are found alone.
+_MISSING = 0.5
+#: Score of a short item without its answer: about one edit.
+_NEARLY_EXACT = 0.88
 _SPACES = b" \t\r\n\f\v"
 _CLOSING = b".?!"  # go with the sentence that they end
 
@@ -166,12 +170,26 @@ class Decontaminator:
             )
 
     def _of_another(self, one: Found, found: Sequence[Found], tokens: Scratch) -> bool:
-        """Return whether the match belongs to another item of the same template."""
+        """Return whether the match is another item of the template, or what the item asks about."""
         if one.action == _TOUCHED:
             return False
         own = self.index.pattern(one.pattern)
         span = tokens.hashes[one.tokens].astype(np.uint32)
+        words = int(self.index.sizes[one.pattern]) // WORD
+        if one.part == "question" and is_source(
+            own, self.index.weights_of(one.pattern), span, one.score, words
+        ):
+            return True
+        if any(self._is_choices(one, other, own, span) for other in found):
+            return True
         return is_template(own, span, one.score, self._rivals(one, found, len(own)))
+
+    def _is_choices(self, one: Found, other: Found, own: Tokens, span: Tokens) -> bool:
+        """Whether a match of a question with its choices has the choices and not the question."""
+        if (one.part, other.part) != ("question", "choices") or other.item != one.item:
+            return False
+        before = len(own) - len(self.index.pattern(other.pattern))
+        return before > 0 and bool(losses(own, span)[:before].mean() > _MISSING)
 
     def _rivals(self, one: Found, found: Sequence[Found], length: int) -> list[Rival]:
         """Other items of the set that fit the same place, best first, each by its pattern of about
@@ -203,11 +221,16 @@ class Decontaminator:
         length = int(np.diff(self._catalog.patterns.offsets[hit[HIT.pattern] :][:2])[0])
         if size >= settings.short_words * WORD:
             return True
+        says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
         # Of scripts without spaces a token is a letter: 20 of them are enough if they say enough.
-        if length >= settings.short_words and hit[HIT.score] >= 2 * settings.least_bits * STEPS:
+        if length >= settings.short_words and says_enough:
             return True
         if end - start > _STRETCHED * length:  # its words, here and there
             return False
+        whole = int(self._catalog.patterns.totals[hit[HIT.pattern]])
+        if says_enough and hit[HIT.found] == hit[HIT.numbers]:
+            if hit[HIT.score] >= _NEARLY_EXACT * whole:
+                return True
         return self._answer_near(owner.item, start, end, tokens)
 
     def _quotes_passage(self, item: int, start: int, end: int, tokens: Scratch) -> bool:

@@ -22,12 +22,12 @@ import numpy.typing as npt
 from curation.compiled import kernel
 from curation.decontaminate.index import MOST_PATTERNS, NUMBER, STEPS, Index, find_ngram, may_have
 from curation.decontaminate.ngrams import SIZE, ngram_at
-from curation.decontaminate.normalize import Folding, Scratch, tokenize_into
+from curation.decontaminate.normalize import WORD, Folding, Scratch, sums, tokenize_into
 
 #: Share of a pattern's weight that the chain covers, below which no alignment is tried.
 LEAST_COVERED = 0.25
-#: Tokens between runs of one candidate, besides half the pattern's.
-GAP = 160
+#: Text between runs of one candidate, in quarters of a word, besides half the pattern's tokens.
+GAP = 160 * WORD
 #: Tokens on each side of a diagonal; cells of a row, at most.
 BAND, WIDEST = 16, 192
 #: Runs that a run is chained with.
@@ -276,11 +276,13 @@ def _numbers(hashes, index, base, m, start, end):  # type: ignore[no-untyped-def
 
 
 @kernel
-def verify(hashes, n, runs, index, least, out):  # type: ignore[no-untyped-def]
+def verify(hashes, before, runs, index, least, out):  # type: ignore[no-untyped-def]
     """Write a hit for every candidate whose score is at least that share of its pattern's weight.
 
-    `runs` are sorted by pattern, then place. Returns how many hits there are.
+    `runs` are sorted by pattern, then place; `before` is the size of all tokens before each.
+    Returns how many hits there are.
     """
+    n = len(hashes)
     count = 0
     best = np.empty(len(runs), np.int64)
     link = np.empty(len(runs), np.int64)
@@ -297,17 +299,21 @@ def verify(hashes, n, runs, index, least, out):  # type: ignore[no-untyped-def]
         sums = np.empty(0, np.int64)
         first = a
         while first < b:
-            # A candidate ends at a long gap, and where the pattern begins again after most of it.
+            # A candidate ends at a long gap, and where the pattern begins again after half of it:
+            # of a phrase that the pattern has twice, the later place alone says nothing.
             last = first
             reached = 0
             end = 0
+            seen = 0
             while last < b:
                 place, position = runs[last, RUN.place], runs[last, RUN.position]
                 if last > first and (
-                    place - end > GAP + m // 2 or (position < reached - m // 2 and place >= end)
+                    before[place] - before[min(end, place)] > GAP + WORD * (m // 2)
+                    or (position < reached - m // 2 and place >= end and 2 * seen >= m)
                 ):
                     break
                 reached = max(reached, position + runs[last, RUN.length])
+                seen += max(0, place + runs[last, RUN.length] - max(end, place))
                 end = max(end, place + runs[last, RUN.length])
                 last += 1
             longest = 0
@@ -384,5 +390,5 @@ class Matcher:
             return np.zeros((0, len(HIT)), np.int64)
         runs = runs[np.argsort(runs[:, RUN.pattern], kind="stable")]
         out = np.empty((len(runs), len(HIT)), np.int64)
-        n = len(tokens.hashes)
-        return out[: verify(tokens.hashes, n, runs, self._index, self._least, out)].copy()
+        before = sums(tokens.sizes)
+        return out[: verify(tokens.hashes, before, runs, self._index, self._least, out)].copy()

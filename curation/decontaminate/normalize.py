@@ -5,8 +5,9 @@ Definition:
 * characters are case-folded and decomposed (NFKC forms, accents and digits of other scripts too);
 * a token is a run of letters or a run of digits; a letter of a script without spaces is a token of
   its own, with the marks that follow it;
-* everything else separates tokens: white space, line breaks, punctuation, symbols, Markdown. An
-  apostrophe between letters leaves no trace, nor does a comma before three digits (1,000);
+* everything else separates tokens: white space, line breaks, punctuation, symbols, Markdown, HTML
+  tags. An apostrophe between letters leaves no trace, nor does a comma before three digits (1,000);
+* an HTML character reference (`&eacute;`, `&#39;`) is its character;
 * LaTeX commands that only set type (`\\text`, `\\left`, `\\frac`) are not tokens; those with a
   meaning are words (`\\alpha` is alpha), and escaped line breaks separate.
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 import functools
 import unicodedata
 from collections.abc import Sequence
+from html.entities import html5
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -41,6 +43,7 @@ _BREAK, _IGNORE, _APOSTROPHE, _LETTER = 1 << 25, 1 << 26, 1 << 27, 1 << 28
 _MARK = 1 << 29  # belongs to the letter before it
 _SINGLE = _DENSE | _SPELLING
 _BACKSLASH, _COMMA, _OPEN, _CLOSE = 0x5C, 0x2C, 0x7B, 0x7D
+_AMPERSAND, _SEMICOLON, _HASH, _LESS, _GREATER, _SLASH = 0x26, 0x3B, 0x23, 0x3C, 0x3E, 0x2F
 _N, _R, _T = 0x6E, 0x72, 0x74
 
 #: The small letter of each byte that is an ASCII letter, 0 for other bytes.
@@ -57,9 +60,22 @@ _COMMANDS = (
     "noindent centering newline begin end"
 ).split()
 _ENVIRONMENTS = ("begin", "end")
+#: HTML elements whose tags are no words where a page's source is quoted or badly extracted.
+_ELEMENTS = (
+    "a abbr address article aside b big blockquote body br button caption center cite code col dd "
+    "del details dfn div dl dt em figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header "
+    "hr html i img input ins kbd label li link main mark meta nav ol option p pre q s samp script "
+    "section select small span strike strong style sub summary sup table tbody td tfoot th thead "
+    "time title tr tt u ul var"
+).split()
+#: Bytes of a tag or of a character reference, at most.
+_LONGEST_TAG, _LONGEST_REFERENCE = 256, 32
 #: Marks that many texts leave out: accents, vowel points.
 _SCRIPTS = ("Inherited", "Common", "Latin", "Greek", "Cyrillic", "Arabic", "Hebrew")
 _ACCENT = r"(?V1)[\p{M}&&[" + "".join(rf"\p{{Script={s}}}" for s in _SCRIPTS) + "]]"
+#: Letters that are only another's form: the dotless i, whose capital is I; the stroke that makes
+#: Arabic words longer; the ring of the Thai and Lao vowel am, which NFKD writes apart.
+_FORMS = str.maketrans({"\u0131": "i", "\u0640": "", "\u0e4d": "", "\u0ecd": ""})
 _APOSTROPHES = "'\u2019\u02bc\uff07"
 _IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0x20000, 0x2F7FF), (0x30000, 0x3FFFF))
 
@@ -72,6 +88,9 @@ class Folding(NamedTuple):
     points: npt.NDArray[np.uint32]  # code points of the expansions
     commands: npt.NDArray[np.uint64]  # sorted hashes of LaTeX commands
     environments: npt.NDArray[np.uint64]
+    elements: npt.NDArray[np.uint64]  # sorted hashes of HTML elements
+    references: npt.NDArray[np.uint64]  # sorted hashes of names of characters in HTML
+    characters: npt.NDArray[np.uint32]  # [references] the code point of each
 
 
 class Tokens(NamedTuple):
@@ -140,12 +159,17 @@ def folding() -> Folding:
         table[ord(match.group())] = _IGNORE
     table[[ord(char) for char in _APOSTROPHES]] = _APOSTROPHE
     table.flags.writeable = False
+    named = {name[:-1]: value for name, value in html5.items() if name.endswith(";")}
+    references = sorted((_command_hash(n), ord(c)) for n, c in named.items() if len(c) == 1)
     return Folding(
         table,
         np.array(starts, np.int64),
         np.array([*points, 0], np.uint32),
         _hashes(_COMMANDS),
         _hashes(_ENVIRONMENTS),
+        _hashes(_ELEMENTS),
+        np.array([h for h, _ in references], np.uint64),
+        np.array([point for _, point in references], np.uint32),
     )
 
 
@@ -158,6 +182,7 @@ def _ideographs(points: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
 def _folded(char: str, properties: npt.NDArray[np.uint16]) -> list[int]:
     """Letters, digits and marks that the character stands for, accents left out."""
     whole = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
+    whole = whole.translate(_FORMS)
     return [ord(c) for c in whole if properties[ord(c)] & ch.WORD and c not in _accents()]
 
 
@@ -215,6 +240,63 @@ def _after_backslash(data, i, end, folding):  # type: ignore[no-untyped-def]
     return i
 
 
+@kernel
+def _after_tag(data, i, end, folding):  # type: ignore[no-untyped-def]
+    """Byte behind the HTML tag that begins at i; i + 1 where none does."""
+    at = i + 1
+    if at < end and data[at] == _SLASH:
+        at += 1
+    h = SEED
+    first = at
+    while at < end and (_SMALL_LETTER[data[at]] or (at > first and 48 <= data[at] <= 57)):
+        h = (h ^ np.uint64(_SMALL_LETTER[data[at]] or data[at])) * PRIME
+        at += 1
+    if at == first or at == end or not _among(folding.elements, h):
+        return i + 1
+    if data[at] != _GREATER and data[at] != _SLASH and data[at] > 0x20:
+        return i + 1
+    stop = min(end, i + _LONGEST_TAG)
+    while at < stop and data[at] != _GREATER and data[at] != _LESS:
+        at += 1
+    return at + 1 if at < stop and data[at] == _GREATER else i + 1
+
+
+@kernel
+def _reference(data, i, end, folding):  # type: ignore[no-untyped-def]
+    """(code point, bytes) of the HTML character reference at i; the ampersand where none is."""
+    stop = min(end, i + _LONGEST_REFERENCE)
+    at = i + 1
+    if at < stop and data[at] == _HASH:
+        at += 1
+        base = 10
+        if at < stop and data[at] | 0x20 == 0x78:
+            base = 16
+            at += 1
+        point = 0
+        first = at
+        while at < stop and point < ch.CODE_POINTS:
+            b = data[at]
+            if 48 <= b <= 57:
+                digit = np.int64(b) - 48
+            elif base == 16 and 97 <= b | 0x20 <= 102:
+                digit = np.int64(b | 0x20) - 87
+            else:
+                break
+            point = point * base + digit
+            at += 1
+        if first < at < stop and data[at] == _SEMICOLON and point < ch.CODE_POINTS:
+            return point, at + 1 - i
+        return _AMPERSAND, 1
+    h = SEED
+    first = at
+    while at < stop and (_is_ascii_letter(data[at]) or 48 <= data[at] <= 57):
+        h = (h ^ np.uint64(data[at])) * PRIME
+        at += 1
+    if first < at < stop and data[at] == _SEMICOLON and _among(folding.references, h):
+        return np.int64(folding.characters[np.searchsorted(folding.references, h)]), at + 1 - i
+    return _AMPERSAND, 1
+
+
 @inlined
 def _groups_thousands(data, i, end):  # type: ignore[no-untyped-def]
     """Whether exactly three ASCII digits follow the comma at i."""
@@ -262,6 +344,8 @@ def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-de
             out.ends[n] = i - begin
             continue
         c, width = code_point(data, i)
+        if c == _AMPERSAND:
+            c, width = _reference(data, i, end, folding)
         entry = np.int64(folding.table[c])
         if entry & _IGNORE:
             i += width
@@ -279,8 +363,11 @@ def tokenize_into(data, begin, end, folding, out):  # type: ignore[no-untyped-de
                 if is_open:
                     n = _ended(n, h, size, digits, out)
                     is_open = False
-                if c == _BACKSLASH:
+                if c == _BACKSLASH and width == 1:
                     i = _after_backslash(data, i + 1, end, folding)
+                    continue
+                if c == _LESS and width == 1:
+                    i = _after_tag(data, i, end, folding)
                     continue
             i += width
             continue

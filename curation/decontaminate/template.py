@@ -1,8 +1,9 @@
-"""Decide whether a match is an edited item, or another item of the same template.
+"""Decide whether a match is an edited item, or another text that has most of its words.
 
 Edits fall anywhere. Another item of a template differs only where items of the template differ. So
 the tokens of an item that are lost at a place are compared with those in which it differs from
-other items that fit there.
+other items that fit there. A sentence that a question asks about differs from it in one piece: its
+end, its beginning, or what the question puts in the place of the answer.
 """
 
 from __future__ import annotations
@@ -15,10 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.compiled import kernel
+from curation.decontaminate.index import NUMBER
 
 Tokens = npt.NDArray[np.uint32]
+Weights = npt.NDArray[np.uint8]
 #: Probability that edits alone would gather like this, below which it is another item.
 UNLIKELY = 0.05
+#: Score from which a missing piece says nothing: a line of imports, an instruction.
+WHOLE = 0.95
+#: Weight of a piece's tokens, in the mean of the item's, below which it is of a template.
+_LIGHT = 0.5
+#: Words that a piece has, at least: of one at an end, and of another.
+_LEAST_AT_END, _LEAST_INSIDE = 2, 3
 #: Where only such tokens are lost, but too few to be unlikely, it is another item if so many rivals
 #: score no less than this below, and the item less than `UNIQUE`.
 ALIKE, LESS, UNIQUE = 2, 0.06, 0.93
@@ -48,6 +57,33 @@ def is_template(own: Tokens, span: Tokens, score: float, rivals: Sequence[Rival]
         return True
     alike = sum(rival.score >= score - LESS for rival in rivals)
     return bool(inside == lost.sum() and score < UNIQUE and alike >= ALIKE)
+
+
+def is_source(own: Tokens, weights: Weights, span: Tokens, score: float, words: int) -> bool:
+    """Whether the span lacks one piece of the item's `words`, where edits would not fall together.
+
+    A scan statistic: the probability that so many lost words are within so many neighbours. A piece
+    of a template, such as its options, says nothing. Numbers in a row, as of a date, are a word.
+    """
+    lost = losses(own, span) if score < WHOLE else np.zeros(0, np.bool_)
+    bits, is_number = weights & (NUMBER - 1), weights & NUMBER != 0
+    if not lost.any() or bits[: len(lost)][lost].mean() < _LIGHT * bits.mean():
+        return False
+    begins = ~is_number[: len(lost)]
+    begins[0] = True
+    begins[1:] |= ~is_number[: len(lost) - 1]
+    unit = np.cumsum(begins) - 1
+    places = np.unique(unit[lost])
+    units = int(unit[-1]) + 1
+    reach = units + 1 - int(np.diff(places, append=places[0] + units).max())
+    at_end = places[0] == 0 or places[-1] == units - 1
+    # Letters of scripts without spaces are parts of words.
+    scale = min(1, words / len(own))
+    n, k, reach = round(units * scale), int(len(places) * scale), math.ceil(reach * scale)
+    if not (_LEAST_AT_END if at_end else _LEAST_INSIDE) <= k < n:
+        return False
+    windows = reach + 1 if at_end else n
+    return windows * math.comb(reach - 1, k - 1) / math.comb(n, k) < UNLIKELY
 
 
 def _tail(tokens: int, marked: int, drawn: int, found: int) -> float:

@@ -55,6 +55,14 @@ def test_formats(tmp_path: Path, name: str) -> None:
     assert list(read_items("s", [str(tmp_path / name)])) == ITEMS
 
 
+def test_rows_of_several_files_have_ids_of_their_own(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        rows = [{"question": f"{name} {k}?"} for k in range(2)]
+        (tmp_path / f"{name}.jsonl").write_bytes(jsonl(rows))
+    found = read_items("s", [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")])
+    assert [item.id for item in found] == ["0", "1", "0#2", "1#2"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -126,6 +134,11 @@ def test_files_of_decon() -> None:
             {"q": "One.", "more": "Two?"},
             ("One.\nTwo?", (), ""),
         ),
+        (
+            {"question": ["q"], "choices": ["c"], "answer": ["right"]},
+            {"q": "2 + 1?", "c": ["3", "2"], "right": "3"},
+            ("2 + 1?", ("3", "2"), "3"),
+        ),
         ({"question": ["m.0.content"]}, {"m": [{"content": "Hi"}]}, ("Hi", (), "")),
         ({"question": ["A b"], "answer": ["n"]}, {"A b": "?", "n": 51.0}, ("?", (), "51.0")),
     ],
@@ -157,7 +170,7 @@ PUBLISHED: dict[str, tuple[dict[str, Any], Item]] = {
     ),
     "winogrande": (
         {"sentence": "S _", "option1": "a", "option2": "b", "answer": "2"},
-        Item("s", "0", "S _", ("a", "b")),
+        Item("s", "0", "S _", ("a", "b"), "b"),
     ),
     "boolq": (
         {"question": "q", "answer": True, "passage": "P"},
@@ -203,7 +216,29 @@ PUBLISHED: dict[str, tuple[dict[str, Any], Item]] = {
     ),
     "truthfulqa": (
         {"question": "Q", "mc1_targets": {"choices": ["a", "b"], "labels": [1, 0]}},
-        Item("s", "0", "Q", ("a", "b")),
+        Item("s", "0", "Q", ("a", "b"), "a"),
+    ),
+    "arc": (
+        {
+            "id": "M_1",
+            "question": "Q",
+            "choices": {"text": ["a", "b"], "label": ["1", "2"]},
+            "answerKey": "1",
+        },
+        Item("s", "M_1", "Q", ("a", "b"), "a"),
+    ),
+    "siqa": (
+        {"context": "C", "question": "Q", "answerA": "a", "answerB": "b", "label": "2"},
+        Item("s", "0", "C\nQ", ("a", "b"), "b"),
+    ),
+    "aime": ({"ID": "1990-1", "Question": "Q", "Answer": 7}, Item("s", "1990-1", "Q", (), "7")),
+    "medqa": (
+        {"sent1": "Q", "ending0": "a", "ending1": "b", "label": 1},
+        Item("s", "0", "Q", ("a", "b"), "b"),
+    ),
+    "agieval": (
+        {"query": "Q", "choices": ["(A)a", "(B)b"], "gold": [1]},
+        Item("s", "0", "Q", ("(A)a", "(B)b"), "(B)b"),
     ),
     "belebele": (
         {
@@ -216,7 +251,7 @@ PUBLISHED: dict[str, tuple[dict[str, Any], Item]] = {
             "mc_answer4": "d",
             "correct_answer_num": "1",
         },
-        Item("s", "2", "Q", ("a", "b", "c", "d"), "", "P"),
+        Item("s", "2", "Q", ("a", "b", "c", "d"), "a", "P"),
     ),
 }
 

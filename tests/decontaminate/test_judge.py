@@ -110,6 +110,45 @@ def test_short_items_need_their_answer_or_every_word() -> None:
     assert reasons(f"{FILLER} {short} It was Jaan Tammsaar. {FILLER}") == ["contamination.bees"]
 
 
+def test_short_items_that_say_enough_may_have_an_edit() -> None:
+    asks = "Which Latvian cellist restored the windmill near Talsi after the flood of the harbour?"
+    ours = decontaminator_of([asks])
+    texts = [asks.replace("near", "by"), asks.replace("Latvian cellist", "Danish dentist")]
+    found = list(ours.find([FILLER + text + FILLER for text in texts]))
+    assert [[f.action for f in some] for some in found] == [["remove"], ["touched"]]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "Sphagnum is the moss from whose spongy cushions the crofters of Jura cut and dried fuel.",
+        "To make a lamp, the moss from whose spongy cushions the crofters of Jura cut fuel is dried.",
+    ],
+)
+def test_what_a_question_asks_about_is_not_the_question(source: str) -> None:
+    asks = (
+        "Please name the moss from whose spongy cushions the crofters of Jura cut and dried fuel."
+    )
+    ours = decontaminator_of([asks])
+    some, edited = ours.find([FILLER + source, FILLER + asks.replace("spongy", "soft")])
+    assert [f.action for f in some] == ["touched"]
+    assert [f.action for f in edited] == ["remove"]
+
+
+def test_choices_alone_are_marked() -> None:
+    choices = tuple(f"{c} and so does its neighbour in the {c.split()[1]} country" for c in CHOICES)
+    item = Item("facts", "x", "How might an ornithologist dispute this?", choices)
+    settings = default_settings()
+    settings = settings.model_copy(update={"evals": {"facts": EvalSettings(files=("-",))}})
+    ours = Decontaminator(settings, build_catalog([item], load_background(settings.background)))
+    listed = "\n".join(
+        f"({letter}) {choice}" for letter, choice in zip("ABC", choices, strict=True)
+    )
+    alone, whole = ours.find([FILLER + listed, f"{FILLER}{item.question}\n{listed}"])
+    assert {f.part: f.action for f in alone} == {"choices": "mark", "question": "touched"}
+    assert {f.part: f.action for f in whole} == {"choices": "mark", "question": "remove"}
+
+
 def test_a_stock_question_counts_with_its_choices_only() -> None:
     assert reasons(FILLER + SKY + FILLER) == [None]
     options = "\n".join(f"({letter}) {c}" for letter, c in zip("ABC", CHOICES, strict=True))

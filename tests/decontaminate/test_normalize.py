@@ -35,6 +35,11 @@ def pieces(text: str) -> list[str]:
         ("中 国\n人", "中国人"),
         ("soft\u00adhyphen zero\u200bwidth", "softhyphen zerowidth"),
         ("مُحَمَّد", "محمد"),
+        ("مـحـمد", "محمد"),
+        ("İstanbul'da ışık", "ISTANBUL’DA IŞIK"),
+        ("กำลัง ສຳ", "ก\u0e4dาลัง ส\u0ecdາ".replace("ส", "ສ")),
+        ('<p class="a">One <b>two</b><br/>three</p>', "one two three"),
+        ("don&#39;t say &quot;caf&eacute;&quot; &#x4E2D;", "don't say café 中"),
     ],
 )
 def test_forms_of_one_text(one: str, other: str) -> None:
@@ -49,6 +54,9 @@ def test_forms_of_one_text(one: str, other: str) -> None:
         ("हिन्दी", "हनद"),
         ("5 dollars", "6 dollars"),
         ("ab", "a b"),
+        ("List<Text> x", "List x"),
+        ("R&D; x", "R x"),
+        ("<b" + " b" * 200 + ">", ""),
     ],
 )
 def test_texts_that_differ(one: str, other: str) -> None:
