@@ -304,7 +304,9 @@ class Meter:
         """Replace the divergences of documents in two languages by those of their own parts."""
         strange = np.flatnonzero(divergences > mixed.STRANGE)
         numbers = self.list_numbers(languages, len(texts))[strange, 2]
-        own = mixed.divergences(texts.take(strange), numbers, self._kit.references)
+        if len(strange) < len(texts):  # else a copy of what may be one large document
+            texts = texts.take(strange)
+        own = mixed.divergences(texts, numbers, self._kit.references)
         divergences[strange] = np.fmin(divergences[strange], own)
 
     def _whole(self, texts: Texts) -> npt.NDArray[np.float64]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from curation.readers import tables
 from curation.readers.formats import (
@@ -113,7 +114,8 @@ def why_whole(path: str, name: str, settings: ReaderSettings) -> str:
 class RangeReader:
     """Reads the events of one range; `reading` says afterwards which these were.
 
-    `begin` is where the range's first record truly begins; without it, that is guessed.
+    `begin` is where the range's first record truly begins; without it, that is guessed once
+    iteration begins.
     Iterating raises InputError as `read` does.
     """
 
@@ -128,17 +130,17 @@ class RangeReader:
         begin: Checkpoint | None = None,
     ) -> None:
         self._path, self._name, self._settings, self._span = path, name, settings, span
-        self._begin = BEGINNING if span.start == 0 else begin
+        self.begin = BEGINNING if span.start == 0 else begin
         self._stream: Stream | None = None
 
     @property
     def lacks_position(self) -> bool:
         """Whether an offset was given that is wrong, since the position is unknown."""
-        begin, stream = self._begin, self._stream
+        begin, stream = self.begin, self._stream
         return bool(stream and stream.counted and begin and begin.position is None)
 
     def __iter__(self) -> Iterator[Event]:
-        begin, span = self._begin, self._span
+        begin, span = self.begin, self._span
         if begin and begin.offset and begin.offset >= span.end:
             self.reading = Reading(begin, begin.offset, 0, 0, None, False)
             return
@@ -154,7 +156,7 @@ class RangeReader:
             if begin is None:
                 found = _likely_begin(packing, reader, span)
                 begin = None if found is None else Checkpoint(found, None, 0)
-            self._begin = begin
+            self.begin = begin
             if begin is None:
                 self.reading = Reading(None, span.end, 0, 0, None, False)
             else:
@@ -208,6 +210,56 @@ def _line_start(raw: RawFile, span: Span) -> int | None:
             return at + found + 1 if at + found + 1 < span.end else None
         at += len(data)
     return None
+
+
+class Rest(NamedTuple):
+    """What is left of a file, or of a range, behind a record that can't be read."""
+
+    offset: int  # of the record
+    span: Span | None  # None: nothing, or nothing that can be read without what is before it
+    begin: Checkpoint | None
+    end: int  # where the next range begins, if nothing is left of this one
+
+
+def rest_of(
+    path: str,
+    name: str,
+    settings: ReaderSettings,
+    span: Span | None,
+    start: int,
+    last: int | None,
+    events: int,
+) -> Rest:
+    """Find where reading can go on behind a record on which a reader of a file, or range, dies.
+
+    It is `events` events behind the one at the offset `last`, or, where that is None, behind the
+    one at `start`. Only heads of records are looked at.
+    """
+    at = start if last is None else last
+    with RawFile.open(path) as raw:
+        whole = span or Span(0, raw.size, raw.size)
+        nothing = Rest(at, None, None, raw.size)
+        head = raw.fetch(0, HEAD)
+        kind = format_of(head, name)
+        if rows_of(name, settings) is not None or kind not in ("parquet", "stream"):
+            return nothing
+        if kind == "parquet":
+            row, found = tables.next_row_group(raw, start, last)
+        else:
+            packing = Packing(raw, compression_of(head, name), settings)
+            reader = reader_of(packing.stream(), settings, name)
+            lines = reader is tables.read_jsonl and not packing.compression
+            if at < 0 or reader is None or not (reader is scan or lines):
+                return nothing
+            for _ in range(events):
+                behind = _likely_begin(packing, reader, Span(at + 1, raw.size, raw.size))
+                if behind is None:
+                    return nothing
+                at = behind
+            row, found = at, _likely_begin(packing, reader, Span(at + 1, raw.size, raw.size))
+        if found is None or found >= whole.end:
+            return Rest(row, None, None, raw.size if found is None else found)
+        return Rest(row, Span(found, whole.end, raw.size), Checkpoint(found, None, 0), found)
 
 
 def misread(parts: Sequence[Span], readings: Sequence[Reading]) -> dict[int, Checkpoint]:

@@ -383,6 +383,21 @@ def _row_groups(file: pq.ParquetFile, file_bytes: int) -> list[tuple[int, int]]:
     ]
 
 
+def next_row_group(raw: RawFile, start: int, last: int | None) -> tuple[int, int | None]:
+    """Return the row behind `last`, and about where in the file the group behind its own begins.
+
+    Without `last`, the row is the first of those whose group begins at `start` or behind it.
+    """
+    first, row, own = 0, last + 1 if last is not None else -1, -1
+    for rows, begin in _row_groups(_open_parquet(raw), raw.size):
+        if own >= 0 and begin > own:
+            return row, begin
+        if own < 0 and rows and (first <= row < first + rows or (last is None and begin >= start)):
+            row, own = max(row, first), begin
+        first += rows
+    return row, None
+
+
 def row_groups(raw: RawFile) -> int:
     """Number of row groups of a Parquet file; 0 where its footer can't be read."""
     try:

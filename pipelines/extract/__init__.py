@@ -18,13 +18,14 @@ from curation.extract import Extraction
 from curation.extract.engines import check_installed
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.safe import Failed, Refused, extract_page, wrong_length
-from curation.readers import Damage, Page, RangeReader, Skipped, read
-from curation.readers.documents import Others, Row, document_row, documents_batch, joined, others_of
+from curation.readers import Damage, Page, Skipped
+from curation.readers.documents import Others, Row, document_row, documents_batch, joined
 from curation.readers.settings import ReaderSettings
 from curation.schema import EXTRACTED, MENDED, SET_ASIDE, Verdicts
 from pipelines.engine.stage import StageRun
 from pipelines.engine.transform import ShardWriter
 from pipelines.extract.ranges import noted, run_until_ranges_fit, split_files
+from pipelines.extract.reading import FileReader, GuardedReader
 from pipelines.extract.sources import (
     KNOWN_INPUTS,
     SourceShard,
@@ -127,14 +128,15 @@ class ExtractShards:
         planned = dict(task.inputs)
         if shard.part is None:
             return self._shard(shard, self._records(shard, planned), folder, progress)
-        reader = self._range_reader(shard)
+        ((path, name),) = shard.files
+        reader = self._reader(shard, path, name)
         try:
             events = self._range(reader, shard, planned)
             result = self._shard(shard, events, folder, progress)
         except _PositionUnknownError:
             # To compute positions the driver only needs the size of the content.
-            reader = self._range_reader(shard)
-            with as_planned(shard.files[0][0], planned[shard.files[0][1]], shard.part):
+            reader = self._reader(shard, path, name)
+            with as_planned(path, planned[name], shard.part):
                 for _ in reader:
                     pass
             result = Result()
@@ -177,23 +179,21 @@ class ExtractShards:
 
     def _others(self, shard: SourceShard) -> Others:
         """Return the tables' columns besides those of documents; for a range, those of its rows."""
-        part = None if shard.part is None else self._range_reader(shard)
-        found = [others_of(path, name, self.readers, part) for path, name in shard.files]
-        return joined(found, taken=PAGE_COLUMNS)
+        readers = [self._reader(shard, path, name) for path, name in shard.files]
+        return joined([reader.others() for reader in readers], taken=PAGE_COLUMNS)
 
     def _records(self, shard: SourceShard, planned: dict[str, str]) -> Iterator[tuple[str, Record]]:
         for path, name in shard.files:
             with as_planned(path, planned[name]):
-                for record in read(path, self.readers, name):
+                for record in self._reader(shard, path, name):
                     yield name, record
 
-    def _range_reader(self, shard: SourceShard) -> RangeReader:
-        ((path, name),) = shard.files
-        assert shard.part is not None
-        return RangeReader(path, name, self.readers, shard.part.span, shard.part.begin)
+    def _reader(self, shard: SourceShard, path: str, name: str) -> FileReader:
+        part = (shard.part.span, shard.part.begin) if shard.part else ()
+        return (GuardedReader if is_guarded() else FileReader)(path, name, self.readers, *part)
 
     def _range(
-        self, reader: RangeReader, shard: SourceShard, planned: dict[str, str]
+        self, reader: FileReader, shard: SourceShard, planned: dict[str, str]
     ) -> Iterator[tuple[str, Record]]:
         ((path, name),) = shard.files
         with as_planned(path, planned[name], shard.part):

@@ -73,9 +73,9 @@ def _samples(explorer: Explorer) -> dict[str, dict[str, list[dict[str, Any]]]]:
     for fate in sorted(explorer.ledger.fates, key=lambda fate: fate.reason or ""):
         reason = fate.reason or KEPT
         rows = draw(explorer.ledger, reason, _KEPT_SAMPLES if reason == KEPT else _SAMPLES, seed=0)
-        read = explorer.ledger.read(explorer.folder, rows.tolist(), _COLUMNS)
+        shown = explorer.ledger.read(explorer.folder, rows.tolist(), _COLUMNS, _shown)
         stage = KEPT if reason == KEPT else fate.stage
-        found.setdefault(stage, {})[reason] = [_shown(row) for row in read]
+        found.setdefault(stage, {})[reason] = shown
     return found
 
 

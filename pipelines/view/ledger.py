@@ -130,14 +130,23 @@ class Ledger:
         rows = np.flatnonzero(kept)
         return Groups.of(kept[rows], rows)
 
-    def read(self, folder: Folder, rows: Sequence[int], columns: Sequence[str]) -> list[dict]:
-        """These columns of some documents, in the order of `rows`; absent columns are None."""
+    def read(
+        self,
+        folder: Folder,
+        rows: Sequence[int],
+        columns: Sequence[str],
+        shorten: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    ) -> list[dict[str, Any]]:
+        """These columns of some documents, in the order of `rows`; absent columns are None.
+
+        `shorten` changes each as it is read, before there are many long texts.
+        """
         found: dict[int, dict[str, Any]] = {}
         files, places = self.numbers["file"], self.numbers["row"]
         for file in sorted({int(files[r]) for r in rows}):
             mine = {int(places[r]): int(r) for r in rows if files[r] == file}
             for place, row in _read_rows(folder, self.sources[file], sorted(mine), columns):
-                found[mine[place]] = row
+                found[mine[place]] = shorten(row)
         return [found[int(r)] for r in rows]
 
 
@@ -258,7 +267,9 @@ _WANTED = (
 def _batches(folder: Folder, source: Source) -> Iterator[pa.RecordBatch]:
     with open_parquet(folder / source.stage, source.name) as parquet:
         names = set(parquet.schema_arrow.names)
-        yield from parquet.iter_batches(_BATCH, columns=[n for n in _WANTED if n in names])
+        columns = [n for n in _WANTED if n in names]
+        for group in range(parquet.num_row_groups):  # one alone has bounded texts
+            yield from parquet.iter_batches(_BATCH, [group], columns, use_threads=False)
 
 
 def _add(
@@ -335,8 +346,8 @@ def _read_rows(
             here = [p for p in places if begin <= p < end]
             if here:
                 table = parquet.read_row_group(group, columns=held)
-                taken = table.take(pa.array([p - begin for p in here])).to_pylist()
-                for place, row in zip(here, taken, strict=True):
+                for place in here:
+                    (row,) = table.slice(place - begin, 1).to_pylist()
                     yield place, dict.fromkeys(columns) | row
             begin = end
 

@@ -60,16 +60,17 @@ def find_text(
             continue
         with open_parquet(folder / source.stage, source.name) as parquet:
             first = 0
-            for batch in parquet.iter_batches(4096, columns=["text"]):
-                read += batch.nbytes
-                hits = pc.match_substring(batch.column(0), query, ignore_case=True)
+            for group in range(parquet.num_row_groups):  # one alone has bounded texts
+                texts = parquet.read_row_group(group, columns=["text"])["text"]
+                read += texts.nbytes
+                hits = pc.match_substring(texts, query, ignore_case=True)
                 held = pc.fill_null(hits, False).to_numpy(zero_copy_only=False)
                 if wanted is not None:
-                    held = held & wanted[first : first + batch.num_rows]
+                    held = held & wanted[first : first + len(texts)]
                 for row in np.flatnonzero(held):
-                    text = batch.column(0)[int(row)].as_py()
+                    text = texts[int(row)].as_py()
                     found.append((source.first + first + int(row), _passage(text, query)))
-                first += batch.num_rows
+                first += len(texts)
     done = number >= len(ledger.sources)
     return {"found": found, "next": None if done else number, "files": len(ledger.sources)}
 

@@ -10,7 +10,7 @@ import functools
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from curation.schema import Verdicts, with_column
 from pipelines.dedup.duplicates import ApplyVerdicts
 from pipelines.engine import documents
 from pipelines.engine.transform import Outcome, Transform
+from pipelines.extract import reading
 from pipelines.runners import local
 
 KINDS = {"abort": "crash", "kill": "memory", "starve": "memory"}
@@ -58,6 +59,35 @@ def deadly_page(spares: bool, settings: ExtractSettings, page: Page) -> Any:
     """An extractor that marked pages are deadly to."""
     swallow("extract", page.content.decode("latin-1"), spares)
     return extract_page(settings, page)
+
+
+_READ, _RANGE, _ANSWER = reading.read, reading.RangeReader, reading._answer
+
+
+def deadly_events(events: Iterable[Any]) -> Iterator[Any]:
+    """A reader that marked records are deadly to."""
+    for event in events:
+        if isinstance(event, Page):
+            swallow("reading", event.content.decode("latin-1"), spares=True)
+        yield event
+
+
+class DeadlyRange(_RANGE):
+    """The same, of a range."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return deadly_events(super().__iter__())
+
+
+def deadly_read(*arguments: Any) -> Iterator[Any]:
+    """In place of `read`."""
+    return deadly_events(_READ(*arguments))
+
+
+def deadly_answer(question: Any) -> Any:
+    """In place of `reading._answer`, in its process."""
+    reading.read, reading.RangeReader = deadly_read, DeadlyRange  # type: ignore[misc]
+    return _ANSWER(question)
 
 
 _PARTS = documents._Parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import pipelines.extract
+from benchmarks import shapes
 from curation.errors import StoreError, WorkerError
 from curation.schema import DOCUMENTS
 from pipelines.cli import main
 from pipelines.engine import documents
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.engine.transform import TransformShards, shard_tasks
+from pipelines.extract import reading
 from pipelines.runners import local
 from pipelines.runners.execute import Executor, parse_beam_args
-from pipelines.runners.guard import guarding
+from pipelines.runners.guard import Guard, guarding
 from pipelines.runners.tasks import no_progress, perform
 from pipelines.storage.files import Folder
 from tests.engine import poison
@@ -161,6 +164,83 @@ def test_pages_and_the_document_is_explained(
     capsys.readouterr()
     assert main(["why", "b.html", "--run", out]) == 0
     assert "extract: removed by crash.extract" in capsys.readouterr().out
+
+
+def _archive(pages: list[str]) -> list[bytes]:
+    """Records of an archive: a request in front of each page."""
+    http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    request = b"GET / HTTP/1.1\r\n\r\n"
+    of_request = shapes.warc(request).replace(b"response", b"request", 1)
+    return [r for p in pages for r in (of_request, shapes.warc((http + p).encode()))]
+
+
+def _set_aside(place: Path) -> list[dict[str, Any]]:
+    files = sorted((place / "set_aside").glob("*.parquet"))
+    return [row for f in files for row in pq.read_table(f).to_pylist()]
+
+
+def _write_file(path: Path, pages: list[str]) -> None:
+    if path.suffix == ".parquet":
+        table = pa.table({"html": pages, "votes": list(range(len(pages)))})
+        pq.write_table(table, path, row_group_size=1)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps({"html": p, "votes": 1}) + "\n" for p in pages))
+    else:
+        records = _archive(pages)
+        packed = path.suffix == ".gz"
+        path.write_bytes(b"".join(map(gzip.compress, records) if packed else records))
+
+
+@pytest.mark.parametrize("name", ["a.warc", "a.warc.gz", "a.parquet", "a.jsonl"])
+@pytest.mark.parametrize("split", [1 << 28, 2500])
+def test_a_record_that_ends_its_reader(
+    name: str, split: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two records are deadly to read; all others are those of an undisturbed run."""
+    monkeypatch.setattr(reading, "read", poison.deadly_read)
+    monkeypatch.setattr(reading, "RangeReader", poison.DeadlyRange)
+    monkeypatch.setattr(reading, "_guard", Guard(poison.deadly_answer))
+    pages = [f"<p>{text(i)} {text(i + 50)}</p>" for i in range(24)]
+    found = {}
+    for kind, marked in (("sound", ()), ("deadly", (7, 8))):
+        (tmp_path / kind).mkdir()
+        deadly = "<p>abort in reading"
+        marks = ["<p>sound in reading" if i not in marked else deadly for i in range(24)]
+        inputs = tmp_path / kind / name
+        _write_file(inputs, [mark + page for mark, page in zip(marks, pages, strict=True)])
+        out = str(tmp_path / kind / "out")
+        arguments = ["extract", "--input", str(inputs), "--output", out, "--quiet"]
+        sizes = ["--workers", "0", "--set", f"readers.split_bytes={split}"]
+        assert main([*arguments, *sizes]) == 0
+        place = tmp_path / kind / "out/extract"
+        found[kind] = {r["source"]["offset"]: r for r in read(place, "documents").values()}
+        aside = _set_aside(place)
+        assert [r["reason"] for r in aside] == ["crash.extract"] * len(marked)
+    order = sorted(found["sound"])
+    lost = [order[7], order[8]]
+    if name != "a.warc.gz":  # members with other letters have other lengths
+        assert sorted(r["source"]["offset"] for r in aside) == lost
+        assert found["deadly"] == {k: r for k, r in found["sound"].items() if k not in lost}
+    texts = [[r["text"] for _, r in sorted(of.items())] for of in found.values()]
+    assert texts[1] == texts[0][:7] + texts[0][9:]
+
+
+def test_what_is_behind_it_is_lost_where_nobody_can_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "read", poison.deadly_read)
+    monkeypatch.setattr(reading, "_guard", Guard(poison.deadly_answer))
+    pages = [f"<p>{text(i)} {'abort in reading' if i == 2 else ''}</p>" for i in range(4)]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.warc.gz").write_bytes(gzip.compress(b"".join(_archive(pages))))
+    (tmp_path / "in/b.warc").write_bytes(b"".join(_archive(pages[:2])))
+    out = str(tmp_path / "out")
+    inputs = ["--input", str(tmp_path / "in"), "--workers", "0", "--quiet"]
+    assert main(["extract", *inputs, "--output", out]) == 0
+    place = tmp_path / "out/extract"
+    assert len(read(place, "documents")) == 4
+    (aside,) = _set_aside(place)
+    assert aside["reason"] == "crash.extract" and "what is behind it" in aside["detail"]
 
 
 def _toy(tmp_path: Path, texts: dict[str, list[str]]) -> tuple[TransformShards, list[Shard]]:
