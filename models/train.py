@@ -42,11 +42,11 @@ LABELLED = (
 )
 WRITTEN = LABELLED + " Pages written for this by a language model (models/topic/written.jsonl.gz)."
 GRADED_TEXTS = LABELLED + (
-    " Stories, manuals, guides, remarks and encyclopedic texts in 50 languages, graded by a language "
-    "model that read them (labels.tsv): African Storybook, Pratham Books (CC BY), XQuAD, Universal "
+    " Stories, manuals, guides, remarks and encyclopedic texts in 50 languages, graded by a "
+    "language model that read them (labels.tsv): African Storybook, Pratham Books (CC BY), XQuAD, Universal "
     "Dependencies (CC BY-SA, CC BY), opensource.guide (CC BY), GNOME, tldr, Electron, bitcoin.org, "
-    "Mozilla (CC BY-SA, CC BY, MIT, MPL-2.0), nsmc, wisesight, thaigov (CC0, public domain); 245 texts "
-    "in 31 languages written for this by a language model (written.jsonl.gz)."
+    "Mozilla (CC BY-SA, CC BY, MIT, MPL-2.0), nsmc, wisesight, thaigov (CC0, public domain); 245 "
+    "texts in 31 languages written for this by a language model (written.jsonl.gz)."
 )
 SOURCED = (
     "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "
@@ -79,8 +79,8 @@ DOMAIN_FILES = {
 }
 
 
-#: How the files of models/quality/make_corpus.py count: English pages, pages in other languages, texts
-#: of special kinds in English and German, texts in other languages.
+#: How the files of models/quality/make_corpus.py count: English pages, pages in other languages,
+#: texts of special kinds in English and German, texts in other languages.
 QUALITY_WEIGHTS = (1.0, 1.0, 1.0, 0.0)
 #: The same for the part that judges other languages.
 OTHERS_WEIGHTS = (0.3, 1.0, 1.0, 1.0)

@@ -4,13 +4,14 @@ A model file is an npz archive: weights of the buckets that have any (float16), 
 dense features with the means and deviations that standardise them, and what its outputs mean. With
 scales of the buckets, a text's values are multiplied by them and brought back to unit length over
 the model's buckets, so that those it does not have count nothing.
-Outputs are calibrated: a sigmoid or softmax of them is a probability. A file may hold a second model,
-for texts in other languages than the first one's.
+Outputs are calibrated: a sigmoid or softmax of them is a probability. A file may have a second
+model, for texts in other languages than the first one's.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -114,7 +115,7 @@ class LinearModel:
             "features": FEATURES_VERSION,
             "bits": BITS,
         }
-        arrays = self._arrays()
+        arrays: dict[str, Any] = self._arrays()
         if self.others is not None:
             head["languages"] = list(self.languages)
             arrays |= {_OTHERS + name: array for name, array in self.others._arrays().items()}
@@ -151,7 +152,7 @@ def load(path: Path, name: str) -> LinearModel:
     for key, array in arrays.items():
         if array.dtype == np.float16:
             arrays[key] = array.astype(np.float32)
-    make = partial(
+    make: Callable[..., LinearModel] = partial(
         LinearModel, head["kind"], labels=tuple(head["labels"]), max_bytes=head["max_bytes"]
     )
     others = {

@@ -272,7 +272,7 @@ def _reference(data, i, end, folding):  # type: ignore[no-untyped-def]
         if at < stop and data[at] | 0x20 == 0x78:
             base = 16
             at += 1
-        point = 0
+        point = np.int64(0)
         first = at
         while at < stop and point < ch.CODE_POINTS:
             b = data[at]

@@ -46,7 +46,7 @@ def filled(
 ) -> dict[str, Any]:
     """Return a document: sections with fields, each with `text`, `figures`, `added`, `to_add`.
 
-    Optional fields that no answer is for are left out. Figures that the run does not have are left out.
+    Optional fields without an answer are left out, and so are figures that the run does not have.
     """
     sections = [
         {

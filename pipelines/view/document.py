@@ -166,15 +166,15 @@ def difference(folder: Folder, ledger: Ledger, before: int, after: int) -> dict[
         if kind == "equal":
             lines += [[" ", line] for line in ours[i:i_end]]
             continue
-        before: list[list[Any]] = [["-", line] for line in ours[i:i_end]]
-        after: list[list[Any]] = [["+", line] for line in theirs[j:j_end]]
-        for old, new in zip(before, after, strict=False):
+        gone: list[list[Any]] = [["-", line] for line in ours[i:i_end]]
+        come: list[list[Any]] = [["+", line] for line in theirs[j:j_end]]
+        for old, new in zip(gone, come, strict=False):
             tokens = [_TOKEN.findall(line[1]) for line in (old, new)]
             words -= len(tokens[0]) * len(tokens[1])
             if words >= 0 and (parts := changed_words(*tokens)):
                 old.append(parts[0])
                 new.append(parts[1])
-        lines += before + after
+        lines += gone + come
     cut = len(lines) > _DIFF_LINES or any(len(held) > _COMPARED for held in texts)
     return {
         "lines": lines[:_DIFF_LINES],

@@ -210,8 +210,10 @@ def _cut_lines(place: Folder) -> list[dict[str, Any]]:
                     known[count] += row[count]
     for row in totals.values():
         row["good_share"] = GOOD_SHARE.get(row["verdict"])
-    wanted = ("line", "verdict", "documents", "hosts", "edge_share", "host_share")
-    wanted += ("occurrences", "characters", "good_share")
+    wanted = [
+        *("line", "verdict", "documents", "hosts", "edge_share", "host_share"),
+        *("occurrences", "characters", "good_share"),
+    ]
     ranked = sorted(totals.values(), key=lambda r: (-r["documents"], r["line"]))
     return [{name: row.get(name) for name in wanted} for row in ranked[:_LINES]]
 

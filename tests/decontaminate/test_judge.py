@@ -122,7 +122,7 @@ def test_short_items_that_say_enough_may_have_an_edit() -> None:
     "source",
     [
         "Sphagnum is the moss from whose spongy cushions the crofters of Jura cut and dried fuel.",
-        "To make a lamp, the moss from whose spongy cushions the crofters of Jura cut fuel is dried.",
+        "For a lamp, the moss from whose spongy cushions the crofters of Jura cut fuel is dried.",
     ],
 )
 def test_what_a_question_asks_about_is_not_the_question(source: str) -> None:
