@@ -46,7 +46,8 @@ GRADED_TEXTS = LABELLED + (
     "language model that read them (labels.tsv): African Storybook, Pratham Books (CC BY), "
     "XQuAD, Universal Dependencies (CC BY-SA, CC BY), opensource.guide (CC BY), GNOME, tldr, "
     "Electron, bitcoin.org, Mozilla (CC BY-SA, CC BY, MIT, MPL-2.0), nsmc, "
-    "wisesight, thaigov (CC0, public domain); 245 texts in 31 languages written for this by a language model (written.jsonl.gz)."
+    "wisesight, thaigov (CC0, public domain); 245 texts in 31 "
+    "languages written for this by a language model (written.jsonl.gz)."
 )
 SOURCED = (
     "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "
