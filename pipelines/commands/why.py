@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ _CONTEXT = 40
 _URLS_SHOWN = 3
 _ASIDE = "set_aside"
 #: Columns read of a page on which the extractor failed.
-_FAILED = ("id", "source", "detail")
+_FAILED = ("source", "detail")
 #: Columns shown of a document.
 FACTS = tuple(column for stage in known_stages().values() for column in stage.shown)
 
@@ -149,12 +149,10 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
     return decision | _more(folder, kept, row["shard"], stage) | cuts_of(place, row)
 
 
-def _row(
-    place: Folder, name: str, row: dict[str, Any], columns: Sequence[str] | None = None
-) -> dict[str, Any] | None:
+def _row(place: Folder, name: str, row: dict[str, Any]) -> dict[str, Any] | None:
     if not place.exists(name):
         return None
-    for batch in read_batches(place, name, columns):
+    for batch in read_batches(place, name):
         same = pc.and_(
             pc.equal(batch["id"], row["id"]),
             pc.equal(pc.struct_field(batch["source"], "offset"), row["source"]["offset"]),
@@ -184,10 +182,23 @@ def _more(folder: Folder, row: dict[str, Any], shard: str, stage: str) -> dict[s
 def mended(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
     """Return what was wrong with the document's record, or failed on it, in this stage."""
     failed = _row(place, f"{ERRORS}/{row['shard']}", row)
-    failed = failed or _row(place, f"{_ASIDE}/{row['shard']}", row, _FAILED)
+    failed = failed or _set_aside(place, row)
     facts = {"detail": failed["detail"]} if failed else {}
     broken = _row(place, f"mended/{row['shard']}", row)
     return facts | ({"mended": broken["reason"], "detail": broken["detail"]} if broken else {})
+
+
+def _set_aside(place: Folder, row: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the document's row among those set aside, which may have no ids."""
+    name = f"{_ASIDE}/{row['shard']}"
+    if not place.exists(name):
+        return None
+    for batch in read_batches(place, name, _FAILED):
+        offset = pc.struct_field(batch["source"], "offset")
+        for found in batch.filter(pc.equal(offset, row["source"]["offset"])).to_pylist():
+            if found["source"] == row["source"]:
+                return found  # type: ignore[no-any-return]
+    return None
 
 
 def cuts_of(place: Folder, row: dict[str, Any]) -> dict[str, Any]:
