@@ -82,8 +82,12 @@ def others_of(
                     return _other_types(open_arrow(raw).schema, settings)
             except (pa.ArrowException, OSError):
                 return {}  # no row of it can be read
-    rows = read(path, settings, name) if events is None else events
-    return _inferred(document_row(name, e)[1] for e in rows if isinstance(e, Page))
+    return others_in(name, read(path, settings, name) if events is None else events)
+
+
+def others_in(name: str, events: Iterable[Event]) -> dict[str, pa.DataType]:
+    """Return the types of other columns by a table's rows alone, as `others_of` does."""
+    return _inferred(document_row(name, e)[1] for e in events if isinstance(e, Page))
 
 
 def _other_types(schema: pa.Schema, settings: ReaderSettings) -> dict[str, pa.DataType]:

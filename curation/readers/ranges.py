@@ -258,7 +258,9 @@ def rest_of(
                 at = behind
             row, found = at, _likely_begin(packing, reader, Span(at + 1, raw.size, raw.size))
         if found is None or found >= whole.end:
-            return Rest(row, None, None, raw.size if found is None else found)
+            # A range of Parquet owns the row groups that begin in it, and ends where it ends.
+            end = whole.end if kind == "parquet" else raw.size if found is None else found
+            return Rest(row, None, None, end)
         return Rest(row, Span(found, whole.end, raw.size), Checkpoint(found, None, 0), found)
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from curation.errors import CurationError, WorkerError
 from curation.readers import Checkpoint, Damage, Page, RangeReader, Reading, Skipped, Span, read
-from curation.readers.documents import others_of
+from curation.readers.documents import others_in, others_of
 from curation.readers.ranges import BEGINNING, Rest, rest_of
 from curation.readers.settings import ReaderSettings
 from pipelines.runners.guard import Crash, Guard
@@ -217,9 +217,9 @@ class GuardedReader(FileReader):
         return self._lacks_position
 
     def others(self) -> dict[str, pa.DataType]:
-        """Return them as ever, or none where the process dies."""
+        """Return them as ever; where the process dies, those of the rows that can be read."""
         answer = _ask(_Others(self._source))
-        return {} if isinstance(answer, Crash) else answer
+        return others_in(self._source.name, self) if isinstance(answer, Crash) else answer
 
     def __iter__(self) -> Iterator[Event]:
         source, begin = self._source, self._source.begin
