@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
+import sys
 import threading
+import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
 
 from curation.errors import ConfigError
@@ -32,6 +36,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         help="the run's input, to show the pages that documents come from",
     )
     parser.add_argument("--port", type=port, default=0, metavar="N", help="default: any free one")
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print the address, and open no browser"
+    )
     parser.add_argument(
         "--prepare",
         action="store_true",
@@ -69,6 +76,8 @@ def view(options: argparse.Namespace) -> int:
     threading.Thread(target=explorer.warm, daemon=True).start()
     with Server(explorer, options.port) as server:
         say(f"{server.url}")
+        if not options.no_browser and has_desktop(sys.platform, os.environ):
+            webbrowser.open(server.url)
         say("Open this address in a browser on this machine (or through a tunnel). Ctrl-C ends it.")
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
@@ -76,6 +85,19 @@ def view(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             return 0
     return 0
+
+
+def has_desktop(platform: str, environment: Mapping[str, str]) -> bool:
+    """Whether a browser would open in front of whoever types the command.
+
+    Not over SSH, in a container or in a cloud shell: there `webbrowser` finds none, or one that
+    takes over the terminal.
+    """
+    if "SSH_CONNECTION" in environment or "SSH_TTY" in environment:
+        return False
+    if platform in ("darwin", "win32", "cygwin"):
+        return True
+    return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
 
 
 def next_to(run: str, named: str | None, suffix: str) -> Path | None:

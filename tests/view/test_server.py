@@ -11,6 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from curation.html_page import harmless
+from pipelines.cli import main
+from pipelines.commands import view as command
+from pipelines.commands.view import has_desktop
 from pipelines.view.server import Server
 
 
@@ -130,3 +133,40 @@ def test_a_broken_request_is_answered(server: Server, path: str, length: str) ->
     with socket.create_connection(server.server_address[:2], timeout=60) as held:
         held.sendall(f"POST {path} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n".encode())
         assert held.recv(1000).startswith(b"HTTP/1.1 404")
+
+
+@pytest.mark.parametrize(
+    "platform, environment, expected",
+    [
+        ("linux", {}, False),
+        ("linux", {"DISPLAY": ":0"}, True),
+        ("linux", {"WAYLAND_DISPLAY": "wayland-0"}, True),
+        ("linux", {"DISPLAY": "localhost:10.0", "SSH_CONNECTION": "10.0.0.1 1 10.0.0.2 22"}, False),
+        ("darwin", {}, True),
+        ("darwin", {"SSH_TTY": "/dev/ttys001"}, False),
+    ],
+)
+def test_where_a_browser_would_open(
+    platform: str, environment: dict[str, str], expected: bool
+) -> None:
+    assert has_desktop(platform, environment) is expected
+
+
+@pytest.mark.parametrize("more", [[], ["--no-browser"]])
+def test_the_command_opens_the_address(
+    more: list[str],
+    viewed_run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(command, "has_desktop", lambda *_: True)
+    monkeypatch.setattr(command.webbrowser, "open", opened.append)
+    monkeypatch.setattr(Server, "serve_forever", _interrupted)
+    assert main(["view", "--run", str(viewed_run), *more]) == 0
+    printed = capsys.readouterr()
+    assert [url in printed.out + printed.err for url in opened] == [True] * (not more)
+
+
+def _interrupted(_: Server) -> None:
+    raise KeyboardInterrupt
