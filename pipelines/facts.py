@@ -56,14 +56,11 @@ def _code(sections: Mapping[str, Settings]) -> dict[str, str]:
     return digests
 
 
-@functools.cache
 def _checksums(name: str) -> dict[str, str]:
     """Return the SHA-256 of a list: of its file, each file in its folder, or its URL's content."""
     if "://" in name:
         try:
-            with stores.open_url(name) as content:
-                digest = hashlib.file_digest(cast(Any, content), "sha256").hexdigest()
-                return {redact(name): digest}
+            return {redact(name): _url_sha256(name)}
         except Exception as error:  # every file system raises its own exceptions
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise ConfigError(f"{name}: the list can't be read: {reason}") from None
@@ -71,7 +68,24 @@ def _checksums(name: str) -> dict[str, str]:
     if not path.exists():
         raise ConfigError(f"{name}: no such list")
     if path.is_file():
-        return {name: sha256_of(path)}
+        return {name: _file_sha256(path)}
     # What Python leaves beside a module depends on how it was installed and run.
     files = sorted(p for p in path.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-    return {f"{name.rstrip('/')}/{f.relative_to(path).as_posix()}": sha256_of(f) for f in files}
+    return {f"{name.rstrip('/')}/{f.relative_to(path).as_posix()}": _file_sha256(f) for f in files}
+
+
+@functools.cache
+def _url_sha256(url: str) -> str:
+    with stores.open_url(url) as content:
+        return hashlib.file_digest(cast(Any, content), "sha256").hexdigest()
+
+
+def _file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, which is read again when it has changed."""
+    status = path.stat()
+    return _sha256_at(path, (status.st_size, status.st_mtime_ns, status.st_ino))
+
+
+@functools.cache
+def _sha256_at(path: Path, stamp: tuple[int, int, int]) -> str:
+    return sha256_of(path)

@@ -65,7 +65,7 @@ def test_examples_of_documents_are_of_the_sample(
         (["run", "llama3", "--stages", "filtr", "--output", "o"], 2, "did you mean 'filter'"),
         (["run", "llama3", "--set", "a.b=1", "--output", "o"], 2, "a: unknown key"),
         (["run", "llama3", "--workers", "many"], 2, "expected a number of processes"),
-        (["filter", "--input", "nowhere", "--output", "o"], 2, "nowhere: no such file"),
+        (["filter", "--input", "nowhere", "--output", "o"], 2, "nowhere: no input file matches"),
         (["filter", "--input", "", "--output", "o"], 2, "--input: an empty path"),
         (["run", "sample", "--output", ""], 2, "--output: an empty path"),
         (["train", "quality", "--input", "a", "--output", ""], 2, "--output: an empty path"),
@@ -325,7 +325,7 @@ def test_broken_records_are_told_and_only_whole_pages_are_tried_again(
     assert f"gzip.truncated: {row['detail']}" in capsys.readouterr().out
     assert main(["why", "no-text", "--run", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().out
-    assert "b.jsonl at offset 14" in told and "set aside by jsonl.no_text\n    no text in" in told
+    assert "b.jsonl at offset 14" in told and "set aside by jsonl.no_text\n    none of" in told
 
     again = extracted(str(tmp_path / "out/extract/set_aside"), "again", 0, code=1)
     assert [(r["reason"], r["raw"]) for r in again] == [(r["reason"], r["raw"]) for r in aside]

@@ -18,6 +18,7 @@ from curation.errors import InputError
 from curation.readers import Event
 from curation.recipe import load
 from pipelines.commands.verify import _Tracer
+from pipelines.extract import reading as extract_reading
 from pipelines.plan import plan
 from pipelines.run import run_plan
 from pipelines.runners.execute import Executor, parse_beam_args
@@ -61,7 +62,7 @@ def test_an_input_that_is_replaced_is_read_as_it_is_now(
     write_pages(crawl / "a.jsonl", "one", "two")
     write_pages(crawl / "b.jsonl", "three")
     replaced: list[str] = []
-    hashes, read = pipelines.extract.content_fingerprints, pipelines.extract.read
+    hashes, read = pipelines.extract.content_fingerprints, extract_reading.read
 
     def replace(now: str) -> None:
         if now == moment and not replaced:
@@ -80,7 +81,7 @@ def test_an_input_that_is_replaced_is_read_as_it_is_now(
             yield event
 
     monkeypatch.setattr(pipelines.extract, "content_fingerprints", hashed)
-    monkeypatch.setattr(pipelines.extract, "read", reading)
+    monkeypatch.setattr(extract_reading, "read", reading)
     run_of(tmp_path / "out", crawl)
     assert replaced == [moment]
     assert caplog.text.count("changed since it was hashed; reading its present content") == 1

@@ -13,7 +13,7 @@ from curation.errors import ConfigError
 from curation.models import list_models
 from curation.recipe import load
 from curation.stages import find, known_stages
-from pipelines.facts import _checksums, stage_facts
+from pipelines.facts import stage_facts
 
 
 def facts(stage: str, *assignments: str) -> dict[str, Any]:
@@ -74,9 +74,17 @@ def test_compiled_modules_beside_lists_are_no_fact(tmp_path: Path) -> None:
     before = facts("filter", option)["lists"]
     (tmp_path / "lists" / "__pycache__").mkdir()
     (tmp_path / "lists" / "__pycache__" / "train.cpython-311.pyc").write_bytes(b"compiled")
-    _checksums.cache_clear()
     assert facts("filter", option)["lists"] == before
     assert f"{tmp_path}/lists/en.txt" in before
+
+
+def test_a_list_that_changes_is_noticed_in_the_same_process(tmp_path: Path) -> None:
+    (tmp_path / "en.txt").write_text("the\n")
+    option = f"filter.signals.stop_words={tmp_path}"
+    before = facts("filter", option)["lists"]
+    (tmp_path / "en.txt").write_text("the and\n")
+    after = facts("filter", option)["lists"]
+    assert {name for name in before if before[name] != after[name]} == {f"{tmp_path}/en.txt"}
 
 
 def test_checksums_are_those_of_the_cards() -> None:

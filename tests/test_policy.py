@@ -119,7 +119,7 @@ def test_a_measured_run_keeps_what_thresholds_would_remove(
 def test_a_policy_says_what_rules_remove(written: Path, measured: Path) -> None:
     content = yaml.safe_load(written.read_text())
     assert content["approved"]["by"] == "A. Name"
-    assert content["settings"]["classify"]["min_quality"]["general"] == 0.15
+    assert content["settings"]["classify"]["min_quality"]["general"] == 0.18
     share = content["removes"]["classify"]["quality.low_score"][ALL]
     documents = content["corpus"]["documents"]
     kept = pq.read_table(measured / "filter" / "documents").column("verdicts").to_pylist()

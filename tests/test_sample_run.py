@@ -146,7 +146,7 @@ def test_why_shows_the_thresholds_that_a_kept_document_met(sample_run: Path) -> 
     assert (language["value"], language["min"]) == (row["language_score"], 0.65)
     assert rules["filter"]["gopher.word_count"]["value"] == row["signals"]["gopher_word_count"]
     quality = rules["classify"]["quality.low_score"]
-    assert (quality["value"], quality["min"]) == (row["quality"], 0.15)
+    assert (quality["value"], quality["min"]) == (row["quality"], 0.18)
 
 
 def test_why_takes_the_end_of_a_url(sample_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

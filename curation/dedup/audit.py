@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.arrow import Texts, text_buffers
+from curation.dedup.line_verdicts import GOOD_SHARE, VERDICTS
 from curation.dedup.lines import LineRemoval, LineTotals
-from curation.dedup.patterns import CUTS, VERDICTS
+from curation.dedup.patterns import CUTS
 
 #: One row per frequent line and verdict in a batch. The columns up to `bytes` are of the
 #: line in all its bucket: `edge_share` of its documents have it near an edge, it is on `host_share`
@@ -30,16 +31,6 @@ AUDIT = pa.schema(
         ("characters", pa.int64()),
     ]
 )
-
-#: Share of cut text that is good, by verdict, from reading (docs/dedup.md): 7 of 620 lines at edges
-#: were arguable. Too few of the next two kinds were met, so the same is assumed of them. Of 100
-#: lines that the published rule cut, 65 were headings, code or content.
-GOOD_SHARE = {
-    "cut: edge": 0.012,
-    "cut: sentence": 0.012,
-    "cut: between": 0.012,
-    "cut: frequent": 0.65,
-}
 
 _SHOWN_LINES = 50
 _SHOWN_CHARACTERS = 200

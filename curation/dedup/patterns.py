@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from curation.arrow import TextBuffers
 from curation.compiled import borrowing, kernel
+from curation.dedup.line_verdicts import VERDICTS
 from curation.dedup.zones import Zone
 from curation.text import characters as ch
 from curation.text.characters import properties
@@ -38,17 +39,6 @@ if TYPE_CHECKING:
 
 #: What becomes of a line: not frequent; cut; kept.
 NONE, FREQUENT, EDGE, SENTENCE, BETWEEN, HEADING, ITEM, INSIDE, FIRST = range(9)
-VERDICTS = (
-    "",
-    "cut: frequent",
-    "cut: edge",
-    "cut: sentence",
-    "cut: between",
-    "kept: heading",
-    "kept: item",
-    "kept: inside",
-    "kept: first",
-)
 #: Which verdicts cut.
 CUTS = np.array([name.startswith("cut") for name in VERDICTS])
 

@@ -9,7 +9,7 @@ from curation.dedup import count_lines, frequent_lines, line_hashes, merge_count
 from curation.dedup.audit import audit_lines, summary
 from curation.dedup.dedup_settings import LineDedupSettings, defaults
 from curation.dedup.lines import LineRemoval, LineTotals, host_keys, total_lines, with_pages
-from curation.dedup.patterns import VERDICTS
+from curation.dedup.line_verdicts import VERDICTS
 
 DEFAULT = defaults(LineDedupSettings)
 

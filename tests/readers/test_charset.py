@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import chardet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -200,5 +201,5 @@ def test_survey_agrees_with_python(content: bytes) -> None:
 
 
 def test_signs_that_relatives_share_need_no_detection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charset_module.chardet, "detect", None)
+    monkeypatch.setattr(chardet, "detect_all", None)
     assert charset_module.detect_encoding(b"<p>\x93Text\x94 \x97 \xa9") == "windows-1252"

@@ -240,7 +240,7 @@ def test_documents_without_the_column_are_refused(tmp_path: Path) -> None:
         "--set",
         "rights.honour=[tdm]",
     )
-    assert answer.returncode and "no column 'rights'" in answer.stderr
+    assert answer.returncode and "rights needs the column 'rights'" in answer.stderr
 
 
 def test_columns_are_null_where_nothing_is_known(tmp_path: Path) -> None:

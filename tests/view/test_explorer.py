@@ -212,7 +212,8 @@ def test_two_runs_differ_in_settings_signals_and_mix(
 def test_a_run_that_was_stopped_says_what_is_missing(viewed_run: Path, tmp_path: Path) -> None:
     stopped = tmp_path / "run"
     shutil.copytree(viewed_run, stopped)
-    (stopped / "mix" / "manifest.json").unlink()
+    for stage in ("mix", "tokenize"):
+        shutil.rmtree(stopped / stage)
     explorer = Explorer(str(stopped))
     assert explorer.run({})["unfinished"] == ["mix", "tokenize"]
     assert explorer.run({})["stages"][-1] == "filter"
