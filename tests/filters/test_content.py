@@ -76,8 +76,9 @@ SMALL = """{
 }
 """
 PROSE = (
-    "Too short for the rule of fifty words: this page says nothing but that the ferry to the island "
-    "leaves at nine each morning, comes back before dark, and does not sail when wind blows hard.\n"
+    "Too short for the rule of fifty words: this page says nothing but that the ferry to the "
+    "island leaves at nine each morning, comes back before dark, and does not sail when wind blows "
+    "hard.\n"
 )
 
 
