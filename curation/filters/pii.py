@@ -265,7 +265,9 @@ def _numbers(
 ) -> Iterator[tuple[PersonalKind, int, int]]:
     whole = run + after
     words = "" if before.rstrip(_NO_LETTERS)[-1:].isdecimal() else before  # digits hide them
-    if count_digits(whole) >= _FEWEST_DIGITS:
+    # Behind the digits of a name, as in `Tel2 +49 30 1234567`, only the surest forms count.
+    in_name = before.endswith(" ") and before[-2:-1].isdecimal()
+    if count_digits(whole) >= _FEWEST_DIGITS and not in_name:
         card = bool(context.card.match(words))
         for match in _CARD.finditer(run):
             digits = re.sub(r"\D", "", match.group())
@@ -282,7 +284,7 @@ def _numbers(
     for match in _IP4.finditer(run):
         if _is_address(match, run, before, words, after, context):
             yield "ip", *match.span()
-    if not context.no_phone.match(words):
+    if not context.no_phone.match(words) and (run[0] == "+" or not in_name):
         adjoining = bool(_ADJOINING.search(before[-2:]))
         named = bool(context.phone.match(words))
         for a, b in find_phones(run, named, adjoining, after):

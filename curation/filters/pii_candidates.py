@@ -261,6 +261,11 @@ def _scan(data, offsets, classes, prefixes, found):  # type: ignore[no-untyped-d
                     a -= _opening(data, begin, a)
                 if (digits >= _MIN_DIGITS or points >= 3) and (a < i or not inner):
                     kind = NUMBER
+                elif inner:  # the first digits are a name's, as in `Tel2 +49 30 1234567`
+                    k = i
+                    while k < z and classes[data[k]] & _DIGIT:
+                        k += 1
+                    step = k if k < z and data[k] == 32 else z
             elif at:
                 kind, a, z = _mail(data, begin, end, i, at, classes)
             elif b == 58:

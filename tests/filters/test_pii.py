@@ -136,6 +136,19 @@ def test_a_second_run_finds_no_more_addresses(text: str) -> None:
     assert twice.to_pylist() == pii.redact(twice, SETTINGS)[0].to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Tel2 +49 30 12345678", "Tel2 [PHONE]"),
+        ("+1 212 555 0123 x1 +1 212 555 0123 x1 8.8.4.4", "[PHONE] [PHONE] [IP]"),
+        ("host1 8.8.4.4", "host1 [IP]"),
+        ("A4 030 1234567, B2 4111 1111 1111 1111, v1.8.8.4.4, x1-8.8.4.4", None),
+    ],
+)
+def test_what_is_behind_the_digits_of_a_name(text: str, expected: str | None) -> None:
+    assert redacted(text) == (expected or text)
+
+
 def test_counts_and_slices() -> None:
     texts = pa.array(["drop", "a@b.org c@d.org", None, "nothing", "8.8.4.4"]).slice(1)
     out, counts = pii.redact(texts, SETTINGS)

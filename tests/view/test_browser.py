@@ -22,6 +22,7 @@ from tests.folders import digests
 from tests.view.conftest import HOSTILE, KEY, THRESHOLD, Canary, page, serving
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
@@ -76,10 +77,12 @@ class Reader:
         self.settle()
 
     def text(self, css: str) -> str:
-        return str(self.find(css).text)
+        return str(self.wait(lambda: [self.find(css).text])[0])
 
     def wait(self, condition: Any) -> Any:
-        return WebDriverWait(self.driver, 60).until(lambda _: condition())
+        """Wait until a condition holds; while the page is drawn anew, it can't be read."""
+        drawn = WebDriverWait(self.driver, 60, ignored_exceptions=[StaleElementReferenceException])
+        return drawn.until(lambda _: condition())
 
     def press(self, *keys: str) -> None:
         actions = webdriver.ActionChains(self.driver)
