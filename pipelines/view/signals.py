@@ -20,7 +20,7 @@ from curation.stages import find
 from pipelines.run_folder import run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import open_parquet
-from pipelines.view.ledger import Ledger, read_column, write_column
+from pipelines.view.ledger import Ledger, Source, read_column, write_column
 
 _BATCH = 1 << 16
 #: Columns of signals and margins that stay in memory.
@@ -45,11 +45,19 @@ class Signals:
         self._decided: Decided | None = None
         self._deciding = threading.Lock()
         at = ledger.stages.index(stage)
-        self._sources = [s for s in ledger.sources if ledger.stages.index(s.stage) >= at]
+        later = [s for s in ledger.sources if ledger.stages.index(s.stage) >= at]
+        kinds = {_kind(s): s for s in later}
+        measured = {kind for kind, s in kinds.items() if self._has_signals(s)}
+        self._sources = [s for s in later if _kind(s) in measured]
         self.rows = _numbers([(s.first, s.rows) for s in self._sources])
         stages = ledger.stage_of_fate[ledger.numbers["fate"][self.rows]]
         #: Kept by the stage, whatever later stages did.
         self.kept: Bits = stages > at
+
+    def _has_signals(self, source: Source) -> bool:
+        """Whether a later stage read what this one measured: run alone, it may have read others."""
+        with open_parquet(self.folder / source.stage, source.name) as parquet:
+            return "signals" in parquet.schema_arrow.names
 
     @property
     def names(self) -> list[str]:
@@ -238,6 +246,11 @@ class _Packed(Sequence[npt.NDArray[np.uint8]]):
 def measuring_stage(stages: Sequence[str]) -> str | None:
     """The stage of a run that measures documents by signals, if it has one."""
     return next((s for s in stages if find(s).has_signals), None)
+
+
+def _kind(source: Source) -> tuple[str, str]:
+    """Stage and folder of a file. Those of one kind have the same columns."""
+    return source.stage, source.name.partition("/")[0]
 
 
 def _numbers(spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:

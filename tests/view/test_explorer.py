@@ -19,6 +19,7 @@ from pipelines.run_folder import load_run
 from pipelines.view.document import changed_words
 from pipelines.view.explorer import Explorer, prepare
 from pipelines.view.judging import Labels
+from tests.conftest import curate_well
 from tests.folders import digests
 from tests.view.conftest import KEY, THRESHOLD
 
@@ -350,3 +351,19 @@ def test_a_run_in_an_object_store_is_the_same(explorer: Explorer, viewed_run: Pa
         assert remote.text(words) == explorer.text(words)
     finally:
         store.rm("/viewed", recursive=True)
+
+
+def test_a_stage_that_read_what_no_filter_had_measured(sample_run: Path, tmp_path: Path) -> None:
+    """Commands of single stages into one folder, each with an input of its own."""
+    output = tmp_path / "out"
+    for stage, before in (
+        ("classify", sample_run / "identify-language"),
+        ("filter", sample_run / "identify-language"),
+        ("mix", output / "classify"),
+    ):
+        curate_well([stage, "--input", before, "--output", output, "--workers", "0"])
+    explorer = Explorer(str(output))
+    lost = pq.read_table(output / "filter" / "removed").num_rows
+    assert len(explorer.signals.rows) == lost > 0
+    limit = next(n for n, limit in enumerate(explorer.signals.judges.limits) if limit.signal)
+    assert explorer.signal({"limit": str(limit)})["documents"] == lost
