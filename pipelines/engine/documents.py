@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from curation.errors import CurationError, WorkerError
+from curation.errors import WorkerError
 from curation.schema import conformed, with_column
 from pipelines.engine.stage import Shard
 from pipelines.runners.guard import Crash, Guard, is_guarded
@@ -184,30 +184,13 @@ class _Parts(Generic[Answer]):
         for batch in batches:
             items.append((function, encoded(batch), row))
             row += batch.num_rows
-        answers = []
-        for answer in _guard.map(items, again=False):
-            if isinstance(answer, _Raised):
-                raise answer.error
-            answers.append(answer)
-        return answers
-
-
-@dataclass(frozen=True)
-class _Raised:
-    error: CurationError
+        return _guard.map(items, again=False)
 
 
 def _apply(item: tuple[bytes, bytes, int]) -> Any:
-    """Run in the guarded process: return a function's answer, or what it raised."""
+    """Run in the guarded process: return a function's answer."""
     function, data, row = item
-    try:
-        return _load(function)(decoded(data), row)
-    except MemoryError:
-        raise
-    except CurationError as error:
-        return _Raised(error)
-    except Exception as error:
-        return _Raised(WorkerError(f"{type(error).__name__}: {error}"))
+    return _load(function)(decoded(data), row)
 
 
 @functools.lru_cache(maxsize=1)  # open a shard's models and lists once

@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from curation.errors import CurationError, WorkerError
 from curation.readers import Checkpoint, Damage, Page, RangeReader, Reading, Skipped, Span, read
 from curation.readers.documents import others_in, others_of
 from curation.readers.ranges import BEGINNING, Rest, rest_of
@@ -175,20 +174,8 @@ class _Others:
         return self.source.others()
 
 
-@dataclass(frozen=True)
-class _Raised:
-    error: CurationError
-
-
 def _answer(question: _More | _Rest | _Others) -> Any:
-    try:
-        return question.answer()
-    except MemoryError:
-        raise
-    except CurationError as error:
-        return _Raised(error)
-    except Exception as error:
-        return _Raised(WorkerError(f"{type(error).__name__}: {error}"))
+    return question.answer()
 
 
 #: The guarded process of this worker.
@@ -197,8 +184,6 @@ _guard: Guard[Any, Any] = Guard(_answer)
 
 def _ask(question: _More | _Rest | _Others) -> Any:
     (answer,) = _guard.map([question], again=False)
-    if isinstance(answer, _Raised):
-        raise answer.error
     return answer
 
 

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, TypeVar
 
-from curation.errors import WorkerError
+from curation.errors import CurationError, WorkerError
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -61,10 +61,18 @@ class Crash:
         return f"{'memory' if self.memory else 'crash'}.{stage.split('/')[0]}"
 
 
+@dataclass(frozen=True)
+class _Raised:
+    """What the function raised on an item."""
+
+    error: CurationError
+
+
 class Guard(Generic[Item, Answer]):
     """Applies a picklable function to items in a child process; one at a time, from any thread.
 
-    The function may raise only MemoryError. The child is limited to `max_memory` bytes of address
+    MemoryError is a crash, too. Any other exception ends the items that were given with it, as
+    WorkerError if it isn't one of ours. The child is limited to `max_memory` bytes of address
     space (None: no limit); it ends when the guard is closed or its owner ends.
     """
 
@@ -75,11 +83,12 @@ class Guard(Generic[Item, Answer]):
         self._connection: Connection | None = None
 
     def map(self, items: Sequence[Item], again: bool = True) -> list[Answer | Crash]:
-        """Yield each item's answer, or the crash it caused. Raises WorkerError without a child.
+        """Return each item's answer, or the crash it caused.
 
-        Without `again`, an item on which the child dies is not retried alone.
+        Without `again`, an item on which the child dies is not retried alone. Raises what the
+        function raised on the first of the items, and WorkerError without a child.
         """
-        answers: list[Answer | Crash] = []
+        answers: list[Answer | Crash | _Raised] = []
         with self._lock:
             while len(answers) < len(items):
                 answers += self._answers(items[len(answers) :])
@@ -89,9 +98,9 @@ class Guard(Generic[Item, Answer]):
                     answers += (
                         list(self._answers(alone)) or [self._cause_of_death()] if again else [crash]
                     )
-        return answers
+        return [_sound(answer) for answer in answers]
 
-    def _answers(self, items: Sequence[Item]) -> Iterator[Answer | Crash]:
+    def _answers(self, items: Sequence[Item]) -> Iterator[Answer | Crash | _Raised]:
         """Yield answers until the child dies or all items have one."""
         connection = self._connection or self._start()
         try:
@@ -142,6 +151,12 @@ class Guard(Generic[Item, Answer]):
         self._process = self._connection = None
 
 
+def _sound(answer: Answer | Crash | _Raised) -> Answer | Crash:
+    if isinstance(answer, _Raised):
+        raise answer.error
+    return answer
+
+
 def _work(connection: Connection, function: Callable[[Any], Any], max_memory: int | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles Ctrl-C
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -161,3 +176,7 @@ def _answer(function: Callable[[Any], Any], item: Any) -> Any:
         return function(item)
     except MemoryError as error:
         return Crash(f"MemoryError: {error}".rstrip(": "), memory=True)
+    except CurationError as error:
+        return _Raised(error)
+    except Exception as error:
+        return _Raised(WorkerError(f"{type(error).__name__}: {error}"))
