@@ -140,10 +140,12 @@ def problem_of(run: Target, data: bytes) -> str:
     start = time.process_time()
     try:
         first = run(data)
-        spent = time.process_time() - start
+        middle = time.process_time()
         second = run(data)
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
+    # The first time may have compiled or loaded a kernel.
+    spent = min(middle - start, time.process_time() - middle)
     size = len(data)
     if isinstance(first, list):
         size += sum(len(event.content) for event in first if isinstance(event, Page))
