@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import regex
 
 from curation.arrow import Texts
 from curation.decontaminate.catalog import PARTS, Catalog, Owner
+from curation.decontaminate.code import is_code, is_other_code
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.index import STEPS, Index
 from curation.decontaminate.matching import HIT, Matcher
@@ -58,6 +60,11 @@ _STRETCHED = 1.5
 _MISSING = 0.5
 #: Score of a short item without its answer: about one edit.
 _NEARLY_EXACT = 0.88
+#: A statement has the words of a question without its mark, and another word where it asks.
+_QUESTION_MARK = regex.compile("[?\u037e\u061f\uff1f\u2753]")
+_ASKING = 2
+#: Bytes behind a span in which its question mark is looked for.
+_AFTER = 4
 _SPACES = b" \t\r\n\f\v"
 _CLOSING = b".?!"  # go with the sentence that they end
 
@@ -114,7 +121,10 @@ class Decontaminator:
             hits = self._matcher.hits(tokens)
             found = [one for hit in hits for one in self._of_hit(hit, tokens)]
             found = [
-                one._replace(action=_TOUCHED) if self._of_another(one, found, tokens) else one
+                one._replace(action=_TOUCHED)
+                if self._of_another(one, found, tokens)
+                or self._is_other_text(one, data[begin:end], tokens)
+                else one
                 for one in found
             ]
             yield sorted(found, key=lambda f: (f.action == _TOUCHED, -f.score, f.item, f.part))
@@ -183,6 +193,20 @@ class Decontaminator:
         if any(self._is_choices(one, other, own, span) for other in found):
             return True
         return is_template(own, span, one.score, self._rivals(one, found, len(own)))
+
+    def _is_other_text(self, one: Found, text: npt.NDArray[np.uint8], tokens: Scratch) -> bool:
+        """Return whether what the tokens leave out decides: operators of code, a question mark."""
+        if one.action == _TOUCHED or one.part not in ("question", "answer"):
+            return False
+        item: str = self._catalog.items[one.part][one.item].as_py()
+        span = text[one.start : one.end + _AFTER].tobytes().decode("utf-8", "ignore")
+        if is_code(item):
+            return is_other_code(item, span)
+        if one.part != "question" or not _QUESTION_MARK.search(item) or _QUESTION_MARK.search(span):
+            return False
+        own = self.index.pattern(one.pattern)
+        lost = losses(own, tokens.hashes[one.tokens].astype(np.uint32))
+        return bool(lost[:_ASKING].any())
 
     def _is_choices(self, one: Found, other: Found, own: Tokens, span: Tokens) -> bool:
         """Whether a match of a question with its choices has the choices and not the question."""
