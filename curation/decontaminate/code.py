@@ -11,7 +11,8 @@ import regex
 
 #: A line that begins as definitions, imports and statements do in the usual languages.
 _STATEMENT = regex.compile(
-    r"(?m)^[ \t]*(?:(?:async )?def \w+\(|class \w+.*[:{]$|import [\w.{*]|from [\w.]+ import |#include"
+    r"(?m)^[ \t]*(?:(?:async )?def \w+\(|class \w+.*[:{]$|import [\w.{*]|from [\w.]+ import "
+    r"|#include"
     r"|(?:export |async )*function\b.*\(|(?:public|private|static|const|var|let|func|fn) .*[({;=]"
     r"|(?:int|void|char|double|float|bool|long|string) \w+.*[({;=]|return\b.*;?$)"
 )
@@ -42,7 +43,7 @@ def is_other_code(item: str, span: str) -> bool:
     """
     own, other = _TOKEN.findall(item), _TOKEN.findall(span)
     folded = [[token.lower() for token in tokens] for tokens in (own, other)]
-    blocks = difflib.SequenceMatcher(None, *folded, autojunk=False).get_opcodes()
+    blocks = difflib.SequenceMatcher(a=folded[0], b=folded[1], autojunk=False).get_opcodes()
     changed = cased = words = 0
     for kind, a, b, c, d in blocks:
         if kind == "equal":
