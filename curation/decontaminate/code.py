@@ -25,7 +25,7 @@ _LOGIC = frozenset(
     "min max all any append insert extend lower upper start end left right first last".split()
 )
 #: Share of tokens that edits of a text may turn into others of their kind.
-EDITED = 1 / 50
+EDITED = 1 / 200
 #: Share of words in another case from which a text was set in capitals as a whole.
 _RESTYLED = 0.3
 
