@@ -37,6 +37,7 @@ ITEMS = pa.schema(
         ("set", pa.dictionary(pa.int32(), pa.string())),
         ("id", pa.string()),
         ("question", pa.large_string()),
+        ("choices", pa.list_(pa.large_string())),
         ("answer", pa.large_string()),
         ("passage", pa.large_string()),
     ]
@@ -125,6 +126,7 @@ def _table(items: list[Item]) -> pa.RecordBatch:
             pa.array([i.set for i in items], pa.string()).dictionary_encode(),
             pa.array([i.id for i in items], pa.string()),
             pa.array(["\n".join([i.question, *i.choices]) for i in items], pa.large_string()),
+            pa.array([list(i.choices) for i in items], pa.list_(pa.large_string())),
             pa.array([i.answer for i in items], pa.large_string()),
             pa.array([i.passage for i in items], pa.large_string()),
         ],

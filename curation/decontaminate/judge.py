@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import regex
 
 from curation.arrow import Texts
 from curation.decontaminate.catalog import PARTS, Catalog, Owner
+from curation.decontaminate.code import is_code, is_other_code
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
-from curation.decontaminate.index import STEPS, Index
+from curation.decontaminate.index import NUMBER, STEPS, Index
 from curation.decontaminate.matching import HIT, Matcher
 from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
 from curation.decontaminate.normalize import WORD, Scratch, folding, tokenize
@@ -54,10 +57,17 @@ _QUOTED = 0.5
 _LONG_ANSWER = 5
 #: Length of the span of a short item, in those of the item.
 _STRETCHED = 1.5
+#: Share of its tokens in n-grams, from which a longer span is a split item.
+_IN_RUNS = 0.7
 #: Share of a question's tokens without which its choices are found alone.
 _MISSING = 0.5
 #: Score of a short item without its answer: about one edit.
-_NEARLY_EXACT = 0.88
+_NEARLY_EXACT = 0.82
+#: A statement has the words of a question without its mark, and another word where it asks.
+_QUESTION_MARK = regex.compile("[?\u037e\u061f\uff1f\u2753]")
+_ASKING = 2
+#: Bytes behind a span in which its question mark is looked for.
+_AFTER = 4
 _SPACES = b" \t\r\n\f\v"
 _CLOSING = b".?!"  # go with the sentence that they end
 
@@ -114,7 +124,10 @@ class Decontaminator:
             hits = self._matcher.hits(tokens)
             found = [one for hit in hits for one in self._of_hit(hit, tokens)]
             found = [
-                one._replace(action=_TOUCHED) if self._of_another(one, found, tokens) else one
+                one._replace(action=_TOUCHED)
+                if self._of_another(one, found, tokens)
+                or self._is_other_text(one, data[begin:end], tokens)
+                else one
                 for one in found
             ]
             yield sorted(found, key=lambda f: (f.action == _TOUCHED, -f.score, f.item, f.part))
@@ -142,10 +155,15 @@ class Decontaminator:
 
     def _of_hit(self, hit: npt.NDArray[np.int64], tokens: Scratch) -> Iterator[Found]:
         index, pattern = self._catalog.patterns, int(hit[HIT.pattern])
-        score = float(hit[HIT.score]) / max(1, int(index.totals[pattern]))
+        whole = max(1, int(index.totals[pattern]))
         length = int(index.offsets[pattern + 1] - index.offsets[pattern])
-        start, end = int(hit[HIT.start]), int(hit[HIT.end])
+        aligned = hit
         for owner in self._catalog.owners_of(pattern):
+            hit = aligned
+            if hit[HIT.score] < self._settings.threshold * whole:
+                hit = self._reordered(hit, owner, tokens)
+            score = float(hit[HIT.score]) / whole
+            start, end = int(hit[HIT.start]), int(hit[HIT.end])
             name = self._catalog.items["set"][owner.item].as_py()
             of_set = self._settings.evals[name]
             threshold = of_set.threshold or self._settings.threshold
@@ -169,6 +187,41 @@ class Decontaminator:
                 slice(start, end),
             )
 
+    def _reordered(
+        self, hit: npt.NDArray[np.int64], owner: Owner, tokens: Scratch
+    ) -> npt.NDArray[np.int64]:
+        """Return the hit of a question with its choices, these in whatever order."""
+        choices = self._catalog.items["choices"][owner.item].as_py()
+        if PARTS[owner.part] != "question" or not choices:
+            return hit
+        pattern = int(hit[HIT.pattern])
+        own, flagged = self.index.pattern(pattern), self.index.weights_of(pattern)
+        weights = (flagged & (NUMBER - 1)).astype(np.int64)
+        each = tokenize(choices)
+        ends = len(own) - len(each.hashes) + each.offsets
+        asked = int(ends[0])
+        if asked <= 0 or not np.array_equal(own[asked:], each.hashes.astype(np.uint32)):
+            return hit
+        first = max(0, int(hit[HIT.start]) - len(own))
+        near = tokens.hashes[first : int(hit[HIT.end]) + len(own)].astype(np.uint32)
+        score = weights[:asked][~losses(own[:asked], near)].sum()
+        start, end = int(hit[HIT.start]), int(hit[HIT.end])
+        for a, b in pairwise(ends.tolist()):
+            if not 0 < b - a <= len(near):
+                continue
+            windows = np.lib.stride_tricks.sliding_window_view(near, b - a)
+            places = np.flatnonzero((windows == own[a:b]).all(axis=1))
+            if len(places):
+                score += weights[a:b].sum()
+                start = min(start, first + int(places[0]))
+                end = max(end, first + int(places[0]) + b - a)
+        if score <= hit[HIT.score]:
+            return hit
+        hit = hit.copy()
+        hit[[HIT.score, HIT.start, HIT.end]] = score, start, end
+        hit[HIT.found] = np.isin(own[flagged & NUMBER != 0], near).sum()
+        return hit
+
     def _of_another(self, one: Found, found: Sequence[Found], tokens: Scratch) -> bool:
         """Return whether the match is another item of the template, or what the item asks about."""
         if one.action == _TOUCHED:
@@ -176,13 +229,31 @@ class Decontaminator:
         own = self.index.pattern(one.pattern)
         span = tokens.hashes[one.tokens].astype(np.uint32)
         words = int(self.index.sizes[one.pattern]) // WORD
-        if one.part == "question" and is_source(
-            own, self.index.weights_of(one.pattern), span, one.score, words
-        ):
+        asks = one.part == "question" and not is_code(
+            self._catalog.items["question"][one.item].as_py()
+        )
+        weights = self.index.weights_of(one.pattern)
+        if asks and is_source(own, weights, span, one.score, words):
             return True
         if any(self._is_choices(one, other, own, span) for other in found):
             return True
         return is_template(own, span, one.score, self._rivals(one, found, len(own)))
+
+    def _is_other_text(self, one: Found, text: npt.NDArray[np.uint8], tokens: Scratch) -> bool:
+        """Return whether what the tokens leave out decides: operators of code, a question mark."""
+        if one.action == _TOUCHED or one.part not in ("question", "answer"):
+            return False
+        item: str = self._catalog.items[one.part][one.item].as_py()
+        span = text[one.start : one.end + _AFTER].tobytes().decode("utf-8", "ignore")
+        if is_code(item):
+            return is_other_code(item, span)
+        if one.part != "question" or not _QUESTION_MARK.search(item) or _QUESTION_MARK.search(span):
+            return False
+        own = self.index.pattern(one.pattern)
+        lost = losses(own, tokens.hashes[one.tokens].astype(np.uint32))
+        short = self.index.sizes[one.pattern] < self._settings.short_words * WORD
+        # A lost last word may have taken the mark with it.
+        return bool(lost[:_ASKING].any() and (short or not lost[-1]))
 
     def _is_choices(self, one: Found, other: Found, own: Tokens, span: Tokens) -> bool:
         """Whether a match of a question with its choices has the choices and not the question."""
@@ -212,6 +283,10 @@ class Decontaminator:
             return False
         if hit[HIT.score] < settings.least_bits * STEPS:
             return False
+        says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
+        if PARTS[owner.part] == "question" and not says_enough:
+            if is_code(self._catalog.items["question"][owner.item].as_py()):
+                return False  # as `def f(a, b): return a + b`, which many have written
         if hit[HIT.exact]:
             return True
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
@@ -221,12 +296,11 @@ class Decontaminator:
         length = int(np.diff(self._catalog.patterns.offsets[hit[HIT.pattern] :][:2])[0])
         if size >= settings.short_words * WORD:
             return True
-        says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
         # Of scripts without spaces a token is a letter: 20 of them are enough if they say enough.
         if length >= settings.short_words and says_enough:
             return True
-        if end - start > _STRETCHED * length:  # its words, here and there
-            return False
+        if end - start > _STRETCHED * length and hit[HIT.covered] < _IN_RUNS * length:
+            return False  # its words, here and there
         whole = int(self._catalog.patterns.totals[hit[HIT.pattern]])
         if says_enough and hit[HIT.found] == hit[HIT.numbers]:
             if hit[HIT.score] >= _NEARLY_EXACT * whole:

@@ -231,3 +231,24 @@ def test_the_table() -> None:
     assert shares[0]["dirty"] == 1 and shares[0]["documents"] == 1 and shares[2]["clean"] == 1
     assert "| filter | all | sums | 1 | 0.00 % | 0.00 % | 100.00 % |" in markdown(shares)
     assert r"filter & all & sums & 1 & 0.00 \% & 0.00 \% & 100.00 \%" in latex(shares)
+
+
+def test_choices_may_be_in_another_order() -> None:
+    item = Item("facts", "x", SKY, CHOICES, CHOICES[2])
+    settings = default_settings().model_copy(
+        update={"evals": {"facts": EvalSettings(files=("-",))}}
+    )
+    ours = Decontaminator(settings, build_catalog([item], load_background(settings.background)))
+    listed = [f"({letter}) {CHOICES[k]}" for letter, k in zip("ABC", (2, 0, 1), strict=True)]
+    (found,) = ours.find([f"{FILLER}\n{SKY}\n" + "\n".join(listed)])
+    best = found[0]
+    assert (best.part, best.action, best.score) == ("question", "remove", 1.0)
+
+
+def test_a_definition_with_the_words_of_a_question_is_not_the_question() -> None:
+    asks = "What is the gland by which the musk deer of Bhutan marks juniper stumps at dusk?"
+    ours = decontaminator_of([asks])
+    statement = asks.replace("What", "The caudal gland").replace("?", ".")
+    said, asked = ours.find([FILLER + statement + FILLER, FILLER + asks + FILLER])
+    assert [f.action for f in said] == ["touched"]
+    assert [f.action for f in asked] == ["remove"]

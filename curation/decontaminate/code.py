@@ -1,0 +1,69 @@
+"""Tell a function from another that has nearly its words.
+
+Tokens of prose leave out operators and case. In code these decide: `a + b` is not `a - b`.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+import regex
+
+#: A line that begins as definitions, imports and statements do in the usual languages.
+_STATEMENT = regex.compile(
+    r"(?m)^[ \t]*(?:(?:async )?def \w+\(|class \w+.*[:{]$|import [\w.{*]|from [\w.]+ import "
+    r"|#include"
+    r"|(?:export |async )*function\b.*\(|(?:public|private|static|const|var|let|func|fn) .*[({;=]"
+    r"|(?:int|void|char|double|float|bool|long|string) \w+.*[({;=]|return\b.*;?$)"
+)
+_TOKEN = regex.compile(
+    r"[^\W\d]\w*|\d+(?:\.\d+)?|[=!<>]=|->|\*\*|//|&&|\|\||<<|>>+|[-+*/%<>=!&|^~]"
+)
+#: Words that stand for an operation: one in place of another is another function.
+_LOGIC = frozenset(
+    "and or not in is if else elif while for true false none null break continue "
+    "min max all any append insert extend lower upper start end left right first last".split()
+)
+#: Share of tokens that edits of a text may turn into others of their kind.
+EDITED = 1 / 200
+#: Share of words in another case from which a text was set in capitals as a whole.
+_RESTYLED = 0.3
+
+
+def is_code(text: str) -> bool:
+    """Return whether a text has the shape of code."""
+    return _STATEMENT.search(text) is not None
+
+
+def is_other_code(item: str, span: str) -> bool:
+    """Return whether a span has other operators, numbers or cases of letters than an item of code.
+
+    Only a token in the place of another of its kind counts: comments and line numbers are
+    insertions, and what edits a text as prose puts words in the place of words.
+    """
+    own, other = _TOKEN.findall(item), _TOKEN.findall(span)
+    folded = [[token.lower() for token in tokens] for tokens in (own, other)]
+    blocks = difflib.SequenceMatcher(a=folded[0], b=folded[1], autojunk=False).get_opcodes()
+    changed = cased = words = 0
+    for kind, a, b, c, d in blocks:
+        if kind == "equal":
+            words += sum(token[0].isalpha() for token in own[a:b])
+            cased += sum(x != y for x, y in zip(own[a:b], other[c:d], strict=True))
+        elif kind == "replace" and b - a == d - c:
+            changed += sum(map(_alike, folded[0][a:b], folded[1][c:d]))
+    if cased <= _RESTYLED * words:
+        changed += cased
+    return changed > EDITED * len(own)
+
+
+def _alike(own: str, other: str) -> bool:
+    """Whether both are operators, numbers, or words for an operation."""
+    return _kind(own) == _kind(other) != "word"
+
+
+def _kind(token: str) -> str:
+    if token in _LOGIC:
+        return "operation"
+    if token[0].isdigit():
+        return "number"
+    return "word" if token[0].isalpha() or token[0] == "_" else "operator"
