@@ -16,10 +16,12 @@ once    equal tokens, each read once: as many as the smallest output has
 all     equal tokens read, from all that each pipeline kept: the smallest output's `--epochs` times
         (default 4), so that a larger output repeats less
 
-of trigram models for all pipelines and their parts, also on the pages of sets that no model of the
-toolkit learned from; and with --size of transformers (`curate ablate`'s), three seeds each.
+of trigram models for all pipelines and their parts, and with --size of transformers (`curate
+ablate`'s) for four of them; both of all pages, and of those of sets that no model of the toolkit
+learned from.
 
---prepare writes what `python -m curation.ablate` trains from, where only numpy and PyTorch are.
+--prepare writes two folders, `all` and `unseen`, from which `python -m curation.ablate` trains where
+only numpy and PyTorch are.
 
 Making the corpora takes about 15 minutes on two cores (benchmarks/datatrove_fineweb.py says how to
 make the interpreter), trigrams one.
@@ -42,6 +44,7 @@ from curation.ablate.training import SIZES, Training
 from curation.tokenize import load_tokenizer
 
 TRIGRAM_VOCABULARY = 16_384
+PAGES = ("all", "unseen")  # unseen: of sets that no model of the toolkit learned from
 
 
 def texts_of(path: Path, unseen: bool = False) -> list[Text]:
@@ -81,12 +84,13 @@ def trigrams(folder: Path, seeds: Sequence[int]) -> None:
 
 def transformers(folder: Path, chosen: argparse.Namespace, seeds: Sequence[int]) -> None:
     """Train, print, and write results beside the corpora."""
-    found = prepared(folder, TRAINED, SIZES[chosen.size].vocabulary)
-    for title, times in (("once", 1), ("all", chosen.epochs)):
-        training = Training(chosen.size, chosen.tokens or times * found.least_tokens)
-        outcome = train_all(found, training, seeds, chosen.device, chosen.processes, print)
-        print(f"\n# {chosen.size}, all pages: {title}\n")
-        print(markdown(write(outcome, folder / f"results-{chosen.size}-{title}")))
+    for pages in PAGES:
+        found = prepared(folder, TRAINED, SIZES[chosen.size].vocabulary, pages == "unseen")
+        for title, times in (("once", 1), ("all", chosen.epochs)):
+            training = Training(chosen.size, chosen.tokens or times * found.least_tokens)
+            outcome = train_all(found, training, seeds, chosen.device, chosen.processes, print)
+            print(f"\n# {chosen.size}, {pages} pages: {title}\n")
+            print(markdown(write(outcome, folder / f"results-{chosen.size}-{pages}-{title}")))
 
 
 def options() -> argparse.Namespace:
@@ -119,7 +123,9 @@ def main() -> None:
     seeds = range(1, chosen.seeds + 1)
     if chosen.prepare:
         vocabulary = SIZES[chosen.size].vocabulary
-        save(prepared(chosen.corpora, TRAINED, vocabulary), chosen.prepare)
+        for pages in PAGES:
+            found = prepared(chosen.corpora, TRAINED, vocabulary, pages == "unseen")
+            save(found, chosen.prepare / pages)
         return
     trigrams(chosen.corpora, seeds)
     if chosen.size:
