@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from curation.errors import ConfigError, InputError
-from models.extract.train import labelling, train
-from models.extract.train.fillings import Texts
-from models.extract.train.labels import HEADER, keys_of, read_labels, row_of
-from models.extract.train.pages import labelled_examples, words_of
-from models.extract.train.settings import ExtractTraining, default_training
-from models.extract.train.skeletons import (
+from curation.train.extract import labelling, train
+from curation.train.extract.fillings import Texts
+from curation.train.extract.labels import HEADER, keys_of, read_labels, row_of
+from curation.train.extract.pages import labelled_examples, words_of
+from curation.train.extract.settings import ExtractTraining, default_training
+from curation.train.extract.skeletons import (
     Skeleton,
     filled,
     read_skeletons,

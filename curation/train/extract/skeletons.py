@@ -18,10 +18,10 @@ import numpy as np
 
 from curation import resources
 from curation.errors import ConfigError
+from curation.train.extract.fillings import Filler, Texts
+from curation.train.extract.pages import Example, block_texts, scanned, words_of
+from curation.train.extract.settings import ExtractTraining
 from curation.train.inputs import rows
-from models.extract.train.fillings import Filler, Texts
-from models.extract.train.pages import Example, block_texts, scanned, words_of
-from models.extract.train.settings import ExtractTraining
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>")
 _MARK = re.compile(r"\s+([kxo])(?=[\s/>]|$)(?:=\"\")?", re.IGNORECASE)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from curation.extract.features import COUNT, NAMES
 from curation.extract.forest import Forest
-from models.extract.train.pages import Example
-from models.extract.train.settings import ExtractTraining
+from curation.train.extract.pages import Example
+from curation.train.extract.settings import ExtractTraining
 
 # Features whose effect can have one sign only, which holds pages of other times and kinds in check.
 _RISING = frozenset(

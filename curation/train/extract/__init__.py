@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from curation.extract.features import Lexicons, features
 from curation.extract.model import Lexicon, Model
-from models.extract.train.boosting import fit
-from models.extract.train.lexicons import EMPTY, NO_FOREST, lexicons_of, read_regions, statistics
-from models.extract.train.pages import Example, labelled_examples, made_examples, text_examples
-from models.extract.train.settings import ExtractTraining
-from models.extract.train.skeletons import skeleton_examples
+from curation.train.extract.boosting import fit
+from curation.train.extract.lexicons import EMPTY, NO_FOREST, lexicons_of, read_regions, statistics
+from curation.train.extract.pages import Example, labelled_examples, made_examples, text_examples
+from curation.train.extract.settings import ExtractTraining
+from curation.train.extract.skeletons import skeleton_examples
 
 
 def train(
