@@ -101,6 +101,27 @@ def _custom(custom: CustomFormat) -> Rows:
     return rows
 
 
+class _Lines(Iterator[str]):
+    """Lines of a text. Raises ValueError where those of a row are longer than allowed together."""
+
+    def __init__(self, text: io.TextIOBase, longest: int) -> None:
+        self._text, self._longest = text, longest
+        self.begin_row()
+
+    def begin_row(self) -> None:
+        """Count characters from here on."""
+        self._left = self._longest
+
+    def __next__(self) -> str:
+        line = self._text.readline(self._left + 1)
+        self._left -= len(line)
+        if self._left < 0:
+            raise ValueError(f"a row of over {self._longest} characters")
+        if not line:
+            raise StopIteration
+        return line
+
+
 def _csv(separators: str, longest: int) -> Rows:
     def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
         csv.field_size_limit(longest)
@@ -111,10 +132,15 @@ def _csv(separators: str, longest: int) -> Rows:
             errors="replace" if wide else "surrogateescape",
             newline="",
         )
-        head = text.readline()
+        lines = _Lines(text, longest)
+        head = next(lines, "")
         separator = next((s for s in separators if s in head), separators[0])
-        for row in csv.DictReader(itertools.chain([head], text), delimiter=separator):
-            row.pop(None, None)  # type: ignore[call-overload]  # more cells than the head names
-            yield {name: value for name, value in row.items() if value is not None}
+        names: list[str] | None = None
+        for cells in csv.reader(itertools.chain([head], lines), delimiter=separator):
+            lines.begin_row()
+            if names is None:
+                names = cells or None
+            elif cells:
+                yield dict(zip(names, cells, strict=False))  # either may be longer
 
     return rows

@@ -222,6 +222,12 @@ def _dates(column: pa.Array) -> pa.Array:
 EVERYTHING = 1 << 62  # more bytes than any file has
 #: An Arrow file is a stream behind these eight bytes, with a footer that only random access needs.
 ARROW_MAGIC, ARROW_HEAD = b"ARROW1", 8
+_BYTES = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+_LISTS = ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list))
 
 _Row = tuple[dict[str, Any], str]  # values, and what was mended
 
@@ -431,13 +437,46 @@ def open_arrow(raw: RawFile) -> pa.ipc.RecordBatchStreamReader:
     return pa.ipc.open_stream(file)
 
 
+def _wrong_buffers(batch: pa.RecordBatch) -> str:
+    """Return where offsets lead out of a batch's buffers; "" if nowhere.
+
+    Arrow trusts them and would read the process's memory. Strings are validated as bytes: text that
+    isn't UTF-8 is mended later.
+    """
+    try:
+        for column in batch.columns:
+            column.view(_as_bytes(column.type)).validate(full=True)
+    except pa.ArrowException as error:
+        return str(error)
+    return ""
+
+
+def _as_bytes(kind: pa.DataType) -> pa.DataType:
+    """A type with bytes in place of strings."""
+    if kind in _BYTES:
+        return _BYTES[kind]
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_bytes(field.type)) for field in kind])
+    for test, of in _LISTS:
+        if test(kind):
+            return of(kind.value_field.with_type(_as_bytes(kind.value_type)))
+    return kind
+
+
 def read_arrow(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
-    """One page per row; what can't be read ends the file. Raises InputError as `read_parquet`."""
+    """One page per row. A batch with wrong offsets is damage at its first row, and so is the rest of
+    a file that can't be read on. Raises InputError as `read_parquet`.
+    """
     row = 0
     try:
         file = open_arrow(raw)
         _check_columns(raw, file.schema, settings)
         for batch in file:
+            if wrong := _wrong_buffers(batch):
+                detail = f"rows {row} to {row + batch.num_rows - 1}: {wrong}"
+                yield Damage(row, "arrow.corrupt", detail, None, b"")
+                row += batch.num_rows
+                continue
             for start in range(0, batch.num_rows, _ROWS):
                 for values, mended in _rows(batch.slice(start, _ROWS), settings):
                     yield row_event(values, row, settings, "arrow", mended)

@@ -73,13 +73,15 @@ _OTHERS = tuple(
         (r"nationalarchives\.gov\.uk/doc/open-government-licence/version/2", "OGL-UK-2.0"),
         (r"nationalarchives\.gov\.uk/doc/open-government-licence/version/1", "OGL-UK-1.0"),
         (r"nationalarchives\.gov\.uk/doc/open-government-licence", "OGL-UK-3.0"),
-        (r"etalab\.gouv\.fr/[^\"' ]*licence-ouverte", "etalab-2.0"),
+        (r"etalab\.gouv\.fr/[^\"' ]{0,200}licence-ouverte", "etalab-2.0"),
         (r"govdata\.de/dl-de/by-2-0", "DL-DE-BY-2.0"),
         (r"data\.norge\.no/nlod", "NLOD-2.0"),
         (r"unlicense\.org", "Unlicense"),
     )
 )
 _SPDX_LINE = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9(][\w.+() -]{0,100}[\w)+])")
+#: Characters in which a statement names its licence.
+_MOST_CHARACTERS = 4000
 _DEEDS = ("deed", "legalcode", "rdf")
 
 
@@ -88,6 +90,7 @@ def licence_of(statement: str) -> Licence | None:
 
     Example: `https://creativecommons.org/licenses/by-nc/3.0/de/` gives `CC-BY-NC-3.0` for `de`.
     """
+    statement = statement[:_MOST_CHARACTERS]
     found = _CREATIVE_COMMONS.search(statement)
     if found:
         return _creative_commons(*found.groups())

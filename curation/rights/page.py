@@ -218,10 +218,9 @@ def _of_thing(thing: Any, whole: bool, place: str) -> Iterator[Statement]:
             waiting += [(one, whole) for one in thing]
         if not isinstance(thing, dict):
             continue
-        types = thing.get("@type", ())
-        whole = whole and not _PART_TYPES & set(
-            [types] if isinstance(types, str) else map(str, types)
-        )
+        types = thing.get("@type")
+        named = types if isinstance(types, list) else [types]
+        whole = whole and _PART_TYPES.isdisjoint(one for one in named if isinstance(one, str))
         stated = thing.get("license")
         for one in stated if isinstance(stated, list) else [stated]:
             value = one.get("url", one.get("@id")) if isinstance(one, dict) else one
