@@ -466,8 +466,8 @@ def _as_bytes(kind: pa.DataType) -> pa.DataType:
 def read_arrow(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
     """One page per row. Raises InputError as `read_parquet`.
 
-    A batch with wrong offsets is damage at its first row, and so is the rest of a file that can't be
-    read on.
+    A batch with wrong offsets is damage at its first row, and so is the rest of a file that
+    can't be read on.
     """
     row = 0
     try:
