@@ -464,8 +464,9 @@ def _as_bytes(kind: pa.DataType) -> pa.DataType:
 
 
 def read_arrow(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
-    """One page per row. A batch with wrong offsets is damage at its first row, and so is the rest of
-    a file that can't be read on. Raises InputError as `read_parquet`.
+    """One page per row. A batch with wrong offsets is damage at its first row.
+
+    So is the rest of a file that can't be read on. Raises InputError as `read_parquet`.
     """
     row = 0
     try:
