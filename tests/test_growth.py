@@ -20,13 +20,16 @@ import pytest
 
 from benchmarks import shapes
 from benchmarks.hostile import CASES
-from benchmarks.shapes import ENCODED, FILES, TEXTS, URLS
+from benchmarks.shapes import ENCODED, FILES, RIGHTS, TEXTS, URLS
 from curation import dedup
+from curation.batches import batched
 from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.dedup_settings import defaults as dedup_settings
 from curation.extract import Extractor, PageTooLargeError
 from curation.extract import default_settings as extract_settings
-from curation.readers import decode_html, decode_text, read
+from curation.readers import Page, decode_html, decode_text, read
+from curation.readers.documents import ROWS, document_row, documents_batch, joined, others_of
+from curation.rights import parse_directives, parse_robots, parse_tdm_file, read_page
 from tests.readers.archives import default_settings
 
 MOST = 2.3  # per doubling
@@ -149,6 +152,43 @@ def test_reading(name: str, tmp_path: Path) -> None:
     check({"read": run})
 
 
+@pytest.mark.parametrize("name", [n for n in FILES if n.split(":")[0] in ("jsonl", "csv")])
+def test_columns_of_tables(name: str, tmp_path: Path) -> None:
+    shape, settings = FILES[name], default_settings()
+
+    def documents(path: Path) -> None:
+        others = joined([others_of(str(path), path.name, settings)])
+        events = (e for e in read(str(path), settings) if isinstance(e, Page))
+        for batch in batched((document_row(path.name, e) for e in events), ROWS):
+            documents_batch([row for row, _ in batch], [own for _, own in batch], others)
+
+    def run(size: int) -> Callable[[], object]:
+        path = tmp_path / str(size) / shape.name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(shape.make(size))
+        return functools.partial(documents, path)
+
+    check({"documents": run})
+
+
+_RIGHTS: dict[str, Callable[[bytes], object]] = {
+    "page": read_page,
+    "robots": parse_robots,
+    "tdm": parse_tdm_file,
+    "header": lambda value: parse_directives.__wrapped__(value.decode()),
+}
+
+
+@pytest.mark.parametrize("name", RIGHTS)
+def test_rights(name: str) -> None:
+    function = _RIGHTS[name.split(":")[0]]
+
+    def run(size: int) -> Callable[[], object]:
+        return functools.partial(function, RIGHTS[name](size))
+
+    check({"read": run})
+
+
 @pytest.mark.parametrize("name", ENCODED)
 def test_encodings(name: str) -> None:
     def run(decode: Callable[[bytes, None], object]) -> Run:
@@ -188,4 +228,4 @@ def test_addresses(name: str) -> None:
 
 
 def test_there_are_many_shapes() -> None:
-    assert len(FILES) + len(ENCODED) + len(CASES) + len(TEXTS) + len(URLS) > 200
+    assert sum(map(len, (FILES, ENCODED, CASES, TEXTS, URLS, RIGHTS))) > 200

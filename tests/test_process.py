@@ -54,6 +54,7 @@ def wait_for_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
         ([signal.SIGINT, signal.SIGINT], 130, "interrupted", 0.0),
         ([signal.SIGINT], 130, "interrupted", 1.0),
         ([signal.SIGTERM], 143, "terminated", 0.0),
+        ([signal.SIGHUP], 129, "terminated, as its terminal was closed", 0.0),
         ([signal.SIGTERM, signal.SIGINT, signal.SIGINT], 143, "terminated", 1.0),
     ],
 )
@@ -66,8 +67,8 @@ def test_a_run_ends_with_one_line(
     time.sleep(pause)
     children += psutil.Process(process.pid).children(recursive=True)
     for number in signals:
-        # A terminal sends Ctrl-C to all, a supervisor SIGTERM to the one that it started.
-        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        # A terminal sends its signals to all, a supervisor SIGTERM to the one that it started.
+        (os.kill if number == signal.SIGTERM else os.killpg)(process.pid, number)
         time.sleep(0.05)
     said, told = process.communicate(timeout=30)
     assert (process.returncode, said) == (code, "")

@@ -25,7 +25,7 @@ _LOGIC = frozenset(
     "min max all any append insert extend lower upper start end left right first last".split()
 )
 #: Share of tokens that edits of a text may turn into others of their kind.
-EDITED = 1 / 200
+_EDITED = 1 / 200
 #: Share of words in another case from which a text was set in capitals as a whole.
 _RESTYLED = 0.3
 
@@ -53,7 +53,7 @@ def is_other_code(item: str, span: str) -> bool:
             changed += sum(map(_alike, folded[0][a:b], folded[1][c:d]))
     if cased <= _RESTYLED * words:
         changed += cased
-    return changed > EDITED * len(own)
+    return changed > _EDITED * len(own)
 
 
 def _alike(own: str, other: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -68,6 +68,8 @@ _QUESTION_MARK = regex.compile("[?\u037e\u061f\uff1f\u2753]")
 _ASKING = 2
 #: Bytes behind a span in which its question mark is looked for.
 _AFTER = 4
+#: Bytes of a text whose matches are looked up together.
+_CELL = 256
 _SPACES = b" \t\r\n\f\v"
 _CLOSING = b".?!"  # go with the sentence that they end
 
@@ -123,9 +125,10 @@ class Decontaminator:
             tokens = self._matcher.tokens(data, begin, end)
             hits = self._matcher.hits(tokens)
             found = [one for hit in hits for one in self._of_hit(hit, tokens)]
+            others = _Others(found, self.index)
             found = [
                 one._replace(action=_TOUCHED)
-                if self._of_another(one, found, tokens)
+                if self._of_another(one, others, tokens)
                 or self._is_other_text(one, data[begin:end], tokens)
                 else one
                 for one in found
@@ -137,7 +140,7 @@ class Decontaminator:
         texts = batch.column("text")
         found = list(self.find(texts))
         table = pa.RecordBatch.from_pylist(
-            [self._row(batch, i, one) for i, some in enumerate(found) for one in some], FOUND
+            [row for i, some in enumerate(found) for row in self._rows(batch, i, some)], FOUND
         )
         marks = [[_mark(f) for f in some if f.action != _TOUCHED] or None for some in found]
         cut = _cut(texts, found, self._settings.margin)
@@ -222,22 +225,24 @@ class Decontaminator:
         hit[HIT.found] = np.isin(own[flagged & NUMBER != 0], near).sum()
         return hit
 
-    def _of_another(self, one: Found, found: Sequence[Found], tokens: Scratch) -> bool:
+    def _of_another(self, one: Found, others: _Others, tokens: Scratch) -> bool:
         """Return whether the match is another item of the template, or what the item asks about."""
         if one.action == _TOUCHED:
             return False
         own = self.index.pattern(one.pattern)
         span = tokens.hashes[one.tokens].astype(np.uint32)
         words = int(self.index.sizes[one.pattern]) // WORD
-        asks = one.part == "question" and not is_code(
-            self._catalog.items["question"][one.item].as_py()
-        )
         weights = self.index.weights_of(one.pattern)
-        if asks and is_source(own, weights, span, one.score, words):
-            return True
-        if any(self._is_choices(one, other, own, span) for other in found):
-            return True
-        return is_template(own, span, one.score, self._rivals(one, found, len(own)))
+        if one.part == "question":
+            if not self._asks_code(one.item) and is_source(own, weights, span, one.score, words):
+                return True
+            if self._is_choices(others.choices_of(one.item), own, span):
+                return True
+        return is_template(own, span, one.score, self._rivals(one, others, len(own)))
+
+    def _asks_code(self, item: int) -> bool:
+        """Whether an item's question is code."""
+        return is_code(self._catalog.items["question"][item].as_py())
 
     def _is_other_text(self, one: Found, text: npt.NDArray[np.uint8], tokens: Scratch) -> bool:
         """Return whether what the tokens leave out decides: operators of code, a question mark."""
@@ -255,21 +260,24 @@ class Decontaminator:
         # A lost last word may have taken the mark with it.
         return bool(lost[:_ASKING].any() and (short or not lost[-1]))
 
-    def _is_choices(self, one: Found, other: Found, own: Tokens, span: Tokens) -> bool:
-        """Whether a match of a question with its choices has the choices and not the question."""
-        if (one.part, other.part) != ("question", "choices") or other.item != one.item:
-            return False
-        before = len(own) - len(self.index.pattern(other.pattern))
-        return before > 0 and bool(losses(own, span)[:before].mean() > _MISSING)
+    def _is_choices(self, choices: Iterable[int], own: Tokens, span: Tokens) -> bool:
+        """Whether a match of a question with its choices has the choices and not the question.
 
-    def _rivals(self, one: Found, found: Sequence[Found], length: int) -> list[Rival]:
+        `choices`: the tokens of those that match.
+        """
+        before = [len(own) - length for length in choices if length < len(own)]
+        if not before:
+            return False
+        lost = losses(own, span)
+        return any(lost[:length].mean() > _MISSING for length in before)
+
+    def _rivals(self, one: Found, others: _Others, length: int) -> list[Rival]:
         """Other items of the set that fit the same place, best first, each by its pattern of about
         the same length."""
         rivals: dict[int, tuple[int, Rival]] = {}
-        for other in sorted(found, key=lambda f: (-f.score, f.item)):
-            alike = (other.set, other.part) == (one.set, one.part) and other.item != one.item
+        for other in others.around(one):
             common = min(other.end, one.end) - max(other.start, one.start)
-            if alike and common > (one.end - one.start) // 2:
+            if other.item != one.item and common > (one.end - one.start) // 2:
                 rival = Rival(other.score, self.index.pattern(other.pattern))
                 off = abs(len(rival.tokens) - length)
                 if other.item not in rivals or off < rivals[other.item][0]:
@@ -284,9 +292,8 @@ class Decontaminator:
         if hit[HIT.score] < settings.least_bits * STEPS:
             return False
         says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
-        if PARTS[owner.part] == "question" and not says_enough:
-            if is_code(self._catalog.items["question"][owner.item].as_py()):
-                return False  # as `def f(a, b): return a + b`, which many have written
+        if PARTS[owner.part] == "question" and not says_enough and self._asks_code(owner.item):
+            return False  # as `def f(a, b): return a + b`, which many have written
         if hit[HIT.exact]:
             return True
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
@@ -336,14 +343,45 @@ class Decontaminator:
         windows = np.lib.stride_tricks.sliding_window_view(near, len(answer))
         return bool((windows == answer).all(axis=1).any())
 
-    def _row(self, batch: pa.RecordBatch, i: int, one: Found) -> dict[str, object]:
+    def _rows(
+        self, batch: pa.RecordBatch, i: int, found: Sequence[Found]
+    ) -> Iterator[dict[str, object]]:
+        if not found:
+            return
         text = batch["text"][i].as_py().encode()
-        column = "question" if one.part in ("question", "choices") else one.part
-        item = self._catalog.items[column][one.item].as_py()
-        span = text[one.start : one.end].decode("utf-8", "replace")
-        row = {n: v for n, v in one._asdict().items() if n in FOUND.names}
-        named = {"id": batch["id"][i].as_py(), "input": _input(batch, i), "item": one.id}
-        return row | named | {"text": span[:_SHOWN], "item_text": item[:_SHOWN]}
+        named = {"id": batch["id"][i].as_py(), "input": _input(batch, i)}
+        for one in found:
+            column = "question" if one.part in ("question", "choices") else one.part
+            item = self._catalog.items[column][one.item].as_py()
+            span = text[one.start : one.end].decode("utf-8", "replace")
+            row = {n: v for n, v in one._asdict().items() if n in FOUND.names}
+            texts = {"text": span[:_SHOWN], "item_text": item[:_SHOWN]}
+            yield row | named | {"item": one.id} | texts
+
+
+class _Others:
+    """The matches of a text, by place and by item: each is compared with few of the others."""
+
+    def __init__(self, found: Sequence[Found], index: Index) -> None:
+        self._near: dict[tuple[str, str, int], list[Found]] = defaultdict(list)
+        self._choices: dict[int, set[int]] = defaultdict(set)
+        for one in sorted(found, key=lambda f: (-f.score, f.item)):
+            for cell in range(one.start // _CELL, (one.end - 1) // _CELL + 1):
+                self._near[one.set, one.part, cell].append(one)
+            if one.part == "choices":
+                self._choices[one.item].add(len(index.pattern(one.pattern)))
+
+    def around(self, one: Found) -> list[Found]:
+        """Matches of the same set and part, best first: all that have more than half of the span.
+
+        These have its middle.
+        """
+        middle = one.start + (one.end - one.start) // 2
+        return self._near.get((one.set, one.part, middle // _CELL), [])
+
+    def choices_of(self, item: int) -> set[int]:
+        """Tokens of the patterns by which the item's choices match."""
+        return self._choices.get(item, set())
 
 
 def _input(batch: pa.RecordBatch, i: int) -> str:

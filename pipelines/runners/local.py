@@ -153,8 +153,8 @@ class LocalPool:
 
     def _submit(self, slot: int, work: TaskList | Chain, bundle: Bundle) -> Future[None]:
         """Submit a bundle to a live process: an idle one may have died."""
-        executor = self._executors[slot] or self._start(slot)
         with uninterrupted_children():
+            executor = self._executors[slot] or self._start(slot)
             try:
                 return executor.submit(_run_bundle, work, bundle)
             except BrokenProcessPool:

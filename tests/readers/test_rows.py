@@ -75,3 +75,20 @@ def test_a_format_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (broken,) = read(str(path), settings("readers.formats={'.chat': {python: 'mine.py:lines'}}"))
     assert isinstance(broken, Damage)
     assert "mine.py:lines: TypeError: gave bytes, not a mapping of columns" in broken.detail
+
+
+@pytest.mark.parametrize("text", ["text\n" + "a" * 3000, "a" * 3000, "text\n" + '"a\n",' * 800])
+def test_a_csv_row_above_the_limit_ends_the_file(tmp_path: Path, text: str) -> None:
+    """A bomb of one line isn't read into memory."""
+    path = tmp_path / "in.csv"
+    path.write_text(text)
+    (event,) = read(str(path), settings("readers.max_record_bytes=2000"))
+    assert isinstance(event, Damage) and event.reason == "csv.corrupt"
+    assert "a row of over 2000 characters" in event.detail
+
+
+def test_csv_rows_of_other_lengths_than_the_head(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text('\ntext,a,a\nx\n\n"y\n",1,2,3\n')
+    pages = [e for e in read(str(path), settings()) if isinstance(e, Page)]
+    assert [(p.content, p.fields) for p in pages] == [(b"x", {}), (b"y\n", {"a": "2"})]

@@ -299,3 +299,10 @@ def test_a_page_without_head_or_body() -> None:
     )
     assert [(s.kind, s.scope) for s in rights.statements] == [("link", "page"), ("anchor", "page")]
     assert read_page(f'<a rel="license" href="{BY}">CC</a>'.encode()).licence is not None
+
+
+@pytest.mark.parametrize("kind", ["null", "5", "true", "{}", '[null, ["a"], {"b": 1}]'])
+def test_types_of_things_that_are_no_names(kind: str) -> None:
+    thing = f'<script type="application/ld+json">{{"@type": {kind}, "license": "MIT"}}</script>'
+    (one,) = read_page(f"<html><head>{thing}</head><body>x".encode()).statements
+    assert (one.kind, one.value, one.scope) == ("json-ld", "MIT", "page")
