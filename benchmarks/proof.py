@@ -47,20 +47,18 @@ TRIGRAM_VOCABULARY = 16_384
 PAGES = ("all", "unseen")  # unseen: of sets that no model of the toolkit learned from
 
 
-def texts_of(path: Path, unseen: bool = False) -> list[Text]:
-    """Return the texts of a file; with `unseen` those of sets that no model learned from."""
+def texts_of(path: Path, pages: str = "all") -> list[Text]:
+    """Return the texts of a file that are of some of PAGES."""
     rows = pq.read_table(path).to_pylist()
-    return [Text(row["text"], row["url"]) for row in rows if not unseen or row["unseen"]]
+    return [Text(row["text"], row["url"]) for row in rows if pages == "all" or row["unseen"]]
 
 
-def prepared(
-    folder: Path, names: Sequence[str], vocabulary: int, unseen: bool = False
-) -> Experiment:
+def prepared(folder: Path, names: Sequence[str], vocabulary: int, pages: str) -> Experiment:
     """Return the experiment of some pipelines' outputs."""
     gold = sorted(folder.glob(f"{GOLD}-*.parquet"))
     return experiment(
         smaller(load_tokenizer("curation-128k"), vocabulary),
-        [(name, texts_of(folder / f"{name}.parquet", unseen)) for name in names],
+        [(name, texts_of(folder / f"{name}.parquet", pages)) for name in names],
         [(path.stem.removeprefix(f"{GOLD}-"), texts_of(path)) for path in gold],
         [],
     )
@@ -72,20 +70,19 @@ def silent(text: str) -> None:
 
 def trigrams(folder: Path, seeds: Sequence[int]) -> None:
     """Print what trigram models of all outputs say."""
-    for unseen in (False, True):
-        found = prepared(folder, list(CORPORA), TRIGRAM_VOCABULARY, unseen)
+    for pages in PAGES:
+        found = prepared(folder, list(CORPORA), TRIGRAM_VOCABULARY, pages)
         most = max(corpus.tokens for corpus in found.corpora)
-        pages = "sets that no model learned from" if unseen else "all pages"
         # Of all that a pipeline kept, counts are the same in any order.
         for title, tokens, used in (("once", found.least_tokens, seeds), ("all", most, seeds[:1])):
-            print(f"\n# Trigrams, {pages}: {title}\n")
+            print(f"\n# Trigrams, {pages} pages: {title}\n")
             print(markdown(summary(count_all(found, tokens, used, silent))), flush=True)
 
 
 def transformers(folder: Path, chosen: argparse.Namespace, seeds: Sequence[int]) -> None:
     """Train, print, and write results beside the corpora."""
     for pages in PAGES:
-        found = prepared(folder, TRAINED, SIZES[chosen.size].vocabulary, pages == "unseen")
+        found = prepared(folder, TRAINED, SIZES[chosen.size].vocabulary, pages)
         for title, times in (("once", 1), ("all", chosen.epochs)):
             training = Training(chosen.size, chosen.tokens or times * found.least_tokens)
             outcome = train_all(found, training, seeds, chosen.device, chosen.processes, print)
@@ -124,8 +121,7 @@ def main() -> None:
     if chosen.prepare:
         vocabulary = SIZES[chosen.size].vocabulary
         for pages in PAGES:
-            found = prepared(chosen.corpora, TRAINED, vocabulary, pages == "unseen")
-            save(found, chosen.prepare / pages)
+            save(prepared(chosen.corpora, TRAINED, vocabulary, pages), chosen.prepare / pages)
         return
     trigrams(chosen.corpora, seeds)
     if chosen.size:
