@@ -1,5 +1,5 @@
 // Label a drawn sample with keys; read the precision of rules.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { count, exact, share, value, words } from "./format";
 import { type Doc, type Params, type Run, type Stage, filtersOf, go, tell, useAnswer } from "./state";
 import { Card, Fate, Table, Waiting } from "./ui";
@@ -57,7 +57,7 @@ function Sample({ of, n, seed }: { of: string; n: string; seed: string }) {
     setAt(Math.min(here + 1, docs.length - 1));
     card.current?.querySelector(".prose")?.scrollTo(0, 0);
   };
-  useEffect(() => {
+  useLayoutEffect(() => { // with the page: a key that is pressed before would label the document before
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey || ["INPUT", "SELECT", "TEXTAREA"].includes(target.tagName)) return;
