@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import wait as wait_for
+from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
@@ -104,8 +105,11 @@ def _end(stopped: Stopped) -> NoReturn:
 @contextlib.contextmanager
 def uninterrupted_children() -> Iterator[None]:
     """Start processes inside that ignore what a terminal sends to all: the driver handles it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    ignored = {signal.SIGINT, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ignored)
     try:
+        ensure_running()  # starts the tracker of multiprocessing, which then lets SIGINT through
+        signal.pthread_sigmask(signal.SIG_BLOCK, ignored)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
