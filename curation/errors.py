@@ -44,3 +44,16 @@ class AlarmError(CurationError):
 
 class DriftError(CurationError):
     """A policy's rules remove different shares of a corpus from those approved."""
+
+
+#: Characters of somebody else's message that are kept.
+_MOST_TOLD = 1000
+
+
+def told(error: BaseException) -> str:
+    """Return kind and message of an error of code that isn't ours, cut where it is very long."""
+    try:
+        message = str(error)
+    except Exception as failed:
+        message = f"its message can't be read ({type(failed).__name__})"
+    return f"{type(error).__name__}: {message[:_MOST_TOLD]}"

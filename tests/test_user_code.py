@@ -142,6 +142,20 @@ def test_an_exception_costs_its_document_alone(home: Path, told_by: Callable[...
         run_of(recipe, strict=True)
 
 
+def test_a_thread_that_never_ends_keeps_no_run_waiting(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.runners.local._PATIENCE", 1)
+    (home / "my_rules.py").write_text(
+        "import threading\n"
+        "def share_of_capitals(texts):\n"
+        "    threading.Thread(target=threading.Event().wait).start()\n"
+        "    return [0.0] * len(texts)\n"
+    )
+    manifests = run_of(recipe_of(home, FILTERED), workers=2)
+    assert len(rows("filter/documents")) == len(TEXTS) and "filter" in manifests
+
+
 def test_changed_code_redoes_what_depends_on_it(home: Path) -> None:
     recipe = recipe_of(home, FILTERED)
     first = run_of(recipe)

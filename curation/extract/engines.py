@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from curation.errors import ConfigError
+from curation.errors import ConfigError, told
 from curation.extract.extract_settings import CustomEngine, ExtractSettings
 
 #: HTML text and settings to main content; "" when there is none.
@@ -116,7 +116,7 @@ def _named(function: Callable[[str, str | None], Any], name: str) -> Engine:
         except MemoryError:
             raise
         except (Exception, SystemExit) as error:
-            raise RuntimeError(f"{name}: {type(error).__name__}: {error}") from error
+            raise RuntimeError(f"{name}: {told(error)}") from error
         return found or ""
 
     return engine

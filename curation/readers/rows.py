@@ -20,6 +20,7 @@ from typing import IO, Any
 
 import zstandard
 
+from curation.errors import told
 from curation.judging import opened
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event
@@ -54,7 +55,7 @@ def read_rows(
             sound, mended = _sound(row, kind)
             yield row_event(sound, number, settings, kind, mended)
     except Exception as error:
-        detail = f"after {number:,} rows: {type(error).__name__}: {error}"
+        detail = f"after {number:,} rows: {told(error)}"
         yield Damage(number + 1, f"{kind}.corrupt", detail, None, b"")
 
 
@@ -96,7 +97,7 @@ def _custom(custom: CustomFormat) -> Rows:
                     raise TypeError(f"gave {type(row).__name__}, not a mapping of columns")
                 yield row
         except (Exception, SystemExit) as error:
-            raise RuntimeError(f"{name}: {type(error).__name__}: {error}") from error
+            raise RuntimeError(f"{name}: {told(error)}") from error
 
     return rows
 
