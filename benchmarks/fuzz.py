@@ -30,6 +30,7 @@ from curation.extract import Extractor, PageTooLargeError
 from curation.extract import default_settings as extract_settings
 from curation.readers import Page, ReaderSettings, decode_html, decode_text, http, read
 from curation.resources import root
+from curation.rights import parse_directives, parse_robots, parse_tdm_file, read_page
 
 SECONDS, SECONDS_PER_MB = 1.0, 20.0
 _MOST = 1 << 16  # bytes of an input
@@ -44,6 +45,14 @@ _WORDS = (
 )
 
 Target = Callable[[bytes], object]
+
+#: What reads each kind of `shapes.RIGHTS`.
+RIGHTS: dict[str, Target] = {
+    "page": lambda data: repr(read_page(data)),
+    "robots": lambda data: repr(parse_robots(data)),
+    "tdm": lambda data: repr(parse_tdm_file(data)),
+    "header": lambda data: repr(parse_directives.__wrapped__(data.decode("latin-1"))),
+}
 
 
 def settings(**changes: object) -> ReaderSettings:
@@ -92,7 +101,7 @@ def targets(folder: Path) -> dict[str, tuple[Target, list[bytes]]]:
         suffix: (reading(f"x{suffix}", folder), seeds(suffix))
         for suffix in (
             *(".warc", ".arc", ".warc.gz", ".warc.zst", ".warc.lz4", ".warc.bz2", ".warc.xz"),
-            *(".wacz", ".jsonl", ".parquet", ".html"),
+            *(".wacz", ".jsonl", ".parquet", ".html", ".csv", ".arrow"),
         )
     }
     csv = [b"url,text\nhttp://a.b/,some text\n"]
@@ -103,6 +112,9 @@ def targets(folder: Path) -> dict[str, tuple[Target, list[bytes]]]:
     found["extract"] = extraction, pages
     addresses = [make(200).encode() for make in shapes.URLS.values()]
     found["url"] = lambda data: canonical_url(data.decode("utf-8", "replace"), rules), addresses
+    for kind, parse in RIGHTS.items():
+        stated = [make(1 << 11) for name, make in shapes.RIGHTS.items() if name.startswith(kind)]
+        found[f"rights-{kind}"] = parse, stated
     return found
 
 
