@@ -9,6 +9,8 @@ import difflib
 
 import regex
 
+from curation.decontaminate.decontaminate_settings import CodeRules
+
 #: A line that begins as definitions, imports and statements do in the usual languages.
 _STATEMENT = regex.compile(
     r"(?m)^[ \t]*(?:(?:async )?def \w+\(|class \w+.*[:{]$|import [\w.{*]|from [\w.]+ import "
@@ -24,10 +26,6 @@ _LOGIC = frozenset(
     "and or not in is if else elif while for true false none null break continue "
     "min max all any append insert extend lower upper start end left right first last".split()
 )
-#: Share of tokens that edits of a text may turn into others of their kind.
-_EDITED = 1 / 200
-#: Share of words in another case from which a text was set in capitals as a whole.
-_RESTYLED = 0.3
 
 
 def is_code(text: str) -> bool:
@@ -35,7 +33,7 @@ def is_code(text: str) -> bool:
     return _STATEMENT.search(text) is not None
 
 
-def is_other_code(item: str, span: str) -> bool:
+def is_other_code(item: str, span: str, rules: CodeRules) -> bool:
     """Return whether a span has other operators, numbers or cases of letters than an item of code.
 
     Only a token in the place of another of its kind counts: comments and line numbers are
@@ -51,9 +49,9 @@ def is_other_code(item: str, span: str) -> bool:
             cased += sum(x != y for x, y in zip(own[a:b], other[c:d], strict=True))
         elif kind == "replace" and b - a == d - c:
             changed += sum(map(_alike, folded[0][a:b], folded[1][c:d]))
-    if cased <= _RESTYLED * words:
+    if cased <= rules.restyled * words:
         changed += cased
-    return changed > _EDITED * len(own)
+    return changed > rules.edited * len(own)
 
 
 def _alike(own: str, other: str) -> bool:

@@ -51,21 +51,8 @@ FOUND = pa.schema(
 _TOUCHED = "touched"
 #: Characters of span and item that are kept to be shown side by side.
 _SHOWN = 600
-#: A question is a quotation of its passage if the passage has more than this share of its n-grams.
-_QUOTED = 0.5
-#: Tokens from which most of an answer is enough.
-_LONG_ANSWER = 5
-#: Length of the span of a short item, in those of the item.
-_STRETCHED = 1.5
-#: Share of its tokens in n-grams, from which a longer span is a split item.
-_IN_RUNS = 0.7
-#: Share of a question's tokens without which its choices are found alone.
-_MISSING = 0.5
-#: Score of a short item without its answer: about one edit.
-_NEARLY_EXACT = 0.82
 #: A statement has the words of a question without its mark, and another word where it asks.
 _QUESTION_MARK = regex.compile("[?\u037e\u061f\uff1f\u2753]")
-_ASKING = 2
 #: Bytes behind a span in which its question mark is looked for.
 _AFTER = 4
 #: Bytes of a text whose matches are looked up together.
@@ -105,7 +92,7 @@ class Decontaminator:
     """Judges documents by the items of a catalog."""
 
     def __init__(self, settings: DecontaminationSettings, catalog: Catalog) -> None:
-        self._settings, self._catalog = settings, catalog
+        self._settings, self._rules, self._catalog = settings, settings.rules, catalog
         self._matcher = Matcher(catalog.patterns, folding(), settings.touched)
 
     @property
@@ -234,11 +221,15 @@ class Decontaminator:
         words = int(self.index.sizes[one.pattern]) // WORD
         weights = self.index.weights_of(one.pattern)
         if one.part == "question":
-            if not self._asks_code(one.item) and is_source(own, weights, span, one.score, words):
+            rules = self._rules.source
+            if not self._asks_code(one.item) and is_source(
+                own, weights, span, one.score, words, rules
+            ):
                 return True
             if self._is_choices(others.choices_of(one.item), own, span):
                 return True
-        return is_template(own, span, one.score, self._rivals(one, others, len(own)))
+        rivals = self._rivals(one, others, len(own))
+        return is_template(own, span, one.score, rivals, self._rules.template)
 
     def _asks_code(self, item: int) -> bool:
         """Whether an item's question is code."""
@@ -251,14 +242,14 @@ class Decontaminator:
         item: str = self._catalog.items[one.part][one.item].as_py()
         span = text[one.start : one.end + _AFTER].tobytes().decode("utf-8", "ignore")
         if is_code(item):
-            return is_other_code(item, span)
+            return is_other_code(item, span, self._rules.code)
         if one.part != "question" or not _QUESTION_MARK.search(item) or _QUESTION_MARK.search(span):
             return False
         own = self.index.pattern(one.pattern)
         lost = losses(own, tokens.hashes[one.tokens].astype(np.uint32))
         short = self.index.sizes[one.pattern] < self._settings.short_words * WORD
         # A lost last word may have taken the mark with it.
-        return bool(lost[:_ASKING].any() and (short or not lost[-1]))
+        return bool(lost[: self._rules.quotation.asking].any() and (short or not lost[-1]))
 
     def _is_choices(self, choices: Iterable[int], own: Tokens, span: Tokens) -> bool:
         """Whether a match of a question with its choices has the choices and not the question.
@@ -269,7 +260,7 @@ class Decontaminator:
         if not before:
             return False
         lost = losses(own, span)
-        return any(lost[:length].mean() > _MISSING for length in before)
+        return any(lost[:length].mean() > self._rules.quotation.choices for length in before)
 
     def _rivals(self, one: Found, others: _Others, length: int) -> list[Rival]:
         """Other items of the set that fit the same place, best first, each by its pattern of about
@@ -306,11 +297,12 @@ class Decontaminator:
         # Of scripts without spaces a token is a letter: 20 of them are enough if they say enough.
         if length >= settings.short_words and says_enough:
             return True
-        if end - start > _STRETCHED * length and hit[HIT.covered] < _IN_RUNS * length:
+        rules = self._rules.short
+        if end - start > rules.stretch * length and hit[HIT.covered] < rules.in_runs * length:
             return False  # its words, here and there
         whole = int(self._catalog.patterns.totals[hit[HIT.pattern]])
         if says_enough and hit[HIT.found] == hit[HIT.numbers]:
-            if hit[HIT.score] >= _NEARLY_EXACT * whole:
+            if hit[HIT.score] >= rules.score * whole:
                 return True
         return self._answer_near(owner.item, start, end, tokens)
 
@@ -324,12 +316,17 @@ class Decontaminator:
             return False
         question = tokenize([self._catalog.items["question"][item].as_py()]).hashes
         own = question[~np.isin(question, passage.hashes)]
-        if len(own) and np.isin(own, tokens.hashes[start:end]).mean() >= _QUOTED:
+        if (
+            len(own)
+            and np.isin(own, tokens.hashes[start:end]).mean() >= self._rules.quotation.passage
+        ):
             return False
         grams, ends = ngrams(passage)
         found = [ngram_at(tokens.hashes, tokens.sizes, i, end, SIZE) for i in range(start, end)]
         spans = np.array([gram for gram, stop in found if stop >= 0], np.uint64)
-        return bool(np.isin(spans, grams[ends >= 0]).sum() > _QUOTED * len(spans))
+        return bool(
+            np.isin(spans, grams[ends >= 0]).sum() > self._rules.quotation.passage * len(spans)
+        )
 
     def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Whether the answer is near: a short one word for word, of a long one most words."""
@@ -338,7 +335,7 @@ class Decontaminator:
         near = tokens.hashes[max(0, start - reach) : end + reach]
         if not len(answer) or len(near) < len(answer):
             return False
-        if len(answer) >= _LONG_ANSWER:
+        if len(answer) >= self._rules.short.long_answer:
             return bool(np.isin(answer, near).mean() >= self._settings.threshold)
         windows = np.lib.stride_tricks.sliding_window_view(near, len(answer))
         return bool((windows == answer).all(axis=1).any())

@@ -16,21 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.compiled import kernel
+from curation.decontaminate.decontaminate_settings import SourceRules, TemplateRules
 from curation.decontaminate.index import NUMBER
 
 Tokens = npt.NDArray[np.uint32]
 Weights = npt.NDArray[np.uint8]
-#: Probability that edits alone would gather like this, below which it is another item.
-UNLIKELY = 0.05
-#: Score from which a missing piece says nothing: a line of imports, an instruction.
-WHOLE = 0.95
-#: Weight of a piece's tokens, in the mean of the item's, below which it is of a template.
-_LIGHT = 0.5
-#: Words that a piece has, at least: of one at an end, and of another.
-_LEAST_AT_END, _LEAST_INSIDE = 2, 3
-#: Where only such tokens are lost, but too few to be unlikely, it is another item if so many rivals
-#: score no less than this below, and the item less than `UNIQUE`.
-ALIKE, LESS, UNIQUE = 2, 0.06, 0.93
 #: Tokens that are aligned, and other items that are compared.
 _MOST_TOKENS, _MOST_RIVALS = 1024, 32
 _UP, _LEFT, _MATCH = 0, 1, 2
@@ -43,9 +33,13 @@ class Rival(NamedTuple):
     tokens: Tokens
 
 
-def is_template(own: Tokens, span: Tokens, score: float, rivals: Sequence[Rival]) -> bool:
+def is_template(
+    own: Tokens, span: Tokens, score: float, rivals: Sequence[Rival], rules: TemplateRules
+) -> bool:
     """Whether the span, in which an item's tokens have the score, is of another item.
 
+    It is where edits would not fall so often on just those tokens in which rivals differ. Where
+    only such are lost, but too few to be unlikely, it is if several rivals fit about as well.
     `rivals`: best first.
     """
     if not rivals:
@@ -53,21 +47,23 @@ def is_template(own: Tokens, span: Tokens, score: float, rivals: Sequence[Rival]
     lost = losses(own, span)
     differ = np.logical_or.reduce([losses(own, rival.tokens) for rival in rivals[:_MOST_RIVALS]])
     inside = int((lost & differ).sum())
-    if _tail(len(lost), int(differ.sum()), int(lost.sum()), inside) < UNLIKELY:
+    if _tail(len(lost), int(differ.sum()), int(lost.sum()), inside) < rules.unlikely:
         return True
-    alike = sum(rival.score >= score - LESS for rival in rivals)
-    return bool(inside == lost.sum() and score < UNIQUE and alike >= ALIKE)
+    alike = sum(rival.score >= score - rules.less for rival in rivals)
+    return bool(inside == lost.sum() and score < rules.unique and alike >= rules.alike)
 
 
-def is_source(own: Tokens, weights: Weights, span: Tokens, score: float, words: int) -> bool:
+def is_source(
+    own: Tokens, weights: Weights, span: Tokens, score: float, words: int, rules: SourceRules
+) -> bool:
     """Whether the span lacks one piece of the item's `words`, where edits would not fall together.
 
     A scan statistic: the probability that so many lost words are within so many neighbours. A piece
     of a template, such as its options, says nothing. Numbers in a row, as of a date, are a word.
     """
-    lost = losses(own, span) if score < WHOLE else np.zeros(0, np.bool_)
+    lost = losses(own, span) if score < rules.whole else np.zeros(0, np.bool_)
     bits, is_number = weights & (NUMBER - 1), weights & NUMBER != 0
-    if not lost.any() or bits[: len(lost)][lost].mean() < _LIGHT * bits.mean():
+    if not lost.any() or bits[: len(lost)][lost].mean() < rules.light * bits.mean():
         return False
     begins = ~is_number[: len(lost)]
     begins[0] = True
@@ -80,10 +76,10 @@ def is_source(own: Tokens, weights: Weights, span: Tokens, score: float, words: 
     # Letters of scripts without spaces are parts of words.
     scale = min(1, words / len(own))
     n, k, reach = round(units * scale), int(len(places) * scale), math.ceil(reach * scale)
-    if not (_LEAST_AT_END if at_end else _LEAST_INSIDE) <= k < n:
+    if not (rules.at_end if at_end else rules.inside) <= k < n:
         return False
     windows = reach + 1 if at_end else n
-    return windows * math.comb(reach - 1, k - 1) / math.comb(n, k) < UNLIKELY
+    return windows * math.comb(reach - 1, k - 1) / math.comb(n, k) < rules.unlikely
 
 
 def _tail(tokens: int, marked: int, drawn: int, found: int) -> float:
