@@ -5,10 +5,10 @@ Tokens of prose leave out operators and case. In code these decide: `a + b` is n
 
 from __future__ import annotations
 
-import difflib
-
+import numpy as np
 import regex
 
+from curation.decontaminate.align import Tokens, places
 from curation.decontaminate.decontaminate_settings import CodeRules
 
 #: A line that begins as definitions, imports and statements do in the usual languages.
@@ -41,17 +41,28 @@ def is_other_code(item: str, span: str, rules: CodeRules) -> bool:
     """
     own, other = _TOKEN.findall(item), _TOKEN.findall(span)
     folded = [[token.lower() for token in tokens] for tokens in (own, other)]
-    blocks = difflib.SequenceMatcher(a=folded[0], b=folded[1], autojunk=False).get_opcodes()
+    at = places(*_numbered(*folded)).tolist()
     changed = cased = words = 0
-    for kind, a, b, c, d in blocks:
-        if kind == "equal":
-            words += sum(token[0].isalpha() for token in own[a:b])
-            cased += sum(x != y for x, y in zip(own[a:b], other[c:d], strict=True))
-        elif kind == "replace" and b - a == d - c:
+    a = c = 0  # behind the tokens that are equal
+    for b, d in [*((k, place) for k, place in enumerate(at) if place >= 0), (len(own), len(other))]:
+        if b - a == d - c:
             changed += sum(map(_alike, folded[0][a:b], folded[1][c:d]))
+        if b < len(own):
+            words += own[b][0].isalpha()
+            cased += own[b] != other[d]
+        a, c = b + 1, d + 1
     if cased <= rules.restyled * words:
         changed += cased
     return changed > rules.edited * len(own)
+
+
+def _numbered(*sequences: list[str]) -> list[Tokens]:
+    """The sequences as numbers of their tokens."""
+    numbers: dict[str, int] = {}
+    return [
+        np.array([numbers.setdefault(t, len(numbers)) for t in tokens], np.uint32)
+        for tokens in sequences
+    ]
 
 
 def _alike(own: str, other: str) -> bool:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import regex
 
 from curation.arrow import Texts
+from curation.decontaminate.align import Tokens
 from curation.decontaminate.catalog import PARTS, Catalog, Owner
 from curation.decontaminate.code import is_code, is_other_code
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
@@ -20,7 +21,7 @@ from curation.decontaminate.index import NUMBER, STEPS, Index
 from curation.decontaminate.matching import HIT, Matcher
 from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
 from curation.decontaminate.normalize import WORD, Scratch, folding, tokenize
-from curation.decontaminate.template import Rival, Tokens, is_source, is_template, losses
+from curation.decontaminate.template import Rival, is_source, is_template, losses
 from curation.schema import EDITS, Verdicts, with_column
 from curation.text.buffers import read_only
 
@@ -316,17 +317,13 @@ class Decontaminator:
             return False
         question = tokenize([self._catalog.items["question"][item].as_py()]).hashes
         own = question[~np.isin(question, passage.hashes)]
-        if (
-            len(own)
-            and np.isin(own, tokens.hashes[start:end]).mean() >= self._rules.quotation.passage
-        ):
+        share = self._rules.quotation.passage
+        if len(own) and np.isin(own, tokens.hashes[start:end]).mean() >= share:
             return False
         grams, ends = ngrams(passage)
         found = [ngram_at(tokens.hashes, tokens.sizes, i, end, SIZE) for i in range(start, end)]
         spans = np.array([gram for gram, stop in found if stop >= 0], np.uint64)
-        return bool(
-            np.isin(spans, grams[ends >= 0]).sum() > self._rules.quotation.passage * len(spans)
-        )
+        return bool(np.isin(spans, grams[ends >= 0]).sum() > share * len(spans))
 
     def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Whether the answer is near: a short one word for word, of a long one most words."""

@@ -15,15 +15,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.decontaminate.align import PIECE, Tokens, places
 from curation.decontaminate.decontaminate_settings import SourceRules, TemplateRules
 from curation.decontaminate.index import NUMBER
 
-Tokens = npt.NDArray[np.uint32]
 Weights = npt.NDArray[np.uint8]
-#: Tokens that are aligned, and other items that are compared.
-_MOST_TOKENS, _MOST_RIVALS = 1024, 32
-_UP, _LEFT, _MATCH = 0, 1, 2
+#: Other items that are compared.
+_MOST_RIVALS = 32
 
 
 class Rival(NamedTuple):
@@ -94,46 +92,9 @@ def _tail(tokens: int, marked: int, drawn: int, found: int) -> float:
 def losses(own: Tokens, other: Tokens) -> npt.NDArray[np.bool_]:
     """Return which tokens are not in the other sequence, or are followed there by an insertion.
 
-    Of sequences longer than 1,024 tokens only so many are compared.
+    Of longer sequences only `PIECE` tokens are compared.
     """
-    own, other = own[:_MOST_TOKENS], other[:_MOST_TOKENS]
-    lost = np.empty(len(own), np.bool_)
-    _mark(own, other, lost)
+    at = places(own[:PIECE], other[:PIECE])
+    lost: npt.NDArray[np.bool_] = at < 0
+    lost[:-1] |= ~lost[1:] & (at[1:] > at[:-1] + 1)
     return lost
-
-
-@kernel
-def _mark(own, other, lost):  # type: ignore[no-untyped-def]
-    """Align for most matches, those that go on counting a little more."""
-    n, m = len(own), len(other)
-    best = np.zeros((n + 1, m + 1), np.int32)
-    step = np.zeros((n + 1, m + 1), np.uint8)
-    step[0] = _LEFT
-    for i in range(1, n + 1):
-        for j in range(1, m + 1):
-            up, left = best[i - 1, j], best[i, j - 1]
-            if up >= left:
-                best[i, j], step[i, j] = up, _UP
-            else:
-                best[i, j], step[i, j] = left, _LEFT
-            if own[i - 1] == other[j - 1]:
-                goes_on = i > 1 and j > 1 and step[i - 1, j - 1] == _MATCH
-                score = best[i - 1, j - 1] + (3 if goes_on else 2)
-                if score >= best[i, j]:
-                    best[i, j], step[i, j] = score, _MATCH
-    i, j = n, m
-    lost[:] = True
-    after = False  # the token after this one is matched, and nothing lies between so far
-    inserted = False
-    while i > 0:
-        if step[i, j] == _MATCH:
-            lost[i - 1] = after and inserted
-            after, inserted = True, False
-            i -= 1
-            j -= 1
-        elif step[i, j] == _LEFT:
-            inserted = True
-            j -= 1
-        else:
-            after = False
-            i -= 1
