@@ -106,6 +106,20 @@ class Decontaminator:
         """The items that are looked for: columns `catalog.ITEMS`."""
         return self._catalog.items
 
+    def detectable(self) -> npt.NDArray[np.bool_]:
+        """Return which items have a part that acts and can be found: bool [items].
+
+        Others are too short, or all their n-grams are common.
+        """
+        found = np.zeros(self.items.num_rows, np.bool_)
+        reached = np.zeros(len(self.index.totals), np.bool_)
+        reached[self.index.patterns] = True
+        for pattern, *owner in self._catalog.owners.tolist():
+            of = Owner(*owner)
+            if reached[pattern] and PARTS[of.part] in self._settings.parts:
+                found[of.item] |= self._tells(int(self.index.totals[pattern]), of)
+        return found
+
     def find(self, texts: Texts) -> Iterator[list[Found]]:
         """Yield the matches of each text, best first; ties in the order of the items."""
         offsets, data = read_only(texts)
@@ -281,13 +295,11 @@ class Decontaminator:
         settings = self._settings
         if hit[HIT.numbers] > 1 and hit[HIT.found] < settings.numbers * hit[HIT.numbers]:
             return False
-        if hit[HIT.score] < settings.least_bits * STEPS:
+        if not self._tells(int(hit[HIT.score]), owner):
             return False
-        says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
-        if PARTS[owner.part] == "question" and not says_enough and self._asks_code(owner.item):
-            return False  # as `def f(a, b): return a + b`, which many have written
         if hit[HIT.exact]:
             return True
+        says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
         if PARTS[owner.part] == "question" and self._quotes_passage(owner.item, start, end, tokens):
             return False
@@ -306,6 +318,13 @@ class Decontaminator:
             if hit[HIT.score] >= rules.score * whole:
                 return True
         return self._answer_near(owner.item, start, end, tokens)
+
+    def _tells(self, score: int, owner: Owner) -> bool:
+        """Whether so much says whose it is; many wrote `def f(a, b): return a + b`."""
+        least = self._settings.least_bits * STEPS
+        if least <= score < 2 * least and PARTS[owner.part] == "question":
+            return not self._asks_code(owner.item)
+        return score >= least
 
     def _quotes_passage(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Whether the span is from the item's passage, whose words a question takes up.

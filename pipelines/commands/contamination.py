@@ -114,11 +114,11 @@ def contamination(options: argparse.Namespace) -> int:
     judge = load(key, settings)
     check = _Check(settings, key, recipe.readers)
     counts: Counter[str] = Counter()
+    detectable = judge.detectable()
     tables = [
-        overlap(
-            name, judge.items, _all(check, parts, options.workers, counts), FOUND, settings.parts
-        )
+        overlap(name, judge.items, detectable, found, FOUND, settings.parts)
         for name, parts in _parts(options, recipe.readers)
+        for found in [_all(check, parts, options.workers, counts)]
     ]
     if not counts[_READ]:
         raise InputError(f"{options.run or options.input[0]}: no text in it{_unread(counts)}")
