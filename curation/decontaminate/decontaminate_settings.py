@@ -42,6 +42,7 @@ class ShortRules(Settings):
     """A short item that is neither exact nor near its answer."""
 
     score: float = Field(gt=0, le=1, description="share of its weight: about one edit")
+    bits: int = Field(ge=0, description="information that a match has in ordinary text")
     stretch: float = Field(ge=1, description="length of the span, in those of the item")
     in_runs: float = Field(ge=0, le=1, description="of a longer span, share in equal n-grams")
     long_answer: int = Field(ge=1, description="tokens from which most of an answer is enough")

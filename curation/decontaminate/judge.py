@@ -314,7 +314,7 @@ class Decontaminator:
         if end - start > rules.stretch * length and hit[HIT.covered] < rules.in_runs * length:
             return False  # its words, here and there
         whole = int(self._catalog.patterns.totals[hit[HIT.pattern]])
-        if says_enough and hit[HIT.found] == hit[HIT.numbers]:
+        if hit[HIT.found] == hit[HIT.numbers] and hit[HIT.score] >= rules.bits * STEPS:
             if hit[HIT.score] >= rules.score * whole:
                 return True
         return self._answer_near(owner.item, start, end, tokens)
@@ -362,7 +362,7 @@ class Decontaminator:
         if not found:
             return
         text = batch["text"][i].as_py().encode()
-        named = {"id": batch["id"][i].as_py(), "input": _input(batch, i)}
+        named = {"id": batch["id"][i].as_py(), "input": input_of(batch, i)}
         for one in found:
             column = "question" if one.part in ("question", "choices") else one.part
             item = self._catalog.items[column][one.item].as_py()
@@ -397,7 +397,8 @@ class _Others:
         return self._choices.get(item, set())
 
 
-def _input(batch: pa.RecordBatch, i: int) -> str:
+def input_of(batch: pa.RecordBatch, i: int) -> str:
+    """Return the name of a document's input, the first folder of its source; or nothing."""
     source = batch["source"][i].as_py() if "source" in batch.schema.names else None
     folder, slash, _ = ((source or {}).get("file") or "").partition("/")
     return folder if slash else ""

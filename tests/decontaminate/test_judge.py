@@ -105,7 +105,7 @@ def test_a_passage_alone_is_marked() -> None:
 
 
 def test_short_items_need_their_answer_or_every_word() -> None:
-    short = BEES.replace("the copper", "a copper")
+    short = BEES.replace("patented", "invented")
     assert reasons(FILLER + BEES + FILLER) == ["contamination.bees"]
     assert reasons(FILLER + short + FILLER) == [None]
     assert reasons(f"{FILLER} {short} It was Jaan Tammsaar. {FILLER}") == ["contamination.bees"]

@@ -79,7 +79,7 @@ def test_few_losses_that_may_be_either_are_left_to_the_rivals() -> None:
     rivals = [Rival(0.9, rival)] * 2
     assert is_template(own, span, 0.91, rivals, RULES)
     assert not is_template(own, span, 0.91, rivals[:1], RULES)
-    assert not is_template(own, span, 0.94, rivals, RULES)
+    assert not is_template(own, span, RULES.unique, rivals, RULES)
 
 
 @pytest.mark.parametrize(
