@@ -10,6 +10,7 @@ negatives of the same template. `dev` has SVAMP, half of the tasks of BIG-Bench-
 languages of XQuAD; `test` has HumanEval, CRUXEval, the other tasks and languages, and other filler.
 Settings were chosen on `dev`.
 
+`--set rules.short.bits=60` changes a setting (configs/defaults/decontaminate.yaml).
 `--generator second` is `decontamination_second.py`, with items and look-alikes of its own.
 
 `--pages` are texts (JSONL, Parquet) in which no item should be found: it prints what was.
@@ -29,7 +30,7 @@ import resource
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,9 +40,13 @@ import regex
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import decontamination_second as second
+from curation.config import assign
 from curation.decontaminate.background import load_background
 from curation.decontaminate.catalog import build_catalog
-from curation.decontaminate.decontaminate_settings import EvalSettings, default_settings
+from curation.decontaminate.decontaminate_settings import (
+    DecontaminationSettings,
+    default_settings,
+)
 from curation.decontaminate.dialects import DIALECTS
 from curation.decontaminate.index import index_bytes
 from curation.decontaminate.items import Item
@@ -290,11 +295,13 @@ def measure(documents: list[Planted], flags: list[bool]) -> dict[str, Any]:
     }
 
 
-def decontaminator(items: list[Item]) -> Decontaminator:
-    """The default settings on items in memory."""
-    settings = default_settings()
-    names = sorted({item.set for item in items})
-    settings = settings.model_copy(update={"evals": {n: EvalSettings(files=("-",)) for n in names}})
+def decontaminator(items: list[Item], changes: Sequence[str] = ()) -> Decontaminator:
+    """The default settings, with changes as of `--set`, on items in memory."""
+    tree = default_settings().model_dump(mode="json")
+    for change in changes:
+        assign(tree, change)
+    tree["evals"] = {name: {"files": ["-"]} for name in sorted({item.set for item in items})}
+    settings = DecontaminationSettings.model_validate(tree)
     return Decontaminator(settings, build_catalog(items, load_background(settings.background)))
 
 
@@ -317,6 +324,9 @@ def main() -> None:
     parser.add_argument("--split", choices=["dev", "test", "report"], default="test")
     parser.add_argument("--generator", choices=["first", "second"], default="first")
     parser.add_argument("--sets", type=Path, help="more items for the second generator")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="rules.short.bits=60"
+    )
     parser.add_argument("--each", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dialects", action="store_true")
@@ -338,7 +348,7 @@ def main() -> None:
     if options.split not in (second.HALVES if options.generator == "second" else SETS_AT):
         parser.error(f"the {options.generator} generator has no split {options.split}")
     indexed, documents = planted(options)
-    ours = decontaminator(indexed)
+    ours = decontaminator(indexed, options.set)
     started = time.process_time()
     found = list(ours.find([d.text for d in documents]))
     seconds = time.process_time() - started
