@@ -41,16 +41,16 @@ def is_other_code(item: str, span: str, rules: CodeRules) -> bool:
     """
     own, other = _TOKEN.findall(item), _TOKEN.findall(span)
     folded = [[token.lower() for token in tokens] for tokens in (own, other)]
-    at = places(*_numbered(*folded)).tolist()
-    changed = cased = words = 0
-    a = c = 0  # behind the tokens that are equal
-    for b, d in [*((k, place) for k, place in enumerate(at) if place >= 0), (len(own), len(other))]:
+    at = places(*_numbered(*folded))
+    matched = [(k, int(at[k])) for k in np.flatnonzero(at >= 0).tolist()]
+    changed = a = c = 0  # a and c: behind the tokens that are equal
+    for b, d in [*matched, (len(own), len(other))]:
         if b - a == d - c:
             changed += sum(map(_alike, folded[0][a:b], folded[1][c:d]))
-        if b < len(own):
-            words += own[b][0].isalpha()
-            cased += own[b] != other[d]
         a, c = b + 1, d + 1
+    words = sum(own[k][0].isalpha() for k, _ in matched)
+    # Those that are equal only without case, wherever else one in its own case may be.
+    cased = len(matched) - int((places(*_numbered(own, other)) >= 0).sum())
     if cased <= rules.restyled * words:
         changed += cased
     return changed > rules.edited * len(own)

@@ -57,6 +57,7 @@ def test_another_operator_number_or_case_is_another_function(old: str, new: str)
         CLAMP.upper(),
         "\n".join(f"{n:2d} {line}  # as before" for n, line in enumerate(CLAMP.split("\n"))),
         CLAMP.replace("result = []", "harbour = []"),
+        CLAMP.replace("result = []", '"""Result of clamping."""\n    result = []'),
     ],
 )
 def test_layout_comments_and_edited_words_do_not_matter(text: str) -> None:
