@@ -23,6 +23,8 @@ from benchmarks.hostile import CASES
 from benchmarks.shapes import ENCODED, FILES, RIGHTS, TEXTS, URLS
 from curation import dedup
 from curation.batches import batched
+from curation.decontaminate.code import is_other_code
+from curation.decontaminate.decontaminate_settings import default_settings as evals_settings
 from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.dedup_settings import defaults as dedup_settings
 from curation.extract import Extractor, PageTooLargeError
@@ -225,6 +227,27 @@ def test_addresses(name: str) -> None:
         return functools.partial(dedup.canonical_urls, [URLS[name](size)], rules)
 
     check({"canonical": run})
+
+
+_CODE: dict[str, Callable[[int], tuple[str, str]]] = {
+    "the same": lambda n: ("a + b\n" * n, "a + b\n" * n),
+    "all other": lambda n: ("a + b\n" * n, "c - d\n" * n),
+    "each other": lambda n: (
+        "".join(f"a{k} + b\n" for k in range(n)),
+        "".join(f"a{k} - b\n" for k in range(n)),
+    ),
+    "in another order": lambda n: ("a + b\n" * n + "c - d\n" * n, "c - d\n" * n + "a + b\n" * n),
+}
+
+
+@pytest.mark.parametrize("name", _CODE)
+def test_functions_compared(name: str) -> None:
+    rules = evals_settings().rules.code
+
+    def run(size: int) -> Callable[[], object]:
+        return functools.partial(is_other_code, *_CODE[name](size // 8), rules)
+
+    check({"compare": run})
 
 
 def test_there_are_many_shapes() -> None:

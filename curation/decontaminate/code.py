@@ -5,9 +5,11 @@ Tokens of prose leave out operators and case. In code these decide: `a + b` is n
 
 from __future__ import annotations
 
-import difflib
-
+import numpy as np
 import regex
+
+from curation.decontaminate.align import Tokens, places
+from curation.decontaminate.decontaminate_settings import CodeRules
 
 #: A line that begins as definitions, imports and statements do in the usual languages.
 _STATEMENT = regex.compile(
@@ -24,10 +26,6 @@ _LOGIC = frozenset(
     "and or not in is if else elif while for true false none null break continue "
     "min max all any append insert extend lower upper start end left right first last".split()
 )
-#: Share of tokens that edits of a text may turn into others of their kind.
-_EDITED = 1 / 200
-#: Share of words in another case from which a text was set in capitals as a whole.
-_RESTYLED = 0.3
 
 
 def is_code(text: str) -> bool:
@@ -35,7 +33,7 @@ def is_code(text: str) -> bool:
     return _STATEMENT.search(text) is not None
 
 
-def is_other_code(item: str, span: str) -> bool:
+def is_other_code(item: str, span: str, rules: CodeRules) -> bool:
     """Return whether a span has other operators, numbers or cases of letters than an item of code.
 
     Only a token in the place of another of its kind counts: comments and line numbers are
@@ -43,17 +41,28 @@ def is_other_code(item: str, span: str) -> bool:
     """
     own, other = _TOKEN.findall(item), _TOKEN.findall(span)
     folded = [[token.lower() for token in tokens] for tokens in (own, other)]
-    blocks = difflib.SequenceMatcher(a=folded[0], b=folded[1], autojunk=False).get_opcodes()
-    changed = cased = words = 0
-    for kind, a, b, c, d in blocks:
-        if kind == "equal":
-            words += sum(token[0].isalpha() for token in own[a:b])
-            cased += sum(x != y for x, y in zip(own[a:b], other[c:d], strict=True))
-        elif kind == "replace" and b - a == d - c:
+    at = places(*_numbered(*folded))
+    matched = [(k, int(at[k])) for k in np.flatnonzero(at >= 0).tolist()]
+    changed = a = c = 0  # a and c: behind the tokens that are equal
+    for b, d in [*matched, (len(own), len(other))]:
+        if b - a == d - c:
             changed += sum(map(_alike, folded[0][a:b], folded[1][c:d]))
-    if cased <= _RESTYLED * words:
+        a, c = b + 1, d + 1
+    words = sum(own[k][0].isalpha() for k, _ in matched)
+    # Those that are equal only without case, wherever else one in its own case may be.
+    cased = len(matched) - int((places(*_numbered(own, other)) >= 0).sum())
+    if cased <= rules.restyled * words:
         changed += cased
-    return changed > _EDITED * len(own)
+    return changed > rules.edited * len(own)
+
+
+def _numbered(*sequences: list[str]) -> list[Tokens]:
+    """The sequences as numbers of their tokens."""
+    numbers: dict[str, int] = {}
+    return [
+        np.array([numbers.setdefault(t, len(numbers)) for t in tokens], np.uint32)
+        for tokens in sequences
+    ]
 
 
 def _alike(own: str, other: str) -> bool:

@@ -220,8 +220,8 @@ class Decon(Dialect):
 
     def _score(self, number: int, grams: Sequence[Ngram]) -> float:
         own = self._grams[number]
-        total = sum(self._idf[g] for g in own)
-        return sum(self._idf[g] for g in own & set(grams)) / total
+        total = math.fsum(self._idf[g] for g in own)  # in the order of a set, which differs by run
+        return math.fsum(self._idf[g] for g in own & set(grams)) / total
 
     def _least(self, number: int) -> float:
         return self.ENOUGH if len(self._words[number]) >= self.SHORT else 1.0

@@ -13,6 +13,7 @@ import pyarrow as pa
 import regex
 
 from curation.arrow import Texts
+from curation.decontaminate.align import Tokens
 from curation.decontaminate.catalog import PARTS, Catalog, Owner
 from curation.decontaminate.code import is_code, is_other_code
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
@@ -20,7 +21,7 @@ from curation.decontaminate.index import NUMBER, STEPS, Index
 from curation.decontaminate.matching import HIT, Matcher
 from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
 from curation.decontaminate.normalize import WORD, Scratch, folding, tokenize
-from curation.decontaminate.template import Rival, Tokens, is_source, is_template, losses
+from curation.decontaminate.template import Rival, is_source, is_template, losses
 from curation.schema import EDITS, Verdicts, with_column
 from curation.text.buffers import read_only
 
@@ -51,21 +52,8 @@ FOUND = pa.schema(
 _TOUCHED = "touched"
 #: Characters of span and item that are kept to be shown side by side.
 _SHOWN = 600
-#: A question is a quotation of its passage if the passage has more than this share of its n-grams.
-_QUOTED = 0.5
-#: Tokens from which most of an answer is enough.
-_LONG_ANSWER = 5
-#: Length of the span of a short item, in those of the item.
-_STRETCHED = 1.5
-#: Share of its tokens in n-grams, from which a longer span is a split item.
-_IN_RUNS = 0.7
-#: Share of a question's tokens without which its choices are found alone.
-_MISSING = 0.5
-#: Score of a short item without its answer: about one edit.
-_NEARLY_EXACT = 0.82
 #: A statement has the words of a question without its mark, and another word where it asks.
 _QUESTION_MARK = regex.compile("[?\u037e\u061f\uff1f\u2753]")
-_ASKING = 2
 #: Bytes behind a span in which its question mark is looked for.
 _AFTER = 4
 #: Bytes of a text whose matches are looked up together.
@@ -105,7 +93,7 @@ class Decontaminator:
     """Judges documents by the items of a catalog."""
 
     def __init__(self, settings: DecontaminationSettings, catalog: Catalog) -> None:
-        self._settings, self._catalog = settings, catalog
+        self._settings, self._rules, self._catalog = settings, settings.rules, catalog
         self._matcher = Matcher(catalog.patterns, folding(), settings.touched)
 
     @property
@@ -117,6 +105,20 @@ class Decontaminator:
     def items(self) -> pa.Table:
         """The items that are looked for: columns `catalog.ITEMS`."""
         return self._catalog.items
+
+    def detectable(self) -> npt.NDArray[np.bool_]:
+        """Return which items have a part that acts and can be found: bool [items].
+
+        Others are too short, or all their n-grams are common.
+        """
+        found = np.zeros(self.items.num_rows, np.bool_)
+        reached = np.zeros(len(self.index.totals), np.bool_)
+        reached[self.index.patterns] = True
+        for pattern, *owner in self._catalog.owners.tolist():
+            of = Owner(*owner)
+            if reached[pattern] and PARTS[of.part] in self._settings.parts:
+                found[of.item] |= self._tells(int(self.index.totals[pattern]), of)
+        return found
 
     def find(self, texts: Texts) -> Iterator[list[Found]]:
         """Yield the matches of each text, best first; ties in the order of the items."""
@@ -234,11 +236,15 @@ class Decontaminator:
         words = int(self.index.sizes[one.pattern]) // WORD
         weights = self.index.weights_of(one.pattern)
         if one.part == "question":
-            if not self._asks_code(one.item) and is_source(own, weights, span, one.score, words):
+            rules = self._rules.source
+            if not self._asks_code(one.item) and is_source(
+                own, weights, span, one.score, words, rules
+            ):
                 return True
             if self._is_choices(others.choices_of(one.item), own, span):
                 return True
-        return is_template(own, span, one.score, self._rivals(one, others, len(own)))
+        rivals = self._rivals(one, others, len(own))
+        return is_template(own, span, one.score, rivals, self._rules.template)
 
     def _asks_code(self, item: int) -> bool:
         """Whether an item's question is code."""
@@ -251,14 +257,14 @@ class Decontaminator:
         item: str = self._catalog.items[one.part][one.item].as_py()
         span = text[one.start : one.end + _AFTER].tobytes().decode("utf-8", "ignore")
         if is_code(item):
-            return is_other_code(item, span)
+            return is_other_code(item, span, self._rules.code)
         if one.part != "question" or not _QUESTION_MARK.search(item) or _QUESTION_MARK.search(span):
             return False
         own = self.index.pattern(one.pattern)
         lost = losses(own, tokens.hashes[one.tokens].astype(np.uint32))
         short = self.index.sizes[one.pattern] < self._settings.short_words * WORD
         # A lost last word may have taken the mark with it.
-        return bool(lost[:_ASKING].any() and (short or not lost[-1]))
+        return bool(lost[: self._rules.quotation.asking].any() and (short or not lost[-1]))
 
     def _is_choices(self, choices: Iterable[int], own: Tokens, span: Tokens) -> bool:
         """Whether a match of a question with its choices has the choices and not the question.
@@ -269,7 +275,7 @@ class Decontaminator:
         if not before:
             return False
         lost = losses(own, span)
-        return any(lost[:length].mean() > _MISSING for length in before)
+        return any(lost[:length].mean() > self._rules.quotation.choices for length in before)
 
     def _rivals(self, one: Found, others: _Others, length: int) -> list[Rival]:
         """Other items of the set that fit the same place, best first, each by its pattern of about
@@ -289,13 +295,11 @@ class Decontaminator:
         settings = self._settings
         if hit[HIT.numbers] > 1 and hit[HIT.found] < settings.numbers * hit[HIT.numbers]:
             return False
-        if hit[HIT.score] < settings.least_bits * STEPS:
+        if not self._tells(int(hit[HIT.score]), owner):
             return False
-        says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
-        if PARTS[owner.part] == "question" and not says_enough and self._asks_code(owner.item):
-            return False  # as `def f(a, b): return a + b`, which many have written
         if hit[HIT.exact]:
             return True
+        says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
         if PARTS[owner.part] == "question" and self._quotes_passage(owner.item, start, end, tokens):
             return False
@@ -306,13 +310,21 @@ class Decontaminator:
         # Of scripts without spaces a token is a letter: 20 of them are enough if they say enough.
         if length >= settings.short_words and says_enough:
             return True
-        if end - start > _STRETCHED * length and hit[HIT.covered] < _IN_RUNS * length:
+        rules = self._rules.short
+        if end - start > rules.stretch * length and hit[HIT.covered] < rules.in_runs * length:
             return False  # its words, here and there
         whole = int(self._catalog.patterns.totals[hit[HIT.pattern]])
-        if says_enough and hit[HIT.found] == hit[HIT.numbers]:
-            if hit[HIT.score] >= _NEARLY_EXACT * whole:
+        if hit[HIT.found] == hit[HIT.numbers] and hit[HIT.score] >= rules.bits * STEPS:
+            if hit[HIT.score] >= rules.score * whole:
                 return True
         return self._answer_near(owner.item, start, end, tokens)
+
+    def _tells(self, score: int, owner: Owner) -> bool:
+        """Whether so much says whose it is; many wrote `def f(a, b): return a + b`."""
+        least = self._settings.least_bits * STEPS
+        if least <= score < 2 * least and PARTS[owner.part] == "question":
+            return not self._asks_code(owner.item)
+        return score >= least
 
     def _quotes_passage(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Whether the span is from the item's passage, whose words a question takes up.
@@ -324,12 +336,13 @@ class Decontaminator:
             return False
         question = tokenize([self._catalog.items["question"][item].as_py()]).hashes
         own = question[~np.isin(question, passage.hashes)]
-        if len(own) and np.isin(own, tokens.hashes[start:end]).mean() >= _QUOTED:
+        share = self._rules.quotation.passage
+        if len(own) and np.isin(own, tokens.hashes[start:end]).mean() >= share:
             return False
         grams, ends = ngrams(passage)
         found = [ngram_at(tokens.hashes, tokens.sizes, i, end, SIZE) for i in range(start, end)]
         spans = np.array([gram for gram, stop in found if stop >= 0], np.uint64)
-        return bool(np.isin(spans, grams[ends >= 0]).sum() > _QUOTED * len(spans))
+        return bool(np.isin(spans, grams[ends >= 0]).sum() > share * len(spans))
 
     def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Whether the answer is near: a short one word for word, of a long one most words."""
@@ -338,7 +351,7 @@ class Decontaminator:
         near = tokens.hashes[max(0, start - reach) : end + reach]
         if not len(answer) or len(near) < len(answer):
             return False
-        if len(answer) >= _LONG_ANSWER:
+        if len(answer) >= self._rules.short.long_answer:
             return bool(np.isin(answer, near).mean() >= self._settings.threshold)
         windows = np.lib.stride_tricks.sliding_window_view(near, len(answer))
         return bool((windows == answer).all(axis=1).any())
@@ -349,7 +362,7 @@ class Decontaminator:
         if not found:
             return
         text = batch["text"][i].as_py().encode()
-        named = {"id": batch["id"][i].as_py(), "input": _input(batch, i)}
+        named = {"id": batch["id"][i].as_py(), "input": input_of(batch, i)}
         for one in found:
             column = "question" if one.part in ("question", "choices") else one.part
             item = self._catalog.items[column][one.item].as_py()
@@ -384,7 +397,8 @@ class _Others:
         return self._choices.get(item, set())
 
 
-def _input(batch: pa.RecordBatch, i: int) -> str:
+def input_of(batch: pa.RecordBatch, i: int) -> str:
+    """Return the name of a document's input, the first folder of its source; or nothing."""
     source = batch["source"][i].as_py() if "source" in batch.schema.names else None
     folder, slash, _ = ((source or {}).get("file") or "").partition("/")
     return folder if slash else ""

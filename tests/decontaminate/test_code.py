@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from curation.decontaminate.code import is_code, is_other_code
+from curation.decontaminate.decontaminate_settings import default_settings
 from tests.decontaminate.test_judge import FILLER, decontaminator_of
+
+RULES = default_settings().rules.code
 
 CLAMP = """def clamp_tide(levels, floor, ceiling):
     result = []
@@ -42,7 +45,7 @@ def test_prose_is_no_code(text: str) -> None:
     ],
 )
 def test_another_operator_number_or_case_is_another_function(old: str, new: str) -> None:
-    assert is_other_code(CLAMP, CLAMP.replace(old, new))
+    assert is_other_code(CLAMP, CLAMP.replace(old, new), RULES)
     (found,) = decontaminator_of([CLAMP]).find([FILLER + CLAMP.replace(old, new) + FILLER])
     assert [f.action for f in found] == ["touched"]
 
@@ -54,10 +57,11 @@ def test_another_operator_number_or_case_is_another_function(old: str, new: str)
         CLAMP.upper(),
         "\n".join(f"{n:2d} {line}  # as before" for n, line in enumerate(CLAMP.split("\n"))),
         CLAMP.replace("result = []", "harbour = []"),
+        CLAMP.replace("result = []", '"""Result of clamping."""\n    result = []'),
     ],
 )
 def test_layout_comments_and_edited_words_do_not_matter(text: str) -> None:
-    assert not is_other_code(CLAMP, text)
+    assert not is_other_code(CLAMP, text, RULES)
     (found,) = decontaminator_of([CLAMP]).find([f"{FILLER}\n{text}\n{FILLER}"])
     assert found[0].action == "remove"
 

@@ -81,6 +81,13 @@ def test_decon_wants_short_items_whole() -> None:
     assert not decon.flags(" ".join(WORDS[:18]))
 
 
+def test_decon_scores_a_whole_item_1_whatever_the_order_of_its_sum() -> None:
+    texts = [" ".join(f"w{(k * k + j) % 97}x{j % 7}" for j in range(40 + k)) for k in range(30)]
+    decon = Decon([item(text.split()) for text in texts])
+    for number, text in enumerate(texts):
+        assert {m.item: m.score for m in decon.find(text)}[number] == 1
+
+
 def test_marin_judges_each_line() -> None:
     marin = Marin([item(WORDS)])
     assert marin.flags(f"{other(30)}\n{' '.join(WORDS)}\n{other(30)}")
