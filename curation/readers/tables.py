@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -234,6 +234,8 @@ _Row = tuple[dict[str, Any], str]  # values, and what was mended
 
 def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[_Row]:
     """Yield rows with document columns as Python values, and all others as Arrow scalars."""
+    if len(set(batch.schema.names)) < batch.num_columns:
+        batch = batch.rename_columns(_distinct(batch.schema.names))
     for name in settings.date_columns:
         if (place := batch.schema.get_field_index(name)) >= 0:
             batch = batch.set_column(place, name, _dates(batch.column(place)))
@@ -249,6 +251,17 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[_Row]:
         (row | {n: column[i] for n, column in others.items()}, mended)
         for i, (row, mended) in enumerate(rows)
     ]
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of columns, those that were there before with a number: `a`, `a_2`."""
+    taken, distinct = set(names), dict[str, None]()
+    for name in names:
+        free = (f"{name}_{number}" for number in itertools.count(2))
+        new = name if name not in distinct else next(n for n in free if n not in taken)
+        taken.add(new)
+        distinct[new] = None
+    return list(distinct)
 
 
 def _row_of_bad_utf8(row: pa.RecordBatch, settings: ReaderSettings) -> _Row:
@@ -325,8 +338,22 @@ def _check_columns(raw: RawFile, schema: pa.Schema, settings: ReaderSettings) ->
         )
 
 
+class _Limited:
+    """A file of which no more is asked for than it has, whatever lengths its content claims."""
+
+    def __init__(self, raw: RawFile) -> None:
+        self._handle, self._size = raw.handle, raw.size
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(0, self._size - self._handle.tell())
+        return self._handle.read(left if size < 0 else min(size, left))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._handle, name)
+
+
 def _open_parquet(raw: RawFile) -> pq.ParquetFile:
-    return pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
+    return pq.ParquetFile(pa.PythonFile(_Limited(raw), mode="r"))
 
 
 def read_parquet(
@@ -428,8 +455,8 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
 
 def open_arrow(raw: RawFile) -> pa.ipc.RecordBatchStreamReader:
     """The batches of an Arrow file, which Hugging Face's `save_to_disk` writes as streams."""
+    file = pa.PythonFile(_Limited(raw), mode="r")
     raw.handle.seek(0)
-    file = pa.PythonFile(raw.handle, mode="r")
     if raw.handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC:
         raw.handle.seek(ARROW_HEAD)
     else:

@@ -281,3 +281,36 @@ def test_columns_after_the_first_thousand_share_one(tmp_path: Path) -> None:
     further = table["further_columns"].to_pylist()
     assert further[:999] == [None] * 999  # `common` is one of the thousand
     assert further[999:] == [json.dumps({f"own{i:04}": i}) for i in range(999, 1100)]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_columns_of_one_name(tmp_path: Path, suffix: str) -> None:
+    names = ["text", "n", "n", "n_2", "text"]
+    batch = pa.RecordBatch.from_arrays([pa.array([f"{k}a", f"{k}b"]) for k in range(5)], names)
+    path = tmp_path / f"x.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(pa.Table.from_batches([batch]), path)
+    else:
+        with pa.ipc.new_stream(path, batch.schema) as file:
+            file.write_batch(batch)
+    pages = [event for event in read(str(path), default_settings()) if isinstance(event, Page)]
+    assert [page.content for page in pages] == [b"0a", b"0b"]
+    others = {name: str(value) for name, value in pages[0].fields.items()}
+    assert others == {"n": "1a", "n_3": "2a", "n_2": "3a", "text_2": "4a"}
+
+
+def test_lengths_that_an_arrow_file_does_not_have(tmp_path: Path) -> None:
+    """A length of a body or a message of exabytes is damage, not memory."""
+    batch = pa.RecordBatch.from_arrays([pa.array(["some text"])], ["text"])
+    path = tmp_path / "x.arrow"
+    with pa.ipc.new_stream(path, batch.schema) as file:
+        file.write_batch(batch)
+    sound = path.read_bytes()
+    for at in range(0, len(sound) - 7, 4):
+        path.write_bytes(sound[:at] + (1 << 62).to_bytes(8, "little") + sound[at + 8 :])
+        try:
+            events = list(read(str(path), default_settings()))
+        except InputError as error:
+            events = []
+            assert "x.arrow" in str(error)
+        assert all(isinstance(event, Page | Damage) for event in events)
