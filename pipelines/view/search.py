@@ -23,7 +23,7 @@ from pipelines.view.ledger import DIMENSIONS, NO_DATE, NO_TOKENS, Ledger, key_of
 #: Columns by which a table can be sorted, besides `url`.
 SORTS = ("characters", "tokens", "date", "value", "language", "domain", "topic", "host", "fate")
 #: Bytes of text that one search reads before it answers with what it has.
-_TEXT_BYTES = 256 << 20
+_TEXT_BYTES = 128 << 20
 _AROUND = 60
 #: Characters shown of a title or URL.
 _LINE = 2000
