@@ -30,9 +30,11 @@ class Comparison:
         a, b = _fates(ours), _fates(theirs)
         self.names = sorted({*a, *b})
         number = {name: i for i, name in enumerate(self.names)}
-        left = np.array([number[n] for n in a], np.int64)[ours.numbers["fate"][self._rows]]
-        right = np.array([number[n] for n in b], np.int64)[theirs.numbers["fate"][self._other]]
-        self._pairs = left * len(self.names) + right
+        size = len(self.names)
+        kind = np.min_scalar_type(size * size)  # ten million pairs fit in 20 MB
+        left = np.array([number[n] * size for n in a], kind)[ours.numbers["fate"][self._rows]]
+        right = np.array([number[n] for n in b], kind)[theirs.numbers["fate"][self._other]]
+        self._pairs = left + right
 
     def flips(self) -> list[dict[str, Any]]:
         """Return differing pairs of outcomes with documents and characters, largest first."""

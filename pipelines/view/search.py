@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -33,9 +33,12 @@ def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.i
     """Rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
     if not query:
         return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
-    match = functools.partial(pc.match_substring, pattern=query, ignore_case=True)
-    with ThreadPoolExecutor() as pool:  # Arrow would use one core for a column
-        found = pa.chunked_array(list(pool.map(match, ledger.urls.chunks)), pa.bool_())
+
+    def match(read: Callable[[], pa.Array]) -> pa.Array:
+        return pc.match_substring(read(), pattern=query, ignore_case=True)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # Arrow would use one core for a column
+        found = pa.chunked_array(list(pool.map(match, ledger.read_urls)), pa.bool_())
     hits = pc.fill_null(found, False).to_numpy().copy()
     hits[ledger.by_key.of_key(key_of(query))] = True
     return np.flatnonzero(hits if mask is None else hits & mask)
