@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.view.ledger import Ledger
+from pipelines.view.ledger import Groups, Ledger
 from pipelines.view.masks import KEPT
 
 _SHOWN = 200
@@ -20,15 +20,21 @@ class Comparison:
 
     def __init__(self, ours: Ledger, theirs: Ledger) -> None:
         self.ours, self.theirs = ours, theirs
-        self._rows, self._other = _matched(ours, theirs)
-        self.only_ours = len(np.unique(ours.numbers["key"])) - len(self._rows)
-        self.only_theirs = len(np.unique(theirs.numbers["key"])) - len(self._rows)
+        (keys, rows), (others, places) = _firsts(ours.by_key), _firsts(theirs.by_key)
+        at = np.searchsorted(others, keys)
+        shared = at < len(others)
+        shared[shared] = others[at[shared]] == keys[shared]
+        self._rows, self._other = rows[shared], places[at[shared]]
+        self.only_ours = len(keys) - len(self._rows)
+        self.only_theirs = len(others) - len(self._rows)
         a, b = _fates(ours), _fates(theirs)
         self.names = sorted({*a, *b})
         number = {name: i for i, name in enumerate(self.names)}
-        left = np.array([number[n] for n in a], np.int64)[ours.numbers["fate"][self._rows]]
-        right = np.array([number[n] for n in b], np.int64)[theirs.numbers["fate"][self._other]]
-        self._pairs = left * len(self.names) + right
+        size = len(self.names)
+        kind = np.min_scalar_type(size * size)  # ten million pairs fit in 20 MB
+        left = np.array([number[n] * size for n in a], kind)[ours.numbers["fate"][self._rows]]
+        right = np.array([number[n] for n in b], kind)[theirs.numbers["fate"][self._other]]
+        self._pairs = left + right
 
     def flips(self) -> list[dict[str, Any]]:
         """Return differing pairs of outcomes with documents and characters, largest first."""
@@ -86,8 +92,8 @@ def _fates(ledger: Ledger) -> list[str]:
     ]
 
 
-def _matched(ours: Ledger, theirs: Ledger) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    keys, first = np.unique(ours.numbers["key"], return_index=True)
-    others, place = np.unique(theirs.numbers["key"], return_index=True)
-    _, here, there = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
-    return first[here], place[there]
+def _firsts(groups: Groups) -> tuple[npt.NDArray[np.uint64], npt.NDArray[Any]]:
+    """Return the keys in order, each once, and the first row of each."""
+    first = np.ones(len(groups.keys), bool)
+    np.not_equal(groups.keys[1:], groups.keys[:-1], out=first[1:])
+    return groups.keys[first], groups.rows[first]

@@ -62,10 +62,9 @@ class Explorer:
         return Signals(self.folder, self.ledger, stage)
 
     def warm(self) -> None:
-        """Find out what the first look at a threshold and a search need, before anybody asks."""
+        """Find out what the first look at a threshold needs, before anybody asks."""
         if measuring_stage(self.ledger.stages) is not None:
             _ = self.signals.decided
-        _ = self.ledger.urls
 
     @functools.cached_property
     def other(self) -> Explorer:

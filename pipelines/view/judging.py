@@ -35,6 +35,9 @@ def draw(
     held = wanted[ledger.numbers["fate"]]
     rows = np.flatnonzero(held if mask is None else held & mask)
     ranks = _ranks(ledger.numbers["key"][rows], seed)
+    if 0 < most < len(rows):  # of millions, only those that can be drawn are sorted
+        few = np.flatnonzero(ranks <= np.partition(ranks, most - 1)[most - 1])
+        rows, ranks = rows[few], ranks[few]
     return rows[np.lexsort((rows, ranks))[:most]]
 
 

@@ -97,16 +97,11 @@ class Ledger:
     fates: list[Fate]
     sources: list[Source]
     stages: list[str]
-    read_urls: Callable[[], pa.ChunkedArray]
+    read_urls: Sequence[Callable[[], pa.Array]]  # part by part: a search keeps none in memory
     prepared: Path | None = None  # the folder that it was read from, with the signals
 
     def __len__(self) -> int:
         return len(self.numbers["row"])
-
-    @functools.cached_property
-    def urls(self) -> pa.ChunkedArray:
-        """URLs of all documents, which only a search needs."""
-        return self.read_urls()
 
     @functools.cached_property
     def stage_of_fate(self) -> npt.NDArray[np.int32]:
@@ -189,7 +184,6 @@ def build(folder: Folder, stages: Sequence[str], most: int | None = None) -> Led
             row += size
     numbers = {name: _joined(parts[name], kind) for name, kind in _NUMBERS.items()}
     codes = {name: _joined(parts[name], np.int32) for name in DIMENSIONS}
-    found = pa.chunked_array(urls, pa.large_string())
     return Ledger(
         {name: small(column) for name, column in numbers.items()},
         {name: small(column) for name, column in codes.items()},
@@ -197,8 +191,12 @@ def build(folder: Folder, stages: Sequence[str], most: int | None = None) -> Led
         fates.names,
         sources,
         list(stages),
-        lambda: found,
+        [functools.partial(_same, part) for part in urls],
     )
+
+
+def _same(part: pa.Array) -> pa.Array:
+    return part
 
 
 def _joined(parts: Sequence[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
@@ -357,7 +355,8 @@ def write(ledger: Ledger, place: Path, root: str) -> None:
     place.mkdir(parents=True, exist_ok=True)
     for name, column in {**ledger.numbers, **ledger.codes}.items():
         write_column(place, name, pa.array(column))
-    write_column(place, "url", ledger.urls)
+    urls = pa.chunked_array([read() for read in ledger.read_urls], pa.large_string())
+    write_column(place, "url", urls)
     write_column(place, "key_order", pa.array(small(ledger.by_key.rows)))
     facts = {
         "version": _VERSION,
@@ -389,6 +388,18 @@ def read_column(place: Path, name: str) -> pa.ChunkedArray:
     return column
 
 
+def _readers(place: Path, name: str) -> list[Callable[[], pa.Array]]:
+    """Return functions that each read a part of a column, in order."""
+    path = place / f"{name}.parquet"
+
+    def read(group: int) -> pa.Array:
+        with pq.ParquetFile(path, memory_map=True) as parquet:
+            return parquet.read_row_group(group, use_threads=False).column(0).combine_chunks()
+
+    groups = pq.read_metadata(path).num_row_groups
+    return [functools.partial(read, group) for group in range(groups)]
+
+
 def _load_prepared(place: Path, root: str) -> Ledger | None:
     try:
         facts = json.loads((place / _META).read_text(encoding="utf-8"))
@@ -405,7 +416,7 @@ def _load_prepared(place: Path, root: str) -> Ledger | None:
         [Fate(*fate) for fate in facts["fates"]],
         [Source(*source) for source in facts["sources"]],
         facts["stages"],
-        lambda: read_column(place, "url"),
+        _readers(place, "url"),
         place,
     )
 
