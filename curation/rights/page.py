@@ -7,11 +7,12 @@ that reading costs little beside extraction.
 from __future__ import annotations
 
 import contextlib
+import functools
 import html
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from curation.rights.directives import CLOSING, Directive, parse_directives
@@ -155,7 +156,8 @@ def read_page(source: bytes) -> PageRights:
     )
 
 
-def _attributes(tag: bytes) -> dict[str, str]:
+@functools.lru_cache(maxsize=1024)  # `index, follow` is on every other page
+def _attributes(tag: bytes) -> Mapping[str, str]:
     found = _ATTRIBUTE.findall(tag.decode("utf-8", "replace"))
     return {name.lower(): html.unescape(a or b or c) for name, a, b, c in found}
 
@@ -171,7 +173,7 @@ def _directives(named: list[tuple[str, str]]) -> Iterator[Directive]:
                 yield from parse_directives(content, name)
 
 
-def _in_head(links: list[dict[str, str]], named: list[tuple[str, str]]) -> Iterator[Statement]:
+def _in_head(links: list[Mapping[str, str]], named: list[tuple[str, str]]) -> Iterator[Statement]:
     for link in links:
         rels, href = link.get("rel", "").lower().split(), link.get("href", "")
         if not {"license", "licence", "copyright"} & set(rels):
@@ -401,7 +403,7 @@ def _in_figure(source: bytes, at: int) -> bool:
     return bool(opened) and _FIGURE_END.search(before, opened[-1]) is None
 
 
-def _in_part(source: bytes, at: int, attributes: dict[str, str]) -> bool:
+def _in_part(source: bytes, at: int, attributes: Mapping[str, str]) -> bool:
     """Whether `itemprop` names the licence of a part of the page, such as a picture."""
     if "itemprop" not in attributes:
         return False

@@ -97,6 +97,7 @@ class _Words(NamedTuple):
         for number, word in enumerate(words):
             for place, letter in enumerate(word[:3]):
                 fits[place, [letter, bytes([letter]).upper()[0]]] |= 1 << number
+            fits[len(word) :] |= 1 << number  # behind a short word is anything
         letters = np.frombuffer(b"".join(words), np.uint8)
         return cls(letters, np.cumsum([len(word) for word in words]), fits)
 
@@ -285,6 +286,9 @@ def _sign(data, signs):  # type: ignore[no-untyped-def]
         begin = max(stop, last - _BLOCK)
         if _has_sign(data[begin:last], data[begin + 1 : last + 1], data[begin + 2 : last + 2]):
             for at in range(last - 1, begin - 1, -1):
+                fit = signs.fits[0, data[at]] & signs.fits[1, data[at + 1]]
+                if not fit & signs.fits[2, data[at + 2]]:
+                    continue
                 start = 0
                 for k in range(len(signs.ends)):
                     first = data[at] == signs.letters[start]
