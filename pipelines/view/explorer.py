@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,11 @@ class Explorer:
         removed = summaries.removed_by_language(self.ledger, self.mask(query), self.signals.stage)
         present = {name for _, name in removed} | {*self.ledger.values["language"]}
         heard = self.signals.judges.languages(present)
+        all_limits = self.signals.judges.limits
+        sides = {
+            (limit.reason, limit.side) for limit, of in zip(all_limits, heard, strict=True) if of
+        }
+        both = {reason for reason, n in Counter(reason for reason, _ in sides).items() if n > 1}
         limits = [
             {
                 "limit": number,
@@ -251,9 +257,11 @@ class Explorer:
                 "side": limit.side,
                 "threshold": limit.threshold,
                 "language": limit.where.partition(".")[2] or None,
-                "removed": sum(removed.get((limit.reason, name), 0) for name in heard[number]),
+                "removed": self._removed_by(number, query)
+                if limit.reason in both
+                else sum(removed.get((limit.reason, name), 0) for name in heard[number]),
             }
-            for number, limit in enumerate(self.signals.judges.limits)
+            for number, limit in enumerate(all_limits)
             if heard[number]
         ]
         judged = {limit["signal"] for limit in limits}
@@ -263,6 +271,15 @@ class Explorer:
             "limits": limits,
             "others": [n for n in self.signals.names if n not in judged],
         }
+
+    def _removed_by(self, limit: int, query: Query) -> int:
+        """Return how many documents one side of a rule removed, which has its reason in common."""
+        reason, signals = self.signals.judges.limits[limit].reason, self.signals
+        fates = [f == (signals.stage, reason) for f in self.ledger.fates]
+        removed = np.array(fates)[self.ledger.numbers["fate"][signals.rows]]
+        removed &= signals.decided.fails(limit)
+        mask = self.mask(query)
+        return int((removed if mask is None else removed & mask[signals.rows]).sum())
 
     def signal(self, query: Query) -> Answer:
         """A histogram of a signal: kept, removed by its rule, removed by others."""
