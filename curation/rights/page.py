@@ -188,17 +188,20 @@ def _in_head(links: list[Mapping[str, str]], named: list[tuple[str, str]]) -> It
 
 
 def _in_json(source: bytes, head_end: int) -> Iterator[Statement]:
-    at = source.find(b"ld+json")
+    # In another case, it is so in all of a page.
+    page = source if b"ld+json" in source else source.lower()
+    at = page.find(b"ld+json")
     for _ in range(_MOST_STATEMENTS):
         begin = source.find(b">", at) + 1
-        end = source.find(b"</script", begin)
-        if at < 0 or not begin or end < 0:
+        closed = _SCRIPT_END.search(source, begin)
+        if at < 0 or not begin or not closed:
             return
+        end = closed.start()
         says = source.find(b'"license"', begin, end) >= 0
         if says and _tag_around(source, at)[:7].lower() == b"<script":
             content = _parsed(source[begin:end])
             yield from _of_thing(content, True, "head" if at < head_end else "body")
-        at = source.find(b"ld+json", end)
+        at = page.find(b"ld+json", end)
 
 
 def _parsed(script: bytes) -> Any:
@@ -288,10 +291,10 @@ def _own_terms(source: bytes, begin: int, parts: list[tuple[int, int]]) -> Itera
     for start, end in parts:
         first = max(begin, start)
         lowered = source[first:end].lower()
-        found = _REL.search(lowered)
-        if found and (one := _own_term(source, first + found.start())):
-            yield one
-            return
+        for found in _REL.finditer(lowered):
+            if one := _own_term(source, first + found.start()):
+                yield one
+                return
         link = _LINKED.search(lowered)
         if link and named is None:
             named = _named(source, first + link.start())
@@ -337,7 +340,8 @@ def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | No
     attributes = _attributes(tag)
     if _scripted(source, at):
         # JSON-LD is read as such; other scripts show maps and players with their sources.
-        stated = b"ld+json" in source[source.rfind(b"<script", max(0, at - _BACK_BYTES), at) : at]
+        opened = _script_before(source, max(0, at - _BACK_BYTES), at)
+        stated = b"ld+json" in source[opened:at].lower()
         return None if stated else Statement(licence, "part", place, "anchor", value)
     if kind in (b"license", b"cc:license"):
         return Statement(licence, "page", place, "rdf", value)
@@ -371,9 +375,12 @@ def _in_comment(source: bytes, opened: int, at: int) -> bool:
 
 
 def _scripted(source: bytes, at: int, back: int = _BACK_BYTES) -> bool:
-    begin = max(0, at - back)
-    opened = max(source.rfind(b"<script", begin, at), source.rfind(b"<SCRIPT", begin, at))
-    return _in_script(source, opened, at)
+    return _in_script(source, _script_before(source, max(0, at - back), at), at)
+
+
+def _script_before(source: bytes, begin: int, end: int) -> int:
+    """Return where the last script in [begin, end) opens; -1 if none does."""
+    return max(source.rfind(b"<script", begin, end), source.rfind(b"<SCRIPT", begin, end))
 
 
 def _in_script(source: bytes, opened: int, at: int) -> bool:

@@ -130,6 +130,28 @@ def test_json_ld_of_a_page_and_of_its_parts() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        '<SCRIPT TYPE="application/ld+json">{}</SCRIPT>',
+        "<script type='application/LD+JSON'>{}</script>",
+        "<script type=application/ld+json>{}</Script>",
+    ],
+)
+def test_json_ld_in_any_case(script: str) -> None:
+    rights = read_page(_page(script.replace("{}", json.dumps({"license": BY}))))
+    assert [(s.kind, s.licence and s.licence.name) for s in rights.statements] == [
+        ("json-ld", "CC-BY-4.0")
+    ]
+
+
+def test_terms_behind_others_that_are_commented_out() -> None:
+    page = _page(
+        "", '<!-- <a rel="license" href="/old"> --><a rel="license" href="/terms">Terms</a>'
+    )
+    assert [s.value for s in read_page(page).statements] == ["/terms"]
+
+
 def test_what_is_commented_out_says_nothing() -> None:
     page = _page(
         '<!-- <meta name="robots" content="noai"> -->', f'<!-- <a rel=license href="{BY}"> -->'
