@@ -151,21 +151,36 @@ def known_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
+#: What joins the licences of an SPDX expression.
+_JOINT = re.compile(r"([()]|(?<![^\s()])(?:AND|OR|WITH)(?![^\s()]))")
+
+
 def matches_licence(licence: str, patterns: Sequence[str]) -> bool:
     """Return whether a licence is one of these, of which `*` is anything.
 
-    Of an expression, such as `MIT OR Apache-2.0`, one that may be chosen is enough; of licences
-    joined by AND each must be one. Brackets join more than this reads: then all must be.
+    Of licences in an SPDX expression, one of those joined by OR is enough, and of those joined by
+    AND, which binds tighter, each must be one; exceptions (WITH) grant more and don't matter.
     """
-    joined = re.split(r"\s+OR\s+", licence) if "(" not in licence else [licence]
-    return any(_all_match(choice, patterns) for choice in joined)
-
-
-def _all_match(expression: str, patterns: Sequence[str]) -> bool:
-    parts = re.split(r"\s+(?:AND|OR|WITH\s+\S+(?:\s+AND)?)\s*", expression.strip("() "))
-    names = [part.strip("() ") for part in parts]
-    return all(
-        any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
-        for name in names
-        if name
-    )
+    # Of each bracket that is open: its choices so far, and whether all of the last one match.
+    choices, all_match, exception = [False], [True], False
+    for part in _JOINT.split(licence):
+        name = part.strip()
+        if name == "(":
+            choices.append(False)
+            all_match.append(True)
+        elif name == ")" and len(choices) > 1:
+            inner = choices.pop() | all_match.pop()
+            all_match[-1] &= inner
+        elif name == "OR":
+            choices[-1] |= all_match[-1]
+            all_match[-1] = True
+        elif name == "WITH":
+            exception = True
+        elif exception and name:
+            exception = False
+        elif name not in ("", "AND", ")"):
+            all_match[-1] &= any(fnmatchcase(name.lower(), p.lower()) for p in patterns)
+    while len(choices) > 1:  # brackets that are never closed
+        inner = choices.pop() | all_match.pop()
+        all_match[-1] &= inner
+    return choices[-1] or all_match[-1]

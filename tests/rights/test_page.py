@@ -24,6 +24,7 @@ from curation.rights import (
     reservation,
     spdx_identifiers,
 )
+from curation.rights.licences import matches_licence
 
 CASES = root().parent / "shared/data/rights/dev.jsonl.gz"
 
@@ -66,6 +67,31 @@ def test_names_of_licences(statement: str, name: str, jurisdiction: str | None) 
 )
 def test_other_words_are_no_licence(statement: str) -> None:
     assert licence_of(statement) is None
+
+
+@pytest.mark.parametrize(
+    ("licence", "expected"),
+    [
+        ("MIT", True),
+        ("CC-BY-4.0", True),
+        ("Proprietary", False),
+        ("MIT OR Proprietary", True),
+        ("MIT AND Proprietary", False),
+        ("(MIT OR Proprietary)", True),
+        ("(MIT OR Proprietary) AND CC-BY-4.0", True),
+        ("(MIT OR Proprietary) AND Other", False),
+        ("Proprietary OR (MIT AND (CC-BY-4.0 OR Other))", True),
+        ("Proprietary OR MIT AND Other", False),
+        ("MIT WITH Some-exception AND CC-BY-3.0", True),
+        ("Other WITH Some-exception OR MIT", True),
+        ("(MIT AND (Other", False),
+        ("MIT)", True),
+        ("(" * 5000 + "MIT" + ")" * 5000, True),
+        ("AND-1.0 OR FOR", False),
+    ],
+)
+def test_expressions_of_licences(licence: str, expected: bool) -> None:
+    assert matches_licence(licence, ["mit", "CC-BY-?.0"]) is expected
 
 
 def test_spdx_identifiers_of_code() -> None:
