@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -163,7 +164,8 @@ def matches_licence(licence: str, patterns: Sequence[str]) -> bool:
     """
     # Of each bracket that is open: its choices so far, and whether all of the last one match.
     choices, all_match, exception = [False], [True], False
-    for part in _JOINT.split(licence):
+    parts = _JOINT.split(licence)
+    for part in [*parts, *itertools.repeat(")", parts.count("("))]:  # some may never be closed
         name = part.strip()
         if name == "(":
             choices.append(False)
@@ -180,7 +182,4 @@ def matches_licence(licence: str, patterns: Sequence[str]) -> bool:
             exception = False
         elif name not in ("", "AND", ")"):
             all_match[-1] &= any(fnmatchcase(name.lower(), p.lower()) for p in patterns)
-    while len(choices) > 1:  # brackets that are never closed
-        inner = choices.pop() | all_match.pop()
-        all_match[-1] &= inner
     return choices[-1] or all_match[-1]

@@ -274,11 +274,9 @@ class Explorer:
 
     def _removed_by(self, limit: int, query: Query) -> int:
         """Return how many documents one side of a rule removed, which has its reason in common."""
-        reason, signals = self.signals.judges.limits[limit].reason, self.signals
-        fates = [f == (signals.stage, reason) for f in self.ledger.fates]
-        removed = np.array(fates)[self.ledger.numbers["fate"][signals.rows]]
+        signals, mask = self.signals, self.mask(query)
+        removed = self._groups(signals.judges.limits[limit].reason) == _GROUPS.index("removed")
         removed &= signals.decided.fails(limit)
-        mask = self.mask(query)
         return int((removed if mask is None else removed & mask[signals.rows]).sum())
 
     def signal(self, query: Query) -> Answer:
