@@ -16,8 +16,11 @@ def classify_documents(
     batch: pa.RecordBatch, settings: ClassifySettings
 ) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
     """Add the columns of all classifiers; the failures are of code of the user's own."""
-    languages = batch.column("language") if "language" in batch.schema.names else None
-    found = Classifier(settings).apply(batch.column("text"), languages)
+    names = batch.schema.names
+    languages, shares = (
+        batch.column(name) if name in names else None for name in ("language", "link_share")
+    )
+    found = Classifier(settings).apply(batch.column("text"), languages, shares)
     batch = with_column(batch, "quality", found.quality)
     if found.rank is not None:
         batch = with_column(batch, "quality_rank", found.rank)
