@@ -260,7 +260,7 @@ def fits(name: str, kind: pa.DataType) -> bool:
     Strings may be binary or dictionaries, ids may be integers; dates need a unit, so they may be
     any timestamps or dates, but not numbers or strings.
     """
-    if name == "quality":
+    if name in ("quality", "link_share"):
         return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
     return name not in COLUMN_TYPES or _fits(kind, COLUMN_TYPES[name], name == "id")
 
