@@ -55,9 +55,9 @@ DOCUMENTS = pa.schema(
     ]
 )
 
-#: Documents as written by `extract`; those from tables may lack the last three columns. `link_share`
-#: is the share of the text's blocks (paragraphs, items, cells) that are links, null where no blocks
-#: were seen: texts, other engines.
+#: Documents as written by `extract`; those from tables may lack the last three columns.
+#: `link_share` is the share of the text's blocks (paragraphs, items, cells) that are links, null
+#: where no blocks were seen: texts, other engines.
 EXTRACTED = pa.schema(
     [*DOCUMENTS, ("rights", RIGHTS), ("response", RESPONSE), ("link_share", pa.float32())]
 )

@@ -62,8 +62,8 @@ class Classifier:
         `languages` (string) decides which part of the quality model judges, and what is
         multilingual; without it, or where it is null, the part for the model's own languages
         does, and a document is general, mathematics or code by content alone. `link_shares` (float)
-        says how much of each text is links, null or absent where this isn't known. Raises ConfigError
-        when a model is absent, wrong, or of another kind.
+        says how much of each text is links; null, or no array, means that this isn't known. Raises
+        ConfigError when a model is absent, wrong, or of another kind.
         """
         models = self._linear_models()
         quality_model, domain_model, topic_model, format_model = models
