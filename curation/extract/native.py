@@ -142,7 +142,7 @@ def link_share(page: s.Page, kept: npt.NDArray[np.bool_]) -> float:
     """Share of the kept blocks [n] that are links: headlines of other pages in a list of teasers."""
     characters = page.b_chars[kept]
     links = page.b_link_chars[kept] >= np.maximum(_LINK * characters, 1)
-    return float(links.mean()) if len(characters) else 0.0
+    return round(float(links.mean()), 4) if len(characters) else 0.0
 
 
 def _of_state(source: bytes, settings: ExtractSettings) -> str:
