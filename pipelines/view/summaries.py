@@ -169,16 +169,17 @@ def clusters(folder: Folder, ledger: Ledger, mask: Bits | None, most: int) -> di
     keys, counts = np.unique(copies, return_counts=True)
     chosen = [int(i) for i in np.lexsort((keys, -counts))[:most]]
     kept = [ledger.by_key.of_key(int(keys[i]))[:1].tolist() for i in chosen]
-    urls = iter(ledger.read(folder, [row for rows in kept for row in rows], ["url"]))
+    shown = iter(ledger.read(folder, [row for rows in kept for row in rows], ["title", "url"]))
     found = []
     for i, rows in zip(chosen, kept, strict=True):
         members = ledger.copies.of_key(int(keys[i]))
+        named = next(shown) if rows else {"title": None, "url": None}
         found.append(
             {
                 "key": str(keys[i]),
                 "removed": int(counts[i]),
                 "kept_row": rows[0] if rows else None,
-                "url": next(urls)["url"] if rows else None,
+                **named,
                 "first": int(members[0]),
                 "reasons": reasons_of(ledger, members),
             }
