@@ -19,13 +19,15 @@ from pipelines.storage.manifest import read_manifest
 from pipelines.view import document, search, summaries
 from pipelines.view.compare import Comparison, changed_settings
 from pipelines.view.judging import Labels, draw, scores
-from pipelines.view.ledger import DIMENSIONS, load, write
+from pipelines.view.ledger import DIMENSIONS, load, write_ledger
 from pipelines.view.masks import FATE, Masks
 from pipelines.view.pages import Inputs
 from pipelines.view.signals import Signals, measuring_stage
 
 #: Most rows of an answer, bins of a histogram, languages of a change, characters of a snippet.
 _ROWS, _BINS, _LANGUAGES, _SNIPPET = 500, 72, 12, 280
+#: Values of each of two runs that the bins of both are made for.
+_SAMPLED = 1 << 17
 #: Groups of documents in a histogram: kept, removed by the rule in question, by others.
 _GROUPS = ("kept", "removed", "other")
 
@@ -63,9 +65,14 @@ class Explorer:
         return Signals(self.folder, self.ledger, stage)
 
     def warm(self) -> None:
-        """Find out what the first look at a threshold needs, before anybody asks."""
+        """Find out what first looks at thresholds, tables and the other run need, before them."""
         if measuring_stage(self.ledger.stages) is not None:
             _ = self.signals.decided
+        if len(self.ledger):
+            self.document({"row": "0"})
+        _ = self.ledger.copies, self.ledger.codes["host"]
+        if self._other is not None:
+            self.compare({})
 
     @functools.cached_property
     def other(self) -> Explorer:
@@ -174,7 +181,8 @@ class Explorer:
     def clusters(self, query: Query) -> Answer:
         mask = self.mask(query)
         found = summaries.clusters(self.folder, self.ledger, mask, 200)
-        lost = self.ledger.numbers["kept_key"] != 0
+        lost = np.zeros(len(self.ledger), bool)
+        lost[self.ledger.copies.rows] = True
         lost = lost if mask is None else lost & mask
         found["hosts"] = summaries.values(self.ledger, lost, "host", 30)["values"]
         return found
@@ -244,6 +252,7 @@ class Explorer:
         present = {name for _, name in removed} | {*self.ledger.values["language"]}
         heard = self.signals.judges.languages(present)
         all_limits = self.signals.judges.limits
+        gone = functools.lru_cache(1)(lambda reason: self._gone(reason, query))
         sides = {
             (limit.reason, limit.side) for limit, of in zip(all_limits, heard, strict=True) if of
         }
@@ -257,7 +266,7 @@ class Explorer:
                 "side": limit.side,
                 "threshold": limit.threshold,
                 "language": limit.where.partition(".")[2] or None,
-                "removed": self._removed_by(number, query)
+                "removed": int(self.signals.decided.fails(number)[gone(limit.reason)].sum())
                 if limit.reason in both
                 else sum(removed.get((limit.reason, name), 0) for name in heard[number]),
             }
@@ -272,12 +281,11 @@ class Explorer:
             "others": [n for n in self.signals.names if n not in judged],
         }
 
-    def _removed_by(self, limit: int, query: Query) -> int:
-        """Return how many documents one side of a rule removed, which has its reason in common."""
-        signals, mask = self.signals, self.mask(query)
-        removed = self._groups(signals.judges.limits[limit].reason) == _GROUPS.index("removed")
-        removed &= signals.decided.fails(limit)
-        return int((removed if mask is None else removed & mask[signals.rows]).sum())
+    def _gone(self, reason: str, query: Query) -> Any:
+        """Places, among documents with signals, of those that a rule removed, by any side."""
+        groups, mask = self._groups(reason), self.mask(query)
+        removed = groups == _GROUPS.index("removed")
+        return np.flatnonzero(removed if mask is None else removed & self.signals.of(mask))
 
     def signal(self, query: Query) -> Answer:
         """A histogram of a signal: kept, removed by its rule, removed by others."""
@@ -289,7 +297,8 @@ class Explorer:
         values = signals.column(name)
         groups = self._groups(None if limit is None else limit.reason)
         if mask is not None:
-            values, groups = values[mask[signals.rows]], groups[mask[signals.rows]]
+            here = signals.of(mask)
+            values, groups = values[here], groups[here]
         bins = bins_for(values, _BINS, () if limit is None else (limit.threshold,))
         counts = histogram(values, groups, len(_GROUPS), bins)
         measured = len(values) - int(np.isnan(values).sum())
@@ -311,7 +320,7 @@ class Explorer:
             0 if self.ledger.stage_of_fate[i] > at else 1 if reason in (fate.reason, None) else 2
             for i, fate in enumerate(self.ledger.fates)
         ]
-        return np.array(codes, np.uint8)[self.ledger.numbers["fate"][self.signals.rows]]
+        return np.array(codes, np.uint8)[self.signals.of(self.ledger.numbers["fate"])]
 
     def change(self, query: Query) -> Answer:
         """What a threshold would change, as `curate filter --what-if` says."""
@@ -395,7 +404,7 @@ class Explorer:
             "funnels": [summaries.funnel(held.ours, None), summaries.funnel(theirs, None)],
             "values": {
                 name: [
-                    summaries.values(ledger, None, name, 30)["values"]
+                    summaries.values(ledger, None, name, 30, weighed=False)["values"]
                     for ledger in (held.ours, theirs)
                 ]
                 for name in ("language", "domain", "topic")
@@ -416,21 +425,31 @@ class Explorer:
         if name not in self._common_signals():
             raise ConfigError(f"no signal {name!r} in both runs")
         sides = [run.signals.column(name)[run.signals.kept] for run in (self, self.other)]
-        values = np.concatenate(sides)
-        groups = np.repeat(np.arange(2, dtype=np.uint8), [len(side) for side in sides])
-        bins = bins_for(values, _BINS, ())
-        counts = histogram(values, groups, 2, bins).tolist()
-        measured = values[~np.isnan(values)]
+        few = [side[:: max(1, len(side) // _SAMPLED)] for side in sides]
+        bins = bins_for(np.concatenate(few), _BINS, ())
+        above, below = (histogram(v, np.zeros(len(v), np.uint8), 1, bins)[0] for v in sides)
+        missing = [np.isnan(side) for side in sides]
+        measured = [
+            side[~none] if none.any() else side for side, none in zip(sides, missing, strict=True)
+        ]
+        ranges = [(float(held.min()), float(held.max())) for held in measured if len(held)]
         return {
             "signal": name,
             "edges": bins.edges.tolist(),
             "scale": bins.scale,
-            "counts": {"kept": counts[0], "removed": counts[1], "other": [0] * len(counts[0])},
-            "documents": len(values),
-            "unmeasured": len(values) - len(measured),
-            "range": [float(measured.min()), float(measured.max())] if len(measured) else None,
+            "counts": {
+                "kept": above.tolist(),
+                "removed": below.tolist(),
+                "other": [0] * _BINS,
+            },
+            "documents": sum(map(len, sides)),
+            "unmeasured": sum(map(len, sides)) - sum(map(len, measured)),
+            "range": [min(low for low, _ in ranges), max(high for _, high in ranges)]
+            if ranges
+            else None,
             "medians": [
-                float(np.nanmedian(side)) if not np.isnan(side).all() else None for side in sides
+                float(np.median(held, overwrite_input=True)) if len(held) else None
+                for held in measured
             ],
         }
 
@@ -466,8 +485,7 @@ class Explorer:
 def prepare(directory: str, place: Path) -> int:
     """Write what a large run is asked for, in columns; return its bytes."""
     folder, stages = load_run(directory)
-    ledger = load(folder, stages)
-    write(ledger, place, root_hash(folder, stages))
+    ledger = write_ledger(folder, stages, place)
     stage = measuring_stage(ledger.stages)
     if stage is not None:
         Signals(folder, ledger, stage).write(place)

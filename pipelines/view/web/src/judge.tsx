@@ -83,7 +83,7 @@ function Sample({ of, n, seed }: { of: string; n: string; seed: string }) {
                 {Object.entries(KEYS).map(([key, name]) => (
                   <button type="button" key={name} class={name} aria-pressed={labelOf(doc) === name} onClick={() => label(name)}>{words(name)} <kbd>{key}</kbd></button>
                 ))}
-                <button type="button" onClick={() => setAt(Math.max(here - 1, 0))} disabled={here === 0}>← before</button>
+                <button type="button" onClick={() => setAt(Math.max(here - 1, 0))} disabled={here === 0}>← previous</button>
                 <button type="button" onClick={() => setAt(Math.min(here + 1, docs.length - 1))} disabled={here + 1 >= docs.length}>next →</button>
               </div>
               {problem && <p class="problem" role="alert">{problem}</p>}
