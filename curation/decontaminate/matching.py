@@ -317,7 +317,6 @@ def verify(hashes, before, runs, index, least, out):  # type: ignore[no-untyped-
     `runs` are sorted by pattern, then place; `before` is the size of all tokens before each.
     Returns how many hits there are.
     """
-    n = len(hashes)
     count = 0
     best = np.empty(len(runs), np.int64)
     link = np.empty(len(runs), np.int64)
