@@ -66,6 +66,7 @@ def run(run: StageRun) -> dict[str, Any]:
 
     The manifest's notes give the shares of each set's items before and after this stage.
     """
+    run.executor.compile()  # the index is built here, before any task
     load(run.settings_key, run.settings)
 
     def notes() -> dict[str, Any]:

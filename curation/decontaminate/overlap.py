@@ -30,6 +30,10 @@ OVERLAP = pa.schema(
 )
 #: Shares of a set's items.
 SHARES = ("clean", "touched", "dirty", "undetectable")
+_LATEX = str.maketrans(
+    {char: f"\\{char}" for char in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
 _HEADS = ("stage", "input", "set", "items", *SHARES, "exact", "fuzzy", "documents")
 _BY_ITEM = ["set", "item"]
 
@@ -140,6 +144,4 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    for char in "\\&%$#_{}":
-        text = text.replace(char, r"\textbackslash{}" if char == "\\" else f"\\{char}")
-    return text
+    return text.translate(_LATEX)

@@ -38,6 +38,8 @@ from pipelines.commands.options import add_json, add_set, workers
 from pipelines.decontaminate import evals_key, load
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.run_folder import load_run
+from pipelines.runners.compilation import compile_kernels
+from pipelines.runners.progress import open_display
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 from pipelines.terminal import say, say_json, tell
@@ -137,6 +139,9 @@ def contamination(options: argparse.Namespace) -> int:
     settings = recipe.settings(_STAGE)
     assert isinstance(settings, DecontaminationSettings)
     key = evals_key(settings)
+    if options.workers and not options.dialect:
+        with open_display("auto") as display:
+            compile_kernels([_STAGE], options.workers, display.compiling)
     judge = load(key, settings)
     check = _Check(settings, key, recipe.readers, options.dialect)
     counts: Counter[str] = Counter()

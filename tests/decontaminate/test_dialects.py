@@ -99,3 +99,9 @@ def test_marin_judges_each_line() -> None:
 @pytest.mark.parametrize("name", DIALECTS)
 def test_no_item_in_an_empty_text(name: str) -> None:
     assert not DIALECTS[name]([item(WORDS), item(["one"])]).flags("")
+
+
+@pytest.mark.parametrize("name", ["gpt3", "llama3", "palm", "marin"])
+def test_an_item_of_two_sets_is_found_in_both(name: str) -> None:
+    twice = [item(WORDS), item(WORDS)._replace(set="another"), item([f"y{w}" for w in WORDS])]
+    assert [m.item for m in DIALECTS[name](twice).find(" ".join(WORDS))] == [0, 1]

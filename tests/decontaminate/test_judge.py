@@ -233,6 +233,8 @@ def test_the_table() -> None:
     assert shares[0]["dirty"] == 1 and shares[0]["documents"] == 1 and shares[2]["clean"] == 1
     assert "| filter | all | sums | 1 | 0.00 % | 0.00 % | 100.00 % | 0.00 % |" in markdown(shares)
     assert r"filter & all & sums & 1 & 0.00 \% & 0.00 \% & 100.00 \% & 0.00 \%" in latex(shares)
+    named = [shares[0] | {"set": r"a_b\c{d}^~"}]
+    assert r"& a\_b\textbackslash{}c\{d\}\textasciicircum{}\textasciitilde{} &" in latex(named)
 
 
 def test_items_that_cannot_be_found_are_not_clean() -> None:
