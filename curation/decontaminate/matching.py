@@ -174,9 +174,9 @@ def _beyond(hashes, before, index, base, a, b, diagonal, step):  # type: ignore[
 
 
 @kernel
-def _rows(hashes, before, index, base, m, runs, chain, links, low, high):  # type: ignore[no-untyped-def]
-    """Document tokens [low, high) with which each token of the pattern may align."""
-    n = len(hashes)
+def _rows(hashes, before, index, base, runs, chain, low, high):  # type: ignore[no-untyped-def]
+    """Document tokens [low, high) with which each token of the pattern [m] may align."""
+    n, m, links = len(hashes), len(low), len(chain)
     first, last = chain[0], chain[links - 1]
     position, place = runs[first, RUN.position], runs[first, RUN.place]
     head = _beyond(hashes, before, index, base, 0, position, place - position, -1)
@@ -376,7 +376,7 @@ def verify(hashes, before, runs, index, least, out):  # type: ignore[no-untyped-
                     chain[:links] = chain[:links][::-1].copy()
                     low = np.empty(m, np.int64)
                     high = np.empty(m, np.int64)
-                    _rows(hashes, before, index, base, m, runs, chain, links, low, high)
+                    _rows(hashes, before, index, base, runs, chain[:links], low, high)
                     score, start, stop = _align(hashes, index, base, m, low, high)
                     if start >= 0 and score >= least * total:
                         covered = 0
