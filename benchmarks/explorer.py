@@ -6,15 +6,18 @@
 The run is made in `--folder`, once: signals are drawn from those of a finished run and shaken a
 little, rules decide on them as in a run; a tenth are near-duplicates; texts are short. Then it is
 prepared as by `curate view --prepare`, and a process of its own opens it and answers. `--compare`
-adds a comparison of the run with itself, `--report` a report.
+adds a comparison of the run with itself, `--report` a report, `--browser` first visits to every
+view in Chromium (needs Selenium), after a start as by `curate view` and some seconds of reading.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from pipelines.storage.files import Folder
 from pipelines.storage.manifest import after, documents_of, read_manifest, write_manifest
 from pipelines.storage.shards import TableWriter
 from pipelines.view.explorer import Explorer, prepare
+from pipelines.view.server import Server
 
 _SHARD = 200_000
 _STAGES = ("extract", "dedup-documents", "filter", "mix")
@@ -248,6 +252,38 @@ def clicks(run: Path, prepared: Path, compare: bool) -> dict[str, Any]:
     return {"seconds": seconds, "peak_mb": peak_mb()}
 
 
+def visits(run: Path, prepared: Path, compare: bool) -> dict[str, Any]:
+    """Seconds until each view is drawn whole in Chromium, the first time and again."""
+    from selenium import webdriver
+
+    other = str(run) if compare else None
+    explorer = Explorer(str(run), other, prepared=prepared, other_prepared=prepared)
+    options = webdriver.ChromeOptions()
+    for name in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+        options.add_argument(name)
+    drawn = (
+        "const done = view => document.querySelector('main h1')?.textContent.toLowerCase() === view"
+        " && !document.querySelector('.loading, [aria-busy=true]'); return done(arguments[0])"
+    )
+    views = ["signals", "duplicates", "hosts", "documents", "lines", "mix", "errors", "judge"]
+    seconds = Seconds()
+    with Server(explorer) as server, webdriver.Chrome(options=options) as browser:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        def visit(address: str, view: str) -> None:
+            browser.execute_script("location = arguments[0]", address)
+            while not browser.execute_script(drawn, view):
+                time.sleep(0.01)
+
+        seconds.of("funnel", lambda: visit(server.url, "funnel"))
+        seconds.of("(found out ahead)", explorer.warm)
+        for again in ("", ", again"):
+            for view in [*views, "compare"] if compare else views:
+                seconds.of(f"{view}{again}", functools.partial(visit, f"#/{view}", view))
+        server.shutdown()
+    return {"seconds": seconds, "peak_mb": peak_mb()}
+
+
 def report(run: Path) -> dict[str, Any]:
     """Seconds and bytes of the report of the run."""
     seconds = Seconds()
@@ -270,11 +306,16 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=10_000_000)
     parser.add_argument("--compare", action="store_true", help="compare the run with itself, too")
     parser.add_argument("--report", action="store_true", help="write a report of the run, too")
-    parser.add_argument("--child", choices=["clicks", "report"], help=argparse.SUPPRESS)
+    parser.add_argument("--browser", action="store_true", help="visit every view in Chromium, too")
+    children = ["clicks", "visits", "report"]
+    parser.add_argument("--child", choices=children, help=argparse.SUPPRESS)
     options = parser.parse_args()
     prepared = options.folder.with_name(f"{options.folder.name}.view")
     if options.child == "clicks":
         print(json.dumps(clicks(options.folder, prepared, options.compare)))
+        return
+    if options.child == "visits":
+        print(json.dumps(visits(options.folder, prepared, options.compare)))
         return
     if options.child == "report":
         print(json.dumps(report(options.folder)))
@@ -289,8 +330,11 @@ def main() -> None:
     for what, folder in (("prepared", prepared), ("the made run", options.folder)):
         size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
         print(f"{what}: {size:,} bytes, {size / options.documents:.0f} a document")
-    for child in ("clicks", "report") if options.report else ("clicks",):
-        print_child(child)
+    print_child("clicks")
+    if options.browser:
+        print_child("visits")
+    if options.report:
+        print_child("report")
 
 
 def print_child(child: str) -> None:

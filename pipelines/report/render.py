@@ -47,6 +47,8 @@ _INPUTS = 12
 _CONTAMINATION, _STATES = "contamination", ("clean", "touched", "dirty", "undetectable")
 #: Notes that have a section of their own.
 _ELSEWHERE = {_CONTAMINATION}
+#: Words of a command that are shown.
+_WORDS = 40
 
 
 def write_report(folder: Folder, facts: dict[str, Any]) -> str:
@@ -120,7 +122,7 @@ def _about(facts: Mapping[str, Any]) -> str:
     more = f" and {len(inputs) - _INPUTS:,} more" if len(inputs) > _INPUTS else ""
     rows = {
         "Recipe": f"{recipe['name']}, SHA-256 {recipe['sha256']}",
-        "Command": facts["command"],
+        "Command": _cut(facts["command"]),
         "Inputs": f"{len(inputs):,}: {', '.join(inputs[:_INPUTS])}{more}" if inputs else None,
         "Software": ", ".join(f"{k} {v}" for k, v in sorted(facts["software"].items())),
         "Written": facts["written"],
@@ -133,6 +135,16 @@ def _about(facts: Mapping[str, Any]) -> str:
         f"<tr><th>{k}</th><td><code>{_e(v)}</code></td></tr>" for k, v in rows.items() if v
     )
     return f"<table class='rules about'>{told}</table>"
+
+
+def _cut(command: str | None) -> str | None:
+    """Return a command without the middle of the file names that a shell wrote into it."""
+    words = (command or "").split(" ")
+    left = len(words) - _WORDS
+    if left <= _WORDS:
+        return command
+    half = _WORDS // 2
+    return " ".join([*words[:half], f"… {left:,} more words, in report.json …", *words[-half:]])
 
 
 def _alarms(lines: Sequence[str]) -> list[str]:

@@ -33,6 +33,15 @@ _GROUPS = ("kept", "removed", "other")
 
 Query = Mapping[str, str]
 Answer = Any
+#: Questions whose answers are small, take a look at all documents, and never change.
+_COUNTS = ("funnel", "values", "limits", "signal", "hosts", "clusters", "compare", "compared")
+_REMEMBERED = 32
+#: What views ask for first, in the page's words.
+_FIRST_LOOKS: tuple[tuple[str, Query], ...] = (
+    ("values", {"dimension": "language", "most": "500"}),
+    ("clusters", {}),
+    ("hosts", {"order": "tokens"}),
+)
 
 
 class Explorer:
@@ -65,14 +74,20 @@ class Explorer:
         return Signals(self.folder, self.ledger, stage)
 
     def warm(self) -> None:
-        """Find out what first looks at thresholds, tables and the other run need, before them."""
-        if measuring_stage(self.ledger.stages) is not None:
-            _ = self.signals.decided
+        """Find out what first looks at every view need, before anybody asks."""
         if len(self.ledger):
             self.document({"row": "0"})
-        _ = self.ledger.copies, self.ledger.codes["host"]
+        if measuring_stage(self.ledger.stages) is not None:
+            limits = self.questions["limits"]({})["limits"]
+            for limit in sorted(limits, key=lambda limit: -limit["removed"])[:1]:
+                shown = {"limit": str(limit["limit"])}
+                self.questions["signal"](shown)
+                self._margin(shown)
+        for question, query in _FIRST_LOOKS:
+            self.questions[question](query)
         if self._other is not None:
-            self.compare({})
+            for signal in self.questions["compare"]({})["signals"][:1]:
+                self.questions["compared"]({"signal": signal})
 
     @functools.cached_property
     def other(self) -> Explorer:
@@ -85,10 +100,10 @@ class Explorer:
     def comparison(self) -> Comparison:
         return Comparison(self.ledger, self.other.ledger)
 
-    @property
+    @functools.cached_property
     def questions(self) -> dict[str, Callable[[Query], Answer]]:
-        """Answers by name, as the page asks for them."""
-        return {
+        """Answers by name, as the page asks for them. Counts of the whole run are remembered."""
+        found: dict[str, Callable[[Query], Answer]] = {
             "run": self.run,
             "funnel": self.funnel,
             "values": self.values,
@@ -114,6 +129,7 @@ class Explorer:
             "sample": self.sample,
             "scores": lambda _: scores(self.ledger, self._labels),
         }
+        return found | {name: _remembered(found[name]) for name in _COUNTS}
 
     def run(self, query: Query) -> Answer:
         """Return the run's recipe, stages, dimensions and totals."""
@@ -490,6 +506,16 @@ def prepare(directory: str, place: Path) -> int:
     if stage is not None:
         Signals(folder, ledger, stage).write(place)
     return sum(file.stat().st_size for file in place.iterdir())
+
+
+def _remembered(ask: Callable[[Query], Answer]) -> Callable[[Query], Answer]:
+    """The same question, which keeps its latest answers."""
+
+    @functools.lru_cache(_REMEMBERED)
+    def answer(items: tuple[tuple[str, str], ...]) -> Answer:
+        return ask(dict(items))
+
+    return lambda query: answer(tuple(sorted(query.items())))
 
 
 def _filters(query: Query) -> dict[str, str]:
