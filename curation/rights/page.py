@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from curation.rights.directives import CLOSING, Directive, parse_directives
 from curation.rights.licences import Licence, licence_of
-from curation.rights.scan import TAG_BYTES, Found, scan, sign_before
+from curation.rights.scan import MOST_BLOCKS, TAG_BYTES, Found, scan, sign_before
 from curation.rights.tdm import Reservation, reservation
 
 
@@ -63,6 +63,7 @@ _LINE_CHARACTERS = 160
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _COMMONS = b"ommons.org/"
+_KEY = b'"license"'
 _SCHEME = re.compile(rb"(?:https?:)?//(?:[a-z]+\.)?\Z", re.I)
 _ADDRESS = re.compile(
     rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain|presskit/buttons)/[^\"'\s<>]{2,80}"
@@ -141,7 +142,7 @@ def read_page(source: bytes) -> PageRights:
     ]
     links = [tag for kind, tag in tags if kind == b"l"]
     statements = [*_in_head(links, named)]
-    if found.has_json and found.licences:
+    if found.has_json and _has_key(source, found.licences):
         statements += _in_json(source, found.head_end)
     if found.has_address or found.licences:
         statements += _in_body(source, found)
@@ -187,6 +188,11 @@ def _in_head(links: list[Mapping[str, str]], named: list[tuple[str, str]]) -> It
             yield Statement(known, "page", "head", "meta", content[:_LINE_CHARACTERS])
 
 
+def _has_key(source: bytes, parts: list[tuple[int, int]]) -> bool:
+    """Return whether JSON may state a licence: parts are all that the word is in, up to a limit."""
+    return len(parts) == MOST_BLOCKS or any(_KEY in source[start:end] for start, end in parts)
+
+
 def _in_json(source: bytes, head_end: int) -> Iterator[Statement]:
     # In another case, it is so in all of a page.
     page = source if b"ld+json" in source else source.lower()
@@ -197,7 +203,7 @@ def _in_json(source: bytes, head_end: int) -> Iterator[Statement]:
         if at < 0 or not begin or not closed:
             return
         end = closed.start()
-        says = source.find(b'"license"', begin, end) >= 0
+        says = source.find(_KEY, begin, end) >= 0
         if says and _tag_around(source, at)[:7].lower() == b"<script":
             content = _parsed(source[begin:end])
             yield from _of_thing(content, True, "head" if at < head_end else "body")
@@ -278,7 +284,11 @@ def _addresses(source: bytes, begin: int) -> Iterator[tuple[int, int]]:
 
 def _badges(source: bytes, begin: int, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return begin and end of the addresses of badges that no link to the licence goes with."""
-    spans = (_BADGE.search(source, max(begin, start), end + 100) for start, end in parts)
+    spans = (
+        _BADGE.search(source, max(begin, start), end + 100)
+        for start, end in parts
+        if b"licensebuttons" in source[start : end + 100].lower()
+    )
     return sorted({found.span() for found in spans if found})
 
 

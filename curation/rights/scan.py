@@ -67,7 +67,7 @@ _FIRST_HAN = tuple(_BYTE(byte) for byte in "版".encode())
 _FIRST_KANA = tuple(_BYTE(byte) for byte in "著".encode())
 _FIRST_HANGUL = tuple(_BYTE(byte) for byte in "저".encode())
 #: Blocks with the word licence that are looked at.
-_MOST_BLOCKS = 256
+MOST_BLOCKS = 256
 
 
 class Found(NamedTuple):
@@ -320,7 +320,7 @@ def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
     data: npt.NDArray[np.uint8] = np.frombuffer(source, np.uint8)
     spans = np.empty((MOST_TAGS, 2), np.int64)
-    blocks = np.empty(_MOST_BLOCKS, np.int64)
+    blocks = np.empty(MOST_BLOCKS, np.int64)
     found, head_end, sign, count, parts = _look(data, _STATING_WORDS, _SIGN_WORDS, spans, blocks)
     tags = [(begin, end) for begin, end in spans[:count].tolist()]
     licences = [(max(0, at - _REL_BYTES), at + _BLOCK + 8) for at in blocks[:parts].tolist()]
