@@ -31,7 +31,6 @@ from curation.extract import default_settings as extract_settings
 from curation.readers import ReaderSettings, decode_html, decode_text, http, read
 from curation.readers.stream import Stream
 from curation.resources import root
-from curation.rights import parse_directives, parse_robots, parse_tdm_file, read_page
 
 SECONDS, SECONDS_PER_MB = 1.0, 20.0
 _MOST = 1 << 16  # bytes of an input
@@ -46,14 +45,6 @@ _WORDS = (
 )
 
 Target = Callable[[bytes], object]
-
-#: What reads each kind of `shapes.RIGHTS`.
-RIGHTS: dict[str, Target] = {
-    "page": lambda data: repr(read_page(data)),
-    "robots": lambda data: dict(parse_robots(data).groups),
-    "tdm": lambda data: parse_tdm_file(data).reservation("https://a.example/b"),
-    "header": lambda data: repr(parse_directives.__wrapped__(data.decode("latin-1"))),
-}
 
 
 def settings(**changes: object) -> ReaderSettings:
@@ -133,7 +124,7 @@ def targets(folder: Path) -> dict[str, tuple[Target, list[bytes]]]:
     found["extract"] = extraction, pages
     addresses = [make(200).encode() for make in shapes.URLS.values()]
     found["url"] = lambda data: canonical_url(data.decode("utf-8", "replace"), rules), addresses
-    for kind, parse in RIGHTS.items():
+    for kind, parse in shapes.READ_RIGHTS.items():
         stated = [make(1 << 11) for name, make in shapes.RIGHTS.items() if name.startswith(kind)]
         found[f"rights-{kind}"] = parse, stated
     return found

@@ -25,6 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from curation.rights import parse_directives, parse_robots, parse_tdm_file, read_page
+
 Maker = Callable[[int], bytes]
 
 
@@ -428,6 +430,14 @@ ENCODED: dict[str, Maker] = {
 
 _JSON_LD = b"<script type='application/ld+json'>"
 _STATED = b"</script><a rel=license href=x>license</a>"
+#: What reads each kind of RIGHTS, by the word before the colon; the answer can be compared.
+READ_RIGHTS: dict[str, Callable[[bytes], object]] = {
+    "page": lambda data: repr(read_page(data)),
+    "robots": lambda data: dict(parse_robots(data).groups),
+    "tdm": lambda data: parse_tdm_file(data).reservation("https://a.example/b"),
+    # past the cache, which would answer for the second call
+    "header": lambda data: repr(parse_directives.__wrapped__(data.decode("latin-1"))),
+}
 #: What states rights: a page, a robots.txt, a tdmrep.json or a header.
 RIGHTS: dict[str, Maker] = {
     name: lambda size, u=unit, b=before, e=behind: repeat(u, size, b, e)  # type: ignore[misc]

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.config import nearest
-from curation.errors import ConfigError, told
+from curation.errors import ConfigError, raising, told
 from curation.schema import DOCUMENTS, Verdicts, with_column
 from curation.user_code import Found, UserCode
 
@@ -78,10 +78,8 @@ def _opened(code: UserCode, found: Found, settings: str, positional: int) -> Cal
     _check_arguments(code, loaded, given, 0 if is_class else positional)
     if not is_class:
         return functools.partial(loaded, **given)
-    try:
+    with raising(lambda error: ValueError(f"{code}: {told(error)}")):
         function = loaded(**given)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{code}: {told(error)}") from error
     if not callable(function):
         raise ValueError(f"{code}: its objects can't be called; give the class a `__call__`")
     _check_arguments(code, function, {}, positional)

@@ -20,7 +20,7 @@ import pytest
 
 from benchmarks import shapes
 from benchmarks.hostile import CASES
-from benchmarks.shapes import ENCODED, FILES, RIGHTS, TEXTS, URLS
+from benchmarks.shapes import ENCODED, FILES, READ_RIGHTS, RIGHTS, TEXTS, URLS
 from curation import dedup
 from curation.batches import batched
 from curation.decontaminate.code import is_other_code
@@ -31,7 +31,6 @@ from curation.extract import Extractor, PageTooLargeError
 from curation.extract import default_settings as extract_settings
 from curation.readers import Page, decode_html, decode_text, read
 from curation.readers.documents import ROWS, document_row, documents_batch, joined, others_of
-from curation.rights import parse_directives, parse_robots, parse_tdm_file, read_page
 from tests.readers.archives import default_settings
 
 MOST = 2.3  # per doubling
@@ -173,17 +172,9 @@ def test_columns_of_tables(name: str, tmp_path: Path) -> None:
     check({"documents": run})
 
 
-_RIGHTS: dict[str, Callable[[bytes], object]] = {
-    "page": read_page,
-    "robots": parse_robots,
-    "tdm": parse_tdm_file,
-    "header": lambda value: parse_directives.__wrapped__(value.decode()),
-}
-
-
 @pytest.mark.parametrize("name", RIGHTS)
 def test_rights(name: str) -> None:
-    function = _RIGHTS[name.split(":")[0]]
+    function = READ_RIGHTS[name.split(":")[0]]
 
     def run(size: int) -> Callable[[], object]:
         return functools.partial(function, RIGHTS[name](size))

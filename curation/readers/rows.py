@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import zstandard
 
-from curation.errors import told
+from curation.errors import raising, told
 from curation.judging import opened
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event
@@ -91,13 +91,11 @@ def _custom(custom: CustomFormat) -> Rows:
     function, name = opened(custom.python, custom.settings), custom.python.reference
 
     def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
-        try:
+        with raising(lambda error: RuntimeError(f"{name}: {told(error)}")):
             for row in function(file):
                 if not isinstance(row, Mapping):
                     raise TypeError(f"gave {type(row).__name__}, not a mapping of columns")
                 yield row
-        except (Exception, SystemExit) as error:
-            raise RuntimeError(f"{name}: {told(error)}") from error
 
     return rows
 
