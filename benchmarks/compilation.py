@@ -3,8 +3,9 @@
     python benchmarks/compilation.py [--recipe sample] [--top 40] [--write]
 
 Runs the stages of the recipe on the samples, each in a process of its own, then `decontaminate`,
-which no built-in recipe has, with items made of the samples' texts. Prints what was compiled and what it cost, and which kernels are compiled for several types of arguments. `--write`
-writes the list that `curate warm-up` works through (`configs/kernels.jsonl`).
+which no built-in recipe has, with items made of the samples' texts. Prints what was compiled and
+what it cost, and which kernels are compiled for several types of arguments. `--write` writes the
+list that `curate warm-up` works through (`configs/kernels.jsonl`).
 """
 
 from __future__ import annotations

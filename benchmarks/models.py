@@ -10,9 +10,9 @@ Prints JSON. The language model is judged as it is, and its corrector, which was
 these texts, by the cross-validation on its card. Quality, domain and topic are judged by
 cross-validation, with folds that share no site or source: models are trained again for it, with the
 settings of configs/train. `unseen` judges the built-in models on the labelled pages of the sets that
-train none of them, without hosts of training pages. `links` fits `classify.link_penalty` on pages judged by models that did not see their
-sites, and on the unseen sets. Speed is documents per second of processor time on one core at
-3,000 characters, best of `--rounds`.
+train none of them, without hosts of training pages. `links` fits `classify.link_penalty` on pages
+judged by models that did not see their sites, and on the unseen sets. Speed is documents per second
+of processor time on one core at 3,000 characters, best of `--rounds`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,7 +50,13 @@ from curation.train import About, metrics, train_classes
 from curation.train.classes import ClassTask
 from curation.train.heldout import folds_of
 from curation.train.inputs import read_examples
-from curation.train.linear import features_of, grade_calibration, out_of_fold, temperature
+from curation.train.linear import (
+    Floats,
+    features_of,
+    grade_calibration,
+    out_of_fold,
+    temperature,
+)
 from curation.train.settings import LinearTraining, default_settings
 
 #: Languages of most web pages (Common Crawl's statistics of languages, CC-MAIN-2025-05).
@@ -124,15 +130,8 @@ def judge_quality(pages: Path) -> dict[str, Any]:
     )
     grades = np.array(examples.labels, float)
     good = grades >= (settings.positive_grade or 0)
-    scores = out_of_fold(
-        features_of(examples.texts, settings),
-        np.minimum(grades, settings.highest_grade or np.inf)[:, None],
-        None,
-        folds_of(examples.groups, settings),
-        settings,
-    )
-    slopes, offsets = grade_calibration(scores, grades, good)
-    quality = sigmoid(scores[:, 0] * slopes[0, 1] + offsets[1])
+    scores, log_odds = held_out(examples.texts, grades, good, examples.groups, settings)
+    quality = sigmoid(log_odds)
     languages, _ = language.identify(examples.texts)
     domains = classify.Classifier(classify.default_settings()).apply(
         examples.texts, pa.array(languages)
@@ -165,6 +164,25 @@ def judge_quality(pages: Path) -> dict[str, Any]:
     }
 
 
+def held_out(
+    texts: Sequence[str],
+    grades: Floats,
+    good: np.ndarray[Any, Any],
+    groups: Sequence[str],
+    settings: LinearTraining,
+) -> tuple[Floats, Floats]:
+    """Scores [texts, 1] by models that saw none of a text's group, and log odds of a good grade."""
+    scores = out_of_fold(
+        features_of(texts, settings),
+        np.minimum(grades, settings.highest_grade or np.inf)[:, None],
+        None,
+        folds_of(groups, settings),
+        settings,
+    )
+    slopes, offsets = grade_calibration(scores, grades, good)
+    return scores, scores[:, 0] * slopes[0, 1] + offsets[1]
+
+
 def judge_classes(task: ClassTask, inputs: list[Path]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         return dict(train_classes(task, inputs, folder, ABOUT, class_settings(task)).metrics)
@@ -175,7 +193,7 @@ def judge_unseen(data: Path) -> dict[str, Any]:
     corpus = corpus_of("topic")
     labels = corpus.read_labels()
     known = {host_of(row["url"]) for row in corpus.pages(data)}
-    sets = sorted({page.split("/")[0] for page in labels} - {corpus.GRADED, *corpus.WEB})
+    sets = unseen_sets(labels, corpus)
     texts, truth, shares = [], [], []
     for page, html, url in corpus.saved_pages(data, sets):
         if page in labels and host_of(url or page) not in known:
@@ -215,6 +233,11 @@ def judge_unseen(data: Path) -> dict[str, Any]:
     return of(np.ones(len(texts), bool)) | {"english": of(english), "others": of(~english)}
 
 
+def unseen_sets(labels: Iterable[str], corpus: Any) -> list[str]:
+    """The sets of labelled pages that train no model."""
+    return sorted({page.split("/")[0] for page in labels} - {corpus.GRADED, *corpus.WEB})
+
+
 def judge_links(data: Path) -> dict[str, Any]:
     """Log odds of a good grade that a text loses by being links from end to end, and what it gains.
 
@@ -229,7 +252,7 @@ def judge_links(data: Path) -> dict[str, Any]:
     result = {}
     for name, sets in (
         ("training sets", corpus.WEB),
-        ("unseen sets", sorted({p.split("/")[0] for p in labels} - {corpus.GRADED, *corpus.WEB})),
+        ("unseen sets", unseen_sets(labels, corpus)),
     ):
         pages = [row for row in corpus.saved_pages(data, sets) if row[0] in labels]
         made = [extract(html, url=url) for _, html, url in pages]
@@ -238,15 +261,8 @@ def judge_links(data: Path) -> dict[str, Any]:
         grades = np.array([labels[page].grade for page, _, _ in pages], float)
         good = grades >= 3
         if name == "training sets":
-            scores = out_of_fold(
-                features_of(texts, settings),
-                np.minimum(grades, settings.highest_grade or np.inf)[:, None],
-                None,
-                folds_of([host_of(url or page) for page, _, url in pages], settings),
-                settings,
-            )
-            slopes, offsets = grade_calibration(scores, grades, good)
-            log_odds = scores[:, 0] * slopes[0, 1] + offsets[1]
+            hosts = [host_of(url or page) for page, _, url in pages]
+            _, log_odds = held_out(texts, grades, good, hosts, settings)
         else:
             languages = pa.array(language.identify(texts)[0])
             quality = classify.Classifier(none).apply(texts, languages).quality

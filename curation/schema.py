@@ -260,7 +260,7 @@ def fits(name: str, kind: pa.DataType) -> bool:
     Strings may be binary or dictionaries, ids may be integers; dates need a unit, so they may be
     any timestamps or dates, but not numbers or strings.
     """
-    if name in ("quality", "link_share"):
+    if name == "quality":
         return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
     return name not in COLUMN_TYPES or _fits(kind, COLUMN_TYPES[name], name == "id")
 
@@ -277,6 +277,8 @@ def _fits(kind: pa.DataType, target: pa.DataType, numbered: bool = False) -> boo
         return lists and _fits(kind.value_type, target.value_type)
     if pa.types.is_timestamp(target):
         return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+    if pa.types.is_floating(target):
+        return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
     if pa.types.is_integer(kind):
         return numbered or bool(pa.types.is_integer(target))
     strings = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary())

@@ -98,6 +98,14 @@ class Classifier:
             domain_scores={n: _float32(domains[:, j]) for j, n in enumerate(domain_model.labels)},
         )
 
+    def apply_to(self, batch: pa.RecordBatch) -> ClassifyResult:
+        """Score documents by `text`, and by `language` and `link_share` where they have them."""
+        known = (
+            batch.column(name) if name in batch.schema.names else None
+            for name in ("language", "link_share")
+        )
+        return self.apply(batch.column("text"), *known)
+
     def load(self) -> None:
         """Load the models now. Raises ConfigError when one is absent, or not what it should be."""
         settings = self.settings

@@ -34,8 +34,6 @@ def score(texts: Any, settings: ClassifySettings | None = None) -> Any:
             columns[name] = column
     batch = conformed(pa.RecordBatch.from_pydict(columns))
     batch = with_language(batch, language_defaults())
-    classifier = Classifier(settings or default_settings())
-    shares = batch.column("link_share") if "link_share" in columns else None
-    found = classifier.apply(batch.column("text"), batch.column("language"), shares)
+    found = Classifier(settings or default_settings()).apply_to(batch)
     names = ("quality", "domain", "topic", "format")
     return given.result({name: getattr(found, name) for name in names})

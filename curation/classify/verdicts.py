@@ -16,11 +16,7 @@ def classify_documents(
     batch: pa.RecordBatch, settings: ClassifySettings
 ) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
     """Add the columns of all classifiers; the failures are of code of the user's own."""
-    names = batch.schema.names
-    languages, shares = (
-        batch.column(name) if name in names else None for name in ("language", "link_share")
-    )
-    found = Classifier(settings).apply(batch.column("text"), languages, shares)
+    found = Classifier(settings).apply_to(batch)
     batch = with_column(batch, "quality", found.quality)
     if found.rank is not None:
         batch = with_column(batch, "quality_rank", found.rank)

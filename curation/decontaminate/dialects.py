@@ -262,7 +262,8 @@ class Marin(Dialect):
             if not found or len(found) < self.ENOUGH * len(grams):
                 continue
             counts = Counter(number for owners in found for number in owners)
-            for number in (n for n, count in counts.items() if count == max(counts.values())):
+            most = max(counts.values())
+            for number in (n for n, count in counts.items() if count == most):
                 best[number] = max(best.get(number, 0), len(found) / len(grams))
         return [Match(number, score) for number, score in sorted(best.items())]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from curation.decontaminate.overlap import SHARES
 from curation.html_page import head
 from curation.stages import counted_columns, find
 from pipelines.report.collect import plural
@@ -44,7 +45,7 @@ table caption { text-align: start; color: var(--soft); }
 #: Most rows of a table of values or notes, the JSON has all of them; and those shown at once.
 _ROWS, _OPEN = 60, 15
 _INPUTS = 12
-_CONTAMINATION, _STATES = "contamination", ("clean", "touched", "dirty", "undetectable")
+_CONTAMINATION = "contamination"
 #: Notes that have a section of their own.
 _ELSEWHERE = {_CONTAMINATION}
 #: Words of a command that are shown.
@@ -398,7 +399,7 @@ def _contamination(entry: Mapping[str, Any]) -> str:
     sets: dict[tuple[str, str], dict[str, Any]] = {}
     for row in entry["notes"][_CONTAMINATION]:
         sets.setdefault((row["set"], row["input"]), {})[row["stage"]] = row
-    columns = [(state, at) for state in _STATES for at in ("before", "after")]
+    columns = [(state, at) for state in SHARES for at in ("before", "after")]
     rows = [
         [name, origin or "all", next(iter(at.values()))["items"]]
         + [_Raw(f"{at[stage][state]:.2%}") if stage in at else "" for state, stage in columns]

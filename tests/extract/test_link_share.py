@@ -64,3 +64,12 @@ def test_a_table_may_say_what_its_texts_are_made_of() -> None:
     table = pa.table({"text": [PARAGRAPH] * 2, "language": ["en"] * 2, "link_share": [0.0, 0.8]})
     first, second = score(table).column("quality").to_pylist()
     assert first > second
+
+
+def test_a_column_that_knows_nothing_of_links_is_read() -> None:
+    texts = [PARAGRAPH] * 2
+    languages = ["en"] * 2
+    plain = score(pa.table({"text": texts, "language": languages}))
+    for shares in (pa.nulls(2), pa.array([None, None], pa.float64()), pa.array([0, 0], pa.int64())):
+        table = pa.table({"text": texts, "language": languages, "link_share": shares})
+        assert score(table).column("quality").equals(plain.column("quality"))
