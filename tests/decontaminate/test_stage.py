@@ -13,6 +13,7 @@ import pytest
 from curation.decontaminate.dialects import DIALECTS
 from curation.readers.documents import ROWS
 from curation.recipe import load
+from curation.stages import find as find_stage
 from pipelines.transforms import Decontaminate, ReadDocuments
 from tests.conftest import curate, curate_well
 from tests.decontaminate.test_judge import BEES, FILLER, PASSAGE, TRAIN
@@ -98,6 +99,15 @@ def test_why_shows_item_and_span(done: Path) -> None:
     told = curate_well(["why", "0-1", "--run", done])
     assert "removed by contamination.sums, value 1, threshold 0.78" in told
     assert f"item     {TRAIN}" in told and f"document {TRAIN.rstrip('?')}" in told
+
+
+def test_why_shows_the_same_words_once() -> None:
+    row = {"action": "mark", "set": "quiz", "part": "passage", "score": 1.0, "start": 3, "end": 9}
+    row |= {"threshold": 0.78, "exact": 1.0, "item_text": "A passage.", "text": "A passage."}
+    rows = [row | {"item": f"q{i}"} for i in range(3)] + [row | {"item": "other", "start": 20}]
+    first, item, _, second, *_ = find_stage("decontaminate").tell(rows)
+    assert first.startswith("mark: passage of quiz q0 and 2 more with these words: 1 (")
+    assert "A passage." in item and second.startswith("mark: passage of quiz other: 1")
 
 
 def test_the_transform_writes_what_the_stage_writes(
