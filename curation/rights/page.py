@@ -21,13 +21,11 @@ from curation.rights.scan import (
     BADGE,
     COMMONS,
     KEY,
-    LINE_BYTES,
     LINK,
     MOST_PLACES,
     REL,
     TAG_BYTES,
     Found,
-    copyright_before,
     holders,
     scan,
 )
@@ -62,12 +60,8 @@ class PageRights(NamedTuple):
 _MOST_STATEMENTS = 32
 #: Bytes around an address in which the words about it are looked for.
 _NEAR_BYTES = 400
-#: Bytes before a tag in which a comment or script that holds it begins.
-_BACK_BYTES = 16_384
 #: Bytes before the word foot in which an attribute with it begins.
 _FOOTER_BYTES = 100
-#: Signs of copyright in code at a page's end that are passed over.
-_MOST_SIGNS = 8
 #: Characters of a copyright line that are kept.
 _LINE_CHARACTERS = 160
 
@@ -81,7 +75,6 @@ _ADDRESS = re.compile(
 _BADGE = re.compile(rb"(?:https?:)?//licensebuttons\.net/[lp]/[^\"'\s<>]{2,80}", re.I)
 #: Tags, with what is in scripts, styles and comments.
 _TAG = re.compile(r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.I | re.S)
-_CODE = re.compile(r"[{};=\\]")
 # These look at bytes in lower case: the engine skips to a pattern's first letter only in these.
 _LINK_END = re.compile(rb"</a|</button", re.I)
 _BADGE_IMAGE = re.compile(rb"licen[cs]e|commons|somerights|\bcc[-_ ]|88x31|80x15")
@@ -135,7 +128,7 @@ _PART_TYPES = frozenset(
 def read_page(source: bytes) -> PageRights:
     """Return the rights signals of a page (UTF-8). Broken HTML is never an error."""
     found = scan(source)
-    line = _copyright(source, *found.copyright)
+    line = _line(found.line) if found.line else None
     if not (found.tags or found.places):
         return PageRights((), (), None, line)
     head = _of_head(tuple([source[begin:end] for begin, end in found.tags]))
@@ -312,7 +305,7 @@ def _own_terms(source: bytes, begin: int, found: Found) -> Iterator[Statement]:
 
 def _own_term(source: bytes, at: int) -> Statement | None:
     tag = _tag_around(source, at)
-    if tag[:2].lower() not in (b"<a", b"<l") or holders(source, at, _BACK_BYTES).comment >= 0:
+    if tag[:2].lower() not in (b"<a", b"<l") or holders(source, at).comment >= 0:
         return None
     href = _attributes(tag).get("href", "")
     licence = licence_of(href) or licence_of(_words_of(source, at))
@@ -322,7 +315,7 @@ def _own_term(source: bytes, at: int) -> Statement | None:
 def _named(source: bytes, at: int) -> Statement | None:
     words = _words_of(source, at)
     licence = licence_of(words)
-    if licence is None or max(holders(source, at, _BACK_BYTES)) >= 0:
+    if licence is None or max(holders(source, at)) >= 0:
         return None
     scope = "page" if _licenses_whole(source, at) else "part"
     return Statement(licence, scope, _place(source, at), "anchor", words[:_LINE_CHARACTERS])
@@ -339,7 +332,7 @@ def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | No
     if licence is None:
         return None
     place = _place(source, at)
-    comment, script = holders(source, at, _BACK_BYTES)
+    comment, script = holders(source, at)
     if comment >= 0:
         stating = b"rdf" in source[comment:at].lower() and _RDF_LICENCE.match(tag)
         return Statement(licence, "page", place, "rdf", value) if stating else None
@@ -429,13 +422,9 @@ def _plain(part: bytes) -> str:
     return " ".join(html.unescape(_TAG.sub(" ", text)).split())
 
 
-def _copyright(source: bytes, sign: int, text: int) -> str | None:
-    """Return the line of the last sign of copyright, which is the page's; pictures' come before."""
-    for _ in range(_MOST_SIGNS):
-        if sign < 0:
-            return None
-        line = _plain(source[text : sign + LINE_BYTES])
-        if not (_CODE.search(line) and holders(source, sign, _BACK_BYTES).script >= 0):
-            return line[:_LINE_CHARACTERS].strip() or None
-        sign, text = copyright_before(source, sign)
-    return None
+def _line(text: bytes) -> str | None:
+    """Return the line of copyright of a page's text around its last sign; pictures' come before."""
+    line = text.decode("utf-8", "ignore")
+    if "&" in line:
+        line = html.unescape(line)
+    return " ".join(line.split())[:_LINE_CHARACTERS].strip() or None

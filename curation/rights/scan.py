@@ -31,13 +31,16 @@ REL, LINK, BADGE, KEY, COMMONS = range(5)
 
 _BLOCK = 512
 _STRIDE = 64
+_PLACES = np.arange(_STRIDE, dtype=np.uint8)
 #: Bytes between the word licence and its `rel`.
 _REL_BYTES = 40
 #: Blanks around the equals sign of `rel`.
 _MOST_BLANKS = 16
+#: Bytes before a place in which the comment or script that holds it begins.
+BACK_BYTES = 16_384
 #: Signs of copyright in tags, scripts and comments at a page's end that are passed over.
 _MOST_SIGNS = 8
-#: Bytes before a sign of copyright in which the text with it begins ...
+#: Bytes before and behind a sign of copyright that are looked at for its line ...
 LINE_BYTES = 400
 #: ... and in which a comment or script begins that names its own authors.
 _NOTE_BYTES = 2_048
@@ -60,9 +63,14 @@ _STATING = (
     b"licenc",
     b"copyright",
 )
-_SCRIPT, _COMMENT, _BUTTONS, _ADDRESS, _KEY = (
-    np.frombuffer(word, np.uint8)
-    for word in (b"script", b"<!--", b"licensebuttons", b"ommons.org/", b'license"')
+_SCRIPT, _STYLE, _COMMENT, _COMMENT_END = (
+    np.frombuffer(word, np.uint8) for word in (b"script", b"style", b"<!--", b"-->")
+)
+_BUTTONS, _ADDRESS, _KEY = (
+    np.frombuffer(word, np.uint8) for word in (b"licensebuttons", b"ommons.org/", b'license"')
+)
+_COPY, _NUMBER, _NO_BREAK = (
+    np.frombuffer(word, np.uint8) for word in (b"&copy;", b"&#169;", b"&nbsp;")
 )
 _BYTE = np.uint8
 _LOWER = _BYTE(32)
@@ -70,8 +78,8 @@ _LOWER = _BYTE(32)
 _EITHER = _BYTE(0xFF ^ 32)
 _I, _C, _E, _N, _S, _DOT = (_BYTE(byte) for byte in b"icens.")
 _AND, _O, _HASH, _ONE, _P, _Y, _R = (_BYTE(byte) for byte in b"&o#1pyr")
-_B, _T, _D, _M, _G, _H = (_BYTE(byte) for byte in b"btdmgh")
-_X, _OPEN, _CLOSE = (_BYTE(byte) for byte in b"x()")
+_B, _T, _D, _M, _G, _H, _L = (_BYTE(byte) for byte in b"btdmghl")
+_X, _OPEN, _CLOSE, _BLANK = (_BYTE(byte) for byte in b"x() ")
 _LESS, _MORE, _SLASH, _BANG, _DASH = (_BYTE(byte) for byte in b"<>/!-")
 _SIGN = _BYTE(0xC2), _BYTE(0xA9)
 #: Forms of the sign, and what is one before a year.
@@ -93,7 +101,7 @@ class Found(NamedTuple):
     """Where to look closer. Addresses are bytes from the page's beginning."""
 
     head_end: int  # where the body begins or may begin
-    copyright: tuple[int, int]  # where the last sign or word is, and where its text begins; or -1
+    line: bytes  # text around the last sign or word of copyright
     #: Begin and end of meta and link tags in the head that say something.
     tags: list[list[int]]
     #: Kind and address of each word that can state a licence.
@@ -274,16 +282,42 @@ def _anywhere(data, places):  # type: ignore[no-untyped-def]
 
 @inlined
 def _next(data, at, limit, wanted):  # type: ignore[no-untyped-def]
-    """Where the next byte of a kind is, or the limit."""
+    """Where the next byte of a kind is, or the limit: the least place that isn't ruled out."""
     while at + _STRIDE <= limit:
         found = _BYTE(255)
         stride = data[at : at + _STRIDE]
         for k in range(_STRIDE):
-            found = min(found, _BYTE(k) if stride[k] == wanted else _BYTE(255))
+            found = min(found, _PLACES[k] | _BYTE((stride[k] != wanted) * _BYTE(255)))
         if found < 255:
             return at + found
         at += _STRIDE
     while at < limit and data[at] != wanted:
+        at += 1
+    return at
+
+
+@inlined
+def _next_tag(data, at, limit):  # type: ignore[no-untyped-def]
+    """Where the next `<` is that `_head` looks at, or the limit; as `_next`."""
+    while at + _STRIDE + 3 <= limit:
+        found = _BYTE(255)
+        first, second = data[at : at + _STRIDE], data[at + 1 : at + _STRIDE + 1]
+        third, fourth = data[at + 2 : at + _STRIDE + 2], data[at + 3 : at + _STRIDE + 3]
+        for k in range(_STRIDE):
+            b, c, d = second[k], third[k], fourth[k]
+            meta = _BYTE(_BYTE(b ^ _M) | _BYTE(_BYTE(c ^ _E) | _BYTE(d ^ _T)))
+            link = _BYTE(_BYTE(b ^ _L) | _BYTE(_BYTE(c ^ _I) | _BYTE(d ^ _N)))
+            body = _BYTE(_BYTE(b ^ _B) | _BYTE(_BYTE(c ^ _O) | _BYTE(d ^ _D)))
+            script = _BYTE(_BYTE(b ^ _S) | _BYTE(_BYTE(c ^ _C) | _BYTE(d ^ _R)))
+            head = _BYTE(_BYTE(b ^ _SLASH) | _BYTE(_BYTE(c ^ _H) | _BYTE(d ^ _E)))
+            comment = _BYTE(_BYTE(b ^ _BANG) | _BYTE(_BYTE(c ^ _DASH) | _BYTE(d ^ _DASH)))
+            least = min(min(min(meta, link), min(body, script)), min(head, comment))
+            other = _BYTE(_BYTE(first[k] ^ _LESS) | _BYTE(least & _EITHER))
+            found = min(found, _PLACES[k] | _BYTE((other != 0) * _BYTE(255)))
+        if found < 255:
+            return at + found
+        at += _STRIDE
+    while at < limit and data[at] != _LESS:
         at += 1
     return at
 
@@ -366,7 +400,7 @@ def _head(data, spans):  # type: ignore[no-untyped-def]
     limit = min(len(data), HEAD_BYTES)
     count = at = 0
     while at < limit:
-        at = _next(data, at, limit, _LESS)
+        at = _next_tag(data, at, limit)
         if at + 6 > len(data) or at == limit:
             break
         opened = _opens(data, at)
@@ -505,9 +539,83 @@ def _text_before(data, at):  # type: ignore[no-untyped-def]
     return stop
 
 
+@inlined
+def _is_name(byte):  # type: ignore[no-untyped-def]
+    """Whether a letter, digit or underscore, which continues a tag's name."""
+    return byte > 127 or byte == 95 or 48 <= byte <= 57 or 97 <= byte | _LOWER <= 122
+
+
 @borrowing
-def _line(data, before):  # type: ignore[no-untyped-def]
-    """Where the last sign of copyright before a place is, and where its text begins; or -1.
+def _behind_tag(data, at, end):  # type: ignore[no-untyped-def]
+    """Where the text after a tag begins, or after the script, style or comment that it opens."""
+    if _is_exactly(data, at, _COMMENT):
+        at += 4
+        while at + 2 < end and not _is_exactly(data, at, _COMMENT_END):
+            at += 1
+        return at + 3 if at + 2 < end else end
+    for name in (_SCRIPT, _STYLE):
+        behind = at + 1 + len(name)
+        if behind <= end and _is(data, at + 1, name, 0, len(name)):
+            if behind < end and _is_name(data[behind]):
+                continue
+            at = behind
+            while at < end and not (
+                data[at] == _LESS
+                and data[at + 1] == _SLASH
+                and _is(data, at + 2, name, 0, len(name))
+            ):
+                at += 1
+    while at < end and data[at] != _MORE:
+        at += 1
+    return min(at + 1, end)
+
+
+@borrowing
+def _plain(data, begin, end, out):  # type: ignore[no-untyped-def]
+    """Write the text of a part of a page; return its length and whether it may be of a script.
+
+    Signs of copyright and blanks that are written as references are read.
+    """
+    end = min(end, len(data))
+    at = begin
+    while at < end and data[at] != _LESS:
+        begin = at + 1 if data[at] == _MORE else begin
+        at += 1
+    at = begin
+    length = 0
+    code = reads = False  # a reference
+    while at < end:
+        byte = data[at]
+        behind = at + 1
+        if byte == _LESS:
+            behind = _behind_tag(data[:end], at, end)
+            byte = _BLANK
+        elif byte == _AND:
+            if _is_exactly(data[:end], at, _COPY) or _is_exactly(data[:end], at, _NUMBER):
+                out[length] = _SIGN[0]
+                length += 1
+                byte = _SIGN[1]
+                behind = at + 6
+            elif _is_exactly(data[:end], at, _NO_BREAK):
+                byte = _BLANK
+                behind = at + 6
+        elif _is_blank(byte):
+            byte = _BLANK
+        elif byte == 59:
+            code |= not reads
+        else:
+            code |= byte == 61 or byte == 92 or byte == 123 or byte == 125  # =\\{}
+        reads = byte == _AND or (reads and (byte == _HASH or _is_name(byte)))
+        if byte != _BLANK or (length and out[length - 1] != _BLANK):
+            out[length] = byte
+            length += 1
+        at = behind
+    return length, code
+
+
+@borrowing
+def _line(data, before, out):  # type: ignore[no-untyped-def]
+    """Write the text around the last sign of copyright; return its length.
 
     Signs in tags, scripts and comments are passed over.
     """
@@ -519,17 +627,18 @@ def _line(data, before):  # type: ignore[no-untyped-def]
         if text >= 0:
             comment, script = _holders(data, before, _NOTE_BYTES)
             if comment < 0 and script < 0:
-                return before, text
-    return -1, -1
+                length, code = _plain(data, text, before + LINE_BYTES, out)
+                if not code or _holders(data, before, BACK_BYTES)[1] < 0:
+                    return length
+    return 0
 
 
 @borrowing
-def _look(data, spans, places):  # type: ignore[no-untyped-def]
-    """Fill `spans` and `places`; return how many there are of each, and the rest of `Found`."""
+def _look(data, spans, places, line):  # type: ignore[no-untyped-def]
+    """Fill `spans`, `places` and `line`; return how many there are of each, and the head's end."""
     count = _anywhere(data, places)
     head_end, tags = _head(data, spans)
-    sign, text = _line(data, len(data))
-    return tags, count, head_end, sign, text
+    return tags, count, _line(data, len(data), line), head_end
 
 
 def _bytes(source: bytes) -> npt.NDArray[np.uint8]:
@@ -543,25 +652,20 @@ class Holders(NamedTuple):
     script: int
 
 
-def copyright_before(source: bytes, place: int) -> tuple[int, int]:
-    """Return the `copyright` of the part of a page before a place."""
-    sign, text = _line(_bytes(source), place)
-    return int(sign), int(text)
-
-
-def holders(source: bytes, at: int, back: int) -> Holders:
-    """Return what holds a place and begins at most so many bytes before it."""
-    return Holders(*_holders(_bytes(source), at, back))
+def holders(source: bytes, at: int) -> Holders:
+    """Return what holds a place and begins at most BACK_BYTES before it."""
+    return Holders(*_holders(_bytes(source), at, BACK_BYTES))
 
 
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
     spans = np.empty((MOST_TAGS, 2), np.int64)
     places = np.empty((MOST_PLACES, 2), np.int64)
-    tags, count, head_end, sign, text = _look(_bytes(source), spans, places)
+    line = np.empty(2 * LINE_BYTES, np.uint8)
+    tags, count, length, head_end = _look(_bytes(source), spans, places, line)
     return Found(
         head_end,
-        (sign, text),
+        line[:length].tobytes() if length else b"",
         spans[:tags].tolist() if tags else [],
         places[:count].tolist() if count else [],
     )
