@@ -92,9 +92,9 @@ _SIGN_NAMES = (
     b"pyright",
     *("版权所有".encode(), "版權所有".encode(), "著作権".encode(), "저작권".encode()),
 )
-_FIRST_HAN = tuple(_BYTE(byte) for byte in "版".encode())
-_FIRST_KANA = tuple(_BYTE(byte) for byte in "著".encode())
-_FIRST_HANGUL = tuple(_BYTE(byte) for byte in "저".encode())
+_HAN = tuple(_BYTE(byte) for byte in "版".encode())
+_KANA = tuple(_BYTE(byte) for byte in "著".encode())
+_HANGUL = tuple(_BYTE(byte) for byte in "저".encode())
 
 
 class Found(NamedTuple):
@@ -433,54 +433,63 @@ def _head(data, spans):  # type: ignore[no-untyped-def]
     return limit, count
 
 
-@borrowing
-def _has_sign(first, second, third):  # type: ignore[no-untyped-def]
-    """Whether the beginning of a sign or word of copyright is in three views, as `_has`."""
-    found = _BYTE(255)
-    for k in range(len(third)):
+@inlined
+def _last_sign(data, begin):  # type: ignore[no-untyped-def]
+    """Where the last sign or word of copyright may begin in a stride; -1: nowhere. As `_next`."""
+    found = _BYTE(0)
+    first, second = data[begin : begin + _STRIDE], data[begin + 1 : begin + _STRIDE + 1]
+    third = data[begin + 2 : begin + _STRIDE + 2]
+    for k in range(_STRIDE):
         a, b, c = first[k], second[k], third[k]
         sign = _BYTE(_BYTE(a ^ _SIGN[0]) | _BYTE(b ^ _SIGN[1]))
-        named = _BYTE(_BYTE(a ^ _AND) | _BYTE(b ^ _C) | _BYTE(c ^ _O))
-        number = min(_BYTE(c ^ _ONE), _BYTE(_BYTE(c | _LOWER) ^ _X))
-        numbered = _BYTE(_BYTE(a ^ _AND) | _BYTE(b ^ _HASH) | number)
-        letter = _BYTE(_BYTE(a ^ _OPEN) | _BYTE(_BYTE(b | _LOWER) ^ _C) | _BYTE(c ^ _CLOSE))
-        word = _BYTE(_BYTE(a ^ _P) | _BYTE(b ^ _Y) | _BYTE(c ^ _R))
-        han = _BYTE(_BYTE(a ^ _FIRST_HAN[0]) | _BYTE(b ^ _FIRST_HAN[1]) | _BYTE(c ^ _FIRST_HAN[2]))
-        kana = _BYTE(
-            _BYTE(a ^ _FIRST_KANA[0]) | _BYTE(b ^ _FIRST_KANA[1]) | _BYTE(c ^ _FIRST_KANA[2])
-        )
-        hangul = _BYTE(
-            _BYTE(a ^ _FIRST_HANGUL[0]) | _BYTE(b ^ _FIRST_HANGUL[1]) | _BYTE(c ^ _FIRST_HANGUL[2])
-        )
-        found = min(found, min(min(sign, named), min(min(numbered, letter), word)))
-        found = min(found, min(min(han, kana), hangul))
-    return found == 0
+        copy = _BYTE(_BYTE(b ^ _C) | _BYTE(c ^ _O))
+        number = _BYTE(_BYTE(b ^ _HASH) | min(_BYTE(c ^ _ONE), _BYTE(c ^ _X)))
+        read = _BYTE(_BYTE(a ^ _AND) | min(copy, number))
+        letter = _BYTE(_BYTE(a ^ _OPEN) | _BYTE(_BYTE(b ^ _C) | _BYTE(c ^ _CLOSE)))
+        word = _BYTE(_BYTE(a ^ _P) | _BYTE(_BYTE(b ^ _Y) | _BYTE(c ^ _R)))
+        han = _BYTE(_BYTE(a ^ _HAN[0]) | _BYTE(_BYTE(b ^ _HAN[1]) | _BYTE(c ^ _HAN[2])))
+        kana = _BYTE(_BYTE(a ^ _KANA[0]) | _BYTE(_BYTE(b ^ _KANA[1]) | _BYTE(c ^ _KANA[2])))
+        hangul = _BYTE(_BYTE(a ^ _HANGUL[0]) | _BYTE(_BYTE(b ^ _HANGUL[1]) | _BYTE(c ^ _HANGUL[2])))
+        least = min(min(min(sign, read), min(letter, word)), min(min(han, kana), hangul))
+        here = (_BYTE(least & _EITHER) == 0) * _BYTE(255)
+        found = max(found, _BYTE(_BYTE(_PLACES[k] + _BYTE(1)) & _BYTE(here)))
+    return begin + np.int64(found) - 1 if found else -1
+
+
+@borrowing
+def _sign_at(data, at):  # type: ignore[no-untyped-def]
+    """Which of the signs and names of copyright begins at a place; -1: none."""
+    signs = _SIGN_WORDS
+    fit = signs.fits[0, data[at]] & signs.fits[1, data[at + 1]] & signs.fits[2, data[at + 2]]
+    start = 0
+    for k in range(len(signs.ends) if fit else 0):
+        if data[at] == signs.letters[start] or data[at] | _LOWER == signs.letters[start]:
+            if _is(data, at, signs.letters, start, signs.ends[k]):
+                return k
+        start = signs.ends[k]
+    return -1
 
 
 @borrowing
 def _sign(data, before):  # type: ignore[no-untyped-def]
     """Where the last sign of copyright before a place is, else the last such word; -1: neither."""
-    signs = _SIGN_WORDS
     data = data[:before]
     word = -1
     stop = max(0, len(data) - FOOT_BYTES)
     last = len(data) - 2
     while last > stop:
-        begin = max(stop, last - _BLOCK)
-        if _has_sign(data[begin:last], data[begin + 1 : last + 1], data[begin + 2 : last + 2]):
-            for at in range(last - 1, begin - 1, -1):
-                fit = signs.fits[0, data[at]] & signs.fits[1, data[at + 1]]
-                if not fit & signs.fits[2, data[at + 2]]:
-                    continue
-                start = 0
-                for k in range(len(signs.ends)):
-                    first = data[at] == signs.letters[start]
-                    if first and _is(data, at, signs.letters, start, signs.ends[k]):
-                        if k < _SIGN_COUNT:
-                            return at
-                        word = max(word, at - (k == _SIGN_COUNT))
-                    start = signs.ends[k]
-        last = begin
+        at = last - 1
+        if last >= _STRIDE:
+            at = _last_sign(data, last - _STRIDE)
+            if at < 0:
+                last -= _STRIDE
+                continue
+        which = _sign_at(data, at) if at >= stop else -1
+        if 0 <= which < _SIGN_COUNT:
+            return at
+        if which >= 0:
+            word = max(word, at - (which == _SIGN_COUNT))
+        last = at
     return word
 
 
