@@ -131,39 +131,48 @@ def read_page(source: bytes) -> PageRights:
     line = _line(found.line) if found.line else None
     if not (found.tags or found.places):
         return PageRights((), (), None, line)
-    head = _of_head(tuple([source[begin:end] for begin, end in found.tags]))
-    if not found.places:
-        return PageRights(*head, line)
-    statements = [*head[0]]
-    if len(found.places) == MOST_PLACES or found.of_kind(KEY):
-        statements += _in_json(source, found.head_end)
-    statements += _in_body(source, found)
-    return PageRights(tuple(dict.fromkeys(statements)), *head[1:], line)
+    head = [_of_tag(source[begin:end]) for begin, end in found.tags]
+    statements = [one for said in head for one in said.statements]
+    if found.places:
+        if len(found.places) == MOST_PLACES or found.of_kind(KEY):
+            statements += _in_json(source, found.head_end)
+        statements += _in_body(source, found)
+    directives = [one for said in head for one in said.directives]
+    reserved = [one for said in head for one in said.reserved]
+    policies = [one for said in head for one in said.policies]
+    return PageRights(
+        tuple(dict.fromkeys(statements)),
+        tuple(directives),
+        reservation(reserved, policies) if reserved else None,
+        line,
+    )
+
+
+class _Said(NamedTuple):
+    """What a tag of the head says."""
+
+    statements: tuple[Statement, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    reserved: tuple[str, ...] = ()  # values of tdm-reservation
+    policies: tuple[str, ...] = ()  # of tdm-policy
 
 
 @functools.lru_cache(maxsize=1024)  # `index, follow` is on every other page
-def _of_head(
-    tags: tuple[bytes, ...],
-) -> tuple[tuple[Statement, ...], tuple[Directive, ...], Reservation | None]:
-    """Return what meta and link tags of a head say."""
-    parsed = [(tag[1:2].lower(), _attributes(tag)) for tag in tags]
-    named = [
-        (
-            tag.get("name", tag.get("property", tag.get("http-equiv", ""))).lower(),
-            tag.get("content", ""),
-        )
-        for kind, tag in parsed
-        if kind == b"m"
-    ]
-    links = [tag for kind, tag in parsed if kind == b"l"]
-    return (
-        tuple(dict.fromkeys(_in_head(links, named))),
-        tuple(_directives(named)),
-        reservation(
-            [c for n, c in named if n == "tdm-reservation"],
-            [c for n, c in named if n == "tdm-policy"],
-        ),
-    )
+def _of_tag(tag: bytes) -> _Said:
+    """Return what a meta or link tag says."""
+    attributes = _attributes(tag)
+    if tag[1:2].lower() == b"l":
+        return _Said(tuple(_of_link(attributes)))
+    name = attributes.get("name", attributes.get("property", attributes.get("http-equiv", "")))
+    name, content = name.lower(), attributes.get("content", "")
+    if name == "tdm-reservation":
+        return _Said(reserved=(content,))
+    if name == "tdm-policy":
+        return _Said(policies=(content,))
+    known = licence_of(content) if name in _STATING else None
+    value = content[:_LINE_CHARACTERS]
+    stated = (Statement(known, "page", "head", "meta", value),) if known else ()
+    return _Said(stated, tuple(_directives(name, content)))
 
 
 def _attributes(tag: bytes) -> Mapping[str, str]:
@@ -171,29 +180,22 @@ def _attributes(tag: bytes) -> Mapping[str, str]:
     return {name.lower(): html.unescape(a or b or c) for name, a, b, c in found}
 
 
-def _directives(named: list[tuple[str, str]]) -> Iterator[Directive]:
-    for name, content in named:
-        if _ROBOTS.match(name) or name == "x-robots-tag":
-            agent = "" if name in ("robots", "x-robots-tag") else name
-            yield from parse_directives(content, agent)
-        elif _AGENT.fullmatch(name) and not _TEXTS.search(name):
-            # `none` alone may mean anything
-            if any(word in content.lower() for word in CLOSING):
-                yield from parse_directives(content, name)
+def _directives(name: str, content: str) -> Iterator[Directive]:
+    if _ROBOTS.match(name) or name == "x-robots-tag":
+        agent = "" if name in ("robots", "x-robots-tag") else name
+        yield from parse_directives(content, agent)
+    elif _AGENT.fullmatch(name) and not _TEXTS.search(name):
+        # `none` alone may mean anything
+        if any(word in content.lower() for word in CLOSING):
+            yield from parse_directives(content, name)
 
 
-def _in_head(links: list[Mapping[str, str]], named: list[tuple[str, str]]) -> Iterator[Statement]:
-    for link in links:
-        rels, href = link.get("rel", "").lower().split(), link.get("href", "")
-        if not {"license", "licence", "copyright"} & set(rels):
-            continue
+def _of_link(attributes: Mapping[str, str]) -> Iterator[Statement]:
+    rels, href = attributes.get("rel", "").lower().split(), attributes.get("href", "")
+    if {"license", "licence", "copyright"} & set(rels):
         known = licence_of(href)
         if known or "copyright" not in rels:
             yield Statement(known, "page", "head", "link", href[:_LINE_CHARACTERS])
-    for name, content in named:
-        known = licence_of(content) if name in _STATING else None
-        if known:
-            yield Statement(known, "page", "head", "meta", content[:_LINE_CHARACTERS])
 
 
 def _in_json(source: bytes, head_end: int) -> Iterator[Statement]:

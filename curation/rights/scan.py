@@ -6,6 +6,7 @@ four letters that each needle has; only blocks with these are looked at letter b
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -666,15 +667,28 @@ def holders(source: bytes, at: int) -> Holders:
     return Holders(*_holders(_bytes(source), at, BACK_BYTES))
 
 
+class _Room(threading.local):
+    """Arrays that kernels fill, one set for each thread: to make them costs as much as to look."""
+
+    def __init__(self) -> None:
+        self.text = bytearray(2 * LINE_BYTES)
+        self.arrays = (
+            np.empty((MOST_TAGS, 2), np.int64),
+            np.empty((MOST_PLACES, 2), np.int64),
+            np.frombuffer(self.text, np.uint8),
+        )
+
+
+_ROOM = _Room()
+
+
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
-    spans = np.empty((MOST_TAGS, 2), np.int64)
-    places = np.empty((MOST_PLACES, 2), np.int64)
-    line = np.empty(2 * LINE_BYTES, np.uint8)
+    spans, places, line = _ROOM.arrays
     tags, count, length, head_end = _look(_bytes(source), spans, places, line)
     return Found(
         head_end,
-        line[:length].tobytes() if length else b"",
+        bytes(_ROOM.text[:length]) if length else b"",
         spans[:tags].tolist() if tags else [],
         places[:count].tolist() if count else [],
     )
