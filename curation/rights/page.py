@@ -67,6 +67,8 @@ _LINE_CHARACTERS = 160
 
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+#: What words that name a licence have: an abbreviation, a name, an address or a reference.
+_MAY_NAME = re.compile(rb"[Cc][Cc]|[Cc][Oo][Mm][Mm][Oo][Nn][Ss]|[.&]")
 _LICENSE = b'"license"'
 _SCHEME = re.compile(rb"(?:https?:)?//(?:[a-z]+\.)?\Z", re.I)
 _ADDRESS = re.compile(
@@ -310,12 +312,15 @@ def _own_term(source: bytes, at: int) -> Statement | None:
     if tag[:2].lower() not in (b"<a", b"<l") or holders(source, at).comment >= 0:
         return None
     href = _attributes(tag).get("href", "")
-    licence = licence_of(href) or licence_of(_words_of(source, at))
+    licence = licence_of(href) or licence_of(_plain(_words_of(source, at)))
     return Statement(licence, "page", _place(source, at), "anchor", href[:_LINE_CHARACTERS])
 
 
 def _named(source: bytes, at: int) -> Statement | None:
-    words = _words_of(source, at)
+    raw = _words_of(source, at)
+    if not _MAY_NAME.search(raw):
+        return None
+    words = _plain(raw)
     licence = licence_of(words)
     if licence is None or max(holders(source, at)) >= 0:
         return None
@@ -323,10 +328,10 @@ def _named(source: bytes, at: int) -> Statement | None:
     return Statement(licence, scope, _place(source, at), "anchor", words[:_LINE_CHARACTERS])
 
 
-def _words_of(source: bytes, at: int) -> str:
-    """Return the words of the link at a place."""
+def _words_of(source: bytes, at: int) -> bytes:
+    """Return the words of the link at a place, with tags and references."""
     end = source.find(b"</a", at, at + _NEAR_BYTES)
-    return _plain(source[source.find(b">", at) : end + 1]) if end >= 0 else ""
+    return source[source.find(b">", at) : end + 1] if end >= 0 else b""
 
 
 def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | None:
@@ -424,7 +429,7 @@ def _plain(part: bytes) -> str:
     return " ".join(html.unescape(_TAG.sub(" ", text)).split())
 
 
-def _line(text: bytes) -> str | None:
+def _line(text: bytearray) -> str | None:
     """Return the line of copyright of a page's text around its last sign; pictures' come before."""
     line = text.decode("utf-8", "ignore")
     if "&" in line:

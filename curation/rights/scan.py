@@ -102,7 +102,7 @@ class Found(NamedTuple):
     """Where to look closer. Addresses are bytes from the page's beginning."""
 
     head_end: int  # where the body begins or may begin
-    line: bytes  # text around the last sign or word of copyright
+    line: bytearray  # text around the last sign or word of copyright
     #: Begin and end of meta and link tags in the head that say something.
     tags: list[list[int]]
     #: Kind and address of each word that can state a licence.
@@ -571,8 +571,8 @@ def _behind_tag(data, at, end):  # type: ignore[no-untyped-def]
             at = behind
             while at < end and not (
                 data[at] == _LESS
-                and data[at + 1] == _SLASH
                 and _is(data, at + 2, name, 0, len(name))
+                and data[at + 1] == _SLASH
             ):
                 at += 1
     while at < end and data[at] != _MORE:
@@ -671,12 +671,9 @@ class _Room(threading.local):
     """Arrays that kernels fill, one set for each thread: to make them costs as much as to look."""
 
     def __init__(self) -> None:
-        self.text = bytearray(2 * LINE_BYTES)
-        self.arrays = (
-            np.empty((MOST_TAGS, 2), np.int64),
-            np.empty((MOST_PLACES, 2), np.int64),
-            np.frombuffer(self.text, np.uint8),
-        )
+        text = bytearray(2 * LINE_BYTES)
+        spans, places = np.empty((MOST_TAGS, 2), np.int64), np.empty((MOST_PLACES, 2), np.int64)
+        self.arrays = spans, places, np.frombuffer(text, np.uint8), text
 
 
 _ROOM = _Room()
@@ -684,11 +681,11 @@ _ROOM = _Room()
 
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
-    spans, places, line = _ROOM.arrays
+    spans, places, line, text = _ROOM.arrays
     tags, count, length, head_end = _look(_bytes(source), spans, places, line)
     return Found(
         head_end,
-        bytes(_ROOM.text[:length]) if length else b"",
+        text[:length],
         spans[:tags].tolist() if tags else [],
         places[:count].tolist() if count else [],
     )
