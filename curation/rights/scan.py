@@ -35,7 +35,7 @@ _STRIDE = 64
 _PLACES = np.arange(_STRIDE, dtype=np.uint8)
 #: Bytes between the word licence and its `rel`.
 _REL_BYTES = 40
-#: Blanks around the equals sign of `rel`.
+#: Blanks around the equals sign of `rel`, and before the colon of a key.
 _MOST_BLANKS = 16
 #: Bytes before a place in which the comment or script that holds it begins.
 BACK_BYTES = 16_384
@@ -233,7 +233,11 @@ def _is_licence(data, at):  # type: ignore[no-untyped-def]
 def _add_word(data, word, places, count, known, link):  # type: ignore[no-untyped-def]
     """Add the places of a word; return how many there are, and where the link around it begins."""
     if word and data[word - 1] == 34 and _is_exactly(data, word, _KEY):
-        count = _add(places, count, KEY, 0)
+        behind = word + len(_KEY)
+        while behind < min(len(data), word + 2 * _MOST_BLANKS) and _is_blank(data[behind]):
+            behind += 1
+        if behind < len(data) and data[behind] == 58:  # a colon
+            count = _add(places, count, KEY, 0)
     if _is(data, word, _BUTTONS, 0, len(_BUTTONS)):
         count = _add(places, count, BADGE, word)
     rel, link = _leading(data, word, known, link)
