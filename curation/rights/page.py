@@ -324,8 +324,9 @@ def _named(source: bytes, at: int) -> Statement | None:
     licence = licence_of(words)
     if licence is None or max(holders(source, at)) >= 0:
         return None
-    scope = "page" if _licenses_whole(source, at) else "part"
-    return Statement(licence, scope, _place(source, at), "anchor", words[:_LINE_CHARACTERS])
+    place = _place(source, at)
+    scope = "page" if _licenses_whole(source, at, place) else "part"
+    return Statement(licence, scope, place, "anchor", words[:_LINE_CHARACTERS])
 
 
 def _words_of(source: bytes, at: int) -> bytes:
@@ -362,7 +363,7 @@ def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | No
         badge = value.lower() in attributes.get("src", "").lower()
         scope = "page" if badge and not _in_figure(source, at) else "part"
         return Statement(licence, scope, place, "badge", value)
-    scope = "page" if stated or _licenses_whole(source, at) else "part"
+    scope = "page" if stated or _licenses_whole(source, at, place) else "part"
     return Statement(licence, scope, place, "anchor", value)
 
 
@@ -400,7 +401,7 @@ def _in_part(source: bytes, at: int, attributes: Mapping[str, str]) -> bool:
     return bool(types) and types[-1].decode("utf-8", "replace") in _PART_TYPES
 
 
-def _licenses_whole(source: bytes, at: int) -> bool:
+def _licenses_whole(source: bytes, at: int, place: str) -> bool:
     """Return whether the words around an address license the page, not a part of it."""
     if _in_figure(source, at):
         return False
@@ -414,7 +415,7 @@ def _licenses_whole(source: bytes, at: int) -> bool:
     before = _plain(near[begins[-1] :] if begins else near)[-160:]
     if _PARTS.search(before[-80:]):
         return False
-    if _WHOLE.search(before) or _place(source, at) == "footer":
+    if place == "footer" or _WHOLE.search(before):
         return True
     ends = _BLOCK_TAG.search(rest)
     after = _plain(rest[: ends.start()] if ends else rest)[:120]
