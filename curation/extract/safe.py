@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from curation.errors import told
 from curation.extract import Extraction, PageTooLargeError
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.texts import text_of
 from curation.readers import Page
+
+if TYPE_CHECKING:
+    from curation.extract.extractor import Begun
 
 _DETAIL = 500  # characters of an error message
 
@@ -29,13 +33,31 @@ class Failed:
     detail: str
 
 
-def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused | Failed:
+def begin_page(settings: ExtractSettings, page: Page) -> Begun | None:
+    """Begin a page for `extract_page`; None where it is to be done as a whole, for any reason."""
+    if page.kind == "text" or settings.engine != "curation":
+        return None
+    from curation.extract.extractor import Extractor  # compiled kernels
+
+    try:
+        return Extractor(settings).begin(page.content, page.charset)
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    except BaseException:  # comes again, and is told then
+        return None
+
+
+def extract_page(
+    settings: ExtractSettings, page: Page, begun: Begun | None = None
+) -> Extraction | Refused | Failed:
     """Text and title of a page; raises only MemoryError and KeyboardInterrupt: no page ends a run."""
     try:
         if page.kind == "text":
             return Extraction(text_of(page))
         from curation.extract.extractor import Extractor  # compiled kernels
 
+        if begun is not None:
+            return Extractor(settings).finish(begun)
         return Extractor(settings).extract(page.content, page.url, page.charset)
     except PageTooLargeError as error:
         return Refused(error.reason, error.value, error.threshold)

@@ -54,8 +54,9 @@ _ELEMENTS = {
         "改変禁止|禁止演绎|禁止改作|변경금지",
     }.items()
 }
+#: Hosts, and patterns of their addresses, of other licences.
 _OTHERS = tuple(
-    (re.compile(pattern, re.I), name)
+    (pattern.partition("/")[0].replace("\\", ""), re.compile(pattern, re.I), name)
     for pattern, name in (
         (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?fdl", "GFDL"),
         (r"gnu\.org/(?:copyleft|licenses)/(?:old-licenses/)?agpl", "AGPL-3.0"),
@@ -92,19 +93,20 @@ def licence_of(statement: str) -> Licence | None:
     Example: `https://creativecommons.org/licenses/by-nc/3.0/de/` gives `CC-BY-NC-3.0` for `de`.
     """
     statement = statement[:_MOST_CHARACTERS]
-    found = _CREATIVE_COMMONS.search(statement)
-    if found:
-        return _creative_commons(*found.groups())
-    for pattern, name in _OTHERS:
-        if pattern.search(statement):
+    lowered = statement.lower()  # nearly all name none, which is found out sooner without patterns
+    if "creativecommons.org" in lowered or "licensebuttons.net" in lowered:
+        if found := _CREATIVE_COMMONS.search(statement):
+            return _creative_commons(*found.groups())
+    for host, pattern, name in _OTHERS:
+        if host in lowered and pattern.search(statement):
             return Licence(name, None)
-    named = _NAMED.search(statement)
+    named = _NAMED.search(statement) if "cc" in lowered else None
     if named:
         kind, version = named.group(1).upper().replace(" ", "-"), named.group(2)
         if kind in ("0", "ZERO"):
             return Licence("CC0-1.0", None)
         return Licence(f"CC-{kind}" + (f"-{version}" if version else ""), None)
-    return _written(statement)
+    return _written(statement) if "commons" in lowered else None
 
 
 def _written(statement: str) -> Licence | None:

@@ -17,7 +17,18 @@ from typing import Any, NamedTuple
 
 from curation.rights.directives import CLOSING, Directive, parse_directives
 from curation.rights.licences import Licence, licence_of
-from curation.rights.scan import MOST_BLOCKS, TAG_BYTES, Found, scan, sign_before
+from curation.rights.scan import (
+    BADGE,
+    COMMONS,
+    KEY,
+    LINK,
+    MOST_PLACES,
+    REL,
+    TAG_BYTES,
+    Found,
+    holders,
+    scan,
+)
 from curation.rights.tdm import Reservation, reservation
 
 
@@ -49,21 +60,16 @@ class PageRights(NamedTuple):
 _MOST_STATEMENTS = 32
 #: Bytes around an address in which the words about it are looked for.
 _NEAR_BYTES = 400
-#: Bytes before a tag in which a comment or script that holds it begins.
-_BACK_BYTES = 16_384
-#: The same of comments and scripts that name their own authors.
-_NOTE_BYTES = 2_048
 #: Bytes before the word foot in which an attribute with it begins.
 _FOOTER_BYTES = 100
-#: Signs of copyright in scripts and comments at a page's end that are passed over.
-_MOST_SIGNS = 8
 #: Characters of a copyright line that are kept.
 _LINE_CHARACTERS = 160
 
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
-_COMMONS = b"ommons.org/"
-_KEY = b'"license"'
+#: What words that name a licence have: an abbreviation, a name, an address or a reference.
+_MAY_NAME = re.compile(rb"[Cc][Cc]|[Cc][Oo][Mm][Mm][Oo][Nn][Ss]|[.&]")
+_LICENSE = b'"license"'
 _SCHEME = re.compile(rb"(?:https?:)?//(?:[a-z]+\.)?\Z", re.I)
 _ADDRESS = re.compile(
     rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain|presskit/buttons)/[^\"'\s<>]{2,80}"
@@ -71,10 +77,7 @@ _ADDRESS = re.compile(
 _BADGE = re.compile(rb"(?:https?:)?//licensebuttons\.net/[lp]/[^\"'\s<>]{2,80}", re.I)
 #: Tags, with what is in scripts, styles and comments.
 _TAG = re.compile(r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.I | re.S)
-_CODE = re.compile(r"[{};=\\]")
 # These look at bytes in lower case: the engine skips to a pattern's first letter only in these.
-_REL = re.compile(rb"rel\s*=\s*[\"']?[^\"'>]{0,40}licen[cs]e")
-_LINKED = re.compile(rb"<a\s[^>]{0,200}licen[cs]e")
 _LINK_END = re.compile(rb"</a|</button", re.I)
 _BADGE_IMAGE = re.compile(rb"licen[cs]e|commons|somerights|\bcc[-_ ]|88x31|80x15")
 _FOOTER = re.compile(rb"<footer[\s>]|(?:id|class)\s*=\s*[\"']?[^\"'>]{0,60}foot")
@@ -127,70 +130,74 @@ _PART_TYPES = frozenset(
 def read_page(source: bytes) -> PageRights:
     """Return the rights signals of a page (UTF-8). Broken HTML is never an error."""
     found = scan(source)
-    line = _copyright(source, found.copyright)
-    if not (found.tags or found.has_json or found.has_address or found.licences):
+    line = _line(found.line) if found.line else None
+    if not (found.tags or found.places):
         return PageRights((), (), None, line)
-    stating = (source[begin:end] for begin, end in found.tags)
-    tags = [(tag[1:2].lower(), _attributes(tag)) for tag in stating]
-    named = [
-        (
-            tag.get("name", tag.get("property", tag.get("http-equiv", ""))).lower(),
-            tag.get("content", ""),
-        )
-        for kind, tag in tags
-        if kind == b"m"
-    ]
-    links = [tag for kind, tag in tags if kind == b"l"]
-    statements = [*_in_head(links, named)]
-    if found.has_json and _has_key(source, found.licences):
-        statements += _in_json(source, found.head_end)
-    if found.has_address or found.licences:
+    head = [_of_tag(source[begin:end]) for begin, end in found.tags]
+    statements = [one for said in head for one in said.statements]
+    if found.places:
+        if len(found.places) == MOST_PLACES or found.of_kind(KEY):
+            statements += _in_json(source, found.head_end)
         statements += _in_body(source, found)
+    directives = [one for said in head for one in said.directives]
+    reserved = [one for said in head for one in said.reserved]
+    policies = [one for said in head for one in said.policies]
     return PageRights(
         tuple(dict.fromkeys(statements)),
-        tuple(_directives(named)),
-        reservation(
-            [c for n, c in named if n == "tdm-reservation"],
-            [c for n, c in named if n == "tdm-policy"],
-        ),
+        tuple(directives),
+        reservation(reserved, policies) if reserved else None,
         line,
     )
 
 
+class _Said(NamedTuple):
+    """What a tag of the head says."""
+
+    statements: tuple[Statement, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    reserved: tuple[str, ...] = ()  # values of tdm-reservation
+    policies: tuple[str, ...] = ()  # of tdm-policy
+
+
 @functools.lru_cache(maxsize=1024)  # `index, follow` is on every other page
+def _of_tag(tag: bytes) -> _Said:
+    """Return what a meta or link tag says."""
+    attributes = _attributes(tag)
+    if tag[1:2].lower() == b"l":
+        return _Said(tuple(_of_link(attributes)))
+    name = attributes.get("name", attributes.get("property", attributes.get("http-equiv", "")))
+    name, content = name.lower(), attributes.get("content", "")
+    if name == "tdm-reservation":
+        return _Said(reserved=(content,))
+    if name == "tdm-policy":
+        return _Said(policies=(content,))
+    known = licence_of(content) if name in _STATING else None
+    value = content[:_LINE_CHARACTERS]
+    stated = (Statement(known, "page", "head", "meta", value),) if known else ()
+    return _Said(stated, tuple(_directives(name, content)))
+
+
 def _attributes(tag: bytes) -> Mapping[str, str]:
     found = _ATTRIBUTE.findall(tag.decode("utf-8", "replace"))
     return {name.lower(): html.unescape(a or b or c) for name, a, b, c in found}
 
 
-def _directives(named: list[tuple[str, str]]) -> Iterator[Directive]:
-    for name, content in named:
-        if _ROBOTS.match(name) or name == "x-robots-tag":
-            agent = "" if name in ("robots", "x-robots-tag") else name
-            yield from parse_directives(content, agent)
-        elif _AGENT.fullmatch(name) and not _TEXTS.search(name):
-            # `none` alone may mean anything
-            if any(word in content.lower() for word in CLOSING):
-                yield from parse_directives(content, name)
+def _directives(name: str, content: str) -> Iterator[Directive]:
+    if _ROBOTS.match(name) or name == "x-robots-tag":
+        agent = "" if name in ("robots", "x-robots-tag") else name
+        yield from parse_directives(content, agent)
+    elif _AGENT.fullmatch(name) and not _TEXTS.search(name):
+        # `none` alone may mean anything
+        if any(word in content.lower() for word in CLOSING):
+            yield from parse_directives(content, name)
 
 
-def _in_head(links: list[Mapping[str, str]], named: list[tuple[str, str]]) -> Iterator[Statement]:
-    for link in links:
-        rels, href = link.get("rel", "").lower().split(), link.get("href", "")
-        if not {"license", "licence", "copyright"} & set(rels):
-            continue
+def _of_link(attributes: Mapping[str, str]) -> Iterator[Statement]:
+    rels, href = attributes.get("rel", "").lower().split(), attributes.get("href", "")
+    if {"license", "licence", "copyright"} & set(rels):
         known = licence_of(href)
         if known or "copyright" not in rels:
             yield Statement(known, "page", "head", "link", href[:_LINE_CHARACTERS])
-    for name, content in named:
-        known = licence_of(content) if name in _STATING else None
-        if known:
-            yield Statement(known, "page", "head", "meta", content[:_LINE_CHARACTERS])
-
-
-def _has_key(source: bytes, parts: list[tuple[int, int]]) -> bool:
-    """Return whether JSON may state a licence: parts are all that the word is in, up to a limit."""
-    return len(parts) == MOST_BLOCKS or any(_KEY in source[start:end] for start, end in parts)
 
 
 def _in_json(source: bytes, head_end: int) -> Iterator[Statement]:
@@ -203,7 +210,7 @@ def _in_json(source: bytes, head_end: int) -> Iterator[Statement]:
         if at < 0 or not begin or not closed:
             return
         end = closed.start()
-        says = source.find(_KEY, begin, end) >= 0
+        says = source.find(_LICENSE, begin, end) >= 0
         if says and _tag_around(source, at)[:7].lower() == b"<script":
             content = _parsed(source[begin:end])
             yield from _of_thing(content, True, "head" if at < head_end else "body")
@@ -254,10 +261,9 @@ def _in_body(source: bytes, found: Found) -> Iterator[Statement]:
     """
     head_end = found.head_end
     begin = head_end if _BODY.match(source, head_end) else 0
-    addresses = itertools.islice(_addresses(source, begin), _MOST_STATEMENTS)
-    places = list(addresses) if found.has_address else []
+    places = list(itertools.islice(_addresses(source, begin, found), _MOST_STATEMENTS))
     if not places:
-        places = _badges(source, begin, found.licences)
+        places = _badges(source, begin, found)
     tags = [_tag_around(source, start) for start, _ in places]
     seen = set()
     for (start, end), tag in zip(places, tags, strict=True):
@@ -269,71 +275,64 @@ def _in_body(source: bytes, found: Found) -> Iterator[Statement]:
             seen.add(one)
             yield one
     if not places:
-        yield from _own_terms(source, begin, found.licences)
+        yield from _own_terms(source, begin, found)
 
 
-def _addresses(source: bytes, begin: int) -> Iterator[tuple[int, int]]:
+def _addresses(source: bytes, begin: int, found: Found) -> Iterator[tuple[int, int]]:
     """Yield begin and end of the addresses of Creative Commons."""
-    at = source.find(_COMMONS, begin)
-    while at >= 0:
-        if found := _ADDRESS.match(source, max(begin, at - len("creativec"))):
-            scheme = _SCHEME.search(source, max(begin, found.start() - 20), found.start())
-            yield (scheme or found).start(), found.end()
-        at = source.find(_COMMONS, at + 1)
+    for at in found.of_kind(COMMONS):
+        if address := _ADDRESS.match(source, max(begin, at - len("creativec"))):
+            scheme = _SCHEME.search(source, max(begin, address.start() - 20), address.start())
+            yield (scheme or address).start(), address.end()
 
 
-def _badges(source: bytes, begin: int, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _badges(source: bytes, begin: int, found: Found) -> list[tuple[int, int]]:
     """Return begin and end of the addresses of badges that no link to the licence goes with."""
     spans = (
-        _BADGE.search(source, max(begin, start), end + 100)
-        for start, end in parts
-        if b"licensebuttons" in source[start : end + 100].lower()
+        _BADGE.search(source, max(begin, at - len("https://")), at + 120)
+        for at in found.of_kind(BADGE)
     )
     return sorted({found.span() for found in spans if found})
 
 
-def _own_terms(source: bytes, begin: int, parts: list[tuple[int, int]]) -> Iterator[Statement]:
+def _own_terms(source: bytes, begin: int, found: Found) -> Iterator[Statement]:
     """Yield the licence or the site's own terms to which a `rel` of licence leads.
 
     Without one, yield the licence that the words of a link to such terms name.
     """
-    named = None
-    for start, end in parts:
-        first = max(begin, start)
-        lowered = source[first:end].lower()
-        for found in _REL.finditer(lowered):
-            if one := _own_term(source, first + found.start()):
+    for kind, read in ((REL, _own_term), (LINK, _named)):
+        for at in found.of_kind(kind):
+            if at >= begin and (one := read(source, at)):
                 yield one
                 return
-        link = _LINKED.search(lowered)
-        if link and named is None:
-            named = _named(source, first + link.start())
-    if named:
-        yield named
 
 
 def _own_term(source: bytes, at: int) -> Statement | None:
     tag = _tag_around(source, at)
-    if tag[:2].lower() not in (b"<a", b"<l") or _commented(source, at):
+    if tag[:2].lower() not in (b"<a", b"<l") or holders(source, at).comment >= 0:
         return None
     href = _attributes(tag).get("href", "")
-    licence = licence_of(href) or licence_of(_words_of(source, at))
+    licence = licence_of(href) or licence_of(_plain(_words_of(source, at)))
     return Statement(licence, "page", _place(source, at), "anchor", href[:_LINE_CHARACTERS])
 
 
 def _named(source: bytes, at: int) -> Statement | None:
-    words = _words_of(source, at)
-    licence = licence_of(words)
-    if licence is None or _commented(source, at) or _scripted(source, at):
+    raw = _words_of(source, at)
+    if not _MAY_NAME.search(raw):
         return None
-    scope = "page" if _licenses_whole(source, at) else "part"
-    return Statement(licence, scope, _place(source, at), "anchor", words[:_LINE_CHARACTERS])
+    words = _plain(raw)
+    licence = licence_of(words)
+    if licence is None or max(holders(source, at)) >= 0:
+        return None
+    place = _place(source, at)
+    scope = "page" if _licenses_whole(source, at, place) else "part"
+    return Statement(licence, scope, place, "anchor", words[:_LINE_CHARACTERS])
 
 
-def _words_of(source: bytes, at: int) -> str:
-    """Return the words of the link at a place."""
+def _words_of(source: bytes, at: int) -> bytes:
+    """Return the words of the link at a place, with tags and references."""
     end = source.find(b"</a", at, at + _NEAR_BYTES)
-    return _plain(source[source.find(b">", at) : end + 1]) if end >= 0 else ""
+    return source[source.find(b">", at) : end + 1] if end >= 0 else b""
 
 
 def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | None:
@@ -341,17 +340,16 @@ def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | No
     if licence is None:
         return None
     place = _place(source, at)
-    if _commented(source, at):
-        comment = source[source.rfind(b"<!--", max(0, at - _BACK_BYTES), at) : at]
-        stating = b"rdf" in comment.lower() and _RDF_LICENCE.match(tag)
+    comment, script = holders(source, at)
+    if comment >= 0:
+        stating = b"rdf" in source[comment:at].lower() and _RDF_LICENCE.match(tag)
         return Statement(licence, "page", place, "rdf", value) if stating else None
     name = re.match(rb"<\s*([a-z:]+)", tag, re.I)
     kind = name.group(1).lower() if name else b""
     attributes = _attributes(tag)
-    if _scripted(source, at):
+    if script >= 0:
         # JSON-LD is read as such; other scripts show maps and players with their sources.
-        opened = _script_before(source, max(0, at - _BACK_BYTES), at)
-        stated = b"ld+json" in source[opened:at].lower()
+        stated = b"ld+json" in source[script:at].lower()
         return None if stated else Statement(licence, "part", place, "anchor", value)
     if kind in (b"license", b"cc:license"):
         return Statement(licence, "page", place, "rdf", value)
@@ -365,7 +363,7 @@ def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | No
         badge = value.lower() in attributes.get("src", "").lower()
         scope = "page" if badge and not _in_figure(source, at) else "part"
         return Statement(licence, scope, place, "badge", value)
-    scope = "page" if stated or _licenses_whole(source, at) else "part"
+    scope = "page" if stated or _licenses_whole(source, at, place) else "part"
     return Statement(licence, scope, place, "anchor", value)
 
 
@@ -373,31 +371,6 @@ def _tag_around(source: bytes, at: int) -> bytes:
     start = source.rfind(b"<", max(0, at - TAG_BYTES), at)
     end = source.find(b">", at, at + TAG_BYTES)
     return source[max(start, 0) : end + 1 if end >= 0 else at]
-
-
-def _commented(source: bytes, at: int, back: int = _BACK_BYTES) -> bool:
-    return _in_comment(source, source.rfind(b"<!--", max(0, at - back), at), at)
-
-
-def _in_comment(source: bytes, opened: int, at: int) -> bool:
-    """Whether the comment that begins at `opened`, -1 for none, still goes on."""
-    return opened >= 0 and source.find(b"-->", opened, at) < 0
-
-
-def _scripted(source: bytes, at: int, back: int = _BACK_BYTES) -> bool:
-    return _in_script(source, _script_before(source, max(0, at - back), at), at)
-
-
-def _script_before(source: bytes, begin: int, end: int) -> int:
-    """Return where the last script in [begin, end) opens; -1 if none does."""
-    return max(source.rfind(b"<script", begin, end), source.rfind(b"<SCRIPT", begin, end))
-
-
-def _in_script(source: bytes, opened: int, at: int) -> bool:
-    """Whether the script that begins at `opened`, -1 for none, still goes on."""
-    if opened < 0 or source.find(b"</script", opened, at) >= 0:
-        return False
-    return _SCRIPT_END.search(source, opened, at) is None
 
 
 def _place(source: bytes, at: int) -> str:
@@ -428,7 +401,7 @@ def _in_part(source: bytes, at: int, attributes: Mapping[str, str]) -> bool:
     return bool(types) and types[-1].decode("utf-8", "replace") in _PART_TYPES
 
 
-def _licenses_whole(source: bytes, at: int) -> bool:
+def _licenses_whole(source: bytes, at: int, place: str) -> bool:
     """Return whether the words around an address license the page, not a part of it."""
     if _in_figure(source, at):
         return False
@@ -442,7 +415,7 @@ def _licenses_whole(source: bytes, at: int) -> bool:
     before = _plain(near[begins[-1] :] if begins else near)[-160:]
     if _PARTS.search(before[-80:]):
         return False
-    if _WHOLE.search(before) or _place(source, at) == "footer":
+    if place == "footer" or _WHOLE.search(before):
         return True
     ends = _BLOCK_TAG.search(rest)
     after = _plain(rest[: ends.start()] if ends else rest)[:120]
@@ -457,21 +430,9 @@ def _plain(part: bytes) -> str:
     return " ".join(html.unescape(_TAG.sub(" ", text)).split())
 
 
-def _copyright(source: bytes, at: int) -> str | None:
-    """Return the line of the last sign of copyright, which is the page's; pictures' come before.
-
-    Signs in tags, scripts and comments are passed over.
-    """
-    for _ in range(_MOST_SIGNS):
-        if at < 0:
-            return None
-        begin = max(0, at - _NEAR_BYTES)
-        tag, text = source.rfind(b"<", begin, at), source.rfind(b">", begin, at) + 1
-        if tag < text and not (
-            _scripted(source, at, _NOTE_BYTES) or _commented(source, at, _NOTE_BYTES)
-        ):
-            line = _plain(source[max(text, begin) : at + _NEAR_BYTES])
-            if not (_CODE.search(line) and _scripted(source, at)):
-                return line[:_LINE_CHARACTERS].strip() or None
-        at = sign_before(source, at)
-    return None
+def _line(text: bytearray) -> str | None:
+    """Return the line of copyright of a page's text around its last sign; pictures' come before."""
+    line = text.decode("utf-8", "ignore")
+    if "&" in line:
+        line = html.unescape(line)
+    return " ".join(line.split())[:_LINE_CHARACTERS].strip() or None

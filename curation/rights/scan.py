@@ -6,6 +6,7 @@ four letters that each needle has; only blocks with these are looked at letter b
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,11 +23,28 @@ FOOT_BYTES = 20_000
 TAG_BYTES = 2_000
 #: Tags of a head that are looked at.
 MOST_TAGS = 32
+#: Words about licences that can state one, and are looked at.
+MOST_PLACES = 256
+
+#: Kinds of places: the `rel` before the word licence, the link with the word in its tag, the word
+#: itself in the address of a badge, the key `"license"`, and the address of Creative Commons.
+REL, LINK, BADGE, KEY, COMMONS = range(5)
 
 _BLOCK = 512
-_STRIDE = 32
-#: Bytes before the word licence in which its `rel` begins.
-_REL_BYTES = 56
+_STRIDE = 64
+_PLACES = np.arange(_STRIDE, dtype=np.uint8)
+#: Bytes between the word licence and its `rel`.
+_REL_BYTES = 40
+#: Blanks around the equals sign of `rel`, and before the colon of a key.
+_MOST_BLANKS = 16
+#: Bytes before a place in which the comment or script that holds it begins.
+BACK_BYTES = 16_384
+#: Signs of copyright in tags, scripts and comments at a page's end that are passed over.
+_MOST_SIGNS = 8
+#: Bytes before and behind a sign of copyright that are looked at for its line ...
+LINE_BYTES = 400
+#: ... and in which a comment or script begins that names its own authors.
+_NOTE_BYTES = 2_048
 #: Words of the tags of a head that can state something.
 _STATING = (
     b"robots",
@@ -46,12 +64,24 @@ _STATING = (
     b"licenc",
     b"copyright",
 )
-_SCRIPT = np.frombuffer(b"script", np.uint8)
+_SCRIPT, _STYLE, _COMMENT, _COMMENT_END = (
+    np.frombuffer(word, np.uint8) for word in (b"script", b"style", b"<!--", b"-->")
+)
+_BUTTONS, _ADDRESS, _KEY = (
+    np.frombuffer(word, np.uint8) for word in (b"licensebuttons", b"ommons.org/", b'license"')
+)
+_COPY, _NUMBER, _NO_BREAK = (
+    np.frombuffer(word, np.uint8) for word in (b"&copy;", b"&#169;", b"&nbsp;")
+)
 _BYTE = np.uint8
 _LOWER = _BYTE(32)
-_I, _C, _E, _N, _S, _DOT, _D, _PLUS, _J = (_BYTE(byte) for byte in b"icens.d+j")
+#: All bits but that by which capital and small letters differ.
+_EITHER = _BYTE(0xFF ^ 32)
+_I, _C, _E, _N, _S, _DOT = (_BYTE(byte) for byte in b"icens.")
 _AND, _O, _HASH, _ONE, _P, _Y, _R = (_BYTE(byte) for byte in b"&o#1pyr")
-_X, _OPEN, _CLOSE = (_BYTE(byte) for byte in b"x()")
+_B, _T, _D, _M, _G, _H, _L = (_BYTE(byte) for byte in b"btdmghl")
+_X, _OPEN, _CLOSE, _BLANK = (_BYTE(byte) for byte in b"x() ")
+_LESS, _MORE, _SLASH, _BANG, _DASH = (_BYTE(byte) for byte in b"<>/!-")
 _SIGN = _BYTE(0xC2), _BYTE(0xA9)
 #: Forms of the sign, and what is one before a year.
 _SIGNS = (
@@ -63,24 +93,24 @@ _SIGN_NAMES = (
     b"pyright",
     *("版权所有".encode(), "版權所有".encode(), "著作権".encode(), "저작권".encode()),
 )
-_FIRST_HAN = tuple(_BYTE(byte) for byte in "版".encode())
-_FIRST_KANA = tuple(_BYTE(byte) for byte in "著".encode())
-_FIRST_HANGUL = tuple(_BYTE(byte) for byte in "저".encode())
-#: Blocks with the word licence that are looked at.
-MOST_BLOCKS = 256
+_HAN = tuple(_BYTE(byte) for byte in "版".encode())
+_KANA = tuple(_BYTE(byte) for byte in "著".encode())
+_HANGUL = tuple(_BYTE(byte) for byte in "저".encode())
 
 
 class Found(NamedTuple):
     """Where to look closer. Addresses are bytes from the page's beginning."""
 
     head_end: int  # where the body begins or may begin
-    has_address: bool  # of Creative Commons
-    licences: list[tuple[int, int]]  # begin and end of parts in which the word may be
-    has_json: bool  # JSON-LD
-    copyright: int  # where the last sign or word is; -1: none
-    tags: list[
-        tuple[int, int]
-    ]  # begin and end of meta and link tags in the head that say something
+    line: bytearray  # text around the last sign or word of copyright
+    #: Begin and end of meta and link tags in the head that say something.
+    tags: list[list[int]]
+    #: Kind and address of each word that can state a licence.
+    places: list[list[int]]
+
+    def of_kind(self, kind: int) -> list[int]:
+        """Return the addresses of the places of a kind."""
+        return [at for which, at in self.places if which == kind]
 
 
 class _Words(NamedTuple):
@@ -120,43 +150,181 @@ def _is(data, at, letters, begin, end):  # type: ignore[no-untyped-def]
     return True
 
 
+@inlined
+def _is_exactly(data, at, letters):  # type: ignore[no-untyped-def]
+    """Whether letters are in the data."""
+    if at < 0 or at + len(letters) > len(data):
+        return False
+    for k in range(len(letters)):  # noqa: SIM110 (numba has no generators' all)
+        if data[at + k] != letters[k]:
+            return False
+    return True
+
+
+@inlined
+def _is_blank(byte):  # type: ignore[no-untyped-def]
+    return byte == 32 or 9 <= byte <= 13
+
+
+@inlined
+def _rel_before(data, equals):  # type: ignore[no-untyped-def]
+    """Where the `rel` before an equals sign begins; -1: there is none."""
+    at = equals - 1
+    stop = max(2, equals - _MOST_BLANKS)
+    while at > stop and _is_blank(data[at]):
+        at -= 1
+    if at < 2 or data[at] | _LOWER != 108 or data[at - 1] | _LOWER != 101:
+        return -1
+    return at - 2 if data[at - 2] | _LOWER == 114 else -1
+
+
+@inlined
+def _leading(data, word, known, link):  # type: ignore[no-untyped-def]
+    """Where the `rel` of the word licence begins, and where the link in whose tag it is; or -1.
+
+    What is before another such word is known: the link that has that one in its tag.
+    """
+    rel = -1
+    outside = False  # of the value of an attribute that may be `rel`
+    at = word - 1
+    stop = max(known, word - TAG_BYTES)
+    while at >= stop:
+        byte = data[at]
+        if byte == _MORE:
+            return rel, -1
+        if byte == _LESS and data[at + 1] | _LOWER == 97 and _is_blank(data[at + 2]):
+            return rel, at
+        if not outside:
+            if byte == 61:
+                rel = _rel_before(data, at)
+            elif byte == 34 or byte == 39:
+                equals = at - 1
+                while equals > max(0, at - _MOST_BLANKS) and _is_blank(data[equals]):
+                    equals -= 1
+                if equals > 0 and data[equals] == 61:
+                    rel = _rel_before(data, equals)
+                outside = True
+            outside = outside or rel >= 0 or word - at > _REL_BYTES
+        at -= 1
+    return rel, link if stop == known else -1
+
+
+@inlined
+def _add(places, count, kind, at):  # type: ignore[no-untyped-def]
+    """Add a place that isn't the last one; return how many there are."""
+    if at < 0 or count == len(places):
+        return count
+    if count and places[count - 1, 0] == kind and places[count - 1, 1] == at:
+        return count
+    places[count, 0], places[count, 1] = kind, at
+    return count + 1
+
+
+@inlined
+def _is_licence(data, at):  # type: ignore[no-untyped-def]
+    """Whether `icen` is of the word licence or license."""
+    if at < 1 or at + 6 > len(data) or data[at - 1] | _LOWER != 108:
+        return False
+    behind = data[at + 4] | _LOWER
+    return (behind == 115 or behind == 99) and data[at + 5] | _LOWER == 101
+
+
+@borrowing
+def _add_word(data, word, places, count, known, link):  # type: ignore[no-untyped-def]
+    """Add the places of a word; return how many there are, and where the link around it begins."""
+    if word and data[word - 1] == 34 and _is_exactly(data, word, _KEY):
+        behind = word + len(_KEY)
+        while behind < min(len(data), word + 2 * _MOST_BLANKS) and _is_blank(data[behind]):
+            behind += 1
+        if behind < len(data) and data[behind] == 58:  # a colon
+            count = _add(places, count, KEY, 0)
+    if _is(data, word, _BUTTONS, 0, len(_BUTTONS)):
+        count = _add(places, count, BADGE, word)
+    rel, link = _leading(data, word, known, link)
+    return _add(places, _add(places, count, REL, rel), LINK, link), link
+
+
 @borrowing
 def _has(first, second, third, fourth):  # type: ignore[no-untyped-def]
-    """A bit for `icen` and `d+j` in any case, and `ns.o`, in four views that are a byte apart each.
+    """Whether `icen`, in any case, or `ns.o` is in four views that are a byte apart each.
 
     Without a branch, and in bytes throughout, so that it is compiled to vector instructions.
     """
-    licence = address = linked = _BYTE(255)
+    found = _BYTE(255)
     for k in range(len(fourth)):
         a, b, c, d = first[k], second[k], third[k], fourth[k]
-        i_, c_ = _BYTE(_BYTE(a | _LOWER) ^ _I), _BYTE(_BYTE(b | _LOWER) ^ _C)
-        e_, n_ = _BYTE(_BYTE(c | _LOWER) ^ _E), _BYTE(_BYTE(d | _LOWER) ^ _N)
-        licence = min(licence, _BYTE(i_ | c_ | e_ | n_))
-        org = _BYTE(_BYTE(c ^ _DOT) | _BYTE(d ^ _O))
-        address = min(address, _BYTE(_BYTE(a ^ _N) | _BYTE(b ^ _S) | org))
-        d_, j_ = _BYTE(_BYTE(a | _LOWER) ^ _D), _BYTE(_BYTE(c | _LOWER) ^ _J)
-        linked = min(linked, _BYTE(d_ | _BYTE(b ^ _PLUS) | j_))
-    return (licence == 0) | ((address == 0) << 1) | ((linked == 0) << 2)
+        word = _BYTE(_BYTE(_BYTE(a ^ _I) | _BYTE(b ^ _C)) | _BYTE(_BYTE(c ^ _E) | _BYTE(d ^ _N)))
+        name = _BYTE(_BYTE(_BYTE(a ^ _N) | _BYTE(b ^ _S)) | _BYTE(_BYTE(c ^ _DOT) | _BYTE(d ^ _O)))
+        found = min(found, min(_BYTE(word & _EITHER), name))
+    return found == 0
 
 
 @borrowing
-def _anywhere(data, blocks):  # type: ignore[no-untyped-def]
-    """Fill blocks [n] with the beginnings of those with `icen`; return the bits of all, and n."""
-    found = count = 0
+def _anywhere(data, places):  # type: ignore[no-untyped-def]
+    """Fill places [n, 2] with kinds and addresses, in order; return n."""
+    count = known = 0
+    link = -1  # in whose tag the last word is
     last = len(data) - 3
     for begin in range(0, last, _BLOCK):
         end = min(begin + _BLOCK, last)
-        here = _has(
+        if count == len(places) or not _has(
             data[begin:end],
             data[begin + 1 : end + 1],
             data[begin + 2 : end + 2],
             data[begin + 3 : end + 3],
-        )
-        if here & 1 and count < len(blocks):
-            blocks[count] = begin
-            count += 1
-        found |= here
-    return found, count
+        ):
+            continue
+        for at in range(begin, end):
+            if data[at] | _LOWER == _I:
+                if data[at + 1] | _LOWER == _C and _is_licence(data, at):
+                    count, link = _add_word(data, at - 1, places, count, known, link)
+                    known = at
+            elif data[at] == _N and data[at + 1] == _S and data[at + 2] == _DOT:
+                if _is_exactly(data, at - 4, _ADDRESS):
+                    count = _add(places, count, COMMONS, at - 4)
+    return count
+
+
+@inlined
+def _next(data, at, limit, wanted):  # type: ignore[no-untyped-def]
+    """Where the next byte of a kind is, or the limit: the least place that isn't ruled out."""
+    while at + _STRIDE <= limit:
+        found = _BYTE(255)
+        stride = data[at : at + _STRIDE]
+        for k in range(_STRIDE):
+            found = min(found, _PLACES[k] | _BYTE((stride[k] != wanted) * _BYTE(255)))
+        if found < 255:
+            return at + found
+        at += _STRIDE
+    while at < limit and data[at] != wanted:
+        at += 1
+    return at
+
+
+@inlined
+def _next_tag(data, at, limit):  # type: ignore[no-untyped-def]
+    """Where the next `<` is that `_head` looks at, or the limit; as `_next`."""
+    while at + _STRIDE + 3 <= limit:
+        found = _BYTE(255)
+        first, second = data[at : at + _STRIDE], data[at + 1 : at + _STRIDE + 1]
+        third, fourth = data[at + 2 : at + _STRIDE + 2], data[at + 3 : at + _STRIDE + 3]
+        for k in range(_STRIDE):
+            b, c, d = second[k], third[k], fourth[k]
+            meta = _BYTE(_BYTE(b ^ _M) | _BYTE(_BYTE(c ^ _E) | _BYTE(d ^ _T)))
+            link = _BYTE(_BYTE(b ^ _L) | _BYTE(_BYTE(c ^ _I) | _BYTE(d ^ _N)))
+            body = _BYTE(_BYTE(b ^ _B) | _BYTE(_BYTE(c ^ _O) | _BYTE(d ^ _D)))
+            script = _BYTE(_BYTE(b ^ _S) | _BYTE(_BYTE(c ^ _C) | _BYTE(d ^ _R)))
+            head = _BYTE(_BYTE(b ^ _SLASH) | _BYTE(_BYTE(c ^ _H) | _BYTE(d ^ _E)))
+            comment = _BYTE(_BYTE(b ^ _BANG) | _BYTE(_BYTE(c ^ _DASH) | _BYTE(d ^ _DASH)))
+            least = min(min(min(meta, link), min(body, script)), min(head, comment))
+            other = _BYTE(_BYTE(first[k] ^ _LESS) | _BYTE(least & _EITHER))
+            found = min(found, _PLACES[k] | _BYTE((other != 0) * _BYTE(255)))
+        if found < 255:
+            return at + found
+        at += _STRIDE
+    while at < limit and data[at] != _LESS:
+        at += 1
+    return at
 
 
 @inlined
@@ -164,47 +332,62 @@ def _opens(data, at):  # type: ignore[no-untyped-def]
     """Whether the `<` at a place opens a comment (1) or a script (2); 0: neither."""
     if at + 7 > len(data):
         return 0
-    if data[at + 1] == 33 and data[at + 2] == 45 and data[at + 3] == 45:
+    if data[at + 1] == _BANG and data[at + 2] == _DASH and data[at + 3] == _DASH:
         return 1
     return 2 if _is(data, at + 1, _SCRIPT, 0, len(_SCRIPT)) else 0
-
-
-@inlined
-def _tag_from(data, at, limit):  # type: ignore[no-untyped-def]
-    """Where the next `<` is, or the limit. Blocks without one, as in scripts, are passed over."""
-    while at + _STRIDE <= limit:
-        found = _BYTE(255)
-        for byte in data[at : at + _STRIDE]:
-            found = min(found, _BYTE(byte ^ _BYTE(60)))
-        if found == 0:
-            break
-        at += _STRIDE
-    while at < limit and data[at] != 60:
-        at += 1
-    return at
 
 
 @inlined
 def _after(data, at, limit, opened):  # type: ignore[no-untyped-def]
     """Where the comment (1) or the script (2) that has begun ends, or the limit."""
     if opened == 1:
-        while at + 2 < limit:
-            if data[at] == 45 and data[at + 1] == 45 and data[at + 2] == 62:
-                return at + 3
+        at += 2
+        while True:
+            at = _next(data, at, limit, _MORE)
+            if at >= limit:
+                return limit
+            if data[at - 1] == _DASH and data[at - 2] == _DASH:
+                return at + 1
             at += 1
-        return limit
     while True:
-        at = _tag_from(data, at, limit)
+        at = _next(data, at, limit, _LESS)
         if at + 8 > limit:
             return limit
-        if data[at + 1] == 47 and _is(data, at + 2, _SCRIPT, 0, len(_SCRIPT)):
+        if data[at + 1] == _SLASH and _is(data, at + 2, _SCRIPT, 0, len(_SCRIPT)):
             return at + 8
         at += 1
 
 
 @inlined
-def _states(data, begin, end, words):  # type: ignore[no-untyped-def]
+def _may_state(data, begin, end):  # type: ignore[no-untyped-def]
+    """Whether a tag may have one of the words: three letters of each are looked for, as `_has`.
+
+    In strides, of which the last one goes on behind the tag.
+    """
+    for at in range(begin, end, _STRIDE):
+        if at + _STRIDE + 2 > len(data):
+            return True
+        first, second = data[at : at + _STRIDE], data[at + 1 : at + _STRIDE + 1]
+        third = data[at + 2 : at + _STRIDE + 2]
+        found = _BYTE(255)
+        for k in range(_STRIDE):
+            a, b, c = first[k], second[k], third[k]
+            bot = _BYTE(_BYTE(a ^ _B) | _BYTE(_BYTE(b ^ _O) | _BYTE(c ^ _T)))
+            tdm = _BYTE(_BYTE(a ^ _T) | _BYTE(_BYTE(b ^ _D) | _BYTE(c ^ _M)))
+            igh = _BYTE(_BYTE(a ^ _I) | _BYTE(_BYTE(b ^ _G) | _BYTE(c ^ _H)))
+            cen = _BYTE(_BYTE(a ^ _C) | _BYTE(_BYTE(b ^ _E) | _BYTE(c ^ _N)))
+            no = _BYTE(_BYTE(a ^ _N) | _BYTE(b ^ _O))
+            least = min(min(bot, tdm), min(min(igh, cen), no))
+            found = min(found, _BYTE(least & _EITHER))
+        if found == 0:
+            return True
+    return False
+
+
+@inlined
+def _states(data, begin, end):  # type: ignore[no-untyped-def]
     """Whether one of the words is in a tag."""
+    words = _STATING_WORDS
     for at in range(begin, end - 2):
         fit = words.fits[0, data[at]] & words.fits[1, data[at + 1]]
         if fit and fit & words.fits[2, data[at + 2]]:
@@ -217,12 +400,12 @@ def _states(data, begin, end, words):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _head(data, words, spans):  # type: ignore[no-untyped-def]
+def _head(data, spans):  # type: ignore[no-untyped-def]
     """Fill spans [n, 2] with `Found.tags`; return where the head ends, and n."""
     limit = min(len(data), HEAD_BYTES)
     count = at = 0
     while at < limit:
-        at = _tag_from(data, at, limit)
+        at = _next_tag(data, at, limit)
         if at + 6 > len(data) or at == limit:
             break
         opened = _opens(data, at)
@@ -232,20 +415,22 @@ def _head(data, words, spans):  # type: ignore[no-untyped-def]
         a, b = data[at + 1] | _LOWER, data[at + 2] | _LOWER
         c, d = data[at + 3] | _LOWER, data[at + 4] | _LOWER
         if a == 98 and b == 111 and c == 100 and d == 121:  # body
-            if data[at + 5] == 62 or data[at + 5] <= 32:
+            if data[at + 5] == _MORE or data[at + 5] <= 32:
                 return at, count
-        elif data[at + 1] == 47 and b == 104 and c == 101 and d == 97:  # /hea
-            if (data[at + 5] | _LOWER) == 100 and at + 6 < len(data) and data[at + 6] == 62:
+        elif data[at + 1] == _SLASH and b == 104 and c == 101 and d == 97:  # /hea
+            if data[at + 5] | _LOWER == 100 and at + 6 < len(data) and data[at + 6] == _MORE:
                 return at, count
         elif (a == 109 and b == 101 and c == 116 and d == 97) or (
             a == 108 and b == 105 and c == 110 and d == 107
         ):
-            close = at + 5
             end = min(len(data), at + TAG_BYTES)
-            while close < end and data[close] != 62:
-                close += 1
+            close = _next(data, at + 5, end, _MORE)
             if close < end:
-                if count < len(spans) and _states(data, at + 5, close, words):
+                if (
+                    count < len(spans)
+                    and _may_state(data, at + 5, close)
+                    and _states(data, at + 5, close)
+                ):
                     spans[count, 0], spans[count, 1] = at, close + 1
                     count += 1
                 at = close
@@ -253,75 +438,258 @@ def _head(data, words, spans):  # type: ignore[no-untyped-def]
     return limit, count
 
 
-@borrowing
-def _has_sign(first, second, third):  # type: ignore[no-untyped-def]
-    """Whether the beginning of a sign or word of copyright is in three views, as `_has`."""
-    found = _BYTE(255)
-    for k in range(len(third)):
+@inlined
+def _last_sign(data, begin):  # type: ignore[no-untyped-def]
+    """Where the last sign or word of copyright may begin in a stride; -1: nowhere. As `_next`."""
+    found = _BYTE(0)
+    first, second = data[begin : begin + _STRIDE], data[begin + 1 : begin + _STRIDE + 1]
+    third = data[begin + 2 : begin + _STRIDE + 2]
+    for k in range(_STRIDE):
         a, b, c = first[k], second[k], third[k]
         sign = _BYTE(_BYTE(a ^ _SIGN[0]) | _BYTE(b ^ _SIGN[1]))
-        named = _BYTE(_BYTE(a ^ _AND) | _BYTE(b ^ _C) | _BYTE(c ^ _O))
-        number = min(_BYTE(c ^ _ONE), _BYTE(_BYTE(c | _LOWER) ^ _X))
-        numbered = _BYTE(_BYTE(a ^ _AND) | _BYTE(b ^ _HASH) | number)
-        letter = _BYTE(_BYTE(a ^ _OPEN) | _BYTE(_BYTE(b | _LOWER) ^ _C) | _BYTE(c ^ _CLOSE))
-        word = _BYTE(_BYTE(a ^ _P) | _BYTE(b ^ _Y) | _BYTE(c ^ _R))
-        han = _BYTE(_BYTE(a ^ _FIRST_HAN[0]) | _BYTE(b ^ _FIRST_HAN[1]) | _BYTE(c ^ _FIRST_HAN[2]))
-        kana = _BYTE(
-            _BYTE(a ^ _FIRST_KANA[0]) | _BYTE(b ^ _FIRST_KANA[1]) | _BYTE(c ^ _FIRST_KANA[2])
-        )
-        hangul = _BYTE(
-            _BYTE(a ^ _FIRST_HANGUL[0]) | _BYTE(b ^ _FIRST_HANGUL[1]) | _BYTE(c ^ _FIRST_HANGUL[2])
-        )
-        found = min(found, min(min(sign, named), min(min(numbered, letter), word)))
-        found = min(found, min(min(han, kana), hangul))
-    return found == 0
+        copy = _BYTE(_BYTE(b ^ _C) | _BYTE(c ^ _O))
+        number = _BYTE(_BYTE(b ^ _HASH) | min(_BYTE(c ^ _ONE), _BYTE(c ^ _X)))
+        read = _BYTE(_BYTE(a ^ _AND) | min(copy, number))
+        letter = _BYTE(_BYTE(a ^ _OPEN) | _BYTE(_BYTE(b ^ _C) | _BYTE(c ^ _CLOSE)))
+        word = _BYTE(_BYTE(a ^ _P) | _BYTE(_BYTE(b ^ _Y) | _BYTE(c ^ _R)))
+        han = _BYTE(_BYTE(a ^ _HAN[0]) | _BYTE(_BYTE(b ^ _HAN[1]) | _BYTE(c ^ _HAN[2])))
+        kana = _BYTE(_BYTE(a ^ _KANA[0]) | _BYTE(_BYTE(b ^ _KANA[1]) | _BYTE(c ^ _KANA[2])))
+        hangul = _BYTE(_BYTE(a ^ _HANGUL[0]) | _BYTE(_BYTE(b ^ _HANGUL[1]) | _BYTE(c ^ _HANGUL[2])))
+        least = min(min(min(sign, read), min(letter, word)), min(min(han, kana), hangul))
+        here = (_BYTE(least & _EITHER) == 0) * _BYTE(255)
+        found = max(found, _BYTE(_BYTE(_PLACES[k] + _BYTE(1)) & _BYTE(here)))
+    return begin + np.int64(found) - 1 if found else -1
 
 
 @borrowing
-def _sign(data, signs):  # type: ignore[no-untyped-def]
-    """Where the last sign of copyright is, else the last such word; -1: neither."""
+def _sign_at(data, at):  # type: ignore[no-untyped-def]
+    """Which of the signs and names of copyright begins at a place; -1: none."""
+    signs = _SIGN_WORDS
+    fit = signs.fits[0, data[at]] & signs.fits[1, data[at + 1]] & signs.fits[2, data[at + 2]]
+    start = 0
+    for k in range(len(signs.ends) if fit else 0):
+        if data[at] == signs.letters[start] or data[at] | _LOWER == signs.letters[start]:
+            if _is(data, at, signs.letters, start, signs.ends[k]):
+                return k
+        start = signs.ends[k]
+    return -1
+
+
+@borrowing
+def _sign(data, before):  # type: ignore[no-untyped-def]
+    """Where the last sign of copyright before a place is, else the last such word; -1: neither."""
+    data = data[:before]
     word = -1
     stop = max(0, len(data) - FOOT_BYTES)
     last = len(data) - 2
     while last > stop:
-        begin = max(stop, last - _BLOCK)
-        if _has_sign(data[begin:last], data[begin + 1 : last + 1], data[begin + 2 : last + 2]):
-            for at in range(last - 1, begin - 1, -1):
-                fit = signs.fits[0, data[at]] & signs.fits[1, data[at + 1]]
-                if not fit & signs.fits[2, data[at + 2]]:
-                    continue
-                start = 0
-                for k in range(len(signs.ends)):
-                    first = data[at] == signs.letters[start]
-                    if first and _is(data, at, signs.letters, start, signs.ends[k]):
-                        if k < _SIGN_COUNT:
-                            return at
-                        word = max(word, at - (k == _SIGN_COUNT))
-                    start = signs.ends[k]
-        last = begin
+        at = last - 1
+        if last >= _STRIDE:
+            at = _last_sign(data, last - _STRIDE)
+            if at < 0:
+                last -= _STRIDE
+                continue
+        which = _sign_at(data, at) if at >= stop else -1
+        if 0 <= which < _SIGN_COUNT:
+            return at
+        if which >= 0:
+            word = max(word, at - (which == _SIGN_COUNT))
+        last = at
     return word
 
 
 @borrowing
-def _look(data, words, signs, spans, blocks):  # type: ignore[no-untyped-def]
-    """The parts of `Found`; how many of `spans` and of `blocks` are filled."""
-    found, parts = _anywhere(data, blocks)
-    head_end, count = _head(data, words, spans)
-    return found, head_end, _sign(data, signs), count, parts
+def _has_mark(first, second, third):  # type: ignore[no-untyped-def]
+    """Whether a comment or script may begin or end in three views, as `_has`."""
+    found = _BYTE(255)
+    for k in range(len(third)):
+        a, b, c = first[k], second[k], third[k]
+        begun = _BYTE(_BYTE(a ^ _LESS) | _BYTE(_BYTE(b ^ _BANG) | _BYTE(c ^ _DASH)))
+        ended = _BYTE(_BYTE(a ^ _DASH) | _BYTE(_BYTE(b ^ _DASH) | _BYTE(c ^ _MORE)))
+        name = _BYTE(_BYTE(_BYTE(b ^ _S) | _BYTE(c ^ _C)) & _EITHER)
+        script = _BYTE(min(_BYTE(a ^ _LESS), _BYTE(a ^ _SLASH)) | name)
+        found = min(found, min(min(begun, ended), script))
+    return found == 0
 
 
-def sign_before(source: bytes, end: int) -> int:
-    """Return where the last sign or word of copyright before a place is; -1: nowhere."""
-    data: npt.NDArray[np.uint8] = np.frombuffer(source, np.uint8)
-    return int(_sign(data[:end], _SIGN_WORDS))
+@borrowing
+def _holders(data, at, back):  # type: ignore[no-untyped-def]
+    """Where the comment and the script begin in which a place is, if within bytes before; or -1."""
+    comment = script = -2  # not known yet
+    before = data[:at]
+    stop = max(0, at - back)
+    last = at - 2
+    while last > stop and (comment == -2 or script == -2):
+        begin = max(stop, last - _BLOCK)
+        views = data[begin:last], data[begin + 1 : last + 1], data[begin + 2 : last + 2]
+        if _has_mark(views[0], views[1], views[2]):
+            for k in range(last - 1, begin - 1, -1):
+                byte = data[k]
+                if byte == _DASH:
+                    if comment == -2 and data[k + 1] == _DASH and data[k + 2] == _MORE:
+                        comment = -1
+                elif byte == _LESS:
+                    if comment == -2 and _is_exactly(before, k, _COMMENT):
+                        comment = k
+                    elif script == -2 and _is(before, k + 1, _SCRIPT, 0, len(_SCRIPT)):
+                        script = k
+                elif byte == _SLASH and script == -2 and k and data[k - 1] == _LESS:
+                    if _is(before, k + 1, _SCRIPT, 0, len(_SCRIPT)):
+                        script = -1
+        last = begin
+    return max(comment, -1), max(script, -1)
+
+
+@inlined
+def _text_before(data, at):  # type: ignore[no-untyped-def]
+    """Where the text begins in which a place is; -1: the place is in a tag."""
+    stop = max(0, at - LINE_BYTES)
+    while at > stop:
+        at -= 1
+        if data[at] == _LESS:
+            return -1
+        if data[at] == _MORE:
+            return at + 1
+    return stop
+
+
+@inlined
+def _is_name(byte):  # type: ignore[no-untyped-def]
+    """Whether a letter, digit or underscore, which continues a tag's name."""
+    return byte > 127 or byte == 95 or 48 <= byte <= 57 or 97 <= byte | _LOWER <= 122
+
+
+@borrowing
+def _behind_tag(data, at, end):  # type: ignore[no-untyped-def]
+    """Where the text after a tag begins, or after the script, style or comment that it opens."""
+    if _is_exactly(data, at, _COMMENT):
+        at += 4
+        while at + 2 < end and not _is_exactly(data, at, _COMMENT_END):
+            at += 1
+        return at + 3 if at + 2 < end else end
+    for name in (_SCRIPT, _STYLE):
+        behind = at + 1 + len(name)
+        if behind <= end and _is(data, at + 1, name, 0, len(name)):
+            if behind < end and _is_name(data[behind]):
+                continue
+            at = behind
+            while at < end and not (
+                data[at] == _LESS
+                and _is(data, at + 2, name, 0, len(name))
+                and data[at + 1] == _SLASH
+            ):
+                at += 1
+    while at < end and data[at] != _MORE:
+        at += 1
+    return min(at + 1, end)
+
+
+@borrowing
+def _plain(data, begin, end, out):  # type: ignore[no-untyped-def]
+    """Write the text of a part of a page; return its length and whether it may be of a script.
+
+    Signs of copyright and blanks that are written as references are read.
+    """
+    end = min(end, len(data))
+    at = begin
+    while at < end and data[at] != _LESS:
+        begin = at + 1 if data[at] == _MORE else begin
+        at += 1
+    at = begin
+    length = 0
+    code = reads = False  # a reference
+    while at < end:
+        byte = data[at]
+        behind = at + 1
+        if byte == _LESS:
+            behind = _behind_tag(data[:end], at, end)
+            byte = _BLANK
+        elif byte == _AND:
+            if _is_exactly(data[:end], at, _COPY) or _is_exactly(data[:end], at, _NUMBER):
+                out[length] = _SIGN[0]
+                length += 1
+                byte = _SIGN[1]
+                behind = at + 6
+            elif _is_exactly(data[:end], at, _NO_BREAK):
+                byte = _BLANK
+                behind = at + 6
+        elif _is_blank(byte):
+            byte = _BLANK
+        elif byte == 59:
+            code |= not reads
+        else:
+            code |= byte == 61 or byte == 92 or byte == 123 or byte == 125  # =\\{}
+        reads = byte == _AND or (reads and (byte == _HASH or _is_name(byte)))
+        if byte != _BLANK or (length and out[length - 1] != _BLANK):
+            out[length] = byte
+            length += 1
+        at = behind
+    return length, code
+
+
+@borrowing
+def _line(data, before, out):  # type: ignore[no-untyped-def]
+    """Write the text around the last sign of copyright; return its length.
+
+    Signs in tags, scripts and comments are passed over.
+    """
+    for _ in range(_MOST_SIGNS):
+        before = _sign(data, before)
+        if before < 0:
+            break
+        text = _text_before(data, before)
+        if text >= 0:
+            comment, script = _holders(data, before, _NOTE_BYTES)
+            if comment < 0 and script < 0:
+                length, code = _plain(data, text, before + LINE_BYTES, out)
+                if not code or _holders(data, before, BACK_BYTES)[1] < 0:
+                    return length
+    return 0
+
+
+@borrowing
+def _look(data, spans, places, line):  # type: ignore[no-untyped-def]
+    """Fill `spans`, `places` and `line`; return how many there are of each, and the head's end."""
+    count = _anywhere(data, places)
+    head_end, tags = _head(data, spans)
+    return tags, count, _line(data, len(data), line), head_end
+
+
+def _bytes(source: bytes) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(source, np.uint8)
+
+
+class Holders(NamedTuple):
+    """Where the comment and the script begin that a place is in; -1: it is in none."""
+
+    comment: int
+    script: int
+
+
+def holders(source: bytes, at: int) -> Holders:
+    """Return what holds a place and begins at most BACK_BYTES before it."""
+    return Holders(*_holders(_bytes(source), at, BACK_BYTES))
+
+
+class _Room(threading.local):
+    """Arrays that kernels fill, one set for each thread: to make them costs as much as to look."""
+
+    def __init__(self) -> None:
+        text = bytearray(2 * LINE_BYTES)
+        spans, places = np.empty((MOST_TAGS, 2), np.int64), np.empty((MOST_PLACES, 2), np.int64)
+        self.arrays = spans, places, np.frombuffer(text, np.uint8), text
+
+
+_ROOM = _Room()
 
 
 def scan(source: bytes) -> Found:
     """Look through a page (UTF-8)."""
-    data: npt.NDArray[np.uint8] = np.frombuffer(source, np.uint8)
-    spans = np.empty((MOST_TAGS, 2), np.int64)
-    blocks = np.empty(MOST_BLOCKS, np.int64)
-    found, head_end, sign, count, parts = _look(data, _STATING_WORDS, _SIGN_WORDS, spans, blocks)
-    tags = [(begin, end) for begin, end in spans[:count].tolist()]
-    licences = [(max(0, at - _REL_BYTES), at + _BLOCK + 8) for at in blocks[:parts].tolist()]
-    return Found(head_end, bool(found & 2), licences, bool(found & 4), sign, tags)
+    spans, places, line, text = _ROOM.arrays
+    tags, count, length, head_end = _look(_bytes(source), spans, places, line)
+    return Found(
+        head_end,
+        text[:length],
+        spans[:tags].tolist() if tags else [],
+        places[:count].tolist() if count else [],
+    )

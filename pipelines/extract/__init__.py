@@ -17,7 +17,7 @@ from curation.credentials import without_userinfo
 from curation.extract import Extraction
 from curation.extract.engines import check_installed
 from curation.extract.extract_settings import ExtractSettings
-from curation.extract.safe import Failed, Refused, extract_page, wrong_length
+from curation.extract.safe import Failed, Refused, begin_page, extract_page, wrong_length
 from curation.readers import Damage, Page, Skipped
 from curation.readers.documents import Others, Row, document_row, documents_batch, joined
 from curation.readers.settings import ReaderSettings
@@ -228,11 +228,16 @@ class JudgePages:
         low, high = self.extract.http_status
         wanted = [p for p in pages if p.status is None or low <= p.status <= high]
         found = iter(
-            [extract_page(self.extract, page) for page in wanted]
+            self._answers(wanted)
             if self.extract.engine == "curation" and not is_guarded()
             else guarded(self.extract).map([replace(page, fields=None) for page in wanted])
         )
         return [next(found) if p.status is None or low <= p.status <= high else None for p in pages]
+
+    def _answers(self, pages: list[Page]) -> list[Answer]:
+        """The same in this process, each step for all pages."""
+        begun = [begin_page(self.extract, page) for page in pages]
+        return [extract_page(self.extract, *each) for each in zip(pages, begun, strict=True)]
 
     def add(
         self, name: str, page: Page, answer: Answer, batch: PageBatch, beside: PagesBeside

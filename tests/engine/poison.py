@@ -55,10 +55,10 @@ class Deadly:
         return self.function(batch, row)
 
 
-def deadly_page(spares: bool, settings: ExtractSettings, page: Page) -> Any:
+def deadly_page(spares: bool, settings: ExtractSettings, page: Page, *begun: Any) -> Any:
     """An extractor that marked pages are deadly to."""
     swallow("extract", page.content.decode("latin-1"), spares)
-    return extract_page(settings, page)
+    return extract_page(settings, page, *begun)
 
 
 _READ, _RANGE, _ANSWER = reading.read, reading.RangeReader, reading._answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,26 @@ def test_what_an_engine_raises_costs_one_page(
     monkeypatch.setattr(Extractor, "extract", fail)
     answer = safe.extract_page(default_settings(), _page(b"<p>a"))
     assert answer == safe.Failed(f"{error.__name__}: too much")
+
+
+def test_pages_that_are_begun_have_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = default_settings().model_copy(update={"max_html_bytes": 60})
+    pages = [_page(b"<p>\xe9 &copy; 2020 A"), _page(b"<p>" + 60 * b"x"), _page(b"")]
+    pages.append(replace(pages[0], kind="text"))
+    begun = [safe.begin_page(settings, page) for page in pages]
+    assert [one is None for one in begun] == [False, True, False, True]
+    answers = [safe.extract_page(settings, page) for page in pages]
+    assert isinstance(answers[1], safe.Refused)
+    assert [
+        safe.extract_page(settings, *each) for each in zip(pages, begun, strict=True)
+    ] == answers
+
+    def fail(*_: object) -> None:
+        raise RecursionError("too much")
+
+    monkeypatch.setattr(Extractor, "begin", fail)
+    assert safe.begin_page(settings, pages[0]) is None
+    assert safe.extract_page(settings, pages[0]) == safe.Failed("RecursionError: too much")
 
 
 def _page(content: bytes) -> Page:

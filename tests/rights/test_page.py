@@ -259,6 +259,41 @@ def test_the_line_of_copyright() -> None:
     assert read_page(b"<p>Text").copyright is None
 
 
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        ("COPYRIGHT 2020 EXAMPLE", "COPYRIGHT 2020 EXAMPLE"),
+        ("&COPY; 2020&nbsp;&nbsp;A &amp; B", "© 2020 A & B"),
+        ("(C) 2020 <b>Example</b><!-- no -->Inc.", "(C) 2020 Example Inc."),
+        ("© 2020 <style>p {color: red}</style>Example", "© 2020 Example"),
+        ("© 2020 <scripts>Example", "© 2020 Example"),
+        ("<script>a = '© 2019'</script>© 2020 Example", "© 2020 Example"),
+        ("© 2020 <!-- © 2021", "© 2020"),
+        ("<!--© 2021 --><i>x</i>", None),
+        ('<i title="© 2021">x</i>', None),
+        ("<script>" + "x;" * 2000 + "// © 2021 {", None),
+    ],
+)
+def test_what_is_in_a_line_of_copyright(written: str, line: str | None) -> None:
+    assert read_page(f"<html><body><p>Text</p><p>{written}".encode()).copyright == line
+
+
+def test_where_blocks_begin_makes_no_difference() -> None:
+    """Pages are looked at in blocks: signs, tags and links that lie across their edges count."""
+    link = f'<a class="{"x " * 150}" href="/terms/license">CC BY 4.0</a>'
+    head = '<meta name="robots" content="noai">'
+    for shift in range(0, 530, 3):
+        space = "y" * shift
+        rights = read_page(
+            f"<html><head><title>{space}</title>{head}</head><body><p>{space}</p><p>This text is "
+            f"licensed: {link}.</p><p>{space}</p><p>COPYRIGHT 2020</p>{space}".encode()
+        )
+        assert rights.licence is not None, shift
+        assert rights.licence.name == "CC-BY-4.0"
+        assert rights.directives == (Directive("noai", ""),)
+        assert (rights.copyright or "").startswith("COPYRIGHT 2020")
+
+
 def test_cases_of_real_pages_and_specifications() -> None:
     if not CASES.exists():
         pytest.skip(f"{CASES} is not here")
