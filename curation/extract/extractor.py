@@ -57,7 +57,7 @@ class Extractor:
             encoding,
             found.code_languages,
             rights,
-            found.link_share,
+            *(found.evidence or (None, None)),
         )
 
 
