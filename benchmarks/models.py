@@ -1,7 +1,7 @@
 """Measure the models: language identification, quality, domain, topic, format, and their speed.
 
   python benchmarks/models.py --data FOLDER --corpus CORPUS [--out result.json]
-      [--only language,quality,domain,topic,format,unseen,page,speed]
+      [--only language,quality,domain,topic,format,unseen,speed]
 
 FOLDER holds lid/dev.jsonl.gz (`text`, `lang`), lid/outofset-dev.jsonl.gz (languages the model does
 not have), quality/dev.jsonl.gz (`text`, `url`, `quality`), extract/dev.tar.xz and
@@ -10,9 +10,8 @@ Prints JSON. The language model is judged as it is, and its corrector, which was
 these texts, by the cross-validation on its card. Quality, domain and topic are judged by
 cross-validation, with folds that share no site or source: models are trained again for it, with the
 settings of configs/train. `unseen` judges the built-in models on the labelled pages of the sets that
-train none of them, without hosts of training pages. `page` fits `classify.page_evidence` on the pages
-of the training sets, judged by models that did not see their sites. Speed is documents per second of
-processor time on one core at 3,000 characters, best of `--rounds`.
+train none of them, without hosts of training pages. Speed is documents per second of processor time
+on one core at 3,000 characters, best of `--rounds`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
@@ -66,7 +64,6 @@ LARGE = (
 CHARACTERS = 3000
 SPLITS = 5  # of the few graded pages about code
 PRECISION = 0.8
-GOOD_LOST = 0.015  # share of good pages below the limit at which rubbish is compared
 ABOUT = About("0", "", "", "")
 #: What the data call the domains; the rest is called the same.
 NAMES = {"math": "math_reasoning"}
@@ -241,86 +238,6 @@ def unseen_sets(labels: Iterable[str], corpus: Any) -> list[str]:
     return sorted({page.split("/")[0] for page in labels} - {corpus.GRADED, *corpus.WEB})
 
 
-def judge_page_evidence(data: Path) -> dict[str, Any]:
-    """Weights of `classify.page_evidence`, and how it separates good pages with and without it.
-
-    A logistic regression of a good grade on the text model's log odds and the columns, on the pages
-    of the training sets, each judged by models of other sites; the weights are relative to that of
-    the log odds. `held_out` are these pages set by set, by the weights of the other sets; `unseen`
-    are the sets that train nothing, by the models and weights as they are shipped.
-    """
-    corpus = corpus_of("topic")
-    labels = corpus.read_labels()
-    settings = default_settings("quality", LinearTraining)
-    shipped = classify.default_settings()
-    weights = shipped.page_evidence
-    if weights is None:
-        raise SystemExit("configs/defaults/classify.yaml: page_evidence is null")
-    columns = weights.columns()
-
-    def judged(sets: Iterable[str]) -> tuple[list[str], list[str], list[str], Floats, Floats]:
-        rows = [row for row in corpus.saved_pages(data, sets) if row[0] in labels]
-        made = [extract(html, url=url) for _, html, url in rows]
-        known = [getattr(made[i], columns[0]) is not None for i in range(len(rows))]
-        rows = [row for row, has in zip(rows, known, strict=True) if has]
-        made = [found for found, has in zip(made, known, strict=True) if has]
-        return (
-            [found.text for found in made],
-            [page.split("/")[0] for page, _, _ in rows],
-            [host_of(url or page) for page, _, url in rows],
-            np.array([labels[page].grade for page, _, _ in rows], float),
-            np.array([[getattr(found, name) for name in columns] for found in made], float),
-        )
-
-    def separated(grades: Floats, log_odds: Floats) -> dict[str, float]:
-        limit = np.quantile(log_odds[grades >= 3], GOOD_LOST)
-        return {
-            "auc_good": round(metrics.auc(grades >= 3, log_odds), 4),
-            "auc_not_rubbish": round(metrics.auc(grades >= 2, log_odds), 4),
-            "rubbish_kept": round(float((log_odds[grades <= 1] > limit).mean()), 4),
-        }
-
-    texts, sets, hosts, grades, evidence = judged(corpus.WEB)
-    good = grades >= 3
-    graded = rows_of(data / "quality" / "dev.jsonl.gz")
-    _, log_odds = held_out(
-        [*texts, *(row["text"] for row in graded)],
-        np.array([*grades, *(row["quality"] for row in graded)], float),
-        np.array([*good, *(row["quality"] >= 3 for row in graded)]),
-        [*hosts, *(host_of(row["url"] or row["id"]) for row in graded)],
-        settings,
-    )
-    table = np.column_stack([log_odds[: len(texts)], evidence])
-    by_other_sets = np.zeros(len(texts))
-    for name in set(sets):
-        inside = np.array(sets) == name
-        fitted = LogisticRegression(C=1e6, max_iter=1000).fit(table[~inside], good[~inside])
-        by_other_sets[inside] = fitted.decision_function(table[inside])
-    fitted = LogisticRegression(C=1e6, max_iter=1000).fit(table, good)
-    of_odds, *of_columns = fitted.coef_[0]
-    held = {"without": separated(grades, table[:, 0]), "with": separated(grades, by_other_sets)}
-
-    texts, _, _, grades, evidence = judged(unseen_sets(labels, corpus))
-    none = shipped.model_copy(update={"page_evidence": None})
-    quality = classify.Classifier(none).apply(texts, pa.array(language.identify(texts)[0])).quality
-    chance = np.clip(quality.to_numpy(zero_copy_only=False).astype(float), 1e-4, 1 - 1e-4)
-    log_odds = np.log(chance / (1 - chance))
-    added = evidence @ np.array([getattr(weights, name) for name in columns])
-    return {
-        "pages": len(good),
-        "weights": {
-            "offset": round(float(fitted.intercept_[0] / of_odds), 2),
-            **{n: round(float(w / of_odds), 2) for n, w in zip(columns, of_columns, strict=True)},
-        },
-        "held_out": held,
-        "unseen": {
-            "pages": len(texts),
-            "without": separated(grades, log_odds),
-            "with": separated(grades, log_odds + added),
-        },
-    }
-
-
 def host_of(url: str) -> str:
     return urlsplit(url).netloc.lower().removeprefix("www.") or url
 
@@ -463,7 +380,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--corpus", type=Path, help="made by models/domain/make_corpus.py")
-    parser.add_argument("--only", default="language,quality,domain,topic,format,unseen,page,speed")
+    parser.add_argument("--only", default="language,quality,domain,topic,format,unseen,speed")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -474,7 +391,6 @@ def main() -> None:
         "topic": lambda: judge_classes("topic", labelled),
         "format": lambda: judge_classes("format", labelled[:2]),
         "unseen": lambda: judge_unseen(options.data),
-        "page": lambda: judge_page_evidence(options.data),
         "speed": lambda: measure_speed(options.data, options.rounds),
     }
     chosen = options.only.split(",")
