@@ -56,6 +56,7 @@ def _extract(
     if text_name is not None:
         absent = table.column(text_name).is_null().to_numpy()
     reasons: list[Refused | Failed | None] = []
+    evidence: list[tuple[float | None, float | None]] = [(None, None)] * len(texts)
     normalize = readers.normalize_text or "none"
     for row, html in enumerate(pages):
         if not absent[row] or html is None:
@@ -67,9 +68,14 @@ def _extract(
             reasons.append(answer)
             continue
         texts[row], titles[row] = answer.text, titles[row] or answer.title
+        evidence[row] = answer.content_score, answer.link_share
         reasons.append(wrong_length(len(answer.text), settings))
     batch = with_column(batch, "text", pa.array(texts, pa.large_string()))
     batch = with_column(batch, "title", pa.array(titles, pa.string()))
+    if name is not None:
+        scores, shares = zip(*evidence, strict=True) if evidence else ((), ())
+        batch = with_column(batch, "content_score", pa.array(scores, pa.float32()))
+        batch = with_column(batch, "link_share", pa.array(shares, pa.float32()))
     return batch, _refusals(reasons)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from curation.classify import Classifier, ClassifySettings, default_settings, score
 from curation.extract import extract
+from curation.in_memory import run
 
 PARAGRAPH = (
     "The council met on Tuesday to decide about the bridge, which engineers had called unsafe, "
@@ -112,3 +113,16 @@ def test_columns_that_know_nothing_of_pages_are_read() -> None:
     whole = pa.array([1, 1], pa.int64())
     table = pa.table({"text": texts, "content_score": whole, "link_share": pa.array([0, 0])})
     assert score(table).column("quality")[0].as_py() > plain.column("quality")[0].as_py()
+
+
+def test_pages_of_a_table_are_judged_with_what_their_blocks_say() -> None:
+    html = page(teasers=6, paragraphs=2)
+    found = extract(html)
+    stages = ["extract", "identify-language", "classify"]
+    kept = run("llama3", pa.table({"html": [html]}), stages=stages).documents
+    assert kept["link_share"][0].as_py() == pytest.approx(found.link_share)
+    assert kept["content_score"][0].as_py() == pytest.approx(found.content_score)
+    of_page = columns([found.content_score], [found.link_share])
+    expected = classifier().apply([found.text], pa.array(["en"]), of_page).quality
+    assert kept["quality"][0].as_py() == expected[0].as_py()
+    assert expected != classifier().apply([found.text], pa.array(["en"])).quality
