@@ -1,7 +1,7 @@
 """Measure the models: language identification, quality, domain, topic, format, and their speed.
 
   python benchmarks/models.py --data FOLDER --corpus CORPUS [--out result.json]
-      [--only language,quality,domain,topic,format,unseen,links,speed]
+      [--only language,quality,domain,topic,format,unseen,speed]
 
 FOLDER holds lid/dev.jsonl.gz (`text`, `lang`), lid/outofset-dev.jsonl.gz (languages the model does
 not have), quality/dev.jsonl.gz (`text`, `url`, `quality`), extract/dev.tar.xz and
@@ -10,9 +10,8 @@ Prints JSON. The language model is judged as it is, and its corrector, which was
 these texts, by the cross-validation on its card. Quality, domain and topic are judged by
 cross-validation, with folds that share no site or source: models are trained again for it, with the
 settings of configs/train. `unseen` judges the built-in models on the labelled pages of the sets that
-train none of them, without hosts of training pages. `links` fits `classify.link_penalty` on pages
-judged by models that did not see their sites, and on the unseen sets. Speed is documents per second
-of processor time on one core at 3,000 characters, best of `--rounds`.
+train none of them, without hosts of training pages. Speed is documents per second of processor time
+on one core at 3,000 characters, best of `--rounds`.
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
@@ -43,6 +40,7 @@ from train import class_settings, corpus_of, domain_inputs, domain_settings, lab
 
 from curation import classify, language, resources
 from curation.classify.classifier import decide_domains
+from curation.classify.classify_settings import PageEvidence
 from curation.classify.linear import sigmoid, softmax
 from curation.extract import extract
 from curation.models import read_card
@@ -194,16 +192,18 @@ def judge_unseen(data: Path) -> dict[str, Any]:
     labels = corpus.read_labels()
     known = {host_of(row["url"]) for row in corpus.pages(data)}
     sets = unseen_sets(labels, corpus)
-    texts, truth, shares = [], [], []
+    texts, truth, of_pages = [], [], []
     for page, html, url in corpus.saved_pages(data, sets):
         if page in labels and host_of(url or page) not in known:
             made = extract(html, url=url)
             texts.append(made.text)
-            shares.append(made.link_share)
+            of_pages.append({name: getattr(made, name) for name in PageEvidence.columns()})
             truth.append(labels[page])
     languages, _ = language.identify(texts)
     found = classify.Classifier(classify.default_settings()).apply(
-        texts, pa.array(languages), pa.array(shares, pa.float32())
+        texts,
+        pa.array(languages),
+        {name: pa.array([of[name] for of in of_pages], pa.float32()) for name in of_pages[0]},
     )
     english = np.array(languages) == "en"
     grades = np.array([label.grade for label in truth])
@@ -236,53 +236,6 @@ def judge_unseen(data: Path) -> dict[str, Any]:
 def unseen_sets(labels: Iterable[str], corpus: Any) -> list[str]:
     """The sets of labelled pages that train no model."""
     return sorted({page.split("/")[0] for page in labels} - {corpus.GRADED, *corpus.WEB})
-
-
-def judge_links(data: Path) -> dict[str, Any]:
-    """Log odds of a good grade that a text loses by being links from end to end, and what it gains.
-
-    A logistic regression of the text model's log odds and `link_share`, on pages of the training
-    sets, judged by models of other sites, and on the sets that train nothing, by the shipped one.
-    `deviance` falls by so much.
-    """
-    corpus = corpus_of("topic")
-    labels = corpus.read_labels()
-    settings = default_settings("quality", LinearTraining)
-    none = classify.default_settings().model_copy(update={"link_penalty": 0.0})
-    result = {}
-    for name, sets in (
-        ("training sets", corpus.WEB),
-        ("unseen sets", unseen_sets(labels, corpus)),
-    ):
-        pages = [row for row in corpus.saved_pages(data, sets) if row[0] in labels]
-        made = [extract(html, url=url) for _, html, url in pages]
-        texts = [found.text for found in made]
-        shares = np.array([found.link_share or 0.0 for found in made])
-        grades = np.array([labels[page].grade for page, _, _ in pages], float)
-        good = grades >= 3
-        if name == "training sets":
-            hosts = [host_of(url or page) for page, _, url in pages]
-            _, log_odds = held_out(texts, grades, good, hosts, settings)
-        else:
-            languages = pa.array(language.identify(texts)[0])
-            quality = classify.Classifier(none).apply(texts, languages).quality
-            chance = np.clip(quality.to_numpy(zero_copy_only=False).astype(float), 1e-4, 1 - 1e-4)
-            log_odds = np.log(chance / (1 - chance))
-        columns = np.stack([log_odds, shares], 1)
-        fits = [LogisticRegression(C=1e6).fit(columns[:, :n], good) for n in (1, 2)]
-        chances = [fit.predict_proba(columns[:, : n + 1]) for n, fit in enumerate(fits)]
-        without, with_links = (2 * len(good) * log_loss(good, chance) for chance in chances)
-        of_odds, of_links = fits[1].coef_[0]
-        result[name] = {
-            "pages": len(good),
-            "penalty": round(-of_links / of_odds, 2),
-            "deviance": [round(without, 1), round(with_links, 1)],
-            "auc_good": [
-                round(metrics.auc(good, log_odds - penalty * shares), 4)
-                for penalty in (0.0, classify.default_settings().link_penalty)
-            ],
-        }
-    return result
 
 
 def host_of(url: str) -> str:
@@ -427,7 +380,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--corpus", type=Path, help="made by models/domain/make_corpus.py")
-    parser.add_argument("--only", default="language,quality,domain,topic,format,unseen,links,speed")
+    parser.add_argument("--only", default="language,quality,domain,topic,format,unseen,speed")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -438,7 +391,6 @@ def main() -> None:
         "topic": lambda: judge_classes("topic", labelled),
         "format": lambda: judge_classes("format", labelled[:2]),
         "unseen": lambda: judge_unseen(options.data),
-        "links": lambda: judge_links(options.data),
         "speed": lambda: measure_speed(options.data, options.rounds),
     }
     chosen = options.only.split(",")

@@ -55,11 +55,18 @@ DOCUMENTS = pa.schema(
     ]
 )
 
-#: Documents as written by `extract`; those from tables may lack the last three columns.
-#: `link_share` is the share of the text's blocks (paragraphs, items, cells) that are links, null
-#: where no blocks were seen: texts, other engines.
+#: Documents as written by `extract`; those from tables may lack the last four columns.
+#: `content_score` is the mean probability of the text's characters to be main content, `link_share`
+#: the share of them in blocks (headings, items, cells) that are links. Both are null where no
+#: blocks were judged: texts, other engines.
 EXTRACTED = pa.schema(
-    [*DOCUMENTS, ("rights", RIGHTS), ("response", RESPONSE), ("link_share", pa.float32())]
+    [
+        *DOCUMENTS,
+        ("rights", RIGHTS),
+        ("response", RESPONSE),
+        ("content_score", pa.float32()),
+        ("link_share", pa.float32()),
+    ]
 )
 
 #: Types in which stages read columns, by name.

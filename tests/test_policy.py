@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from curation.classify import default_settings
 from curation.policy import ALL, Approval, Corpus, Counts, Policy, drift
 from curation.schema import Verdicts, recorded
 from pipelines.cli import main
@@ -119,7 +120,8 @@ def test_a_measured_run_keeps_what_thresholds_would_remove(
 def test_a_policy_says_what_rules_remove(written: Path, measured: Path) -> None:
     content = yaml.safe_load(written.read_text())
     assert content["approved"]["by"] == "A. Name"
-    assert content["settings"]["classify"]["min_quality"]["general"] == 0.18
+    least = default_settings().min_quality["general"]
+    assert content["settings"]["classify"]["min_quality"]["general"] == least
     share = content["removes"]["classify"]["quality.low_score"][ALL]
     documents = content["corpus"]["documents"]
     kept = pq.read_table(measured / "filter" / "documents").column("verdicts").to_pylist()

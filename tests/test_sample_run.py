@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from curation.classify import default_settings
 from curation.recipe import load
 from curation.tokenize import TokenShards, load_tokenizer
 from pipelines.cli import main
@@ -146,7 +147,10 @@ def test_why_shows_the_thresholds_that_a_kept_document_met(sample_run: Path) -> 
     assert (language["value"], language["min"]) == (row["language_score"], 0.65)
     assert rules["filter"]["gopher.word_count"]["value"] == row["signals"]["gopher_word_count"]
     quality = rules["classify"]["quality.low_score"]
-    assert (quality["value"], quality["min"]) == (row["quality"], 0.18)
+    assert (quality["value"], quality["min"]) == (
+        row["quality"],
+        default_settings().min_quality["general"],
+    )
 
 
 def test_why_takes_the_end_of_a_url(sample_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from curation.arrow import Texts
 from curation.classify import onnx, ranking, words
-from curation.classify.classify_settings import ClassifySettings
+from curation.classify.classify_settings import ClassifySettings, PageEvidence
 from curation.classify.features import Features, measure
 from curation.classify.linear import LinearModel, load, sigmoid, softmax
 from curation.config import nearest
@@ -55,15 +55,18 @@ class Classifier:
     settings: ClassifySettings
 
     def apply(
-        self, texts: Texts, languages: pa.Array | None = None, link_shares: pa.Array | None = None
+        self,
+        texts: Texts,
+        languages: pa.Array | None = None,
+        of_pages: Mapping[str, pa.Array] | None = None,
     ) -> ClassifyResult:
         """Score every text.
 
         `languages` (string) decides which part of the quality model judges, and what is
         multilingual; without it, or where it is null, the part for the model's own languages
-        does, and a document is general, mathematics or code by content alone. `link_shares` (float)
-        says how much of each text is links; null, or no array, means that this isn't known. Raises
-        ConfigError when a model is absent, wrong, or of another kind.
+        does, and a document is general, mathematics or code by content alone. `of_pages` has the
+        columns of `page_evidence` (float), null where a text's page isn't known. Raises ConfigError
+        when a model is absent, wrong, or of another kind.
         """
         models = self._linear_models()
         quality_model, domain_model, topic_model, format_model = models
@@ -72,11 +75,7 @@ class Classifier:
             if model.max_bytes not in measured:
                 measured[model.max_bytes] = measure(texts, model.max_bytes)
         graded = quality_model.outputs_by_language(measured[quality_model.max_bytes], languages)
-        log_odds = graded[:, 1]
-        if link_shares is not None:
-            shares = pc.fill_null(link_shares.cast(pa.float64()), 0).to_numpy(zero_copy_only=False)
-            log_odds = log_odds - self.settings.link_penalty * np.clip(np.nan_to_num(shares), 0, 1)
-        quality = sigmoid(log_odds)
+        quality = sigmoid(graded[:, 1] + page_log_odds(of_pages or {}, self.settings.page_evidence))
         if self.settings.fasttext is not None:
             quality = words.scores(texts, self.settings.fasttext)
         if self.settings.onnx is not None:
@@ -99,12 +98,9 @@ class Classifier:
         )
 
     def apply_to(self, batch: pa.RecordBatch) -> ClassifyResult:
-        """Score documents by `text`, and by `language` and `link_share` where they have them."""
-        known = (
-            batch.column(name) if name in batch.schema.names else None
-            for name in ("language", "link_share")
-        )
-        return self.apply(batch.column("text"), *known)
+        """Score documents by `text`, and by `language` and what their pages say if they have it."""
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        return self.apply(columns["text"], columns.get("language"), columns)
 
     def load(self) -> None:
         """Load the models now. Raises ConfigError when one is absent, or not what it should be."""
@@ -146,11 +142,27 @@ def quality_of(
 ) -> npt.NDArray[np.float64]:
     """Return the quality of every text by one model: float64 [texts].
 
-    As `Classifier` gives it where it knows nothing of links.
+    As `Classifier` gives it where it knows nothing of pages.
     """
     held = _load(model, "quality")
     graded = held.outputs_by_language(measure(texts, held.max_bytes), languages)
     return sigmoid(graded[:, 1]).round(DECIMALS)
+
+
+def page_log_odds(
+    of_pages: Mapping[str, pa.Array], evidence: PageEvidence | None
+) -> float | npt.NDArray[np.float64]:
+    """Return what the columns of pages add to the log odds of quality: [documents], or 0.
+
+    It is 0 for documents without one of the columns.
+    """
+    if evidence is None or not all(name in of_pages for name in evidence.columns()):
+        return 0.0
+    added: float | npt.NDArray[np.float64] = evidence.offset
+    for name in evidence.columns():
+        column = pc.cast(of_pages[name], pa.float64()).to_numpy(zero_copy_only=False)
+        added = added + getattr(evidence, name) * np.clip(column, 0, 1)
+    return np.nan_to_num(added)
 
 
 def decide_domains(

@@ -45,6 +45,23 @@ class OnnxSettings(Settings):
     )
 
 
+class PageEvidence(Settings):
+    """A logistic regression's weights of columns that `extract` adds to pages.
+
+    The log odds of quality change by `offset` plus each column times its weight; those of documents
+    without one of the columns don't change.
+    """
+
+    offset: float
+    content_score: float
+    link_share: float
+
+    @classmethod
+    def columns(cls) -> tuple[str, ...]:
+        """The columns that have a weight."""
+        return tuple(name for name in cls.model_fields if name != "offset")
+
+
 class ClassifierCode(UserCode):
     """A function of texts that returns a score or a label for each."""
 
@@ -87,10 +104,9 @@ class ClassifySettings(Settings):
     onnx: OnnxSettings | None = Field(
         description="a sequence classifier that gives `quality` in place of that model; null: none"
     )
-    link_penalty: float = Field(
-        ge=0,
-        description="log odds that the quality model takes from a page whose text is nothing but "
-        "links, and in proportion from others (column `link_share`); not for `fasttext`, `onnx`",
+    page_evidence: PageEvidence | None = Field(
+        description="what a page's blocks add to the log odds of the quality model, which reads "
+        "their text alone; null: nothing. Not for `fasttext`, `onnx`"
     )
     domain: ModelFile = Field(description="made by `curate train domain`")
     topic: ModelFile = Field(description="made by `curate train topic`")

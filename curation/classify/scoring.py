@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from curation.classify.classifier import Classifier
-from curation.classify.classify_settings import ClassifySettings, default_settings
+from curation.classify.classify_settings import ClassifySettings, PageEvidence, default_settings
 from curation.language.language_settings import default_settings as language_defaults
 from curation.language.verdicts import with_language
 from curation.schema import conformed
@@ -29,7 +29,7 @@ def score(texts: Any, settings: ClassifySettings | None = None) -> Any:
     """
     given = as_given(texts)
     columns = {"text": texts_of(given.table).fill_null("")}
-    for name in ("language", "link_share"):
+    for name in ("language", *PageEvidence.columns()):
         if (column := known(given.table, name)) is not None:
             columns[name] = column
     batch = conformed(pa.RecordBatch.from_pydict(columns))

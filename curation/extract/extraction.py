@@ -19,7 +19,9 @@ class Extraction:
     encoding: str = ""  # WHATWG name of the encoding that was decoded; "" for a str
     code_languages: tuple[str, ...] = ()  # programming languages that code blocks state, in order
     rights: PageRights | None = None  # what an HTML page says of them
-    link_share: float | None = None  # of the text's blocks, that of links; None: not known
+    #: How sure the extraction is that the text is main content: the mean score of its characters.
+    content_score: float | None = None  # None, here and below: no blocks were judged
+    link_share: float | None = None  # of its characters, that in blocks that are links
 
 
 class PageTooLargeError(ValueError):

@@ -73,7 +73,7 @@ class Extractor:
             begun.encoding,
             found.code_languages,
             begun.rights,
-            found.link_share,
+            *(found.evidence or (None, None)),
         )
 
     def _check_size(self, html: bytes | str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,13 @@ class Judged:
     shows_hidden: bool  # hidden elements were read, because without them nothing was left
 
 
+class Evidence(NamedTuple):
+    """What the kept blocks of a page say about its text that the text itself does not."""
+
+    content_score: float  # mean over its characters: the score of their block as main content
+    link_share: float  # of its characters, that in blocks which are links from end to end
+
+
 @dataclass(frozen=True)
 class Result:
     """What the engine makes of a page."""
@@ -62,7 +70,7 @@ class Result:
     language: str
     code_languages: tuple[str, ...]
     stated: bool  # the text is the `articleBody` that the page states, not its blocks
-    link_share: float | None  # of the kept blocks that are links; None if it is stated
+    evidence: Evidence | None  # None if the text is stated, so that no blocks were judged
 
 
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
@@ -134,15 +142,20 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     if not made.normalized or text is not made.text:
         text = normal(repaired(text))
     language = _fact(source, page, s.LANGUAGE).lower()
-    linked = None if stated else link_share(page, kept)
-    return Result(text, clean(repaired(title)), language[:20], made.code_languages, stated, linked)
+    seen = None if stated else evidence(page, judged.decisions)
+    return Result(text, clean(repaired(title)), language[:20], made.code_languages, stated, seen)
 
 
-def link_share(page: s.Page, kept: npt.NDArray[np.bool_]) -> float:
-    """Share of the kept blocks [n] that are links: headlines of other pages in a list of teasers."""
-    characters = page.b_chars[kept]
+def evidence(page: s.Page, decisions: BlockDecisions) -> Evidence:
+    """Return what the kept blocks of a page say about its quality; zeros where none has text."""
+    kept = decisions.kept
+    characters = page.b_chars[kept].astype(np.float64)
+    total = float(characters.sum())
+    if not total:
+        return Evidence(0.0, 0.0)
     links = page.b_link_chars[kept] >= np.maximum(_LINK * characters, 1)
-    return round(float(links.mean()), 4) if len(characters) else 0.0
+    score = float((decisions.score[kept] * characters).sum()) / total
+    return Evidence(round(score, 4), round(float(characters[links].sum()) / total, 4))
 
 
 def _of_state(source: bytes, settings: ExtractSettings) -> str:

@@ -24,5 +24,6 @@ def page_columns(
     return {
         "rights": document_rights(page, found.rights, found.text, of_site),
         "response": response_of(page, found.language),
+        "content_score": found.content_score,
         "link_share": found.link_share,
     }

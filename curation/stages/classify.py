@@ -23,7 +23,8 @@ class _Classify(Stage[ClassifySettings]):
     shown = ("quality", "domain", "topic", "format")
 
     def reads(self, settings: ClassifySettings) -> Columns:
-        return Columns(used=("language", "link_share"))
+        of_pages = settings.page_evidence.columns() if settings.page_evidence else ()
+        return Columns(used=("language", *of_pages))
 
     def check(
         self, settings: ClassifySettings, recipe: Any, known: Mapping[str, Collection[str]]

@@ -1,0 +1,171 @@
+"""Fit the weights of `classify.page_evidence`, and show what they are worth.
+
+  python -m curation.train.extract --data SETS --output FOLDS --cross-fit
+  python benchmarks/page_evidence.py --data DATA --models FOLDS
+
+DATA has `extract/dev.tar.xz` (SETS are its sets, unpacked) and `quality/dev.jsonl.gz`. The pages of
+the sets that may train a shipped model are read by extraction models, and judged by quality models,
+of other sites: both are surer of pages that they learned from. A logistic regression of a good
+grade (3 and more) on the quality model's log odds and the columns of `extract` gives the weights,
+relative to that of the log odds.
+
+Prints JSON. `held_out` are these pages set by set, by weights fitted on the other sets; `unseen` are
+the sets that train nothing, by models and weights as they are shipped. `rubbish_kept` is the share
+of rubbish (grades 0 and 1) over the limit below which 1.5 % of good pages are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from extraction import rows_of as pages_of
+from extraction import sets_in
+from sklearn.linear_model import LogisticRegression
+from yields.pages import UNSEEN, read_labels
+
+from curation import classify, language
+from curation.classify.classify_settings import PageEvidence
+from curation.extract import Extractor
+from curation.extract import default_settings as extract_settings
+from curation.models import ModelFile
+from curation.train import metrics
+from curation.train.extract import model_name
+from curation.train.extract.pages import fold_of, group_of
+from curation.train.extract.settings import default_training
+from curation.train.linear import Floats
+from curation.train.settings import LinearTraining, default_settings
+from models import held_out, host_of
+from models import rows_of as json_rows
+
+COLUMNS = PageEvidence.columns()
+GOOD, GOOD_LOST = 3, 0.015
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Labelled pages as an extractor read them, [n] each."""
+
+    sets: list[str]
+    sites: list[str]
+    texts: list[str]
+    grades: Floats
+    evidence: Floats  # [n, len(COLUMNS)]
+
+    @property
+    def good(self) -> Any:
+        return self.grades >= GOOD
+
+
+def read(sets: Path, names: list[str], extractors: list[Extractor]) -> Pages:
+    """Read labelled pages, each with the extractor of its fold."""
+    labels = read_labels()
+    rows: list[tuple[str, str, str, int, list[float]]] = []
+    for name in names:
+        for row, html in pages_of(sets, name):
+            page = f"{name}/{row['id']}"
+            if page not in labels:
+                continue
+            found = extractors[fold_of(group_of(row), len(extractors))].extract(html)
+            values = [getattr(found, column) for column in COLUMNS]
+            if None not in values:  # the page states its text
+                site = host_of(row.get("url") or page)
+                rows.append((name, site, found.text, labels[page].grade, values))
+    where, sites, texts, grades, evidence = zip(*rows, strict=True)
+    return Pages(
+        list(where), list(sites), list(texts), np.array(grades, float), np.array(evidence, float)
+    )
+
+
+def separated(grades: Floats, log_odds: Floats) -> dict[str, float]:
+    limit = np.quantile(log_odds[grades >= GOOD], GOOD_LOST)
+    return {
+        "auc_good": round(metrics.auc(grades >= GOOD, log_odds), 4),
+        "auc_not_rubbish": round(metrics.auc(grades > 1, log_odds), 4),
+        "rubbish_kept": round(float((log_odds[grades <= 1] > limit).mean()), 4),
+    }
+
+
+def log_odds_of_others(pages: Pages, graded: list[dict[str, Any]]) -> Floats:
+    """Log odds of a good grade by quality models that saw no page of the site: [n]."""
+    grades = np.array([*pages.grades, *(row["quality"] for row in graded)], float)
+    _, log_odds = held_out(
+        [*pages.texts, *(row["text"] for row in graded)],
+        grades,
+        grades >= GOOD,
+        [*pages.sites, *(host_of(row["url"] or row["id"]) for row in graded)],
+        default_settings("quality", LinearTraining),
+    )
+    return log_odds[: len(pages.texts)]
+
+
+def fitted(table: Floats, good: Any) -> LogisticRegression:
+    return LogisticRegression(C=1e6, max_iter=1000).fit(table, good)
+
+
+def training(pages: Pages, graded: list[dict[str, Any]]) -> dict[str, Any]:
+    table = np.column_stack([log_odds_of_others(pages, graded), pages.evidence])
+    by_other_sets = np.zeros(len(table))
+    for name in set(pages.sets):
+        inside = np.array(pages.sets) == name
+        model = fitted(table[~inside], pages.good[~inside])
+        by_other_sets[inside] = model.decision_function(table[inside])
+    model = fitted(table, pages.good)
+    of_odds, *of_columns = model.coef_[0]
+    weights = dict(zip(COLUMNS, of_columns, strict=True))
+    return {
+        "pages": len(table),
+        "weights": {
+            name: round(float(weight / of_odds), 2)
+            for name, weight in ({"offset": model.intercept_[0]} | weights).items()
+        },
+        "held_out": {
+            "without": separated(pages.grades, table[:, 0]),
+            "with": separated(pages.grades, by_other_sets),
+        },
+    }
+
+
+def unseen(pages: Pages) -> dict[str, Any]:
+    shipped = classify.default_settings()
+    languages = pa.array(language.identify(pages.texts)[0])
+    of_pages = {name: pa.array(pages.evidence[:, i]) for i, name in enumerate(COLUMNS)}
+    result: dict[str, Any] = {"pages": len(pages.texts)}
+    for name, columns in (("without", None), ("with", of_pages)):
+        quality = classify.Classifier(shipped).apply(pages.texts, languages, columns).quality
+        result[name] = separated(pages.grades, quality.to_numpy(zero_copy_only=False))
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--models", type=Path, required=True, metavar="FOLDS")
+    options = parser.parse_args()
+    settings = extract_settings()
+    learned = default_training()
+    by_fold = [
+        settings.model_copy(
+            update={"model": ModelFile(path=str(options.models / model_name(fold, False)))}
+        )
+        for fold in range(learned.folds)
+    ]
+    graded = json_rows(options.data / "quality" / "dev.jsonl.gz")
+    with sets_in(options.data / "extract") as sets:
+        names = sorted(path.parent.name for path in sets.glob("*/gold.jsonl"))
+        taught = read(
+            sets, [n for n in names if n not in UNSEEN], [Extractor(own) for own in by_fold]
+        )
+        others = read(sets, [n for n in names if n in UNSEEN], [Extractor(settings)])
+    print(json.dumps({**training(taught, graded), "unseen": unseen(others)}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
