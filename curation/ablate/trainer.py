@@ -1,17 +1,20 @@
-"""Train the transformer on one run with one seed, and measure."""
+"""Train transformers, each on a run with a seed, and measure them."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.ablate.experiment import Corpus, Experiment
+from curation.ablate.experiment import Experiment
+from curation.ablate.layout import layout
 from curation.ablate.order import stream
 from curation.ablate.training import SIZES, Training, rate_at
 from curation.ablate.windows import (
@@ -25,8 +28,10 @@ from curation.ablate.windows import (
 from curation.errors import ConfigError
 
 _SCORED_AT_ONCE = 4_096  # tokens of windows, padded
-_LARGEST_NORM = 1.0  # of a step's gradient
-_BETAS = (0.9, 0.95)
+_SENT_AT_ONCE = 64  # steps whose ids go to the device together, so that it seldom waits
+#: Bytes that a model needs on a GPU: for a weight (itself, gradient, two means, a copy in bfloat16),
+#: for a layer's value of a token, for a token's logit. The last two are rounded up.
+_OF_WEIGHT, _OF_VALUE, _OF_LOGIT = 18, 160, 20
 
 
 def torch_module() -> Any:
@@ -50,63 +55,75 @@ def device_of(name: str) -> str:
     return ("cuda" if there else "cpu") if name == "auto" else name
 
 
-def train(
-    experiment: Experiment, corpus: Corpus, training: Training, seed: int, device: str
-) -> Measured:
-    """Train one model and measure it.
+def machine(device: str) -> dict[str, str]:
+    """Return what decides the last bits: the device's name and PyTorch's version."""
+    torch = torch_module()
+    name = torch.cuda.get_device_name() if device == "cuda" else device
+    return {"device": name, "torch": torch.__version__}
 
-    Seed and corpus decide everything: the weights at the start and the order of documents are the
-    same for all corpora. A CPU gives the same bits again, for which one thread does all.
+
+def room(experiment: Experiment, training: Training) -> int:
+    """Return how many models fit into half of the GPU's free memory, at least one."""
+    size = SIZES[training.size]
+    weights = layout(size, experiment.vocabulary_size + 1)
+    rows = weights.slots["embedding"].shape[0]
+    values = size.layers * size.width * _OF_VALUE + rows * _OF_LOGIT
+    needed = weights.count * _OF_WEIGHT + training.context * training.batch * values
+    free, _ = torch_module().cuda.mem_get_info()
+    return max(1, int(free // 2 // needed))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model to train: on which run, with which seed, how."""
+
+    run: int
+    seed: int
+    training: Training
+
+
+def train(experiment: Experiment, jobs: Sequence[Job], device: str) -> list[Measured]:
+    """Train models together and measure them; they differ in run, seed, rate and decay at most.
+
+    Seed and run decide everything: the weights at the start and the order of documents are the
+    same for all runs. A CPU gives the same bits again, for which one thread does all.
     """
     torch = torch_module()
+    from curation.ablate.optimizer import AdamW
+    from curation.ablate.transformer import Transformers, block, head
+
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=device == "cuda")
-    torch.manual_seed(seed)
-    model = _model(experiment, training).to(device)
-    optimizer = _optimizer(model, training)
+    training, mark = jobs[0].training, experiment.vocabulary_size
+    seeds = [job.seed for job in jobs]
+    models = Transformers(SIZES[training.size], mark + 1, training.context, seeds).to(device)
+    decay = torch.tensor([job.training.weight_decay for job in jobs], device=device)
+    optimizer = AdamW(models.values, models.gradients, models.layout.matrices, decay)
+    rates = [[rate_at(job.training, step) for job in jobs] for step in range(training.steps)]
+    rates = torch.tensor(rates, dtype=torch.float32, device=device)
+    nats = functools.partial(models.nats, block=_compiled(block, device), head=_compiled(head, device))
     curve = curve_windows(experiment, training.context)
     whole = curve_bytes(experiment)
-    steps, points = training.steps, []
-    marks = {round(steps * (k + 1) / training.points) for k in range(training.points)}
-    for step, (ids, wanted) in enumerate(_batches(experiment, corpus, training, seed)):
-        for group in optimizer.param_groups:
-            group["lr"] = rate_at(training, step)
+    points: list[list[tuple[int, float]]] = [[] for _ in jobs]
+    marks = {round(training.steps * (k + 1) / training.points) for k in range(training.points)}
+    for step, (ids, wanted) in enumerate(_batches(experiment, jobs, device)):
         with _precision(device):
-            logits = model(ids.to(device))
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), wanted.to(device).flatten())
-        optimizer.zero_grad(set_to_none=True)
+            loss = nats(ids, wanted).flatten(1).mean(1).sum()  # of models that share nothing
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), _LARGEST_NORM)
-        optimizer.step()
+        optimizer.step(rates[step])
         if step + 1 in marks and curve:
-            bits = float(_bits(model, curve, len(curve), device).sum())
-            points.append(((step + 1) * training.context * training.batch, bits / whole))
-    return _measured(model, experiment, training, device, points)
+            read = (step + 1) * training.context * training.batch
+            for found, bits in zip(points, _bits(models, curve, len(curve), device), strict=True):
+                found.append((read, float(bits.sum()) / whole))
+    return _measured(models, experiment, training, device, points)
 
 
-def parameters(experiment: Experiment, training: Training) -> int:
-    """Return the number of weights."""
-    torch_module()
-    return _model(experiment, training).parameter_count()
-
-
-def _model(experiment: Experiment, training: Training) -> Any:
-    from curation.ablate.transformer import Transformer
-
-    size = SIZES[training.size]
-    return Transformer(size, experiment.vocabulary_size + 1, training.context)
-
-
-def _optimizer(model: Any, training: Training) -> Any:
-    """AdamW; matrices shrink, scales don't."""
-    torch = torch_module()
-    matrices = [weight for weight in model.parameters() if weight.dim() > 1]
-    scales = [weight for weight in model.parameters() if weight.dim() < 2]
-    groups = [
-        {"params": matrices, "weight_decay": training.weight_decay},
-        {"params": scales, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=training.peak, betas=_BETAS)
+def _compiled(function: Callable[..., Any], device: str) -> Callable[..., Any]:
+    """Fuse what is between matrix products on a GPU; TORCHDYNAMO_DISABLE=1 leaves it as it is."""
+    if device == "cpu":
+        return function
+    compiled: Callable[..., Any] = torch_module().compile(function, dynamic=False)
+    return compiled
 
 
 def _precision(device: str) -> contextlib.AbstractContextManager[Any]:
@@ -120,55 +137,68 @@ def _precision(device: str) -> contextlib.AbstractContextManager[Any]:
 
 
 def _batches(
-    experiment: Experiment, corpus: Corpus, training: Training, seed: int
+    experiment: Experiment, jobs: Sequence[Job], device: str
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield ids and the ids that follow them, int64 [batch, context]."""
+    """Yield ids and the ids that follow them, int64 [models, batch, context]."""
     torch = torch_module()
-    shape = (training.steps, training.batch, training.context)
-    ids = stream(corpus, math.prod(shape) + 1, seed, experiment.vocabulary_size).astype(np.int64)
-    before, after = ids[:-1].reshape(shape), ids[1:].reshape(shape)
-    for step in range(training.steps):
-        yield torch.from_numpy(before[step]), torch.from_numpy(after[step])
+    training, mark = jobs[0].training, experiment.vocabulary_size
+    step = training.batch * training.context
+    streams = np.stack(
+        [stream(experiment.corpora[j.run], training.steps * step + 1, j.seed, mark) for j in jobs]
+    )
+    shape = (len(jobs), -1, training.batch, training.context)
+    for first in range(0, training.steps, _SENT_AT_ONCE):
+        sent = streams[:, first * step : (first + _SENT_AT_ONCE) * step + 1].astype(np.int64)
+        some = torch.from_numpy(sent).to(device)
+        before, after = some[:, :-1].reshape(shape), some[:, 1:].reshape(shape)
+        for k in range(before.shape[1]):
+            yield before[:, k], after[:, k]
 
 
 def _measured(
-    model: Any,
+    models: Any,
     experiment: Experiment,
     training: Training,
     device: str,
-    curve: list[tuple[int, float]],
-) -> Measured:
+    curves: list[list[tuple[int, float]]],
+) -> list[Measured]:
     mark, context = experiment.vocabulary_size, training.context
     texts = {
         s.label: _bits(
-            model, list(text_windows(s.documents, mark, context)), len(s.documents), device
+            models, list(text_windows(s.documents, mark, context)), len(s.documents), device
         )
         for s in experiment.texts
     }
     tasks = {
-        s.label: _bits(model, list(task_windows(s, mark, context)), len(s.items), device)
+        s.label: _bits(models, list(task_windows(s, mark, context)), len(s.items), device)
         for s in experiment.tasks
     }
-    return Measured(texts, tasks, curve)
+    return [
+        Measured(
+            {label: bits[k] for label, bits in texts.items()},
+            {label: bits[k] for label, bits in tasks.items()},
+            curve,
+        )
+        for k, curve in enumerate(curves)
+    ]
 
 
 def _bits(
-    model: Any, windows: Sequence[Window], owners: int, device: str
+    models: Any, windows: Sequence[Window], owners: int, device: str
 ) -> npt.NDArray[np.float64]:
-    """Return the bits of each owner's scored tokens: float64 [owners]."""
+    """Return the bits of each owner's scored tokens, by each model: float64 [models, owners]."""
     torch = torch_module()
-    found = np.zeros(max(owners, 1 + max((w.owner for w in windows), default=-1)))
-    model.eval()
+    count = len(models.values)
+    found = np.zeros((count, max(owners, 1 + max((w.owner for w in windows), default=-1))))
     with torch.no_grad():
         for some in _similar(windows):
-            ids, scored = _padded(some)
+            padded, scored = _padded(some)
+            ids = torch.from_numpy(padded).to(device).expand(count, -1, -1)
             with _precision(device):
-                logits = model(torch.from_numpy(ids[:, :-1]).to(device))
-            wanted = torch.from_numpy(ids[:, 1:]).to(device).flatten()
-            nats = torch.nn.functional.cross_entropy(logits.flatten(0, 1), wanted, reduction="none")
-            rows = nats.double().cpu().numpy().reshape(len(some), -1) * scored
-            np.add.at(found, [window.owner for window in some], rows.sum(1) / math.log(2))
-    model.train()
+                nats = models.nats(ids[..., :-1], ids[..., 1:])
+            rows = (nats.double().cpu().numpy() * scored).sum(2) / math.log(2)
+            for model in range(count):
+                np.add.at(found[model], [window.owner for window in some], rows[model])
     return found
 
 
