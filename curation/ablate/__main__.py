@@ -3,9 +3,9 @@
     curate ablate A B --eval gold=texts.parquet --size 150M --prepare --output FOLDER
     python -m curation.ablate FOLDER --size 150M --device cuda      # on another machine
 
-Results come into the same folder, or into `--output`. Each model is kept in `measured.jsonl` as soon
-as it is measured: a command that was stopped goes on from there, and one that has all of them only
-writes the results, without PyTorch.
+Results come into the same folder, or into `--output`. Each model is kept in `measured.jsonl` as
+soon as it is measured: a command that was stopped goes on from there, and one that has all of them
+only writes the results, without PyTorch.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def train_each(
 ) -> list[Measured]:
     """Return what models of a run, a seed and a training each measure. Raises ConfigError.
 
-    Trainings differ in learning rate and weight decay alone. Models that `store` has aren't trained.
+    Trainings differ in learning rate and weight decay alone. What `store` has isn't trained.
     """
     for _, _, training in models:
         check(training)

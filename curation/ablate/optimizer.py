@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -10,30 +12,53 @@ _EPSILON = 1e-8
 _LARGEST_NORM = 1.0  # of a step's gradient
 
 
+def update(
+    values: Tensor,
+    gradients: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    rates: Tensor,
+    shrinking: Tensor,
+    steps: Tensor,
+) -> None:
+    """Apply the gradients, and clear them.
+
+    All are rows, [models, numbers]. `rates` is [models, 1], `shrinking` (the decay of each number)
+    broadcasts; `steps` counts from 1, as a tensor, so that a compiled step serves all of them.
+    """
+    first, second = _BETAS
+    norms = torch.linalg.vector_norm(gradients, dim=1, keepdim=True)
+    gradients.mul_((_LARGEST_NORM / (norms + 1e-6)).clamp(max=1.0))
+    mean.lerp_(gradients, 1 - first)
+    square.mul_(second).addcmul_(gradients, gradients, value=1 - second)
+    root = (square / (1 - second**steps)).sqrt() + _EPSILON
+    values.mul_(1 - rates * shrinking).sub_(mean / root * (rates / (1 - first**steps)))
+    gradients.zero_()
+
+
 class AdamW:
     """Decoupled weight decay (arXiv 1711.05101), of matrices alone.
 
-    Values and gradients are rows, [models, numbers], so that a step takes a handful of kernels
-    however many layers there are.
+    Values and gradients are rows, so that a step takes a handful of kernels however many layers
+    there are.
     """
 
-    def __init__(self, values: Tensor, gradients: Tensor, matrices: int, decay: Tensor) -> None:
+    def __init__(
+        self,
+        values: Tensor,
+        gradients: Tensor,
+        matrices: int,
+        decay: Tensor,
+        update: Callable[..., None] = update,
+    ) -> None:
         """The first `matrices` numbers of a row shrink, by `decay` [models] times the rate."""
-        self.values, self.gradients = values, gradients
-        self.matrices, self.decay = matrices, decay[:, None]
-        self.mean, self.square = torch.zeros_like(values), torch.zeros_like(values)
-        self.steps = 0
+        is_matrix = torch.arange(values.shape[1], device=values.device) < matrices
+        self.rows = values, gradients, torch.zeros_like(values), torch.zeros_like(values)
+        self.shrinking = decay[:, None] * is_matrix
+        self.steps = torch.zeros((), device=values.device)
+        self.update = update
 
     def step(self, rates: Tensor) -> None:
         """Apply the gradients at `rates` [models], and clear them."""
-        rates = rates[:, None]
         self.steps += 1
-        norms = torch.linalg.vector_norm(self.gradients, dim=1, keepdim=True)
-        self.gradients.mul_((_LARGEST_NORM / (norms + 1e-6)).clamp(max=1.0))
-        self.values[:, : self.matrices].mul_(1 - rates * self.decay)
-        first, second = _BETAS
-        self.mean.lerp_(self.gradients, 1 - first)
-        self.square.mul_(second).addcmul_(self.gradients, self.gradients, value=1 - second)
-        root = self.square.div(1 - second**self.steps).sqrt_().add_(_EPSILON)
-        self.values.sub_(torch.div(self.mean, root).mul_(rates / (1 - first**self.steps)))
-        self.gradients.zero_()
+        self.update(*self.rows, rates[:, None], self.shrinking, self.steps)

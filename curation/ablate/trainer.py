@@ -6,6 +6,7 @@ import contextlib
 import functools
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,8 +30,8 @@ from curation.errors import ConfigError
 
 _SCORED_AT_ONCE = 4_096  # tokens of windows, padded
 _SENT_AT_ONCE = 64  # steps whose ids go to the device together, so that it seldom waits
-#: Bytes that a model needs on a GPU: for a weight (itself, gradient, two means, a copy in bfloat16),
-#: for a layer's value of a token, for a token's logit. The last two are rounded up.
+#: Bytes that a model needs on a GPU: for a weight (itself, gradient, two means, a copy in
+#: bfloat16), for a layer's value of a token, for a token's logit. The last two are rounded up.
 _OF_WEIGHT, _OF_VALUE, _OF_LOGIT = 18, 160, 20
 
 
@@ -89,19 +90,25 @@ def train(experiment: Experiment, jobs: Sequence[Job], device: str) -> list[Meas
     same for all runs. A CPU gives the same bits again, for which one thread does all.
     """
     torch = torch_module()
-    from curation.ablate.optimizer import AdamW
+    from curation.ablate.optimizer import AdamW, update
     from curation.ablate.transformer import Transformers, block, head
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=device == "cuda")
+    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing reads it
+    # Gradients are rows of one array, by choice: see `Transformers`.
+    warnings.filterwarnings("ignore", "grad and param do not obey the gradient layout")
     training, mark = jobs[0].training, experiment.vocabulary_size
     seeds = [job.seed for job in jobs]
     models = Transformers(SIZES[training.size], mark + 1, training.context, seeds).to(device)
     decay = torch.tensor([job.training.weight_decay for job in jobs], device=device)
-    optimizer = AdamW(models.values, models.gradients, models.layout.matrices, decay)
+    rows = models.values, models.gradients
+    optimizer = AdamW(*rows, models.layout.matrices, decay, _compiled(update, device))
     rates = [[rate_at(job.training, step) for job in jobs] for step in range(training.steps)]
     rates = torch.tensor(rates, dtype=torch.float32, device=device)
-    nats = functools.partial(models.nats, block=_compiled(block, device), head=_compiled(head, device))
+    nats = functools.partial(
+        models.nats, block=_compiled(block, device), head=_compiled(head, device)
+    )
     curve = curve_windows(experiment, training.context)
     whole = curve_bytes(experiment)
     points: list[list[tuple[int, float]]] = [[] for _ in jobs]
@@ -136,9 +143,7 @@ def _precision(device: str) -> contextlib.AbstractContextManager[Any]:
     return context
 
 
-def _batches(
-    experiment: Experiment, jobs: Sequence[Job], device: str
-) -> Iterator[tuple[Any, Any]]:
+def _batches(experiment: Experiment, jobs: Sequence[Job], device: str) -> Iterator[tuple[Any, Any]]:
     """Yield ids and the ids that follow them, int64 [models, batch, context]."""
     torch = torch_module()
     training, mark = jobs[0].training, experiment.vocabulary_size

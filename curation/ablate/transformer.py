@@ -94,7 +94,9 @@ class Transformers:
         self.weights = {}
         for name, slot in self.layout.slots.items():
             # Leaves of the graph that share memory with the rows, as do their gradients.
-            weight = values[:, slot.first : slot.end].unflatten(1, slot.shape).detach().requires_grad_()
+            weight = (
+                values[:, slot.first : slot.end].unflatten(1, slot.shape).detach().requires_grad_()
+            )
             weight.grad = self.gradients[:, slot.first : slot.end].unflatten(1, slot.shape)
             self.weights[name] = weight
 
