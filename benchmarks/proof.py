@@ -13,7 +13,8 @@ pipelines made, a few MB; with it alone the rest runs anywhere.
 Printed are bits per byte, with intervals over sites and seeds, for all pages and for those of sets
 that no model of the toolkit learned from:
 
-once    equal tokens, each read once: as many as the smallest output has
+once    equal tokens, each read once: as many as the smallest output has; also of those pages alone
+        that FineWeb's pipeline and ours both kept, which shows what the choice of pages does
 all     trigrams of all that each pipeline kept; transformers that read `--epochs` times (default 4)
         the tokens of the smallest output, so that a larger output repeats less
 
@@ -30,7 +31,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 import xxhash
-from proofs.corpora import CORPORA, GOLD, PLAIN_TEXT, make
+from proofs.corpora import CORPORA, GOLD, PLAIN_TEXT, THEIRS, make
 from proofs.pages import MOST, site_of
 from proofs.trained import PAGES, tuning_of
 
@@ -57,20 +58,30 @@ VOCABULARY = 8_192
 TUNING_SITE_IN = 8
 
 
-def texts_of(path: Path, unseen: bool = False) -> list[Text]:
+def texts_of(path: Path, unseen: bool = False, pages: Set[str] | None = None) -> list[Text]:
     """Return the texts of a file; with `unseen` those of sets that no model learned from."""
     rows = pq.read_table(path).to_pylist()
-    return [Text(row["text"], row["url"]) for row in rows if not unseen or row["unseen"]]
+    rows = [row for row in rows if not unseen or row["unseen"]]
+    return [Text(row["text"], row["url"]) for row in rows if pages is None or row["id"] in pages]
+
+
+def pages_of(folder: Path, name: str) -> set[str]:
+    """Return the pages that a pipeline kept."""
+    return set(pq.read_table(folder / f"{name}.parquet", columns=["id"])["id"].to_pylist())
 
 
 def prepared(
-    folder: Path, names: Sequence[str], vocabulary: int, unseen: bool = False
+    folder: Path,
+    names: Sequence[str],
+    vocabulary: int,
+    unseen: bool = False,
+    pages: Set[str] | None = None,
 ) -> Experiment:
-    """Return the experiment of some pipelines' outputs."""
+    """Return the experiment of some pipelines' outputs, of some pages if need be."""
     gold = sorted(folder.glob(f"{GOLD}-*.parquet"))
     return experiment(
         smaller(load_tokenizer("curation-128k"), vocabulary),
-        [(name, texts_of(folder / f"{name}.parquet", unseen)) for name in names],
+        [(name, texts_of(folder / f"{name}.parquet", unseen, pages)) for name in names],
         [(path.stem.removeprefix(f"{GOLD}-"), texts_of(path)) for path in gold],
         [],
     )
@@ -90,6 +101,33 @@ def trigrams(folder: Path, seeds: Sequence[int]) -> None:
         for title, tokens, used in (("once", found.least_tokens, seeds), ("all", most, seeds[:1])):
             print(f"\n# Trigrams, {pages}: {title}\n")
             print(markdown(summary(count_all(found, tokens, used, silent))), flush=True)
+
+
+def same_pages(folder: Path, seeds: Sequence[int]) -> None:
+    """Print whether extraction or the choice of pages differs: texts of pages that both kept."""
+    for ours in ("fineweb", "llama3"):
+        pages = pages_of(folder, ours) & pages_of(folder, THEIRS)
+        for unseen in (False, True):
+            found = prepared(folder, [THEIRS, ours], TRIGRAM_VOCABULARY, unseen, pages)
+            kind = "sets that no model learned from" if unseen else "all pages"
+            print(f"\n# Trigrams, {kind}, those that {THEIRS} and {ours} both kept: once\n")
+            outcome = count_all(found, found.least_tokens, seeds, silent)
+            print(markdown(summary(outcome)), flush=True)
+
+
+def sources(folder: Path) -> None:
+    """Print which sets the texts come from, of those that no model learned from."""
+    rows = {name: pq.read_table(folder / f"{name}.parquet").to_pylist() for name in CORPORA}
+    rows = {name: [row for row in some if row["unseen"]] for name, some in rows.items()}
+    names = sorted({row["id"].split("/")[0] for some in rows.values() for row in some})
+    print("\n# Documents and MB by set, of those that no model learned from\n")
+    print(f"| | {' | '.join(names)} |\n{'|---' * (len(names) + 1)}|")
+    for name, some in rows.items():
+        cells = []
+        for one in names:
+            texts = [row["text"] for row in some if row["id"].split("/")[0] == one]
+            cells.append(f"{len(texts)}, {sum(len(t.encode()) for t in texts) / 1e6:.2f}")
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 def tuning(folder: Path, vocabulary: int, unseen: bool, tokens: int) -> Experiment:
@@ -166,6 +204,8 @@ def main() -> None:
         prepare(chosen.corpora, chosen.prepare)
         return
     trigrams(chosen.corpora, seeds)
+    same_pages(chosen.corpora, seeds)
+    sources(chosen.corpora)
     if chosen.size:
         transformers(chosen.corpora, chosen)
 

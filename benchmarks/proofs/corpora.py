@@ -22,7 +22,7 @@ CORPORA = {
     "fineweb": "our recipe fineweb",
     "llama3": "our recipe llama3",
 }
-PLAIN_TEXT = "plain-text"
+PLAIN_TEXT, THEIRS = "plain-text", "datatrove-fineweb"
 GOLD = "gold"
 Texts = Mapping[str, str]  # by page key
 

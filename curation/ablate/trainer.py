@@ -129,7 +129,9 @@ def _compiled(function: Callable[..., Any], device: str) -> Callable[..., Any]:
     """Fuse what is between matrix products on a GPU; TORCHDYNAMO_DISABLE=1 leaves it as it is."""
     if device == "cpu":
         return function
-    compiled: Callable[..., Any] = torch_module().compile(function, dynamic=False)
+    torch = torch_module()
+    torch._dynamo.config.suppress_errors = True  # without a C compiler nothing is fused
+    compiled: Callable[..., Any] = torch.compile(function, dynamic=False)
     return compiled
 
 
