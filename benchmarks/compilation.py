@@ -2,9 +2,10 @@
 
     python benchmarks/compilation.py [--recipe sample] [--top 40] [--write]
 
-Runs the stages of the recipe on the samples, each in a process of its own, and prints what was
-compiled and what it cost, and which kernels are compiled for several types of arguments. `--write`
-writes the list that `curate warm-up` works through (`configs/kernels.jsonl`).
+Runs the stages of the recipe on the samples, each in a process of its own, then `decontaminate`,
+which no built-in recipe has, with items made of the samples' texts. Prints what was compiled and
+what it cost, and which kernels are compiled for several types of arguments. `--write` writes the
+list that `curate warm-up` works through (`configs/kernels.jsonl`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 ROOT = Path(__file__).resolve().parent.parent
 _LIST = ROOT / "configs" / "kernels.jsonl"
@@ -106,16 +109,43 @@ def measure(recipe: str, folder: Path) -> dict[str, list[dict[str, Any]]]:
 
     found = {}
     stages = load(recipe).stages
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "kernels"), "PYTHONPATH": str(ROOT)}
     for number, stage in enumerate(stages, 1):
-        into = folder / "rows.json"
-        command = ["run", recipe, "--output", str(folder / recipe), "--workers", "0", "--quiet"]
+        command = ["run", recipe, "--output", str(folder / recipe)]
         inputs = [] if recipe == "sample" else ["--input", str(ROOT / "data_samples")]
         arguments = [*command, *inputs, "--stages", ",".join(stages[:number])]
-        child = [sys.executable, __file__, "--record", str(into), *arguments]
-        subprocess.run(child, check=True, env=environment, cwd=ROOT)
-        found[stage] = json.loads(into.read_text())
-        print(f"{stage}: {sum(r.get('seconds', 0.0) for r in found[stage]):.1f} s", flush=True)
+        found[stage] = _rows_of(stage, arguments, folder)
+    return found
+
+
+def measure_decontaminate(done: Path, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Rows of the stage on the documents of a finished one."""
+    evals, stage = folder / "evals.jsonl", "decontaminate"
+    texts = pq.read_table(done / "documents", columns=["text"])["text"].to_pylist()
+    evals.write_text("".join(json.dumps(item) + "\n" for item in _items(texts)), encoding="utf-8")
+    command = [stage, "--input", str(done), "--output", str(folder / stage), "--recipe", "llama3"]
+    arguments = [*command, "--set", f"decontaminate.evals=[{evals}]"]
+    return {stage: _rows_of(stage, arguments, folder)}
+
+
+def _items(texts: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Items that the texts have whole, with words replaced, and in part; with choices; and code."""
+    for number, text in enumerate(texts):
+        words = text.split()[:60]
+        if number % 3:
+            words[20 : 20 + number % 3] = [f"Word{number}"]
+        choices = [" ".join(words[i : i + 4]) for i in range(0, 12, 4)]
+        item = {"question": " ".join(words), "answer": text[-200:], "choices": choices}
+        yield item | {"passage": text[:2000]}
+        yield {"question": f"def f{number}(a):\n    return a + {number} * len(a)\n", "answer": "3"}
+
+
+def _rows_of(stage: str, arguments: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+    into = folder / "rows.json"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "kernels"), "PYTHONPATH": str(ROOT)}
+    child = [sys.executable, __file__, "--record", str(into), *arguments, "--workers", "0"]
+    subprocess.run([*child, "--quiet"], check=True, env=environment, cwd=ROOT)
+    found: list[dict[str, Any]] = json.loads(into.read_text())
+    print(f"{stage}: {sum(r.get('seconds', 0.0) for r in found):.1f} s", flush=True)
     return found
 
 
@@ -190,8 +220,11 @@ def main() -> None:
     options = parser.parse_args()
     stages: dict[str, list[dict[str, Any]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
         for recipe in options.recipe or ["sample"]:
-            for stage, rows in measure(recipe, Path(folder)).items():
+            done = measure(recipe, place)
+            done |= measure_decontaminate(place / recipe / "filter", place)
+            for stage, rows in done.items():
                 stages[stage] += rows
     report((row for rows in stages.values() for row in rows), options.top)
     if options.write:

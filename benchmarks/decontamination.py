@@ -2,12 +2,16 @@
 
   python benchmarks/decontamination.py --data FOLDER [--split dev|test] [--each 100] [--dialects]
                                        [--pages FILE ...] [--show] [--scale FILE]
+  python benchmarks/decontamination.py --generator second --split dev|report [--sets FOLDER]
 
 FOLDER holds evals/ and quality/dev.jsonl.gz. Items of evaluation sets are planted into other texts in
 the ways in which they reach the web; half of each set is indexed, the other half is the hard
 negatives of the same template. `dev` has SVAMP, half of the tasks of BIG-Bench-Hard and six
 languages of XQuAD; `test` has HumanEval, CRUXEval, the other tasks and languages, and other filler.
 Settings were chosen on `dev`.
+
+`--set rules.short.bits=60` changes a setting (configs/defaults/decontaminate.yaml).
+`--generator second` is `decontamination_second.py`, with items and look-alikes of its own.
 
 `--pages` are texts (JSONL, Parquet) in which no item should be found: it prints what was.
 `--scale` with `--pages` makes items of another file's texts, 60 words each, until there are 10 million
@@ -23,18 +27,26 @@ import json
 import random
 import re
 import resource
+import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import regex
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import decontamination_second as second
+from curation.config import assign
 from curation.decontaminate.background import load_background
 from curation.decontaminate.catalog import build_catalog
-from curation.decontaminate.decontaminate_settings import EvalSettings, default_settings
+from curation.decontaminate.decontaminate_settings import (
+    DecontaminationSettings,
+    default_settings,
+)
 from curation.decontaminate.dialects import DIALECTS
 from curation.decontaminate.index import index_bytes
 from curation.decontaminate.items import Item
@@ -283,18 +295,38 @@ def measure(documents: list[Planted], flags: list[bool]) -> dict[str, Any]:
     }
 
 
-def decontaminator(items: list[Item]) -> Decontaminator:
-    """The default settings on items in memory."""
-    settings = default_settings()
-    names = sorted({item.set for item in items})
-    settings = settings.model_copy(update={"evals": {n: EvalSettings(files=("-",)) for n in names}})
+def decontaminator(items: list[Item], changes: Sequence[str] = ()) -> Decontaminator:
+    """The default settings, with changes as of `--set`, on items in memory."""
+    tree = default_settings().model_dump(mode="json")
+    for change in changes:
+        assign(tree, change)
+    tree["evals"] = {name: {"files": ["-"]} for name in sorted({item.set for item in items})}
+    settings = DecontaminationSettings.model_validate(tree)
     return Decontaminator(settings, build_catalog(items, load_background(settings.background)))
+
+
+def planted(options: argparse.Namespace) -> tuple[list[Item], list[Planted]]:
+    """Items and documents of the chosen generator."""
+    if options.generator == "second":
+        indexed, made = second.plant(
+            options.data, options.split, options.each, options.seed, options.sets
+        )
+        return indexed, [Planted(*document) for document in made]
+    texts = [row["text"] for row in _jsonl(options.data / "quality/dev.jsonl.gz")]
+    filler = [text for text in texts if len(text.split()) > 100][SETS_AT[options.split] :: 2]
+    sets = load(options.data, options.split)
+    return plant(sets, Planter(filler, options.seed), options.each)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--split", choices=["dev", "test"], default="test")
+    parser.add_argument("--split", choices=["dev", "test", "report"], default="test")
+    parser.add_argument("--generator", choices=["first", "second"], default="first")
+    parser.add_argument("--sets", type=Path, help="more items for the second generator")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="rules.short.bits=60"
+    )
     parser.add_argument("--each", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dialects", action="store_true")
@@ -313,11 +345,10 @@ def main() -> None:
         ]
         check_pages(decontaminator(items), options.pages)
         return
-    sets = load(options.data, options.split)
-    texts = [row["text"] for row in _jsonl(options.data / "quality/dev.jsonl.gz")]
-    filler = [text for text in texts if len(text.split()) > 100][SETS_AT[options.split] :: 2]
-    indexed, documents = plant(sets, Planter(filler, options.seed), options.each)
-    ours = decontaminator(indexed)
+    if options.split not in (second.HALVES if options.generator == "second" else SETS_AT):
+        parser.error(f"the {options.generator} generator has no split {options.split}")
+    indexed, documents = planted(options)
+    ours = decontaminator(indexed, options.set)
     started = time.process_time()
     found = list(ours.find([d.text for d in documents]))
     seconds = time.process_time() - started

@@ -4,16 +4,20 @@
     python benchmarks/explorer.py --from out --documents 10000000 --folder made
 
 The run is made in `--folder`, once: signals are drawn from those of a finished run and shaken a
-little, rules decide on them as in a run; texts are short. Then it is prepared as by `curate view
---prepare`, and a process of its own opens it and answers.
+little, rules decide on them as in a run; a tenth are near-duplicates; texts are short. Then it is
+prepared as by `curate view --prepare`, and a process of its own opens it and answers. `--compare`
+adds a comparison of the run with itself, `--report` a report, `--browser` first visits to every
+view in Chromium (needs Selenium), after a start as by `curate view` and some seconds of reading.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -26,15 +30,18 @@ import yaml
 
 from curation.filters.filter_settings import FilterSettings
 from curation.filters.rules import RuleBook
+from pipelines.report.collect import collect
+from pipelines.report.render import write_report
 from pipelines.run_folder import RECIPE_FILE, run_recipe, run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import after, documents_of, read_manifest, write_manifest
 from pipelines.storage.shards import TableWriter
 from pipelines.view.explorer import Explorer, prepare
+from pipelines.view.server import Server
 
 _SHARD = 200_000
-_STAGES = ("extract", "filter", "mix")
-_EXTRACT_SHARE, _MIX_SHARE = 0.02, 0.05
+_STAGES = ("extract", "dedup-documents", "filter", "mix")
+_EXTRACT_SHARE, _COPY_SHARE, _MIX_SHARE = 0.02, 0.1, 0.05
 _NOISE = 0.05
 
 
@@ -107,27 +114,35 @@ def divided(
     chance = dice.random(len(table))
     verdicts = rules.judge(table["signals"].combine_chunks(), table["language"].combine_chunks())
     reason = verdicts.verdicts.reason
-    lost = chance < _EXTRACT_SHARE
-    drawn = chance > 1 - _MIX_SHARE
-    stages = np.where(lost, 0, np.where(pc.is_valid(reason), 1, np.where(drawn, 2, 3)))
-    removed = [("extract", "extract.empty"), ("filter", None), ("mix", "mix.over_budget")]
+    fates = [
+        chance < _EXTRACT_SHARE,
+        chance < _EXTRACT_SHARE + _COPY_SHARE,
+        pc.is_valid(reason).to_numpy(zero_copy_only=False),
+        chance > 1 - _MIX_SHARE,
+    ]
+    stages = np.select(fates, range(len(fates)), len(fates))
+    ids = table["id"].filter(pa.array(stages == len(fates)))
+    reasons = ("extract.empty", "document.near", None, "mix.over_budget")
     found = {}
-    for number, (stage, why) in enumerate(removed):
+    for number, (stage, why) in enumerate(zip(_STAGES, reasons, strict=True)):
         mine = pa.array(stages == number)
         part = table.filter(mine)
         size = len(part)
+        kept = pa.nulls(size, pa.string())
+        if stage == "dedup-documents":
+            kept = ids.take(pa.array(dice.zipf(1.5, size) % len(ids))).combine_chunks()
         names = pa.array([why] * size, pa.string()) if why else reason.filter(mine)
         value = pa.nulls(size, pa.float64()) if why else verdicts.verdicts.value.filter(mine)
-        part = part.drop_columns(["signals"]) if stage == "extract" else part
+        part = part.drop_columns(["signals"]) if number < _STAGES.index("filter") else part
         columns = {"stage": pa.array([stage] * size, pa.string()), "reason": names, "value": value}
         columns |= {
             "threshold": pa.nulls(size, pa.float64()),
-            "kept_id": pa.nulls(size, pa.string()),
+            "kept_id": kept,
         }
         for name, column in columns.items():
             part = part.append_column(name, column)
         found[stage, "removed"] = part
-    found["mix", "documents"] = table.filter(pa.array(stages == 3))
+    found["mix", "documents"] = table.filter(pa.array(stages == len(fates)))
     return found
 
 
@@ -168,40 +183,120 @@ class Seconds(dict[str, tuple[float, float]]):
         return answer
 
 
-def clicks(run: Path, prepared: Path) -> dict[str, Any]:
+def clicks(run: Path, prepared: Path, compare: bool) -> dict[str, Any]:
     """Seconds of everything that a reader does, each for the first time."""
     seconds = Seconds()
-    explorer = seconds.of("open", lambda: Explorer(str(run), prepared=prepared))
-    ask = explorer.questions
-    seconds.of("run", lambda: ask["run"]({}))
-    seconds.of("funnel", lambda: ask["funnel"]({}))
-    seconds.of("facets", lambda: ask["values"]({"most": "8"}))
+    other = str(run) if compare else None
+    explorer = seconds.of(
+        "open", lambda: Explorer(str(run), other, prepared=prepared, other_prepared=prepared)
+    )
+
+    def ask(label: str, question: str, **query: Any) -> Any:
+        texts = {name: str(value) for name, value in query.items()}
+        return seconds.of(label, lambda: explorer.questions[question](texts))
+
+    ask("run", "run")
+    ask("funnel", "funnel")
+    ask("facets", "values", most=8)
     parts = [seconds[name] for name in ("open", "run", "funnel")]
-    seconds["first paint: open, run, funnel"] = tuple(map(sum, zip(*parts, strict=True)))
-    seconds.of("funnel of a language", lambda: ask["funnel"]({"language": "de"}))
-    seconds.of("facets of a language", lambda: ask["values"]({"language": "de", "most": "8"}))
-    seconds.of("hosts", lambda: ask["hosts"]({}))
-    seconds.of("duplicates", lambda: ask["clusters"]({}))
-    seconds.of("documents", lambda: ask["documents"]({"most": "50"}))
-    query = {"most": "50", "sort": "characters", "down": "1"}
-    seconds.of("documents, sorted", lambda: ask["documents"](query))
-    seconds.of("documents, by URL", lambda: ask["documents"]({"q": "host4711.example"}))
-    limits = seconds.of("rules", lambda: ask["limits"]({}))["limits"]
+    wall, cpu = map(sum, zip(*parts, strict=True))
+    seconds["first paint: open, run, funnel"] = wall, cpu
+    ask("funnel of a language", "funnel", language="de")
+    ask("facets of a language", "values", language="de", most=8)
+    ask("funnel of a host", "funnel", host="host17.example")
+    ask("hosts", "hosts")
+    ask("hosts by documents removed", "hosts", order="removed")
+    clusters = ask("duplicates", "clusters")["clusters"]
+    ask("duplicates of a language", "clusters", language="de")
+    ask("a removed copy", "document", row=clusters[0]["first"])
+    ask(
+        "its difference",
+        "difference",
+        row=clusters[0]["first"],
+        **{"with": clusters[0]["kept_row"]},
+    )
+    ask("documents", "documents", most=50)
+    for column in ("characters", "host", "fate"):
+        ask(f"documents by {column}", "documents", most=50, sort=column, down=1)
+    ask("documents, page 2,000", "documents", most=50, first=100_000)
+    ask("documents, by URL", "documents", q="host4711.example")
+    ask("documents, by URL in vain", "documents", q="no-such-host.example")
+    ask(
+        "documents, by id",
+        "documents",
+        q=explorer.ledger.read(explorer.folder, [9], ["id"])[0]["id"],
+    )
+    ask("text, first answer", "text", q="lazy dog", rule="document.near")
+    ask("text, first answer of a search in vain", "text", q="no such words")
+    limits = ask("rules", "limits")["limits"]
     chosen = next(limit for limit in limits if limit["key"].endswith("rules.gopher.word_count.min"))
-    number = str(chosen["limit"])
-    seconds.of("histogram", lambda: ask["signal"]({"limit": number}))
-    seconds.of("threshold, first", lambda: ask["change"]({"limit": number, "threshold": "60"}))
+    number = chosen["limit"]
+    ask("histogram", "signal", limit=number)
+    ask("histogram of a language", "signal", limit=number, language="de")
+    ask("threshold, first", "change", limit=number, threshold=60)
     drags = Seconds()
     for threshold in range(61, 81):
-        query = {"limit": number, "threshold": str(threshold)}
-        drags.of(str(threshold), lambda query=query: ask["change"](query))
+        query = {"limit": str(number), "threshold": str(threshold)}
+        drags.of(str(threshold), lambda query=query: explorer.change(query))
     seconds["threshold, dragged (worst of 20)"] = max(drags.values())
-    query = {"limit": number, "threshold": "70"}
-    seconds.of("ten documents of each side", lambda: ask["nearest"](query))
-    seconds.of("a document", lambda: ask["document"]({"row": "100000"}))
-    status = Path("/proc/self/status").read_text()  # what getrusage says includes the parent's
-    peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
-    return {"seconds": seconds, "peak_mb": round(peak)}
+    ask("ten documents of each side", "nearest", limit=number, threshold=70)
+    ask("a document", "document", row=100_000)
+    ask("a kept document", "document", row=len(explorer.ledger) - 9)
+    for view in ("lines", "mix", "errors"):
+        ask(view, view)
+    ask("sample of a rule", "sample", of="gopher.word_count")
+    ask("sample of the kept", "sample")
+    if compare:
+        ask("compare", "compare")
+        ask("compare, a signal", "compared", signal=chosen["signal"])
+    return {"seconds": seconds, "peak_mb": peak_mb()}
+
+
+def visits(run: Path, prepared: Path, compare: bool) -> dict[str, Any]:
+    """Seconds until each view is drawn whole in Chromium, the first time and again."""
+    from selenium import webdriver
+
+    other = str(run) if compare else None
+    explorer = Explorer(str(run), other, prepared=prepared, other_prepared=prepared)
+    options = webdriver.ChromeOptions()
+    for name in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+        options.add_argument(name)
+    drawn = (
+        "const done = view => document.querySelector('main h1')?.textContent.toLowerCase() === view"
+        " && !document.querySelector('.loading, [aria-busy=true]'); return done(arguments[0])"
+    )
+    views = ["signals", "duplicates", "hosts", "documents", "lines", "mix", "errors", "judge"]
+    seconds = Seconds()
+    with Server(explorer) as server, webdriver.Chrome(options=options) as browser:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        def visit(address: str, view: str) -> None:
+            browser.execute_script("location = arguments[0]", address)
+            while not browser.execute_script(drawn, view):
+                time.sleep(0.01)
+
+        seconds.of("funnel", lambda: visit(server.url, "funnel"))
+        seconds.of("(found out ahead)", explorer.warm)
+        for again in ("", ", again"):
+            for view in [*views, "compare"] if compare else views:
+                seconds.of(f"{view}{again}", functools.partial(visit, f"#/{view}", view))
+        server.shutdown()
+    return {"seconds": seconds, "peak_mb": peak_mb()}
+
+
+def report(run: Path) -> dict[str, Any]:
+    """Seconds and bytes of the report of the run."""
+    seconds = Seconds()
+    facts = seconds.of("report: read", lambda: collect(str(run)))
+    seconds.of("report: write", lambda: write_report(Folder(str(run)), facts))
+    sizes = {name: (run / name).stat().st_size for name in ("report.html", "report.json")}
+    return {"seconds": seconds, "peak_mb": peak_mb(), "bytes": sizes}
+
+
+def peak_mb() -> int:
+    """Peak memory of this process; getrusage would include the parent's."""
+    status = Path("/proc/self/status").read_text()
+    return round(int(status.partition("VmHWM:")[2].split()[0]) / 1024)
 
 
 def main() -> None:
@@ -209,22 +304,43 @@ def main() -> None:
     parser.add_argument("--from", dest="source", type=Path, required=True, help="a finished run")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--documents", type=int, default=10_000_000)
-    parser.add_argument("--clicks", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--compare", action="store_true", help="compare the run with itself, too")
+    parser.add_argument("--report", action="store_true", help="write a report of the run, too")
+    parser.add_argument("--browser", action="store_true", help="visit every view in Chromium, too")
+    children = ["clicks", "visits", "report"]
+    parser.add_argument("--child", choices=children, help=argparse.SUPPRESS)
     options = parser.parse_args()
     prepared = options.folder.with_name(f"{options.folder.name}.view")
-    if options.clicks:
-        print(json.dumps(clicks(options.folder, prepared)))
+    if options.child == "clicks":
+        print(json.dumps(clicks(options.folder, prepared, options.compare)))
+        return
+    if options.child == "visits":
+        print(json.dumps(visits(options.folder, prepared, options.compare)))
+        return
+    if options.child == "report":
+        print(json.dumps(report(options.folder)))
         return
     if not options.folder.exists():
         write_run(options.source, options.folder, options.documents)
-    start = time.perf_counter()
-    size = prepare(str(options.folder), prepared)
-    spent = time.perf_counter() - start
-    whole = sum(f.stat().st_size for f in options.folder.rglob("*") if f.is_file())
-    print(f"prepared in {spent:.0f} s: {size:,} bytes, {size / options.documents:.0f} a document")
-    print(f"the made run: {whole:,} bytes, {whole / options.documents:.0f} a document")
+    if not prepared.exists():
+        start = time.perf_counter()
+        prepare(str(options.folder), prepared)
+        spent = time.perf_counter() - start
+        print(f"prepared in {spent:.0f} s, peak {peak_mb():,} MB")
+    for what, folder in (("prepared", prepared), ("the made run", options.folder)):
+        size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+        print(f"{what}: {size:,} bytes, {size / options.documents:.0f} a document")
+    print_child("clicks")
+    if options.browser:
+        print_child("visits")
+    if options.report:
+        print_child("report")
+
+
+def print_child(child: str) -> None:
+    """Measure in a process of its own, and print what it says."""
     done = subprocess.run(
-        [sys.executable, __file__, *sys.argv[1:], "--clicks"], capture_output=True, text=True
+        [sys.executable, __file__, *sys.argv[1:], "--child", child], capture_output=True, text=True
     )
     if done.returncode:
         raise SystemExit(done.stderr)
@@ -232,6 +348,8 @@ def main() -> None:
     for label, (wall, cpu) in found["seconds"].items():
         print(f"{label:<40} {wall:8.3f} s, CPU {cpu:8.3f} s")
     print(f"{'peak memory':<40} {found['peak_mb']:8,} MB")
+    for name, size in found.get("bytes", {}).items():
+        print(f"{name:<40} {size:8,} bytes")
 
 
 if __name__ == "__main__":

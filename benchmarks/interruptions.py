@@ -11,6 +11,7 @@ byte differs, or a run refuses to go on.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import shutil
 import signal
@@ -97,12 +98,21 @@ def kill_one(process: subprocess.Popen[bytes], dice: random.Random) -> str:
         workers = psutil.Process(process.pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return "nothing"
-    workers = [w for w in workers if "resource_tracker" not in " ".join(w.cmdline())]
+    workers = [w for w in workers if is_worker(w)]
     if workers and dice.random() < 0.4:
-        dice.choice(workers).send_signal(signal.SIGKILL)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            dice.choice(workers).send_signal(signal.SIGKILL)
         return "worker"
     process.send_signal(signal.SIGKILL)
     return "driver"
+
+
+def is_worker(process: psutil.Process) -> bool:
+    """Whether this child of a run still lives and does its work."""
+    try:
+        return "resource_tracker" not in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # also a zombie
+        return False
 
 
 def kill_and_tear(trial: Experiment, kills: int, torn: int, kills_per_run: int) -> None:

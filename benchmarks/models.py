@@ -1,7 +1,7 @@
 """Measure the models: language identification, quality, domain, topic, format, and their speed.
 
   python benchmarks/models.py --data FOLDER --corpus CORPUS [--out result.json]
-      [--only language,quality,domain,topic,format,unseen,speed]
+      [--only language,quality,domain,topic,format,unseen,links,speed]
 
 FOLDER holds lid/dev.jsonl.gz (`text`, `lang`), lid/outofset-dev.jsonl.gz (languages the model does
 not have), quality/dev.jsonl.gz (`text`, `url`, `quality`), extract/dev.tar.xz and
@@ -10,8 +10,9 @@ Prints JSON. The language model is judged as it is, and its corrector, which was
 these texts, by the cross-validation on its card. Quality, domain and topic are judged by
 cross-validation, with folds that share no site or source: models are trained again for it, with the
 settings of configs/train. `unseen` judges the built-in models on the labelled pages of the sets that
-train none of them, without hosts of training pages. Speed is documents per second of processor time on one core at
-3,000 characters, best of `--rounds`.
+train none of them, without hosts of training pages. `links` fits `classify.link_penalty` on pages
+judged by models that did not see their sites, and on the unseen sets. Speed is documents per second
+of processor time on one core at 3,000 characters, best of `--rounds`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
@@ -47,7 +50,13 @@ from curation.train import About, metrics, train_classes
 from curation.train.classes import ClassTask
 from curation.train.heldout import folds_of
 from curation.train.inputs import read_examples
-from curation.train.linear import features_of, grade_calibration, out_of_fold, temperature
+from curation.train.linear import (
+    Floats,
+    features_of,
+    grade_calibration,
+    out_of_fold,
+    temperature,
+)
 from curation.train.settings import LinearTraining, default_settings
 
 #: Languages of most web pages (Common Crawl's statistics of languages, CC-MAIN-2025-05).
@@ -121,15 +130,8 @@ def judge_quality(pages: Path) -> dict[str, Any]:
     )
     grades = np.array(examples.labels, float)
     good = grades >= (settings.positive_grade or 0)
-    scores = out_of_fold(
-        features_of(examples.texts, settings),
-        np.minimum(grades, settings.highest_grade or np.inf)[:, None],
-        None,
-        folds_of(examples.groups, settings),
-        settings,
-    )
-    slopes, offsets = grade_calibration(scores, grades, good)
-    quality = sigmoid(scores[:, 0] * slopes[0, 1] + offsets[1])
+    scores, log_odds = held_out(examples.texts, grades, good, examples.groups, settings)
+    quality = sigmoid(log_odds)
     languages, _ = language.identify(examples.texts)
     domains = classify.Classifier(classify.default_settings()).apply(
         examples.texts, pa.array(languages)
@@ -162,6 +164,25 @@ def judge_quality(pages: Path) -> dict[str, Any]:
     }
 
 
+def held_out(
+    texts: Sequence[str],
+    grades: Floats,
+    good: np.ndarray[Any, Any],
+    groups: Sequence[str],
+    settings: LinearTraining,
+) -> tuple[Floats, Floats]:
+    """Scores [texts, 1] by models that saw none of a text's group, and log odds of a good grade."""
+    scores = out_of_fold(
+        features_of(texts, settings),
+        np.minimum(grades, settings.highest_grade or np.inf)[:, None],
+        None,
+        folds_of(groups, settings),
+        settings,
+    )
+    slopes, offsets = grade_calibration(scores, grades, good)
+    return scores, scores[:, 0] * slopes[0, 1] + offsets[1]
+
+
 def judge_classes(task: ClassTask, inputs: list[Path]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         return dict(train_classes(task, inputs, folder, ABOUT, class_settings(task)).metrics)
@@ -172,14 +193,18 @@ def judge_unseen(data: Path) -> dict[str, Any]:
     corpus = corpus_of("topic")
     labels = corpus.read_labels()
     known = {host_of(row["url"]) for row in corpus.pages(data)}
-    sets = sorted({page.split("/")[0] for page in labels} - {corpus.GRADED, *corpus.WEB})
-    texts, truth = [], []
+    sets = unseen_sets(labels, corpus)
+    texts, truth, shares = [], [], []
     for page, html, url in corpus.saved_pages(data, sets):
         if page in labels and host_of(url or page) not in known:
-            texts.append(extract(html, url=url).text)
+            made = extract(html, url=url)
+            texts.append(made.text)
+            shares.append(made.link_share)
             truth.append(labels[page])
     languages, _ = language.identify(texts)
-    found = classify.Classifier(classify.default_settings()).apply(texts, pa.array(languages))
+    found = classify.Classifier(classify.default_settings()).apply(
+        texts, pa.array(languages), pa.array(shares, pa.float32())
+    )
     english = np.array(languages) == "en"
     grades = np.array([label.grade for label in truth])
     quality = found.quality.to_numpy(zero_copy_only=False).astype(float)
@@ -206,6 +231,58 @@ def judge_unseen(data: Path) -> dict[str, Any]:
         return result
 
     return of(np.ones(len(texts), bool)) | {"english": of(english), "others": of(~english)}
+
+
+def unseen_sets(labels: Iterable[str], corpus: Any) -> list[str]:
+    """The sets of labelled pages that train no model."""
+    return sorted({page.split("/")[0] for page in labels} - {corpus.GRADED, *corpus.WEB})
+
+
+def judge_links(data: Path) -> dict[str, Any]:
+    """Log odds of a good grade that a text loses by being links from end to end, and what it gains.
+
+    A logistic regression of the text model's log odds and `link_share`, on pages of the training
+    sets, judged by models of other sites, and on the sets that train nothing, by the shipped one.
+    `deviance` falls by so much.
+    """
+    corpus = corpus_of("topic")
+    labels = corpus.read_labels()
+    settings = default_settings("quality", LinearTraining)
+    none = classify.default_settings().model_copy(update={"link_penalty": 0.0})
+    result = {}
+    for name, sets in (
+        ("training sets", corpus.WEB),
+        ("unseen sets", unseen_sets(labels, corpus)),
+    ):
+        pages = [row for row in corpus.saved_pages(data, sets) if row[0] in labels]
+        made = [extract(html, url=url) for _, html, url in pages]
+        texts = [found.text for found in made]
+        shares = np.array([found.link_share or 0.0 for found in made])
+        grades = np.array([labels[page].grade for page, _, _ in pages], float)
+        good = grades >= 3
+        if name == "training sets":
+            hosts = [host_of(url or page) for page, _, url in pages]
+            _, log_odds = held_out(texts, grades, good, hosts, settings)
+        else:
+            languages = pa.array(language.identify(texts)[0])
+            quality = classify.Classifier(none).apply(texts, languages).quality
+            chance = np.clip(quality.to_numpy(zero_copy_only=False).astype(float), 1e-4, 1 - 1e-4)
+            log_odds = np.log(chance / (1 - chance))
+        columns = np.stack([log_odds, shares], 1)
+        fits = [LogisticRegression(C=1e6).fit(columns[:, :n], good) for n in (1, 2)]
+        chances = [fit.predict_proba(columns[:, : n + 1]) for n, fit in enumerate(fits)]
+        without, with_links = (2 * len(good) * log_loss(good, chance) for chance in chances)
+        of_odds, of_links = fits[1].coef_[0]
+        result[name] = {
+            "pages": len(good),
+            "penalty": round(-of_links / of_odds, 2),
+            "deviance": [round(without, 1), round(with_links, 1)],
+            "auc_good": [
+                round(metrics.auc(good, log_odds - penalty * shares), 4)
+                for penalty in (0.0, classify.default_settings().link_penalty)
+            ],
+        }
+    return result
 
 
 def host_of(url: str) -> str:
@@ -350,7 +427,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--corpus", type=Path, help="made by models/domain/make_corpus.py")
-    parser.add_argument("--only", default="language,quality,domain,topic,format,unseen,speed")
+    parser.add_argument("--only", default="language,quality,domain,topic,format,unseen,links,speed")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -361,6 +438,7 @@ def main() -> None:
         "topic": lambda: judge_classes("topic", labelled),
         "format": lambda: judge_classes("format", labelled[:2]),
         "unseen": lambda: judge_unseen(options.data),
+        "links": lambda: judge_links(options.data),
         "speed": lambda: measure_speed(options.data, options.rounds),
     }
     chosen = options.only.split(",")

@@ -58,11 +58,11 @@ VOCABULARY = 8_192
 TUNING_SITE_IN = 8
 
 
-def texts_of(path: Path, unseen: bool = False, pages: Set[str] | None = None) -> list[Text]:
-    """Return the texts of a file; with `unseen` those of sets that no model learned from."""
+def texts_of(path: Path, pages: str = "all", kept: Set[str] | None = None) -> list[Text]:
+    """Return the texts of a file that are of some of PAGES, of those that were `kept` if need be."""
     rows = pq.read_table(path).to_pylist()
-    rows = [row for row in rows if not unseen or row["unseen"]]
-    return [Text(row["text"], row["url"]) for row in rows if pages is None or row["id"] in pages]
+    rows = [row for row in rows if pages == "all" or row["unseen"]]
+    return [Text(row["text"], row["url"]) for row in rows if kept is None or row["id"] in kept]
 
 
 def pages_of(folder: Path, name: str) -> set[str]:
@@ -74,14 +74,14 @@ def prepared(
     folder: Path,
     names: Sequence[str],
     vocabulary: int,
-    unseen: bool = False,
-    pages: Set[str] | None = None,
+    pages: str,
+    kept: Set[str] | None = None,
 ) -> Experiment:
-    """Return the experiment of some pipelines' outputs, of some pages if need be."""
+    """Return the experiment of some pipelines' outputs."""
     gold = sorted(folder.glob(f"{GOLD}-*.parquet"))
     return experiment(
         smaller(load_tokenizer("curation-128k"), vocabulary),
-        [(name, texts_of(folder / f"{name}.parquet", unseen, pages)) for name in names],
+        [(name, texts_of(folder / f"{name}.parquet", pages, kept)) for name in names],
         [(path.stem.removeprefix(f"{GOLD}-"), texts_of(path)) for path in gold],
         [],
     )
@@ -93,24 +93,22 @@ def silent(text: str) -> None:
 
 def trigrams(folder: Path, seeds: Sequence[int]) -> None:
     """Print what trigram models of all outputs say."""
-    for unseen in (False, True):
-        found = prepared(folder, list(CORPORA), TRIGRAM_VOCABULARY, unseen)
+    for pages in PAGES:
+        found = prepared(folder, list(CORPORA), TRIGRAM_VOCABULARY, pages)
         most = max(corpus.tokens for corpus in found.corpora)
-        pages = "sets that no model learned from" if unseen else "all pages"
         # Of all that a pipeline kept, counts are the same in any order.
         for title, tokens, used in (("once", found.least_tokens, seeds), ("all", most, seeds[:1])):
-            print(f"\n# Trigrams, {pages}: {title}\n")
+            print(f"\n# Trigrams, {pages} pages: {title}\n")
             print(markdown(summary(count_all(found, tokens, used, silent))), flush=True)
 
 
 def same_pages(folder: Path, seeds: Sequence[int]) -> None:
     """Print whether extraction or the choice of pages differs: texts of pages that both kept."""
     for ours in ("fineweb", "llama3"):
-        pages = pages_of(folder, ours) & pages_of(folder, THEIRS)
-        for unseen in (False, True):
-            found = prepared(folder, [THEIRS, ours], TRIGRAM_VOCABULARY, unseen, pages)
-            kind = "sets that no model learned from" if unseen else "all pages"
-            print(f"\n# Trigrams, {kind}, those that {THEIRS} and {ours} both kept: once\n")
+        kept = pages_of(folder, ours) & pages_of(folder, THEIRS)
+        for pages in PAGES:
+            found = prepared(folder, [THEIRS, ours], TRIGRAM_VOCABULARY, pages, kept)
+            print(f"\n# Trigrams, {pages} pages that {THEIRS} and {ours} both kept: once\n")
             outcome = count_all(found, found.least_tokens, seeds, silent)
             print(markdown(summary(outcome)), flush=True)
 
@@ -130,9 +128,9 @@ def sources(folder: Path) -> None:
         print(f"| {name} | {' | '.join(cells)} |")
 
 
-def tuning(folder: Path, vocabulary: int, unseen: bool, tokens: int) -> Experiment:
+def tuning(folder: Path, vocabulary: int, pages: str, tokens: int) -> Experiment:
     """Return what rates are chosen by: plain text, `tokens` of it and pages of other sites."""
-    texts = texts_of(folder / f"{PLAIN_TEXT}.parquet", unseen)
+    texts = texts_of(folder / f"{PLAIN_TEXT}.parquet", pages)
     apart = [xxhash.xxh64_intdigest(site_of(text.url).encode()) % TUNING_SITE_IN for text in texts]
     rest = [text for text, place in zip(texts, apart, strict=True) if place]
     gold = [text for text, place in zip(texts, apart, strict=True) if not place]
@@ -158,10 +156,9 @@ def part(corpus: Corpus, chosen: npt.NDArray[np.int64]) -> Corpus:
 def prepare(folder: Path, elsewhere: Path) -> None:
     """Write what proofs/trained.py trains from."""
     for pages in PAGES:
-        unseen = pages == "unseen"
-        found = prepared(folder, list(CORPORA), VOCABULARY, unseen)
+        found = prepared(folder, list(CORPORA), VOCABULARY, pages)
         save(found, elsewhere / pages)
-        rates = tuning(folder, VOCABULARY, unseen, found.least_tokens)
+        rates = tuning(folder, VOCABULARY, pages, found.least_tokens)
         save(rates, elsewhere / tuning_of(pages))
 
 

@@ -25,6 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from curation.rights import parse_directives, parse_robots, parse_tdm_file, read_page
+
 Maker = Callable[[int], bytes]
 
 
@@ -344,6 +346,48 @@ add("parquet: groups", "x.parquet", lambda size: _parquet(size // 300, 0, 1))
 add("parquet: columns", "x.parquet", lambda size: _parquet(1, size // 300, 1))
 
 for _name, _unit, _before, _behind in (
+    ("rows", b"a,b\n", b"text,more\n", b""),
+    ("blank lines", b"\n", b"text\n", b""),
+    ("one line", b"a,", b"", b""),
+    ("cells of a row", b"a,", b"text\n", b""),
+    ("quotes", b'"', b"text\n", b""),
+    ("quoted lines", b'"a\n",', b"text\n", b""),
+    ("a quote that stays open", b"a\n", b'text\n"', b""),
+    ("nul", b"a\0\n", b"text\n", b""),
+):
+    add_bytes(f"csv: {_name}", "x.csv", _unit, _before, _behind)
+add(
+    "csv: columns and rows",
+    "x.csv",
+    lambda size: b"text" + numbered(lambda i: b",%d" % i, size // 2) + b"\n" + b"a\n" * (size // 4),
+)
+add(
+    "jsonl: different keys",
+    "x.jsonl",
+    lambda size: numbered(lambda i: b'{"text":"a","%d":1}\n' % i, size),
+)
+add(
+    "jsonl: one row of many keys",
+    "x.jsonl",
+    lambda size: (
+        b'{"text":"a"' + numbered(lambda i: b',"%d":1' % i, size // 2) + b"}\n"
+        + repeat(b'{"text":"a"}\n', size // 2)
+    ),
+)  # fmt: skip
+
+
+def _arrow(rows: int, each: int) -> bytes:
+    held = pa.BufferOutputStream()
+    table = pa.table({"text": ["some text"] * rows})
+    with pa.ipc.new_stream(held, table.schema) as stream:
+        stream.write_table(table, each)
+    return bytes(held.getvalue())
+
+
+add("arrow: rows", "x.arrow", lambda size: _arrow(size // 13, 1 << 20))
+add("arrow: batches", "x.arrow", lambda size: _arrow(size // 200, 1))
+
+for _name, _unit, _before, _behind in (
     ("links", b"<link ", b"<html>", b""),
     ("links closed once", b"<link ", b"<html>", b">"),
     ("links that name no address", b"<link rel=canonical href='http://>", b"<html>", b""),
@@ -382,8 +426,67 @@ ENCODED: dict[str, Maker] = {
 }
 
 
+# ------------------------------------------------------------------------------ rights
+
+_JSON_LD = b"<script type='application/ld+json'>"
+_STATED = b"</script><a rel=license href=x>license</a>"
+#: What reads each kind of RIGHTS, by the word before the colon; the answer can be compared.
+READ_RIGHTS: dict[str, Callable[[bytes], object]] = {
+    "page": lambda data: repr(read_page(data)),
+    "robots": lambda data: dict(parse_robots(data).groups),
+    "tdm": lambda data: parse_tdm_file(data).reservation("https://a.example/b"),
+    # past the cache, which would answer for the second call
+    "header": lambda data: repr(parse_directives.__wrapped__(data.decode("latin-1"))),
+}
+#: What states rights: a page, a robots.txt, a tdmrep.json or a header.
+RIGHTS: dict[str, Maker] = {
+    name: lambda size, u=unit, b=before, e=behind: repeat(u, size, b, e)  # type: ignore[misc]
+    for name, (unit, before, behind) in {
+        "page: a licence's address": (
+            b"etalab.gouv.fr/",
+            _JSON_LD + b'{"license":"',
+            b'"}' + _STATED,
+        ),
+        "page: licences": (b'"x",', _JSON_LD + b'{"license":[', b'"x"]}' + _STATED),
+        "page: words": (b"creative commons ", _JSON_LD + b'{"license":"', b'"}' + _STATED),
+        "page: nested": (b"[", _JSON_LD, _STATED),
+        "page: scripts": (_JSON_LD, b"", _STATED),
+        "page: anchors": (b"<a rel=license>", b"", b""),
+        "page: badges": (b"//licensebuttons.net/l/by/4.0/ ", b"", b""),
+        "page: addresses": (b"//creativecommons.org/licenses/by/4.0/ ", b"", b""),
+        "page: metas": (b"<meta name=robots content=noai>", b"", b""),
+        "page: metas unclosed": (b"<meta name=robots ", b"", b""),
+        "page: signs": (b"&copy; 2020 ", b"", b""),
+        "page: signs in scripts": (b"<script>(c) 2020", b"", b""),
+        "page: comments": (b"<!-- license <a rel=license ", b"", b""),
+        "page: feet": (b"<div class=foot>license ", b"", b""),
+        "robots: agents": (b"User-agent: a\n", b"", b"Allow: /\n"),
+        "robots: rules": (b"Disallow: /*a*b$\n", b"User-agent: *\n", b""),
+        "robots: groups": (b"User-agent: a\nAllow: /\n", b"", b""),
+        "robots: letters": (b"dis", b"", b"s: /"),
+        "robots: asterisks": (b"*", b"User-agent: *\nDisallow: /", b""),
+        "robots: escapes": (b"%e9", b"User-agent: *\nDisallow: /", b""),
+        "tdm: rules": (
+            b'{"location":"/*a*b$","tdm-reservation":1},',
+            b"[",
+            b"0]",
+        ),
+        "header: colons": (b"a:", b"", b""),
+        "header: commas": (b",", b"", b""),
+        "header: dates": (b", 1 ", b"expires: x", b""),
+        "header: spaces": (b" ", b"noai", b":"),
+    }.items()
+}
+RIGHTS["robots: agents and rules"] = lambda size: (
+    numbered(lambda i: b"User-agent: a%d\n" % i, size // 2) + b"Disallow: /x\n" * (size // 26)
+)
+
+
 # ------------------------------------------------------------------------------ texts
 
+_QUESTION = (
+    "A freight train leaves the harbour at noon with {} crates of porcelain. How many arrive? "
+)
 _ZALGO = "".join(map(chr, range(0x300, 0x340)))
 #: Texts by size in characters.
 TEXTS: dict[str, Callable[[int], str]] = {
@@ -474,11 +577,15 @@ TEXTS: dict[str, Callable[[int], str]] = {
         "special tokens": "<|endoftext|>",
         "apostrophes": "'s't're",
         "long lines": "ab " * 2000 + "\n",
+        "an evaluation item": _QUESTION.format(340),
     }.items()
 }
 #: Texts without any period.
 TEXTS |= {
     "different words": lambda size: numbered(lambda i: b"w%d " % i, size).decode(),
+    "items of a template": lambda size: numbered(
+        lambda i: _QUESTION.format(i % 100).encode(), size
+    ).decode(),
     "different lines": lambda size: numbered(lambda i: b"line %d\n" % i, size).decode(),
     "different addresses": lambda size: numbered(lambda i: b"u%d@x.com " % i, size).decode(),
     "one long number": lambda size: repeat(b" 1", size, b"+49").decode(),
@@ -526,6 +633,12 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
     from curation import dedup
     from curation.classify import Classifier
     from curation.classify import default_settings as classify_settings
+    from curation.decontaminate.background import load_background
+    from curation.decontaminate.catalog import build_catalog
+    from curation.decontaminate.decontaminate_settings import EvalSettings
+    from curation.decontaminate.decontaminate_settings import default_settings as evals_settings
+    from curation.decontaminate.items import Item
+    from curation.decontaminate.judge import Decontaminator
     from curation.dedup.dedup_settings import DocumentDedupSettings, LineDedupSettings, defaults
     from curation.extract.clean import clean
     from curation.filters import Filter, pii
@@ -535,6 +648,9 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
     from curation.tokenize import load_tokenizer
 
     whole = Filter(filter_settings())
+    evals = evals_settings().model_copy(update={"evals": {"sums": EvalSettings(files=("-",))}})
+    items = [Item("sums", str(k), _QUESTION.format(k)) for k in range(100)]
+    decontaminator = Decontaminator(evals, build_catalog(items, load_background(evals.background)))
     language = LanguageIdentifier(language_settings())
     normalization = defaults(DocumentDedupSettings).exact.normalization
     minhash = defaults(DocumentDedupSettings).minhash
@@ -544,6 +660,9 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
         rows = len(texts)
         known = {"id": ["a"] * rows, "url": ["http://a.b/"] * rows, "language": ["en"] * rows}
         whole.apply(pa.record_batch({**known, "text": texts}))
+
+    def decontaminated(texts: pa.Array) -> None:
+        decontaminator.apply(pa.record_batch({"id": ["a"] * len(texts), "text": texts}))
 
     def lines_removed(texts: pa.Array) -> None:
         doc64 = np.arange(len(texts), dtype=np.uint64)
@@ -556,6 +675,7 @@ def stages() -> dict[str, Callable[[pa.Array], object]]:
         "exact keys": lambda texts: dedup.exact_keys(texts, normalization),
         "signatures": lambda texts: dedup.signatures(texts, minhash),
         "lines": lines_removed,
+        "decontaminate": decontaminated,
         "filter": filtered,
         "personal data": lambda texts: pii.redact(texts, filter_settings().pii),
         "language": language.apply,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from numba.core import caching, compiler, environment
@@ -61,7 +62,10 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compile result."""
         if not data.lifted and not data.library.has_dynamic_globals:
-            content = dumps(_arguments(sig)) + dumps(data._reduce())
+            library, *rest = data._reduce()
+            if not self.is_part:
+                library = _names_only(*library)
+            content = dumps(_arguments(sig)) + dumps((library, *rest))
             keep(self._file(sig, data.target_context), content)
 
     def signatures(self) -> Iterator[Any]:
@@ -87,6 +91,20 @@ class KernelCache(caching._Cache):  # type: ignore[misc]
             repr((_arguments(sig), self.is_part, processor)).encode()
         ).hexdigest()[:16]
         return f"{self._file_name}-{sources_stamp(self._source)}-{types}{SUFFIX}"
+
+
+def _names_only(name: str, kind: str, data: tuple[bytes, bytes]) -> tuple[str, str, Any]:
+    """Return a serialized library with the names that it defines in place of its functions.
+
+    Numba keeps these to link them into callers, but callers link parts. To parse them is half the
+    cost of loading a kernel.
+    """
+    machine_code, bitcode = data
+    module = llvm.parse_bitcode(bitcode)
+    values = (v for some in (module.functions, module.global_variables) for v in some)
+    defined = sorted(value.name for value in values if not value.is_declaration)
+    names = llvm.parse_assembly("\n".join(f'@"{each}" = global i8 0' for each in defined))
+    return name, kind, (machine_code, names.as_bitcode())
 
 
 class _Unpickler(pickle.Unpickler):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
+
 from curation.credentials import redact
 
 
@@ -44,3 +47,36 @@ class AlarmError(CurationError):
 
 class DriftError(CurationError):
     """A policy's rules remove different shares of a corpus from those approved."""
+
+
+#: Characters of somebody else's message that are kept.
+_MOST_TOLD = 1000
+
+
+def told(error: BaseException, most: int = _MOST_TOLD) -> str:
+    """Return kind and message of an error of code that isn't ours, cut after `most` characters."""
+    try:
+        message = str(error)
+    except Exception as failed:
+        message = f"its message can't be read ({type(failed).__name__})"
+    return f"{type(error).__name__}: {message[:most]}"
+
+
+@contextlib.contextmanager
+def raising(
+    wrap: Callable[[BaseException], Exception], *let_through: type[BaseException]
+) -> Iterator[None]:
+    """Raise `wrap(error)` in place of any error of code that isn't ours.
+
+    This includes errors that are not an `Exception`, such as SystemExit and asyncio's
+    CancelledError. KeyboardInterrupt and the end of a generator pass, and so do errors of the kinds
+    `let_through`.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except let_through:
+        raise
+    except BaseException as error:
+        raise wrap(error) from error

@@ -13,6 +13,8 @@ _TAILS = (0.001, 0.999)
 #: Ratio of maximum to median above which bins are logarithmic.
 _SPREAD = 20
 _SAMPLED = 1 << 18
+#: Values that are counted at once.
+_PART = 1 << 16
 
 
 class Bins(NamedTuple):
@@ -52,11 +54,14 @@ def histogram(
         groups: [n], from 0 to before `kinds`.
     """
     count = len(bins.edges) - 1
-    known = ~np.isnan(values)
-    if not known.all():
-        values, groups = values[known], groups[known]
-    places = _place(values, bins, count)
-    found = np.bincount(groups.astype(np.int32) * np.int32(count) + places, minlength=kinds * count)
+    found = np.zeros(kinds * count, np.int64)
+    for first in range(0, len(values), _PART):  # what is made on the way stays in the cache
+        part, group = values[first : first + _PART], groups[first : first + _PART]
+        known = ~np.isnan(part)
+        if not known.all():
+            part, group = part[known], group[known]
+        places = group.astype(np.int64) * count + _place(part, bins, count)
+        found += np.bincount(places, minlength=kinds * count)
     return found.reshape(kinds, count)
 
 

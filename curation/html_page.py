@@ -38,5 +38,13 @@ def head(title: str, style: str, frames: bool = False) -> str:
 
 def harmless(page: bytes) -> bytes:
     """Return a page with its active elements renamed and its references disabled."""
-    page = _ACTIVE.sub(rb"<\1x-\2", page)
+    page = _ACTIVE.sub(_renamed, page)
     return _REFERENCES.sub(lambda m: m[0].replace(m[0].strip(), b"data-was-" + m[0].strip()), page)
+
+
+def _renamed(tag: re.Match[bytes]) -> bytes:
+    """A tag of another element; a script's is of one whose content is hidden and no markup."""
+    end, name = tag.groups()
+    if name.lower() == b"script":
+        return b"</xmp" if end else b"<xmp hidden"
+    return b"<%bx-%b" % (end, name)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.config import nearest
-from curation.errors import ConfigError
+from curation.errors import ConfigError, raising, told
 from curation.schema import DOCUMENTS, Verdicts, with_column
 from curation.user_code import Found, UserCode
 
@@ -78,10 +78,8 @@ def _opened(code: UserCode, found: Found, settings: str, positional: int) -> Cal
     _check_arguments(code, loaded, given, 0 if is_class else positional)
     if not is_class:
         return functools.partial(loaded, **given)
-    try:
+    with raising(lambda error: ValueError(f"{code}: {told(error)}")):
         function = loaded(**given)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{code}: {type(error).__name__}: {error}") from error
     if not callable(function):
         raise ValueError(f"{code}: its objects can't be called; give the class a `__call__`")
     _check_arguments(code, function, {}, positional)
@@ -210,7 +208,7 @@ def judge_all(
     failures: list[Failure] = []
     for part, row, answer in attempt(lambda b: judge(function, b, stage, name), batch):
         if isinstance(answer, BaseException):
-            failures.append(Failure(row, f"{name}: {type(answer).__name__}: {answer}"))
+            failures.append(Failure(row, f"{name}: {told(answer)}"))
             answer = part, Verdicts.where(np.ones(1, bool), f"error.{stage}")
         parts.append(answer[0])
         verdicts.append(answer[1])
@@ -237,7 +235,7 @@ def answer_all(
 
     for _, row, answer in attempt(answered, batch):
         if isinstance(answer, BaseException):
-            failures.append(Failure(row, f"{name}: {type(answer).__name__}: {answer}"))
+            failures.append(Failure(row, f"{name}: {told(answer)}"))
             answer = pa.nulls(1, kind)
         parts.append(answer)
     return pa.concat_arrays(parts), failures
@@ -281,7 +279,9 @@ def attempt(
         answer: T | BaseException
         try:
             answer = function(part)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # such as asyncio's CancelledError, which is no Exception
             if part.num_rows > 1:
                 misfit = misfit or (error if isinstance(error, MisfitError) else None)
                 half = part.num_rows // 2

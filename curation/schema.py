@@ -55,8 +55,12 @@ DOCUMENTS = pa.schema(
     ]
 )
 
-#: Documents as written by `extract`; those from tables may lack the last two columns.
-EXTRACTED = pa.schema([*DOCUMENTS, ("rights", RIGHTS), ("response", RESPONSE)])
+#: Documents as written by `extract`; those from tables may lack the last three columns.
+#: `link_share` is the share of the text's blocks (paragraphs, items, cells) that are links, null
+#: where no blocks were seen: texts, other engines.
+EXTRACTED = pa.schema(
+    [*DOCUMENTS, ("rights", RIGHTS), ("response", RESPONSE), ("link_share", pa.float32())]
+)
 
 #: Types in which stages read columns, by name.
 COLUMN_TYPES: dict[str, pa.DataType] = {
@@ -273,6 +277,8 @@ def _fits(kind: pa.DataType, target: pa.DataType, numbered: bool = False) -> boo
         return lists and _fits(kind.value_type, target.value_type)
     if pa.types.is_timestamp(target):
         return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+    if pa.types.is_floating(target):
+        return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
     if pa.types.is_integer(kind):
         return numbered or bool(pa.types.is_integer(target))
     strings = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary())

@@ -18,6 +18,7 @@ from curation.tables import Given, combined, first_column, known, texts_of
 
 #: Columns that a caller may give and a later stage reads, with the stage that makes them.
 _MADE_BY = {
+    "link_share": "extract",
     "language": "identify-language",
     "quality": "classify",
     "domain": "classify",

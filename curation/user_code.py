@@ -27,6 +27,7 @@ from pydantic import BaseModel, Field, GetCoreSchemaHandler, SerializationInfo, 
 from pydantic_core import CoreSchema, core_schema
 
 from curation.config import Settings, nearest
+from curation.errors import raising, told
 
 
 class Found(NamedTuple):
@@ -206,23 +207,23 @@ def _version(module: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _module(name: str, source: str | None, sha256: str) -> types.ModuleType:
     if source is None:
-        try:
+        with raising(lambda error: ValueError(f"{name}: {_told(error)}")):
             return importlib.import_module(name)
-        except (Exception, SystemExit) as error:
-            raise ValueError(f"{name}: {_told(error)}") from error
     module = types.ModuleType(f"curation_user_{sha256[:16]}")
     module.__file__ = name
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     sys.modules[module.__name__] = module
     try:
-        exec(compile(source, name, "exec"), module.__dict__)
-    except (Exception, SystemExit) as error:
+        with raising(lambda error: ValueError(f"{name}: {_told(error)}")):
+            exec(compile(source, name, "exec"), module.__dict__)
+    except BaseException:
         del sys.modules[module.__name__]
-        raise ValueError(f"{name}: {_told(error)}") from error
+        raise
     return module
 
 
 def _told(error: BaseException) -> str:
     line = getattr(error, "lineno", None)
-    place = f"line {line}: " if line else ""
-    return f"{place}{type(error).__name__}: {getattr(error, 'msg', None) or error}"
+    if not line:
+        return told(error)
+    return f"line {line}: {type(error).__name__}: {getattr(error, 'msg', None) or error}"

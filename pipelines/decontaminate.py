@@ -66,6 +66,7 @@ def run(run: StageRun) -> dict[str, Any]:
 
     The manifest's notes give the shares of each set's items before and after this stage.
     """
+    run.executor.compile()  # the index is built here, before any task
     load(run.settings_key, run.settings)
 
     def notes() -> dict[str, Any]:
@@ -76,14 +77,15 @@ def run(run: StageRun) -> dict[str, Any]:
 
 
 def _shares(run: StageRun) -> list[dict[str, Any]]:
-    """Return shares of clean, touched and dirty items before and after the stage."""
+    """Return shares of items by state before and after the stage."""
     found = pa.Table.from_batches(list(batches_beside(run, REASON)), FOUND)
     removed = found.filter(pc.equal(found["action"], "remove"))["id"]
     kept = pc.invert(pc.is_in(found["id"], removed.combine_chunks().unique()))
     left = found.filter(pc.and_(kept, pc.not_equal(found["action"], "cut")))
-    items = load(run.settings_key, run.settings).items
+    judge = load(run.settings_key, run.settings)
+    detectable = judge.detectable()
     rows = [
-        overlap(name, items, some.to_batches(), FOUND, run.settings.parts)
+        overlap(name, judge.items, detectable, some.to_batches(), FOUND, run.settings.parts)
         for name, some in (("before", found), ("after", left))
     ]
     return summary(pa.concat_tables(rows))

@@ -17,13 +17,18 @@ import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import wait as wait_for
+from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
 from curation.errors import ConfigError
 
-_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_WORDS = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "terminated",
+    signal.SIGHUP: "terminated, as its terminal was closed",
+}
 _FOLDER = "curate-run-"
 _OWNER = "owner"
 #: Age in seconds after which a folder without a lock file was left by a process that died.
@@ -33,7 +38,7 @@ _PATIENCE = 10
 
 
 class Stopped(KeyboardInterrupt):
-    """The process was asked to end, by Ctrl-C or SIGTERM."""
+    """The process was asked to end, by Ctrl-C, SIGTERM or SIGHUP."""
 
     def __init__(self, number: int) -> None:
         word = _WORDS[signal.Signals(number)]
@@ -43,7 +48,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """Make the first SIGINT or SIGTERM raise Stopped, and the second end the process at once.
+    """Make the first of these signals raise Stopped, and the second end the process at once.
 
     After Stopped the process exits here: the interpreter would wait for its threads, which may be
     about to retry a request, and print their tracebacks.
@@ -65,13 +70,18 @@ def stoppable() -> Iterator[None]:
             sys.__unraisablehook__(found)
 
     sys.unraisablehook = unraisable
-    before = {number: signal.signal(number, stop) for number in _WORDS}
+    before = {number: signal.signal(number, stop) for number in _WORDS if not _is_shielded(number)}
     with contextlib.suppress(Stopped):
         yield
     if stops:
         _end(stops[0])
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+def _is_shielded(number: int) -> bool:
+    """Whether the signal was left out on purpose, by `nohup`."""
+    return number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN
 
 
 def _end(stopped: Stopped) -> NoReturn:
@@ -94,9 +104,12 @@ def _end(stopped: Stopped) -> NoReturn:
 
 @contextlib.contextmanager
 def uninterrupted_children() -> Iterator[None]:
-    """Start processes inside that ignore Ctrl-C from their start: the driver handles it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Start processes inside that ignore what a terminal sends to all: the driver handles it."""
+    ignored = {signal.SIGINT, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ignored)
     try:
+        ensure_running()  # starts the tracker of multiprocessing, which then lets SIGINT through
+        signal.pthread_sigmask(signal.SIG_BLOCK, ignored)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

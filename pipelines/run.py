@@ -22,6 +22,7 @@ from pipelines.plan import Plan, columns_of, input_files
 from pipelines.run_folder import (
     KNOWN_BY,
     RECIPE_FILE,
+    RECIPE_HEAD,
     SUMS,
     load_run,
     locked,
@@ -199,7 +200,9 @@ def _refuse_foreign(work: Plan, fresh: bool) -> None:
 def _by_a_run(name: str, data: bytes) -> bool:
     if not data.strip(b"\0"):  # damaged
         return True
-    return KNOWN_BY[name] in data if name in KNOWN_BY else whole_recipe(data) is not None
+    if name == RECIPE_FILE:  # its end may be lost
+        return data.startswith(RECIPE_HEAD) or whole_recipe(data) is not None
+    return KNOWN_BY[name] in data
 
 
 def _check_alarms(manifest: dict[str, Any]) -> None:
@@ -309,7 +312,7 @@ def _write_recipe(work: Plan) -> None:
     there = work.output.exists(RECIPE_FILE) and whole_recipe(work.output.read_bytes(RECIPE_FILE))
     if list((there or {}).items()) != list(content.items()):  # as writing YAML is slow
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
-        work.output.write_bytes(RECIPE_FILE, text.encode())
+        work.output.write_bytes(RECIPE_FILE, RECIPE_HEAD + text.encode())
         work.output.remove(".work")
 
 

@@ -27,6 +27,7 @@ from pipelines.storage.manifest import (
 
 #: The resolved recipe in the run folder; `curate report` and `why` read the stages from it.
 RECIPE_FILE = "recipe.yaml"
+RECIPE_HEAD = b"# The resolved recipe of this run, written by curate.\n"
 #: Files that `pipelines.report` writes.
 REPORT_PAGE, REPORT_DATA = "report.html", "report.json"
 #: SHA-256 of the recipe and of every complete stage's manifest, as `sha256sum --check` takes them.

@@ -43,7 +43,7 @@ from pipelines.engine.transform import ShardWriter, shard_tasks
 from pipelines.mix import saved_tokens
 from pipelines.runners.tasks import Progress, Result, Task, output_fingerprint, records_of
 from pipelines.storage.exchange import concatenated, key_ranges, read_range, scratch, write_run
-from pipelines.storage.files import FileRecord, Folder
+from pipelines.storage.files import FileRecord, Folder, room_for
 from pipelines.storage.manifest import read_manifest
 from pipelines.storage.shards import (
     BATCH_ROWS,
@@ -287,7 +287,7 @@ def _spooled(batches: Iterable[pa.RecordBatch]) -> Iterator[_Spooled]:
     """Spool the tokens of rows, end to end, to a temporary file."""
     narrow = pa.schema([f for f in ENCODED if f.name != "tokens"])
     about, lengths = [], [np.zeros(1, np.int64)]
-    with tempfile.TemporaryFile() as file:
+    with room_for(tempfile.gettempdir()), tempfile.TemporaryFile() as file:
         for batch in batches:
             ids = batch.column("tokens").flatten().to_numpy()
             file.write(np.ascontiguousarray(ids, _LITTLE).data)

@@ -51,11 +51,10 @@ _TELL_BYTES = 100 << 20
 #: Candidates read at a time, and most bytes of row groups cached for a query.
 _AT_ONCE, _MOST_READ = 64, 1 << 30
 _SEED = np.uint64(0)
-_COLUMNS = (
+_FACT_COLUMNS = (
     "id",
     "url",
     "date",
-    "text",
     "language",
     "source",
     "rights",
@@ -251,7 +250,7 @@ class TraceIndex:
         self._facts = self._place.read_own_json(_FACTS)
         if self._facts.get("key") != _key([self._texts, self._spans]):
             raise InputError(f"{self._place.shown}: no index of this run; build it with --build")
-        self._text_rows = _Rows(folder, self._texts)
+        self._text_rows, self._fact_rows = _Rows(folder, self._texts), _Rows(folder, self._texts)
         self._span_rows = _Rows(folder, self._spans)
 
     def ask(self, text: str, limit: int) -> Answer:
@@ -270,10 +269,11 @@ class TraceIndex:
                 if self._text_rows.read_bytes - before > _MOST_READ:
                     break
                 read += 1
-                part, row = self._text_rows.read(number, _COLUMNS)
+                part, row = self._text_rows.read(number, ["text"])
                 spans = passage.spans(row["text"])
-                if spans:
-                    found.append(Found(row, part, spans))
+                if spans:  # few candidates have one: the other columns are read of these alone
+                    _, facts = self._fact_rows.read(number, _FACT_COLUMNS)
+                    found.append(Found(facts | row, part, spans))
         found.sort(key=lambda f: (-sum(span.words for span in f.spans), f.row["id"]))
         found = found[:limit]
         self._add_sequences(found)

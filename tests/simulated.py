@@ -67,6 +67,9 @@ class World:
         self.workers: list[int] = []  # that take turns, and their number by thread
         self.names: dict[int, int] = {}
         self.current: int | None = None
+        #: Those that hand over right now. A finalizer may call in the middle of it: its notice
+        #: would be for the turn that is being waited for.
+        self.between: set[int] = set()
 
     def call(self, kind: str, place: str, possible: Sequence[str]) -> str:
         """Count a call; the fault that it meets, or an empty string. Raises DiedError."""
@@ -88,12 +91,16 @@ class World:
 
     def _hand_over(self) -> None:
         me = self.names.get(threading.get_ident())
-        if me is None:
+        if me is None or me in self.between:
             return
-        with self.turn:
-            self.current = self.random.choice(self.workers)
-            self.turn.notify_all()
-            self.turn.wait_for(lambda: self.current == me)
+        self.between.add(me)
+        try:
+            with self.turn:
+                self.current = self.random.choice(self.workers)
+                self.turn.notify_all()
+                self.turn.wait_for(lambda: self.current == me)
+        finally:
+            self.between.discard(me)
 
     def together(self, actions: Sequence[Callable[[], None]]) -> list[BaseException]:
         """Do things in threads that take turns at their calls; what they raised."""

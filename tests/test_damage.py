@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pipelines.extract
 from curation.errors import InputError
 from curation.readers import Event
 from curation.recipe import load
+from pipelines.cli import main
 from pipelines.commands.verify import _Tracer
 from pipelines.extract import reading as extract_reading
 from pipelines.plan import plan
@@ -152,3 +154,19 @@ def test_pages_of_parquet_have_checksums(sample_run: Path) -> None:
     data[start + column.total_compressed_size // 2] ^= 1
     with pytest.raises(OSError, match="CRC checksum"):
         pq.read_table(pa.BufferReader(bytes(data)), page_checksum_verification=True)
+
+
+def test_manifests_in_the_wrong_folders(sample_run: Path, tmp_path: Path) -> None:
+    """A sound manifest of another stage is a damaged copy, and so are two that say nothing."""
+    output = tmp_path / "out"
+    shutil.copytree(sample_run, output)
+    one, other = (output / stage / "manifest.json" for stage in ("filter", "dedup-lines"))
+    held = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(held)
+    for name in ("manifest.json", ".manifest.json"):
+        (output / "classify" / name).write_bytes(b"[]")
+        shutil.copy(output / "extract" / name, output / "mix" / name)
+    assert main(["verify", "--run", str(output)]) == 1
+    assert main(["run", "sample", "--output", str(output), "--workers", "0", "--quiet"]) == 0
+    assert differences(sample_run, output) == []

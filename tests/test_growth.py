@@ -20,13 +20,17 @@ import pytest
 
 from benchmarks import shapes
 from benchmarks.hostile import CASES
-from benchmarks.shapes import ENCODED, FILES, TEXTS, URLS
+from benchmarks.shapes import ENCODED, FILES, READ_RIGHTS, RIGHTS, TEXTS, URLS
 from curation import dedup
+from curation.batches import batched
+from curation.decontaminate.code import is_other_code
+from curation.decontaminate.decontaminate_settings import default_settings as evals_settings
 from curation.dedup.dedup_settings import UrlDedupSettings
 from curation.dedup.dedup_settings import defaults as dedup_settings
 from curation.extract import Extractor, PageTooLargeError
 from curation.extract import default_settings as extract_settings
-from curation.readers import decode_html, decode_text, read
+from curation.readers import Page, decode_html, decode_text, read
+from curation.readers.documents import ROWS, document_row, documents_batch, joined, others_of
 from tests.readers.archives import default_settings
 
 MOST = 2.3  # per doubling
@@ -149,6 +153,35 @@ def test_reading(name: str, tmp_path: Path) -> None:
     check({"read": run})
 
 
+@pytest.mark.parametrize("name", [n for n in FILES if n.split(":")[0] in ("jsonl", "csv")])
+def test_columns_of_tables(name: str, tmp_path: Path) -> None:
+    shape, settings = FILES[name], default_settings()
+
+    def documents(path: Path) -> None:
+        others = joined([others_of(str(path), path.name, settings)])
+        events = (e for e in read(str(path), settings) if isinstance(e, Page))
+        for batch in batched((document_row(path.name, e) for e in events), ROWS):
+            documents_batch([row for row, _ in batch], [own for _, own in batch], others)
+
+    def run(size: int) -> Callable[[], object]:
+        path = tmp_path / str(size) / shape.name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(shape.make(size))
+        return functools.partial(documents, path)
+
+    check({"documents": run})
+
+
+@pytest.mark.parametrize("name", RIGHTS)
+def test_rights(name: str) -> None:
+    function = READ_RIGHTS[name.split(":")[0]]
+
+    def run(size: int) -> Callable[[], object]:
+        return functools.partial(function, RIGHTS[name](size))
+
+    check({"read": run})
+
+
 @pytest.mark.parametrize("name", ENCODED)
 def test_encodings(name: str) -> None:
     def run(decode: Callable[[bytes, None], object]) -> Run:
@@ -187,5 +220,26 @@ def test_addresses(name: str) -> None:
     check({"canonical": run})
 
 
+_CODE: dict[str, Callable[[int], tuple[str, str]]] = {
+    "the same": lambda n: ("a + b\n" * n, "a + b\n" * n),
+    "all other": lambda n: ("a + b\n" * n, "c - d\n" * n),
+    "each other": lambda n: (
+        "".join(f"a{k} + b\n" for k in range(n)),
+        "".join(f"a{k} - b\n" for k in range(n)),
+    ),
+    "in another order": lambda n: ("a + b\n" * n + "c - d\n" * n, "c - d\n" * n + "a + b\n" * n),
+}
+
+
+@pytest.mark.parametrize("name", _CODE)
+def test_functions_compared(name: str) -> None:
+    rules = evals_settings().rules.code
+
+    def run(size: int) -> Callable[[], object]:
+        return functools.partial(is_other_code, *_CODE[name](size // 8), rules)
+
+    check({"compare": run})
+
+
 def test_there_are_many_shapes() -> None:
-    assert len(FILES) + len(ENCODED) + len(CASES) + len(TEXTS) + len(URLS) > 200
+    assert sum(map(len, (FILES, ENCODED, CASES, TEXTS, URLS, RIGHTS))) > 200

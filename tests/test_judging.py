@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,30 @@ def _exit_on_boom(texts: list[str]) -> list[float]:
     return [1.0] * len(texts)
 
 
+class _MuteError(asyncio.CancelledError):
+    """No `Exception`, and without a message that can be read."""
+
+    def __str__(self) -> str:
+        raise KeyError("no message")
+
+
+def _mute_on_boom(texts: list[str]) -> list[float]:
+    if "boom" in texts:
+        raise _MuteError
+    return [1.0] * len(texts)
+
+
+def _long_on_boom(texts: list[str]) -> list[float]:
+    if "boom" in texts:
+        raise ValueError("x" * 1_000_000)
+    return [1.0] * len(texts)
+
+
+def test_a_very_long_message_is_cut() -> None:
+    _, (failure,) = answer_all(_long_on_boom, TEXTS, "f", pa.float64())
+    assert failure.detail.startswith("f: ValueError: xxx") and len(failure.detail) < 1100
+
+
 @pytest.mark.parametrize(
     ("function", "failed", "detail"),
     [
@@ -36,6 +61,7 @@ def _exit_on_boom(texts: list[str]) -> list[float]:
         (lambda texts: [1.0] * (len(texts) + 1), ALL, "2 values for 1 documents"),
         (lambda texts: [1.0 for t in texts if t != "boom"], [3], "0 values for 1 documents"),
         (_exit_on_boom, [3], "SystemExit: bye"),
+        (_mute_on_boom, [3], "_MuteError: its message can't be read (KeyError)"),
         (lambda texts: [1 / (t != "boom") for t in texts], [3], "ZeroDivisionError"),
         (lambda texts: (1.0 for _ in texts), [], ""),
         (lambda texts: np.ones(len(texts), np.int8), [], ""),

@@ -16,6 +16,7 @@ import pytest
 
 from curation import compiled, golden, kernels, warm_up
 from curation.compiled import borrowing, describe_type, inlined, kernel, type_of
+from curation.recipe import load
 
 
 def total(values: Any) -> Any:
@@ -217,6 +218,10 @@ def test_listed_kernels_come_after_those_that_they_call() -> None:
     listed = warm_up.known_kernels()
     assert all(called < n for n, known in enumerate(listed) for called in known.calls)
     assert all(known.stages for known in listed if not known.is_part)
+    only = set(warm_up.needed_kernels(["decontaminate"])) - set(
+        warm_up.needed_kernels(load("sample").stages)
+    )
+    assert {listed[n].kernel.split(".")[1] for n in only} == {"decontaminate"}
     needed = warm_up.needed_kernels(["classify"])
     assert needed and all(set(listed[n].calls) <= set(needed) for n in needed)
 

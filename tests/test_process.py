@@ -25,8 +25,10 @@ RUN = [sys.executable, "-m", "pipelines.cli", "run", "llama3", "--workers", "2",
 RUN += ["--stages", "extract", "--input", "data_samples/*.warc.gz"]
 
 
-def start(output: Path, temporary: Path) -> subprocess.Popen[str]:
+def start(output: Path, temporary: Path, shielded: bool = False) -> subprocess.Popen[str]:
+    """Start a run; `shielded` as by `nohup`, and not even where the tests are."""
     temporary.mkdir(exist_ok=True)
+    of_hangup = signal.SIG_IGN if shielded else signal.SIG_DFL
     return subprocess.Popen(
         [*RUN, "--output", str(output)],
         cwd=ROOT,
@@ -35,6 +37,7 @@ def start(output: Path, temporary: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, of_hangup),
     )
 
 
@@ -54,6 +57,7 @@ def wait_for_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
         ([signal.SIGINT, signal.SIGINT], 130, "interrupted", 0.0),
         ([signal.SIGINT], 130, "interrupted", 1.0),
         ([signal.SIGTERM], 143, "terminated", 0.0),
+        ([signal.SIGHUP], 129, "terminated, as its terminal was closed", 0.0),
         ([signal.SIGTERM, signal.SIGINT, signal.SIGINT], 143, "terminated", 1.0),
     ],
 )
@@ -66,8 +70,8 @@ def test_a_run_ends_with_one_line(
     time.sleep(pause)
     children += psutil.Process(process.pid).children(recursive=True)
     for number in signals:
-        # A terminal sends Ctrl-C to all, a supervisor SIGTERM to the one that it started.
-        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        # A terminal sends its signals to all, a supervisor SIGTERM to the one that it started.
+        (os.kill if number == signal.SIGTERM else os.killpg)(process.pid, number)
         time.sleep(0.05)
     said, told = process.communicate(timeout=30)
     assert (process.returncode, said) == (code, "")
@@ -75,6 +79,15 @@ def test_a_run_ends_with_one_line(
     gone, alive = psutil.wait_procs(children, 10)
     assert not alive and gone is not None
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_nohup_shields_a_run(tmp_path: Path) -> None:
+    process = start(tmp_path / "out", tmp_path / "tmp", shielded=True)
+    wait_for_workers(process)
+    os.killpg(process.pid, signal.SIGHUP)
+    said, told = process.communicate(timeout=120)
+    assert (process.returncode, said) == (0, ""), told
+    assert (tmp_path / "out" / "extract" / "manifest.json").exists()
 
 
 @pytest.mark.parametrize("signals", [1, 2])

@@ -14,6 +14,7 @@ from pipelines.cli import main
 from pipelines.report.alarms import Alarms, alarms
 from pipelines.report.collect import plural
 from pipelines.report.pictures import chart, compact, river
+from pipelines.report.render import _cut
 from pipelines.view import ledger
 from pipelines.view.ledger import Source
 
@@ -145,3 +146,11 @@ def test_the_report_of_a_run(sample_run: Path, capsys: pytest.CaptureFixture[str
 
 def stage_of(facts: dict[str, Any], name: str) -> dict[str, Any]:
     return next(entry for entry in facts["funnel"] if entry["stage"] == name)
+
+
+def test_a_command_with_thousands_of_files_is_cut() -> None:
+    command = "curate run llama3 --input " + " ".join(f"{i}.html" for i in range(3000)) + " --fresh"
+    shown = _cut(command) or ""
+    assert shown.startswith("curate run llama3 --input 0.html") and shown.endswith(" --fresh")
+    assert "2,965 more words" in shown and len(shown) < 1000
+    assert _cut("curate run sample") == "curate run sample" and _cut(None) is None

@@ -14,6 +14,7 @@ import pytest
 import pipelines.run_folder
 from curation.errors import ConfigError
 from curation.recipe import load
+from pipelines.cli import main
 from pipelines.plan import plan
 from pipelines.report.collect import _problems, collect
 from pipelines.report.render import render
@@ -142,6 +143,21 @@ def test_fresh_removes_stages_of_an_earlier_recipe(tmp_path: Path) -> None:
     assert (stages(facts), facts["stale"]) == (["extract"], [])
     assert not (output / "dedup-urls").exists()
     assert mine.exists()
+
+
+def test_a_recipe_that_lost_its_end_is_written_again(tmp_path: Path) -> None:
+    """A power failure right after the start of a run, when its folder holds nothing else."""
+    arguments = ["run", "sample", "--stages", "extract", "--output", str(tmp_path)]
+    arguments += ["--workers", "0", "--quiet"]
+    assert main(arguments) == 0
+    whole = (tmp_path / "recipe.yaml").read_bytes()
+    shutil.rmtree(tmp_path / "extract")
+    for left in (len(whole) // 2, 60):
+        (tmp_path / "recipe.yaml").write_bytes(whole[:left])
+        (tmp_path / "report.json").unlink(missing_ok=True)
+        assert main(arguments) == 0
+        assert (tmp_path / "recipe.yaml").read_bytes() == whole
+        shutil.rmtree(tmp_path / "extract")
 
 
 @pytest.mark.parametrize("name", ["extract/notes.txt", "recipe.yaml", "report.html", "report.json"])

@@ -142,6 +142,20 @@ def test_an_exception_costs_its_document_alone(home: Path, told_by: Callable[...
         run_of(recipe, strict=True)
 
 
+def test_a_thread_that_never_ends_keeps_no_run_waiting(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.runners.local._PATIENCE", 1)
+    (home / "my_rules.py").write_text(
+        "import threading\n"
+        "def share_of_capitals(texts):\n"
+        "    threading.Thread(target=threading.Event().wait).start()\n"
+        "    return [0.0] * len(texts)\n"
+    )
+    manifests = run_of(recipe_of(home, FILTERED), workers=2)
+    assert len(rows("filter/documents")) == len(TEXTS) and "filter" in manifests
+
+
 def test_changed_code_redoes_what_depends_on_it(home: Path) -> None:
     recipe = recipe_of(home, FILTERED)
     first = run_of(recipe)
@@ -191,7 +205,7 @@ def test_a_stage_that_fails_on_a_document(home: Path) -> None:
 ENGINE = """
 def body(html, url, mark="p"):
     if "boom" in html:
-        raise RuntimeError("no booms")
+        raise ERROR("no booms")
     return html.split(f"<{mark}>")[1].split("<")[0]
 """
 
@@ -225,9 +239,14 @@ def lines(sequences, folder):
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_an_engine(home: Path, workers: int, told_by: Callable[..., str]) -> None:
-    (home / "engine.py").write_text(ENGINE)
+@pytest.mark.parametrize(
+    ("workers", "error"),
+    [(0, "RuntimeError"), (2, "RuntimeError"), (0, "SystemExit"), (0, "CancelledError")],
+)
+def test_an_engine(home: Path, workers: int, error: str, told_by: Callable[..., str]) -> None:
+    """Errors that aren't an `Exception`, too, cost only their page."""
+    imported = f"from asyncio import CancelledError\nERROR = {error}\n"
+    (home / "engine.py").write_text(imported + ENGINE)
     pages = [{"html": f"<html><p>{t}</p>", "url": f"http://a.example/{t}"} for t in TEXTS]
     (home / "in.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
     engine = "extract: {min_characters: 1, engine: {python: 'engine.py:body'}}"
@@ -235,7 +254,7 @@ def test_an_engine(home: Path, workers: int, told_by: Callable[..., str]) -> Non
     assert [r["text"] for r in rows("extract/documents")] == [TEXTS[i] for i in (0, 1, 3)]
     assert [r["reason"] for r in rows("extract/removed")] == ["extract.error"]
     detail = rows("extract/set_aside")[0]["detail"]
-    assert "engine.py:body: RuntimeError: no booms" in detail
+    assert f"engine.py:body: {error}: no booms" in detail
     assert detail in told_by("why", rows("extract/removed")[0]["id"], "--run", "out")
 
 

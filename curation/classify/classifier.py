@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.arrow import Texts
 from curation.classify import onnx, ranking, words
@@ -53,13 +54,16 @@ class Classifier:
 
     settings: ClassifySettings
 
-    def apply(self, texts: Texts, languages: pa.Array | None = None) -> ClassifyResult:
+    def apply(
+        self, texts: Texts, languages: pa.Array | None = None, link_shares: pa.Array | None = None
+    ) -> ClassifyResult:
         """Score every text.
 
         `languages` (string) decides which part of the quality model judges, and what is
         multilingual; without it, or where it is null, the part for the model's own languages
-        does, and a document is general, mathematics or code by content alone. Raises ConfigError
-        when a model is absent, wrong, or of another kind.
+        does, and a document is general, mathematics or code by content alone. `link_shares` (float)
+        says how much of each text is links; null, or no array, means that this isn't known. Raises
+        ConfigError when a model is absent, wrong, or of another kind.
         """
         models = self._linear_models()
         quality_model, domain_model, topic_model, format_model = models
@@ -68,7 +72,11 @@ class Classifier:
             if model.max_bytes not in measured:
                 measured[model.max_bytes] = measure(texts, model.max_bytes)
         graded = quality_model.outputs_by_language(measured[quality_model.max_bytes], languages)
-        quality = sigmoid(graded[:, 1])
+        log_odds = graded[:, 1]
+        if link_shares is not None:
+            shares = pc.fill_null(link_shares.cast(pa.float64()), 0).to_numpy(zero_copy_only=False)
+            log_odds = log_odds - self.settings.link_penalty * np.clip(np.nan_to_num(shares), 0, 1)
+        quality = sigmoid(log_odds)
         if self.settings.fasttext is not None:
             quality = words.scores(texts, self.settings.fasttext)
         if self.settings.onnx is not None:
@@ -89,6 +97,14 @@ class Classifier:
             format_score=form_score,
             domain_scores={n: _float32(domains[:, j]) for j, n in enumerate(domain_model.labels)},
         )
+
+    def apply_to(self, batch: pa.RecordBatch) -> ClassifyResult:
+        """Score documents by `text`, and by `language` and `link_share` where they have them."""
+        known = (
+            batch.column(name) if name in batch.schema.names else None
+            for name in ("language", "link_share")
+        )
+        return self.apply(batch.column("text"), *known)
 
     def load(self) -> None:
         """Load the models now. Raises ConfigError when one is absent, or not what it should be."""
@@ -128,7 +144,10 @@ class Classifier:
 def quality_of(
     texts: Texts, model: ModelFile, languages: pa.Array | None
 ) -> npt.NDArray[np.float64]:
-    """Return the quality of every text by one model, as `Classifier` gives it: float64 [texts]."""
+    """Return the quality of every text by one model: float64 [texts].
+
+    As `Classifier` gives it where it knows nothing of links.
+    """
     held = _load(model, "quality")
     graded = held.outputs_by_language(measure(texts, held.max_bytes), languages)
     return sigmoid(graded[:, 1]).round(DECIMALS)

@@ -87,6 +87,11 @@ class ClassifySettings(Settings):
     onnx: OnnxSettings | None = Field(
         description="a sequence classifier that gives `quality` in place of that model; null: none"
     )
+    link_penalty: float = Field(
+        ge=0,
+        description="log odds that the quality model takes from a page whose text is nothing but "
+        "links, and in proportion from others (column `link_share`); not for `fasttext`, `onnx`",
+    )
     domain: ModelFile = Field(description="made by `curate train domain`")
     topic: ModelFile = Field(description="made by `curate train topic`")
     format: ModelFile = Field(description="made by `curate train format`")

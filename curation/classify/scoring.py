@@ -29,11 +29,11 @@ def score(texts: Any, settings: ClassifySettings | None = None) -> Any:
     """
     given = as_given(texts)
     columns = {"text": texts_of(given.table).fill_null("")}
-    if (languages := known(given.table, "language")) is not None:
-        columns["language"] = languages
+    for name in ("language", "link_share"):
+        if (column := known(given.table, name)) is not None:
+            columns[name] = column
     batch = conformed(pa.RecordBatch.from_pydict(columns))
     batch = with_language(batch, language_defaults())
-    classifier = Classifier(settings or default_settings())
-    found = classifier.apply(batch.column("text"), batch.column("language"))
+    found = Classifier(settings or default_settings()).apply_to(batch)
     names = ("quality", "domain", "topic", "format")
     return given.result({name: getattr(found, name) for name in names})

@@ -16,8 +16,7 @@ def classify_documents(
     batch: pa.RecordBatch, settings: ClassifySettings
 ) -> tuple[pa.RecordBatch, Verdicts, list[Failure]]:
     """Add the columns of all classifiers; the failures are of code of the user's own."""
-    languages = batch.column("language") if "language" in batch.schema.names else None
-    found = Classifier(settings).apply(batch.column("text"), languages)
+    found = Classifier(settings).apply_to(batch)
     batch = with_column(batch, "quality", found.quality)
     if found.rank is not None:
         batch = with_column(batch, "quality_rank", found.rank)

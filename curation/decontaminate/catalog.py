@@ -37,6 +37,7 @@ ITEMS = pa.schema(
         ("set", pa.dictionary(pa.int32(), pa.string())),
         ("id", pa.string()),
         ("question", pa.large_string()),
+        ("choices", pa.list_(pa.large_string())),
         ("answer", pa.large_string()),
         ("passage", pa.large_string()),
     ]
@@ -78,7 +79,12 @@ def build_catalog(items: Iterable[Item], background: Background) -> Catalog:
     batches: list[pa.RecordBatch] = []
     first = 0
     for some in batched(items, _READ_AT_ONCE):
-        parts = [(k, part, text) for k, item in enumerate(some) for part, text in _parts_of(item)]
+        sizes = _sizes(tokenize([text for item in some for text in (item.question, item.answer)]))
+        parts = [
+            (k, part, text)
+            for k, item in enumerate(some)
+            for part, text in _parts_of(item, sizes[2 * k], sizes[2 * k + 1])
+        ]
         tokens = tokenize([text for *_, text in parts])
         for (k, part, text), size, (a, b) in zip(
             parts, _sizes(tokens), pairwise(tokens.offsets.tolist()), strict=True
@@ -102,10 +108,12 @@ def _sizes(tokens: Tokens) -> list[int]:
     return found
 
 
-def _parts_of(item: Item) -> Iterator[tuple[int, str]]:
-    """Return the texts to look for; a short question is also combined with choices or answer."""
+def _parts_of(item: Item, size: int, answer: int) -> Iterator[tuple[int, str]]:
+    """Return the texts to look for; a short question is also combined with choices or answer.
+
+    `size` and `answer` are the sizes of question and answer.
+    """
     choices = "\n".join(item.choices)
-    size, answer = _sizes(tokenize([item.question, item.answer]))
     yield _QUESTION, item.question
     if size < _SHORT_QUESTION * WORD and choices:
         yield _QUESTION, f"{item.question}\n{choices}"
@@ -125,6 +133,7 @@ def _table(items: list[Item]) -> pa.RecordBatch:
             pa.array([i.set for i in items], pa.string()).dictionary_encode(),
             pa.array([i.id for i in items], pa.string()),
             pa.array(["\n".join([i.question, *i.choices]) for i in items], pa.large_string()),
+            pa.array([list(i.choices) for i in items], pa.list_(pa.large_string())),
             pa.array([i.answer for i in items], pa.large_string()),
             pa.array([i.passage for i in items], pa.large_string()),
         ],

@@ -71,10 +71,10 @@ class Gpt3(Dialect):
         for item, own in zip(self.items, words, strict=True):
             lengths[item.set].append(len(own))
         self.sizes = {name: self._size(sorted(found)) for name, found in lengths.items()}
-        self._owners: dict[Ngram, int] = {}
+        self._owners: dict[Ngram, set[int]] = defaultdict(set)
         for number, (item, own) in enumerate(zip(self.items, words, strict=True)):
             for gram in _ngrams(own, self.sizes[item.set]):
-                self._owners.setdefault(gram, number)
+                self._owners[gram].add(number)
 
     @staticmethod
     def _size(lengths: Sequence[int]) -> int:
@@ -83,9 +83,8 @@ class Gpt3(Dialect):
     def find(self, text: str) -> list[Match]:
         words = dialect_words(text)
         grams = (g for n in set(self.sizes.values()) for g in _ngrams(words, n))
-        return [
-            Match(i, 1.0) for i in sorted({self._owners[g] for g in grams if g in self._owners})
-        ]
+        found = {number for g in grams if g in self._owners for number in self._owners[g]}
+        return [Match(number, 1.0) for number in sorted(found)]
 
     def clean(self, text: str) -> list[str]:
         """Return the pieces of the text that stay."""
@@ -220,8 +219,8 @@ class Decon(Dialect):
 
     def _score(self, number: int, grams: Sequence[Ngram]) -> float:
         own = self._grams[number]
-        total = sum(self._idf[g] for g in own)
-        return sum(self._idf[g] for g in own & set(grams)) / total
+        total = math.fsum(self._idf[g] for g in own)  # in the order of a set, which differs by run
+        return math.fsum(self._idf[g] for g in own & set(grams)) / total
 
     def _least(self, number: int) -> float:
         return self.ENOUGH if len(self._words[number]) >= self.SHORT else 1.0
@@ -237,7 +236,7 @@ class Marin(Dialect):
     """marin: a paragraph (a line) of which at least half of the 13-grams are an item's.
 
     A paragraph of fewer words counts as one n-gram. (marin keeps the n-grams in a Bloom filter with
-    one false positive in 10^9; here they are exact.)
+    one false positive in 10^9; here they are exact.) Found are the items with most of them.
     """
 
     name = "marin"
@@ -245,11 +244,11 @@ class Marin(Dialect):
 
     def __init__(self, items: Iterable[Item]) -> None:
         super().__init__(items)
-        self._owners: dict[Ngram, int] = {}
+        self._owners: dict[Ngram, set[int]] = defaultdict(set)
         for number, item in enumerate(self.items):
             for line in item.question.split("\n"):
                 for gram in self._of(line):
-                    self._owners.setdefault(gram, number)
+                    self._owners[gram].add(number)
 
     def _of(self, line: str) -> list[Ngram]:
         words = dialect_words(line)
@@ -260,8 +259,12 @@ class Marin(Dialect):
         for line in text.split("\n"):
             grams = self._of(line)
             found = [self._owners[g] for g in grams if g in self._owners]
-            if found and len(found) >= self.ENOUGH * len(grams):
-                best[found[0]] = max(best.get(found[0], 0), len(found) / len(grams))
+            if not found or len(found) < self.ENOUGH * len(grams):
+                continue
+            counts = Counter(number for owners in found for number in owners)
+            most = max(counts.values())
+            for number in (n for n, count in counts.items() if count == most):
+                best[number] = max(best.get(number, 0), len(found) / len(grams))
         return [Match(number, score) for number, score in sorted(best.items())]
 
 

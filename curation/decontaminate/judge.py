@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import regex
 
 from curation.arrow import Texts
+from curation.decontaminate.align import Tokens
 from curation.decontaminate.catalog import PARTS, Catalog, Owner
+from curation.decontaminate.code import is_code, is_other_code
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
-from curation.decontaminate.index import STEPS, Index
+from curation.decontaminate.index import NUMBER, STEPS, Index
 from curation.decontaminate.matching import HIT, Matcher
 from curation.decontaminate.ngrams import SIZE, ngram_at, ngrams
 from curation.decontaminate.normalize import WORD, Scratch, folding, tokenize
-from curation.decontaminate.template import Rival, Tokens, is_source, is_template, losses
+from curation.decontaminate.template import Rival, is_source, is_template, losses
 from curation.schema import EDITS, Verdicts, with_column
 from curation.text.buffers import read_only
 
@@ -48,16 +52,12 @@ FOUND = pa.schema(
 _TOUCHED = "touched"
 #: Characters of span and item that are kept to be shown side by side.
 _SHOWN = 600
-#: A question is a quotation of its passage if the passage has more than this share of its n-grams.
-_QUOTED = 0.5
-#: Tokens from which most of an answer is enough.
-_LONG_ANSWER = 5
-#: Length of the span of a short item, in those of the item.
-_STRETCHED = 1.5
-#: Share of a question's tokens without which its choices are found alone.
-_MISSING = 0.5
-#: Score of a short item without its answer: about one edit.
-_NEARLY_EXACT = 0.88
+#: A statement has the words of a question without its mark, and another word where it asks.
+_QUESTION_MARK = regex.compile("[?\u037e\u061f\uff1f\u2753]")
+#: Bytes behind a span in which its question mark is looked for.
+_AFTER = 4
+#: Bytes of a text whose matches are looked up together.
+_CELL = 256
 _SPACES = b" \t\r\n\f\v"
 _CLOSING = b".?!"  # go with the sentence that they end
 
@@ -93,7 +93,7 @@ class Decontaminator:
     """Judges documents by the items of a catalog."""
 
     def __init__(self, settings: DecontaminationSettings, catalog: Catalog) -> None:
-        self._settings, self._catalog = settings, catalog
+        self._settings, self._rules, self._catalog = settings, settings.rules, catalog
         self._matcher = Matcher(catalog.patterns, folding(), settings.touched)
 
     @property
@@ -106,6 +106,20 @@ class Decontaminator:
         """The items that are looked for: columns `catalog.ITEMS`."""
         return self._catalog.items
 
+    def detectable(self) -> npt.NDArray[np.bool_]:
+        """Return which items have a part that acts and can be found: bool [items].
+
+        Others are too short, or all their n-grams are common.
+        """
+        found = np.zeros(self.items.num_rows, np.bool_)
+        reached = np.zeros(len(self.index.totals), np.bool_)
+        reached[self.index.patterns] = True
+        for pattern, *owner in self._catalog.owners.tolist():
+            of = Owner(*owner)
+            if reached[pattern] and PARTS[of.part] in self._settings.parts:
+                found[of.item] |= self._tells(int(self.index.totals[pattern]), of)
+        return found
+
     def find(self, texts: Texts) -> Iterator[list[Found]]:
         """Yield the matches of each text, best first; ties in the order of the items."""
         offsets, data = read_only(texts)
@@ -113,8 +127,12 @@ class Decontaminator:
             tokens = self._matcher.tokens(data, begin, end)
             hits = self._matcher.hits(tokens)
             found = [one for hit in hits for one in self._of_hit(hit, tokens)]
+            others = _Others(found, self.index)
             found = [
-                one._replace(action=_TOUCHED) if self._of_another(one, found, tokens) else one
+                one._replace(action=_TOUCHED)
+                if self._of_another(one, others, tokens)
+                or self._is_other_text(one, data[begin:end], tokens)
+                else one
                 for one in found
             ]
             yield sorted(found, key=lambda f: (f.action == _TOUCHED, -f.score, f.item, f.part))
@@ -124,7 +142,7 @@ class Decontaminator:
         texts = batch.column("text")
         found = list(self.find(texts))
         table = pa.RecordBatch.from_pylist(
-            [self._row(batch, i, one) for i, some in enumerate(found) for one in some], FOUND
+            [row for i, some in enumerate(found) for row in self._rows(batch, i, some)], FOUND
         )
         marks = [[_mark(f) for f in some if f.action != _TOUCHED] or None for some in found]
         cut = _cut(texts, found, self._settings.margin)
@@ -142,10 +160,15 @@ class Decontaminator:
 
     def _of_hit(self, hit: npt.NDArray[np.int64], tokens: Scratch) -> Iterator[Found]:
         index, pattern = self._catalog.patterns, int(hit[HIT.pattern])
-        score = float(hit[HIT.score]) / max(1, int(index.totals[pattern]))
+        whole = max(1, int(index.totals[pattern]))
         length = int(index.offsets[pattern + 1] - index.offsets[pattern])
-        start, end = int(hit[HIT.start]), int(hit[HIT.end])
+        aligned = hit
         for owner in self._catalog.owners_of(pattern):
+            hit = aligned
+            if hit[HIT.score] < self._settings.threshold * whole:
+                hit = self._reordered(hit, owner, tokens)
+            score = float(hit[HIT.score]) / whole
+            start, end = int(hit[HIT.start]), int(hit[HIT.end])
             name = self._catalog.items["set"][owner.item].as_py()
             of_set = self._settings.evals[name]
             threshold = of_set.threshold or self._settings.threshold
@@ -169,36 +192,98 @@ class Decontaminator:
                 slice(start, end),
             )
 
-    def _of_another(self, one: Found, found: Sequence[Found], tokens: Scratch) -> bool:
+    def _reordered(
+        self, hit: npt.NDArray[np.int64], owner: Owner, tokens: Scratch
+    ) -> npt.NDArray[np.int64]:
+        """Return the hit of a question with its choices, these in whatever order."""
+        choices = self._catalog.items["choices"][owner.item].as_py()
+        if PARTS[owner.part] != "question" or not choices:
+            return hit
+        pattern = int(hit[HIT.pattern])
+        own, flagged = self.index.pattern(pattern), self.index.weights_of(pattern)
+        weights = (flagged & (NUMBER - 1)).astype(np.int64)
+        each = tokenize(choices)
+        ends = len(own) - len(each.hashes) + each.offsets
+        asked = int(ends[0])
+        if asked <= 0 or not np.array_equal(own[asked:], each.hashes.astype(np.uint32)):
+            return hit
+        first = max(0, int(hit[HIT.start]) - len(own))
+        near = tokens.hashes[first : int(hit[HIT.end]) + len(own)].astype(np.uint32)
+        score = weights[:asked][~losses(own[:asked], near)].sum()
+        start, end = int(hit[HIT.start]), int(hit[HIT.end])
+        for a, b in pairwise(ends.tolist()):
+            if not 0 < b - a <= len(near):
+                continue
+            windows = np.lib.stride_tricks.sliding_window_view(near, b - a)
+            places = np.flatnonzero((windows == own[a:b]).all(axis=1))
+            if len(places):
+                score += weights[a:b].sum()
+                start = min(start, first + int(places[0]))
+                end = max(end, first + int(places[0]) + b - a)
+        if score <= hit[HIT.score]:
+            return hit
+        hit = hit.copy()
+        hit[[HIT.score, HIT.start, HIT.end]] = score, start, end
+        hit[HIT.found] = np.isin(own[flagged & NUMBER != 0], near).sum()
+        return hit
+
+    def _of_another(self, one: Found, others: _Others, tokens: Scratch) -> bool:
         """Return whether the match is another item of the template, or what the item asks about."""
         if one.action == _TOUCHED:
             return False
         own = self.index.pattern(one.pattern)
         span = tokens.hashes[one.tokens].astype(np.uint32)
         words = int(self.index.sizes[one.pattern]) // WORD
-        if one.part == "question" and is_source(
-            own, self.index.weights_of(one.pattern), span, one.score, words
-        ):
-            return True
-        if any(self._is_choices(one, other, own, span) for other in found):
-            return True
-        return is_template(own, span, one.score, self._rivals(one, found, len(own)))
+        weights = self.index.weights_of(one.pattern)
+        if one.part == "question":
+            rules = self._rules.source
+            if not self._asks_code(one.item) and is_source(
+                own, weights, span, one.score, words, rules
+            ):
+                return True
+            if self._is_choices(others.choices_of(one.item), own, span):
+                return True
+        rivals = self._rivals(one, others, len(own))
+        return is_template(own, span, one.score, rivals, self._rules.template)
 
-    def _is_choices(self, one: Found, other: Found, own: Tokens, span: Tokens) -> bool:
-        """Whether a match of a question with its choices has the choices and not the question."""
-        if (one.part, other.part) != ("question", "choices") or other.item != one.item:
+    def _asks_code(self, item: int) -> bool:
+        """Whether an item's question is code."""
+        return is_code(self._catalog.items["question"][item].as_py())
+
+    def _is_other_text(self, one: Found, text: npt.NDArray[np.uint8], tokens: Scratch) -> bool:
+        """Return whether what the tokens leave out decides: operators of code, a question mark."""
+        if one.action == _TOUCHED or one.part not in ("question", "answer"):
             return False
-        before = len(own) - len(self.index.pattern(other.pattern))
-        return before > 0 and bool(losses(own, span)[:before].mean() > _MISSING)
+        item: str = self._catalog.items[one.part][one.item].as_py()
+        span = text[one.start : one.end + _AFTER].tobytes().decode("utf-8", "ignore")
+        if is_code(item):
+            return is_other_code(item, span, self._rules.code)
+        if one.part != "question" or not _QUESTION_MARK.search(item) or _QUESTION_MARK.search(span):
+            return False
+        own = self.index.pattern(one.pattern)
+        lost = losses(own, tokens.hashes[one.tokens].astype(np.uint32))
+        short = self.index.sizes[one.pattern] < self._settings.short_words * WORD
+        # A lost last word may have taken the mark with it.
+        return bool(lost[: self._rules.quotation.asking].any() and (short or not lost[-1]))
 
-    def _rivals(self, one: Found, found: Sequence[Found], length: int) -> list[Rival]:
+    def _is_choices(self, choices: Iterable[int], own: Tokens, span: Tokens) -> bool:
+        """Whether a match of a question with its choices has the choices and not the question.
+
+        `choices`: the tokens of those that match.
+        """
+        before = [len(own) - length for length in choices if length < len(own)]
+        if not before:
+            return False
+        lost = losses(own, span)
+        return any(lost[:length].mean() > self._rules.quotation.choices for length in before)
+
+    def _rivals(self, one: Found, others: _Others, length: int) -> list[Rival]:
         """Other items of the set that fit the same place, best first, each by its pattern of about
         the same length."""
         rivals: dict[int, tuple[int, Rival]] = {}
-        for other in sorted(found, key=lambda f: (-f.score, f.item)):
-            alike = (other.set, other.part) == (one.set, one.part) and other.item != one.item
+        for other in others.around(one):
             common = min(other.end, one.end) - max(other.start, one.start)
-            if alike and common > (one.end - one.start) // 2:
+            if other.item != one.item and common > (one.end - one.start) // 2:
                 rival = Rival(other.score, self.index.pattern(other.pattern))
                 off = abs(len(rival.tokens) - length)
                 if other.item not in rivals or off < rivals[other.item][0]:
@@ -210,10 +295,11 @@ class Decontaminator:
         settings = self._settings
         if hit[HIT.numbers] > 1 and hit[HIT.found] < settings.numbers * hit[HIT.numbers]:
             return False
-        if hit[HIT.score] < settings.least_bits * STEPS:
+        if not self._tells(int(hit[HIT.score]), owner):
             return False
         if hit[HIT.exact]:
             return True
+        says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
         start, end = int(hit[HIT.start]), int(hit[HIT.end])
         if PARTS[owner.part] == "question" and self._quotes_passage(owner.item, start, end, tokens):
             return False
@@ -221,17 +307,24 @@ class Decontaminator:
         length = int(np.diff(self._catalog.patterns.offsets[hit[HIT.pattern] :][:2])[0])
         if size >= settings.short_words * WORD:
             return True
-        says_enough = hit[HIT.score] >= 2 * settings.least_bits * STEPS
         # Of scripts without spaces a token is a letter: 20 of them are enough if they say enough.
         if length >= settings.short_words and says_enough:
             return True
-        if end - start > _STRETCHED * length:  # its words, here and there
-            return False
+        rules = self._rules.short
+        if end - start > rules.stretch * length and hit[HIT.covered] < rules.in_runs * length:
+            return False  # its words, here and there
         whole = int(self._catalog.patterns.totals[hit[HIT.pattern]])
-        if says_enough and hit[HIT.found] == hit[HIT.numbers]:
-            if hit[HIT.score] >= _NEARLY_EXACT * whole:
+        if hit[HIT.found] == hit[HIT.numbers] and hit[HIT.score] >= rules.bits * STEPS:
+            if hit[HIT.score] >= rules.score * whole:
                 return True
         return self._answer_near(owner.item, start, end, tokens)
+
+    def _tells(self, score: int, owner: Owner) -> bool:
+        """Whether so much says whose it is; many wrote `def f(a, b): return a + b`."""
+        least = self._settings.least_bits * STEPS
+        if least <= score < 2 * least and PARTS[owner.part] == "question":
+            return not self._asks_code(owner.item)
+        return score >= least
 
     def _quotes_passage(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Whether the span is from the item's passage, whose words a question takes up.
@@ -243,12 +336,13 @@ class Decontaminator:
             return False
         question = tokenize([self._catalog.items["question"][item].as_py()]).hashes
         own = question[~np.isin(question, passage.hashes)]
-        if len(own) and np.isin(own, tokens.hashes[start:end]).mean() >= _QUOTED:
+        share = self._rules.quotation.passage
+        if len(own) and np.isin(own, tokens.hashes[start:end]).mean() >= share:
             return False
         grams, ends = ngrams(passage)
         found = [ngram_at(tokens.hashes, tokens.sizes, i, end, SIZE) for i in range(start, end)]
         spans = np.array([gram for gram, stop in found if stop >= 0], np.uint64)
-        return bool(np.isin(spans, grams[ends >= 0]).sum() > _QUOTED * len(spans))
+        return bool(np.isin(spans, grams[ends >= 0]).sum() > share * len(spans))
 
     def _answer_near(self, item: int, start: int, end: int, tokens: Scratch) -> bool:
         """Whether the answer is near: a short one word for word, of a long one most words."""
@@ -257,22 +351,54 @@ class Decontaminator:
         near = tokens.hashes[max(0, start - reach) : end + reach]
         if not len(answer) or len(near) < len(answer):
             return False
-        if len(answer) >= _LONG_ANSWER:
+        if len(answer) >= self._rules.short.long_answer:
             return bool(np.isin(answer, near).mean() >= self._settings.threshold)
         windows = np.lib.stride_tricks.sliding_window_view(near, len(answer))
         return bool((windows == answer).all(axis=1).any())
 
-    def _row(self, batch: pa.RecordBatch, i: int, one: Found) -> dict[str, object]:
+    def _rows(
+        self, batch: pa.RecordBatch, i: int, found: Sequence[Found]
+    ) -> Iterator[dict[str, object]]:
+        if not found:
+            return
         text = batch["text"][i].as_py().encode()
-        column = "question" if one.part in ("question", "choices") else one.part
-        item = self._catalog.items[column][one.item].as_py()
-        span = text[one.start : one.end].decode("utf-8", "replace")
-        row = {n: v for n, v in one._asdict().items() if n in FOUND.names}
-        named = {"id": batch["id"][i].as_py(), "input": _input(batch, i), "item": one.id}
-        return row | named | {"text": span[:_SHOWN], "item_text": item[:_SHOWN]}
+        named = {"id": batch["id"][i].as_py(), "input": input_of(batch, i)}
+        for one in found:
+            column = "question" if one.part in ("question", "choices") else one.part
+            item = self._catalog.items[column][one.item].as_py()
+            span = text[one.start : one.end].decode("utf-8", "replace")
+            row = {n: v for n, v in one._asdict().items() if n in FOUND.names}
+            texts = {"text": span[:_SHOWN], "item_text": item[:_SHOWN]}
+            yield row | named | {"item": one.id} | texts
 
 
-def _input(batch: pa.RecordBatch, i: int) -> str:
+class _Others:
+    """The matches of a text, by place and by item: each is compared with few of the others."""
+
+    def __init__(self, found: Sequence[Found], index: Index) -> None:
+        self._near: dict[tuple[str, str, int], list[Found]] = defaultdict(list)
+        self._choices: dict[int, set[int]] = defaultdict(set)
+        for one in sorted(found, key=lambda f: (-f.score, f.item)):
+            for cell in range(one.start // _CELL, (one.end - 1) // _CELL + 1):
+                self._near[one.set, one.part, cell].append(one)
+            if one.part == "choices":
+                self._choices[one.item].add(len(index.pattern(one.pattern)))
+
+    def around(self, one: Found) -> list[Found]:
+        """Matches of the same set and part, best first: all that have more than half of the span.
+
+        These have its middle.
+        """
+        middle = one.start + (one.end - one.start) // 2
+        return self._near.get((one.set, one.part, middle // _CELL), [])
+
+    def choices_of(self, item: int) -> set[int]:
+        """Tokens of the patterns by which the item's choices match."""
+        return self._choices.get(item, set())
+
+
+def input_of(batch: pa.RecordBatch, i: int) -> str:
+    """Return the name of a document's input, the first folder of its source; or nothing."""
     source = batch["source"][i].as_py() if "source" in batch.schema.names else None
     folder, slash, _ = ((source or {}).get("file") or "").partition("/")
     return folder if slash else ""

@@ -150,12 +150,43 @@ def _chain(runs, a, b, weights_before, base, best, link):  # type: ignore[no-unt
 
 
 @kernel
-def _rows(runs, chain, links, m, n, low, high):  # type: ignore[no-untyped-def]
-    """Document tokens [low, high) with which each token of the pattern may align."""
-    last = chain[links - 1]
+def _beyond(hashes, before, index, base, a, b, diagonal, step):  # type: ignore[no-untyped-def]
+    """The farthest diagonal, before (-1) or behind (1), with an n-gram of the pattern's a:b.
+
+    N-grams of a template are not in the index: what an insertion parts from the item's own words
+    is in no run.
+    """
+    n = len(hashes)
+    found = diagonal
+    for off in range(BAND, WIDEST - 2 * BAND):
+        other = diagonal + step * off
+        first = -1
+        for place in range(max(0, a + other), min(n, b + other)):
+            if np.uint32(hashes[place]) != index.tokens[base + place - other]:
+                first = -1
+                continue
+            if first < 0:
+                first = place
+            if before[place + 1] - before[first] >= SIZE:
+                found = other
+                break
+    return found
+
+
+@kernel
+def _rows(hashes, before, index, base, runs, chain, low, high):  # type: ignore[no-untyped-def]
+    """Document tokens [low, high) with which each token of the pattern [m] may align."""
+    n, m, links = len(hashes), len(low), len(chain)
+    first, last = chain[0], chain[links - 1]
+    position, place = runs[first, RUN.position], runs[first, RUN.place]
+    head = _beyond(hashes, before, index, base, 0, position, place - position, -1)
+    position, place = runs[last, RUN.position], runs[last, RUN.place]
+    end = position + runs[last, RUN.length]
+    tail = _beyond(hashes, before, index, base, end, m, place - position, 1)
     k = 0
     for i in range(m):
-        while k < links and i >= runs[chain[k], RUN.position] + runs[chain[k], RUN.length]:
+        # From a run's last token on: an insertion begins in its row.
+        while k < links and i + 1 >= runs[chain[k], RUN.position] + runs[chain[k], RUN.length]:
             k += 1
         after = chain[min(k, links - 1)]
         diagonal = runs[after, RUN.place] - runs[after, RUN.position]
@@ -168,6 +199,10 @@ def _rows(runs, chain, links, m, n, low, high):  # type: ignore[no-untyped-def]
                 to_end = i - runs[earlier, RUN.position] - runs[earlier, RUN.length]
                 nearer = to_end < runs[after, RUN.position] - i
                 a = b = other if nearer else i + diagonal
+        if k == 0 and i < runs[after, RUN.position]:
+            a = min(a, i + head)
+        elif k == links:
+            b = max(b, i + tail)
         low[i] = min(max(a - BAND, 0), n)
         high[i] = min(max(b + BAND + 1, 0), n)
         if i > 0:
@@ -282,7 +317,6 @@ def verify(hashes, before, runs, index, least, out):  # type: ignore[no-untyped-
     `runs` are sorted by pattern, then place; `before` is the size of all tokens before each.
     Returns how many hits there are.
     """
-    n = len(hashes)
     count = 0
     best = np.empty(len(runs), np.int64)
     link = np.empty(len(runs), np.int64)
@@ -299,23 +333,30 @@ def verify(hashes, before, runs, index, least, out):  # type: ignore[no-untyped-
         sums = np.empty(0, np.int64)
         first = a
         while first < b:
-            # A candidate ends at a long gap, and where the pattern begins again after half of it:
-            # of a phrase that the pattern has twice, the later place alone says nothing.
+            # A candidate ends at a long gap, and where the pattern begins again after half of it.
+            # A phrase that the pattern has twice makes two runs: the longer one says where it is.
             last = first
             reached = 0
             end = 0
             seen = 0
             while last < b:
-                place, position = runs[last, RUN.place], runs[last, RUN.position]
+                place = runs[last, RUN.place]
+                after = longest_run = last
+                while after < b and runs[after, RUN.place] == place:
+                    if runs[after, RUN.length] > runs[longest_run, RUN.length]:
+                        longest_run = after
+                    after += 1
+                position, length = runs[longest_run, RUN.position], runs[longest_run, RUN.length]
                 if last > first and (
                     before[place] - before[min(end, place)] > GAP + WORD * (m // 2)
                     or (position < reached - m // 2 and place >= end and 2 * seen >= m)
                 ):
                     break
-                reached = max(reached, position + runs[last, RUN.length])
-                seen += max(0, place + runs[last, RUN.length] - max(end, place))
-                end = max(end, place + runs[last, RUN.length])
-                last += 1
+                if place + length > end:
+                    reached = max(reached, position + length)
+                    seen += place + length - max(end, place)
+                    end = place + length
+                last = after
             longest = 0
             for r in range(first, last):
                 longest += runs[r, RUN.length]
@@ -335,7 +376,7 @@ def verify(hashes, before, runs, index, least, out):  # type: ignore[no-untyped-
                     chain[:links] = chain[:links][::-1].copy()
                     low = np.empty(m, np.int64)
                     high = np.empty(m, np.int64)
-                    _rows(runs, chain, links, m, n, low, high)
+                    _rows(hashes, before, index, base, runs, chain[:links], low, high)
                     score, start, stop = _align(hashes, index, base, m, low, high)
                     if start >= 0 and score >= least * total:
                         covered = 0

@@ -18,10 +18,12 @@ letter 1. Lengths of n-grams count sizes, so that they hold as much text in ever
 from __future__ import annotations
 
 import functools
+import pickle
 import unicodedata
 from collections.abc import Sequence
 from html.entities import html5
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +32,7 @@ import regex
 
 from curation.arrow import Texts
 from curation.compiled import inlined, kernel
+from curation.kernels import SUFFIX, keep, read_kept, sources_stamp
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import PRIME, SEED, code_point, finish
@@ -132,7 +135,20 @@ def sums(values: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 @functools.cache
 def folding() -> Folding:
-    """Return the tables, built once per process (a fifth of a second)."""
+    """Return the tables, built once per machine and kept with the kernels."""
+    versions = f"{regex.__version__}_{unicodedata.unidata_version}"  # no "-": it parts a name
+    name = f"folding-{sources_stamp(Path(__file__))}-{versions}{SUFFIX}"
+    content = read_kept(name)
+    if content is None:
+        built = _build_folding()
+        keep(name, pickle.dumps(tuple(built)))
+        return built
+    found = Folding(*pickle.load(content))
+    found.table.flags.writeable = False
+    return found
+
+
+def _build_folding() -> Folding:
     properties = ch.properties()
     table = np.full(ch.CODE_POINTS, _BREAK, np.uint32)
     wanted = np.flatnonzero(properties & ch.WORD).astype(np.uint32)
@@ -140,8 +156,13 @@ def folding() -> Folding:
     kept = (properties & ch.EXTEND != 0) & (properties & ch.WORD != 0)
     table[kept] |= _MARK
     starts, points = [0], list[int]()
-    for point in wanted[~_ideographs(wanted)].tolist():
-        folded = _folded(chr(point), properties)
+    chars = "".join(map(chr, wanted[~_ideographs(wanted)].tolist()))
+    accents = frozenset(regex.findall(_ACCENT, "".join(map(chr, wanted.tolist()))))
+    for char, whole in zip(chars, _folded(chars), strict=True):
+        if whole == char and char not in accents:
+            continue
+        folded = [ord(c) for c in whole if properties[ord(c)] & ch.WORD and c not in accents]
+        point = ord(char)
         if len(folded) == 1:
             table[point] = (table[point] & _MARK) | _LETTER | folded[0]
         elif folded:
@@ -179,17 +200,10 @@ def _ideographs(points: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
     return np.logical_or.reduce(inside)
 
 
-def _folded(char: str, properties: npt.NDArray[np.uint16]) -> list[int]:
-    """Letters, digits and marks that the character stands for, accents left out."""
-    whole = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
-    whole = whole.translate(_FORMS)
-    return [ord(c) for c in whole if properties[ord(c)] & ch.WORD and c not in _accents()]
-
-
-@functools.cache
-def _accents() -> frozenset[str]:
-    every = "".join(map(chr, np.flatnonzero(ch.properties() & ch.WORD).tolist()))
-    return frozenset(regex.findall(_ACCENT, every))
+def _folded(chars: str) -> list[str]:
+    """Letters, digits and marks that each character stands for, and what else it consists of."""
+    apart = unicodedata.normalize("NFKD", "\n".join(chars)).casefold()
+    return unicodedata.normalize("NFKD", apart).translate(_FORMS).split("\n")
 
 
 def _hashes(words: Sequence[str]) -> npt.NDArray[np.uint64]:
@@ -402,7 +416,7 @@ def tokenize(texts: Texts) -> Tokens:
     room = Scratch.of(int(np.diff(offsets).max(initial=0)))
     parts: list[Scratch] = []
     counts = [0]
-    for first, last in pairwise(offsets):
+    for first, last in pairwise(offsets.tolist()):
         n = tokenize_into(data, first, last, folding(), room)
         parts.append(Scratch._make(array[:n].copy() for array in room))
         counts.append(n)

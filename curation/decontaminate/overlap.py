@@ -1,7 +1,8 @@
 """The contamination table: how much of every evaluation set and item occurs in documents.
 
 An item is *dirty* if a document contains one of the acting parts (by default the question) at or
-above the threshold; *touched* if it contains less of one, or another part; else *clean*.
+above the threshold; *touched* if it contains less of one, or another part; *undetectable* if
+nothing was found and those parts are too short or too common to be; else *clean*.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,14 +22,18 @@ OVERLAP = pa.schema(
         ("input", pa.string()),  # empty: all of them
         ("set", pa.string()),
         ("item", pa.string()),
-        ("state", pa.string()),  # clean, touched or dirty
+        ("state", pa.string()),  # of SHARES
         ("exact", pa.float32()),  # greatest share of the tokens in equal n-grams
         ("fuzzy", pa.float32()),  # greatest score of an alignment
         ("documents", pa.int64()),  # that make it touched or dirty
     ]
 )
 #: Shares of a set's items.
-SHARES = ("clean", "touched", "dirty")
+SHARES = ("clean", "touched", "dirty", "undetectable")
+_LATEX = str.maketrans(
+    {char: f"\\{char}" for char in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
 _HEADS = ("stage", "input", "set", "items", *SHARES, "exact", "fuzzy", "documents")
 _BY_ITEM = ["set", "item"]
 
@@ -35,41 +41,43 @@ _BY_ITEM = ["set", "item"]
 def overlap(
     stage: str,
     items: pa.Table,
+    detectable: npt.NDArray[np.bool_],
     found: Iterable[pa.RecordBatch],
     schema: pa.Schema,
     parts: Sequence[str],
 ) -> pa.Table:
     """Return the rows (OVERLAP) of one stage's documents.
 
-    `items` has columns `set` and `id`; `found` what the documents hold (`judge.FOUND`).
+    `items` has columns `set` and `id`, `detectable` a flag for each; `found` is what the documents
+    hold (`judge.FOUND`).
     """
     table = pa.Table.from_batches(list(found), schema)
     acts = pc.and_(
         pc.is_in(table["part"], pa.array(list(parts))), pc.not_equal(table["action"], "touched")
     )
     table = table.append_column("acts", pc.cast(acts, pa.int8()))
-    rows = [_rows(stage, "", items, table)]
-    for name in sorted(set(table["input"].to_pylist()) - {""}):
-        rows.append(_rows(stage, name, items, table.filter(pc.equal(table["input"], name))))
-    return pa.concat_tables(rows)
-
-
-def _rows(stage: str, name: str, items: pa.Table, found: pa.Table) -> pa.Table:
-    grouped = found.group_by(_BY_ITEM).aggregate(
-        [("acts", "max"), ("exact", "max"), ("score", "max"), ("id", "count_distinct")]
-    )
     every = pa.table(
         {
             "set": pc.cast(items["set"], pa.string()),
             "item": items["id"],
             "order": np.arange(len(items)),
+            "detectable": detectable,
         }
+    )
+    rows = [_rows(stage, "", every, table)]
+    for name in sorted(set(table["input"].to_pylist()) - {""}):
+        rows.append(_rows(stage, name, every, table.filter(pc.equal(table["input"], name))))
+    return pa.concat_tables(rows)
+
+
+def _rows(stage: str, name: str, every: pa.Table, found: pa.Table) -> pa.Table:
+    grouped = found.group_by(_BY_ITEM).aggregate(
+        [("acts", "max"), ("exact", "max"), ("score", "max"), ("id", "count_distinct")]
     )
     joined = every.join(grouped, _BY_ITEM).sort_by("order")
     acts = pc.fill_null(joined["acts_max"], -1)
-    state = pc.case_when(
-        pc.make_struct(pc.equal(acts, 1), pc.equal(acts, 0)), "dirty", "touched", "clean"
-    )
+    cases = pc.make_struct(pc.equal(acts, 1), pc.equal(acts, 0), joined["detectable"])
+    state = pc.case_when(cases, "dirty", "touched", "clean", "undetectable")
     constant = [pa.array([value] * len(joined), pa.string()) for value in (stage, name)]
     columns = [
         *constant,
@@ -136,6 +144,4 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    for char in "\\&%$#_{}":
-        text = text.replace(char, r"\textbackslash{}" if char == "\\" else f"\\{char}")
-    return text
+    return text.translate(_LATEX)

@@ -15,25 +15,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import kernel
+from curation.decontaminate.align import PIECE, Tokens, places
+from curation.decontaminate.decontaminate_settings import SourceRules, TemplateRules
 from curation.decontaminate.index import NUMBER
 
-Tokens = npt.NDArray[np.uint32]
 Weights = npt.NDArray[np.uint8]
-#: Probability that edits alone would gather like this, below which it is another item.
-UNLIKELY = 0.05
-#: Score from which a missing piece says nothing: a line of imports, an instruction.
-WHOLE = 0.95
-#: Weight of a piece's tokens, in the mean of the item's, below which it is of a template.
-_LIGHT = 0.5
-#: Words that a piece has, at least: of one at an end, and of another.
-_LEAST_AT_END, _LEAST_INSIDE = 2, 3
-#: Where only such tokens are lost, but too few to be unlikely, it is another item if so many rivals
-#: score no less than this below, and the item less than `UNIQUE`.
-ALIKE, LESS, UNIQUE = 2, 0.06, 0.93
-#: Tokens that are aligned, and other items that are compared.
-_MOST_TOKENS, _MOST_RIVALS = 1024, 32
-_UP, _LEFT, _MATCH = 0, 1, 2
+#: Other items that are compared.
+_MOST_RIVALS = 32
 
 
 class Rival(NamedTuple):
@@ -43,9 +31,13 @@ class Rival(NamedTuple):
     tokens: Tokens
 
 
-def is_template(own: Tokens, span: Tokens, score: float, rivals: Sequence[Rival]) -> bool:
+def is_template(
+    own: Tokens, span: Tokens, score: float, rivals: Sequence[Rival], rules: TemplateRules
+) -> bool:
     """Whether the span, in which an item's tokens have the score, is of another item.
 
+    It is where edits would not fall so often on just those tokens in which rivals differ. Where
+    only such are lost, but too few to be unlikely, it is if several rivals fit about as well.
     `rivals`: best first.
     """
     if not rivals:
@@ -53,21 +45,23 @@ def is_template(own: Tokens, span: Tokens, score: float, rivals: Sequence[Rival]
     lost = losses(own, span)
     differ = np.logical_or.reduce([losses(own, rival.tokens) for rival in rivals[:_MOST_RIVALS]])
     inside = int((lost & differ).sum())
-    if _tail(len(lost), int(differ.sum()), int(lost.sum()), inside) < UNLIKELY:
+    if _tail(len(lost), int(differ.sum()), int(lost.sum()), inside) < rules.unlikely:
         return True
-    alike = sum(rival.score >= score - LESS for rival in rivals)
-    return bool(inside == lost.sum() and score < UNIQUE and alike >= ALIKE)
+    alike = sum(rival.score >= score - rules.less for rival in rivals)
+    return bool(inside == lost.sum() and score < rules.unique and alike >= rules.alike)
 
 
-def is_source(own: Tokens, weights: Weights, span: Tokens, score: float, words: int) -> bool:
+def is_source(
+    own: Tokens, weights: Weights, span: Tokens, score: float, words: int, rules: SourceRules
+) -> bool:
     """Whether the span lacks one piece of the item's `words`, where edits would not fall together.
 
     A scan statistic: the probability that so many lost words are within so many neighbours. A piece
     of a template, such as its options, says nothing. Numbers in a row, as of a date, are a word.
     """
-    lost = losses(own, span) if score < WHOLE else np.zeros(0, np.bool_)
+    lost = losses(own, span) if score < rules.whole else np.zeros(0, np.bool_)
     bits, is_number = weights & (NUMBER - 1), weights & NUMBER != 0
-    if not lost.any() or bits[: len(lost)][lost].mean() < _LIGHT * bits.mean():
+    if not lost.any() or bits[: len(lost)][lost].mean() < rules.light * bits.mean():
         return False
     begins = ~is_number[: len(lost)]
     begins[0] = True
@@ -80,10 +74,10 @@ def is_source(own: Tokens, weights: Weights, span: Tokens, score: float, words: 
     # Letters of scripts without spaces are parts of words.
     scale = min(1, words / len(own))
     n, k, reach = round(units * scale), int(len(places) * scale), math.ceil(reach * scale)
-    if not (_LEAST_AT_END if at_end else _LEAST_INSIDE) <= k < n:
+    if not (rules.at_end if at_end else rules.inside) <= k < n:
         return False
     windows = reach + 1 if at_end else n
-    return windows * math.comb(reach - 1, k - 1) / math.comb(n, k) < UNLIKELY
+    return windows * math.comb(reach - 1, k - 1) / math.comb(n, k) < rules.unlikely
 
 
 def _tail(tokens: int, marked: int, drawn: int, found: int) -> float:
@@ -98,46 +92,9 @@ def _tail(tokens: int, marked: int, drawn: int, found: int) -> float:
 def losses(own: Tokens, other: Tokens) -> npt.NDArray[np.bool_]:
     """Return which tokens are not in the other sequence, or are followed there by an insertion.
 
-    Of sequences longer than 1,024 tokens only so many are compared.
+    Of longer sequences only `PIECE` tokens are compared.
     """
-    own, other = own[:_MOST_TOKENS], other[:_MOST_TOKENS]
-    lost = np.empty(len(own), np.bool_)
-    _mark(own, other, lost)
+    at = places(own[:PIECE], other[:PIECE])
+    lost: npt.NDArray[np.bool_] = at < 0
+    lost[:-1] |= ~lost[1:] & (at[1:] > at[:-1] + 1)
     return lost
-
-
-@kernel
-def _mark(own, other, lost):  # type: ignore[no-untyped-def]
-    """Align for most matches, those that go on counting a little more."""
-    n, m = len(own), len(other)
-    best = np.zeros((n + 1, m + 1), np.int32)
-    step = np.zeros((n + 1, m + 1), np.uint8)
-    step[0] = _LEFT
-    for i in range(1, n + 1):
-        for j in range(1, m + 1):
-            up, left = best[i - 1, j], best[i, j - 1]
-            if up >= left:
-                best[i, j], step[i, j] = up, _UP
-            else:
-                best[i, j], step[i, j] = left, _LEFT
-            if own[i - 1] == other[j - 1]:
-                goes_on = i > 1 and j > 1 and step[i - 1, j - 1] == _MATCH
-                score = best[i - 1, j - 1] + (3 if goes_on else 2)
-                if score >= best[i, j]:
-                    best[i, j], step[i, j] = score, _MATCH
-    i, j = n, m
-    lost[:] = True
-    after = False  # the token after this one is matched, and nothing lies between so far
-    inserted = False
-    while i > 0:
-        if step[i, j] == _MATCH:
-            lost[i - 1] = after and inserted
-            after, inserted = True, False
-            i -= 1
-            j -= 1
-        elif step[i, j] == _LEFT:
-            inserted = True
-            j -= 1
-        else:
-            after = False
-            i -= 1

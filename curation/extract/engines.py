@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from curation.errors import ConfigError
+from curation.errors import ConfigError, raising, told
 from curation.extract.extract_settings import CustomEngine, ExtractSettings
 
 #: HTML text and settings to main content; "" when there is none.
@@ -109,14 +109,10 @@ def _named(function: Callable[[str, str | None], Any], name: str) -> Engine:
     """The engine of the user's own, whose errors have its name."""
 
     def engine(html: str, url: str | None, settings: ExtractSettings) -> str:
-        try:
+        with raising(lambda error: RuntimeError(f"{name}: {told(error)}"), MemoryError):
             found = function(html, url)
             if not isinstance(found, str | None):
                 raise TypeError(f"returned {type(found).__name__}, not a string")
-        except MemoryError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise RuntimeError(f"{name}: {type(error).__name__}: {error}") from error
         return found or ""
 
     return engine

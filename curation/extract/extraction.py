@@ -19,6 +19,7 @@ class Extraction:
     encoding: str = ""  # WHATWG name of the encoding that was decoded; "" for a str
     code_languages: tuple[str, ...] = ()  # programming languages that code blocks state, in order
     rights: PageRights | None = None  # what an HTML page says of them
+    link_share: float | None = None  # of the text's blocks, that of links; None: not known
 
 
 class PageTooLargeError(ValueError):

@@ -57,6 +57,7 @@ class Extractor:
             encoding,
             found.code_languages,
             rights,
+            found.link_share,
         )
 
 

@@ -35,6 +35,7 @@ from curation.text.surrogates import well_formed
 
 _TAGS = regex.compile(r"<[^<>]*>")
 _NO_ARTICLE = 400  # characters of a page whose article may be in a script
+_LINK = 0.9  # of the characters of a block that is a link
 _TITLE_BYTES = 2000  # of a title or a language, at most
 
 
@@ -61,6 +62,7 @@ class Result:
     language: str
     code_languages: tuple[str, ...]
     stated: bool  # the text is the `articleBody` that the page states, not its blocks
+    link_share: float | None  # of the kept blocks that are links; None if it is stated
 
 
 def judge(source: bytes, settings: ExtractSettings) -> Judged:
@@ -132,7 +134,15 @@ def result(judged: Judged, settings: ExtractSettings) -> Result:
     if not made.normalized or text is not made.text:
         text = normal(repaired(text))
     language = _fact(source, page, s.LANGUAGE).lower()
-    return Result(text, clean(repaired(title)), language[:20], made.code_languages, stated)
+    linked = None if stated else link_share(page, kept)
+    return Result(text, clean(repaired(title)), language[:20], made.code_languages, stated, linked)
+
+
+def link_share(page: s.Page, kept: npt.NDArray[np.bool_]) -> float:
+    """Share of the kept blocks [n] that are links: headlines of other pages in a list of teasers."""
+    characters = page.b_chars[kept]
+    links = page.b_link_chars[kept] >= np.maximum(_LINK * characters, 1)
+    return round(float(links.mean()), 4) if len(characters) else 0.0
 
 
 def _of_state(source: bytes, settings: ExtractSettings) -> str:

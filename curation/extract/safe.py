@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from curation.errors import told
 from curation.extract import Extraction, PageTooLargeError
 from curation.extract.extract_settings import ExtractSettings
 from curation.extract.texts import text_of
@@ -29,7 +30,7 @@ class Failed:
 
 
 def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused | Failed:
-    """Text and title of a page; raises nothing but MemoryError, because no page may end a run."""
+    """Text and title of a page; raises only MemoryError and KeyboardInterrupt: no page ends a run."""
     try:
         if page.kind == "text":
             return Extraction(text_of(page))
@@ -38,10 +39,10 @@ def extract_page(settings: ExtractSettings, page: Page) -> Extraction | Refused 
         return Extractor(settings).extract(page.content, page.url, page.charset)
     except PageTooLargeError as error:
         return Refused(error.reason, error.value, error.threshold)
-    except MemoryError:
+    except (MemoryError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # RecursionError among them
-        return Failed(f"{type(error).__name__}: {str(error)[:_DETAIL]}")
+    except BaseException as error:  # RecursionError among them, and what is no Exception
+        return Failed(told(error, _DETAIL))
 
 
 def wrong_length(characters: int, settings: ExtractSettings) -> Refused | None:

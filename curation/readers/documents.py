@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +28,10 @@ from curation.schema import DOCUMENTS, RESERVED, conformed, fits
 ROWS = 512
 #: Type of a column with values of several types, each stored as JSON.
 _MIXED = pa.string()
+#: Other columns of a shard, at most.
+_MOST_COLUMNS = 1000
+#: Key, and name, of the column with all others: JSON.
+FURTHER, _FURTHER_NAME = "\0", "further_columns"
 Row = dict[str, Any]
 #: Fields of the other columns, by their names in the table.
 Others = dict[str, pa.Field]
@@ -108,9 +113,12 @@ def _is_string(kind: pa.DataType) -> bool:
 def _inferred(rows: Iterator[Row]) -> dict[str, pa.DataType]:
     kinds: dict[str, pa.DataType] = {}
     for batch in batched(rows, ROWS):
-        for name in dict.fromkeys(key for row in batch for key in row):
-            kind = _kind([row.get(name) for row in batch])
-            kinds[name] = _common(kinds.get(name, pa.null()), kind)
+        values: dict[str, list[Any]] = {}
+        for row in batch:
+            for name, value in row.items():
+                values.setdefault(name, []).append(value)
+        for name, some in values.items():
+            kinds[name] = _common(kinds.get(name, pa.null()), _kind(some))
     return kinds
 
 
@@ -122,19 +130,26 @@ def joined(
     """Return the fields for tables whose documents are written together.
 
     A column of a name that means something else in documents, or that is `taken`, gets `own_`
-    before its name. `only` names the columns wanted; None: all.
+    before its name. `only` names the columns wanted; None: all. Of all, those after the first 1,000
+    share one column, as rows of JSON may each have a key of their own.
     """
     found: dict[str, pa.DataType] = {}
     for one in kinds:
         for name, kind in one.items():
             found[name] = _common(found.get(name, pa.null()), kind)
-    return {
+    wanted = [name for name in found if only is None or name in only]
+    named = wanted if only is not None else wanted[:_MOST_COLUMNS]
+    fields = {
         name: pa.field(
             _own_name(name, kind, taken), pa.string() if pa.types.is_null(kind) else kind
         )
-        for name, kind in found.items()
-        if only is None or name in only
+        for name, kind in ((name, found[name]) for name in named)
     }
+    if len(wanted) > len(named):
+        given = {field.name for field in fields.values()}
+        names = ("own_" * n + _FURTHER_NAME for n in itertools.count())
+        fields[FURTHER] = pa.field(next(n for n in names if n not in given), pa.string())
+    return fields
 
 
 def _own_name(name: str, kind: pa.DataType, taken: Sequence[str]) -> str:
@@ -168,9 +183,17 @@ def documents_batch(
 
 def own_columns(own: Sequence[Row], others: Others) -> pa.StructArray:
     """Return the other columns of rows, as fields of their names in documents."""
-    columns = [_column([row.get(n) for row in own], f.type) for n, f in others.items()]
+    columns = [
+        _further(own, others) if n == FURTHER else _column([row.get(n) for row in own], f.type)
+        for n, f in others.items()
+    ]
     nothing = pa.array([{}] * len(own), pa.struct([]))
     return pa.StructArray.from_arrays(columns, fields=[*others.values()]) if columns else nothing
+
+
+def _further(own: Sequence[Row], others: Others) -> pa.Array:
+    rests = ({n: v for n, v in row.items() if n not in others} for row in own)
+    return pa.array([as_json(plain(rest)) if rest else None for rest in rests], pa.string())
 
 
 def with_own(documents: pa.RecordBatch, own: pa.StructArray) -> pa.RecordBatch:

@@ -20,6 +20,7 @@ from typing import IO, Any
 
 import zstandard
 
+from curation.errors import raising, told
 from curation.judging import opened
 from curation.readers.raw import RawFile
 from curation.readers.records import Damage, Event
@@ -54,7 +55,7 @@ def read_rows(
             sound, mended = _sound(row, kind)
             yield row_event(sound, number, settings, kind, mended)
     except Exception as error:
-        detail = f"after {number:,} rows: {type(error).__name__}: {error}"
+        detail = f"after {number:,} rows: {told(error)}"
         yield Damage(number + 1, f"{kind}.corrupt", detail, None, b"")
 
 
@@ -90,15 +91,34 @@ def _custom(custom: CustomFormat) -> Rows:
     function, name = opened(custom.python, custom.settings), custom.python.reference
 
     def rows(file: IO[bytes]) -> Iterator[Mapping[str, Any]]:
-        try:
+        with raising(lambda error: RuntimeError(f"{name}: {told(error)}")):
             for row in function(file):
                 if not isinstance(row, Mapping):
                     raise TypeError(f"gave {type(row).__name__}, not a mapping of columns")
                 yield row
-        except (Exception, SystemExit) as error:
-            raise RuntimeError(f"{name}: {type(error).__name__}: {error}") from error
 
     return rows
+
+
+class _Lines(Iterator[str]):
+    """Lines of a text. Raises ValueError where those of a row are longer than allowed together."""
+
+    def __init__(self, text: io.TextIOBase, longest: int) -> None:
+        self._text, self._longest = text, longest
+        self.begin_row()
+
+    def begin_row(self) -> None:
+        """Count characters from here on."""
+        self._left = self._longest
+
+    def __next__(self) -> str:
+        line = self._text.readline(self._left + 1)
+        self._left -= len(line)
+        if self._left < 0:
+            raise ValueError(f"a row of over {self._longest} characters")
+        if not line:
+            raise StopIteration
+        return line
 
 
 def _csv(separators: str, longest: int) -> Rows:
@@ -111,10 +131,15 @@ def _csv(separators: str, longest: int) -> Rows:
             errors="replace" if wide else "surrogateescape",
             newline="",
         )
-        head = text.readline()
+        lines = _Lines(text, longest)
+        head = next(lines, "")
         separator = next((s for s in separators if s in head), separators[0])
-        for row in csv.DictReader(itertools.chain([head], text), delimiter=separator):
-            row.pop(None, None)  # type: ignore[call-overload]  # more cells than the head names
-            yield {name: value for name, value in row.items() if value is not None}
+        names: list[str] | None = None
+        for cells in csv.reader(itertools.chain([head], lines), delimiter=separator):
+            lines.begin_row()
+            if names is None:
+                names = cells or None
+            elif cells:
+                yield dict(zip(names, cells, strict=False))  # either may be longer
 
     return rows

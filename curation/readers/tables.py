@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -222,12 +222,20 @@ def _dates(column: pa.Array) -> pa.Array:
 EVERYTHING = 1 << 62  # more bytes than any file has
 #: An Arrow file is a stream behind these eight bytes, with a footer that only random access needs.
 ARROW_MAGIC, ARROW_HEAD = b"ARROW1", 8
+_BYTES = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+_LISTS = ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list))
 
 _Row = tuple[dict[str, Any], str]  # values, and what was mended
 
 
 def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[_Row]:
     """Yield rows with document columns as Python values, and all others as Arrow scalars."""
+    if len(set(batch.schema.names)) < batch.num_columns:
+        batch = batch.rename_columns(_distinct(batch.schema.names))
     for name in settings.date_columns:
         if (place := batch.schema.get_field_index(name)) >= 0:
             batch = batch.set_column(place, name, _dates(batch.column(place)))
@@ -243,6 +251,17 @@ def _rows(batch: pa.RecordBatch, settings: ReaderSettings) -> list[_Row]:
         (row | {n: column[i] for n, column in others.items()}, mended)
         for i, (row, mended) in enumerate(rows)
     ]
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of columns, those that were there before with a number: `a`, `a_2`."""
+    taken, distinct = set(names), dict[str, None]()
+    for name in names:
+        free = (f"{name}_{number}" for number in itertools.count(2))
+        new = name if name not in distinct else next(n for n in free if n not in taken)
+        taken.add(new)
+        distinct[new] = None
+    return list(distinct)
 
 
 def _row_of_bad_utf8(row: pa.RecordBatch, settings: ReaderSettings) -> _Row:
@@ -319,8 +338,22 @@ def _check_columns(raw: RawFile, schema: pa.Schema, settings: ReaderSettings) ->
         )
 
 
+class _Limited:
+    """A file of which no more is asked for than it has, whatever lengths its content claims."""
+
+    def __init__(self, raw: RawFile) -> None:
+        self._handle, self._size = raw.handle, raw.size
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(0, self._size - self._handle.tell())
+        return self._handle.read(left if size < 0 else min(size, left))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._handle, name)
+
+
 def _open_parquet(raw: RawFile) -> pq.ParquetFile:
-    return pq.ParquetFile(pa.PythonFile(raw.handle, mode="r"))
+    return pq.ParquetFile(pa.PythonFile(_Limited(raw), mode="r"))
 
 
 def read_parquet(
@@ -422,8 +455,8 @@ def parquet_row(raw: RawFile, row: int, settings: ReaderSettings) -> Event | Non
 
 def open_arrow(raw: RawFile) -> pa.ipc.RecordBatchStreamReader:
     """The batches of an Arrow file, which Hugging Face's `save_to_disk` writes as streams."""
+    file = pa.PythonFile(_Limited(raw), mode="r")
     raw.handle.seek(0)
-    file = pa.PythonFile(raw.handle, mode="r")
     if raw.handle.read(len(ARROW_MAGIC)) == ARROW_MAGIC:
         raw.handle.seek(ARROW_HEAD)
     else:
@@ -431,13 +464,48 @@ def open_arrow(raw: RawFile) -> pa.ipc.RecordBatchStreamReader:
     return pa.ipc.open_stream(file)
 
 
+def _wrong_buffers(batch: pa.RecordBatch) -> str:
+    """Return where offsets lead out of a batch's buffers; "" if nowhere.
+
+    Arrow trusts them and would read the process's memory. Strings are validated as bytes: text that
+    isn't UTF-8 is mended later.
+    """
+    try:
+        for column in batch.columns:
+            column.view(_as_bytes(column.type)).validate(full=True)
+    except pa.ArrowException as error:
+        return str(error)
+    return ""
+
+
+def _as_bytes(kind: pa.DataType) -> pa.DataType:
+    """A type with bytes in place of strings."""
+    if kind in _BYTES:
+        return _BYTES[kind]
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_bytes(field.type)) for field in kind])
+    for test, of in _LISTS:
+        if test(kind):
+            return of(kind.value_field.with_type(_as_bytes(kind.value_type)))
+    return kind
+
+
 def read_arrow(raw: RawFile, settings: ReaderSettings) -> Iterator[Event]:
-    """One page per row; what can't be read ends the file. Raises InputError as `read_parquet`."""
+    """One page per row. Raises InputError as `read_parquet`.
+
+    A batch with wrong offsets is damage at its first row, and so is the rest of a file that
+    can't be read on.
+    """
     row = 0
     try:
         file = open_arrow(raw)
         _check_columns(raw, file.schema, settings)
         for batch in file:
+            if wrong := _wrong_buffers(batch):
+                detail = f"rows {row} to {row + batch.num_rows - 1}: {wrong}"
+                yield Damage(row, "arrow.corrupt", detail, None, b"")
+                row += batch.num_rows
+                continue
             for start in range(0, batch.num_rows, _ROWS):
                 for values, mended in _rows(batch.slice(start, _ROWS), settings):
                     yield row_event(values, row, settings, "arrow", mended)

@@ -47,15 +47,15 @@ def parse_directives(value: str, agent: str = "") -> tuple[Directive, ...]:
             out[-1] = out[-1]._replace(name=f"{out[-1].name}, {part.strip()}")
             continue
         valued = False
-        while found := _AGENT.match(part):
-            name = found.group(1).lower()
-            part = part[found.end() :]
+        begin = 0  # of what is behind the names
+        while found := _AGENT.match(part, begin):
+            name, begin = found.group(1).lower(), found.end()
             if name in _VALUED:
-                out.append(Directive(f"{name}:{part.strip()}", agent))
-                valued, part = True, ""
+                out.append(Directive(f"{name}:{part[begin:].strip()}", agent))
+                valued, begin = True, len(part)
             else:
                 agent = "" if name in ("*", "robots") else name
-        names = part.lower().split()
+        names = part[begin:].lower().split()
         if len(names) > 1 and not _PLAIN.issuperset(names):
             continue  # a sentence
         for name in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -73,13 +74,15 @@ _OTHERS = tuple(
         (r"nationalarchives\.gov\.uk/doc/open-government-licence/version/2", "OGL-UK-2.0"),
         (r"nationalarchives\.gov\.uk/doc/open-government-licence/version/1", "OGL-UK-1.0"),
         (r"nationalarchives\.gov\.uk/doc/open-government-licence", "OGL-UK-3.0"),
-        (r"etalab\.gouv\.fr/[^\"' ]*licence-ouverte", "etalab-2.0"),
+        (r"etalab\.gouv\.fr/[^\"' ]{0,200}licence-ouverte", "etalab-2.0"),
         (r"govdata\.de/dl-de/by-2-0", "DL-DE-BY-2.0"),
         (r"data\.norge\.no/nlod", "NLOD-2.0"),
         (r"unlicense\.org", "Unlicense"),
     )
 )
 _SPDX_LINE = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9(][\w.+() -]{0,100}[\w)+])")
+#: Characters in which a statement names its licence.
+_MOST_CHARACTERS = 4000
 _DEEDS = ("deed", "legalcode", "rdf")
 
 
@@ -88,6 +91,7 @@ def licence_of(statement: str) -> Licence | None:
 
     Example: `https://creativecommons.org/licenses/by-nc/3.0/de/` gives `CC-BY-NC-3.0` for `de`.
     """
+    statement = statement[:_MOST_CHARACTERS]
     found = _CREATIVE_COMMONS.search(statement)
     if found:
         return _creative_commons(*found.groups())
@@ -148,21 +152,34 @@ def known_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
+#: What joins the licences of an SPDX expression.
+_JOINT = re.compile(r"([()]|(?<![^\s()])(?:AND|OR|WITH)(?![^\s()]))")
+
+
 def matches_licence(licence: str, patterns: Sequence[str]) -> bool:
     """Return whether a licence is one of these, of which `*` is anything.
 
-    Of an expression, such as `MIT OR Apache-2.0`, one that may be chosen is enough; of licences
-    joined by AND each must be one. Brackets join more than this reads: then all must be.
+    Of licences in an SPDX expression, one of those joined by OR is enough, and of those joined by
+    AND, which binds tighter, each must be one; exceptions (WITH) grant more and don't matter.
     """
-    joined = re.split(r"\s+OR\s+", licence) if "(" not in licence else [licence]
-    return any(_all_match(choice, patterns) for choice in joined)
-
-
-def _all_match(expression: str, patterns: Sequence[str]) -> bool:
-    parts = re.split(r"\s+(?:AND|OR|WITH\s+\S+(?:\s+AND)?)\s*", expression.strip("() "))
-    names = [part.strip("() ") for part in parts]
-    return all(
-        any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
-        for name in names
-        if name
-    )
+    # Of each bracket that is open: its choices so far, and whether all of the last one match.
+    choices, all_match, exception = [False], [True], False
+    parts = _JOINT.split(licence)
+    for part in [*parts, *itertools.repeat(")", parts.count("("))]:  # some may never be closed
+        name = part.strip()
+        if name == "(":
+            choices.append(False)
+            all_match.append(True)
+        elif name == ")" and len(choices) > 1:
+            inner = choices.pop() | all_match.pop()
+            all_match[-1] &= inner
+        elif name == "OR":
+            choices[-1] |= all_match[-1]
+            all_match[-1] = True
+        elif name == "WITH":
+            exception = True
+        elif exception and name:
+            exception = False
+        elif name not in ("", "AND", ")"):
+            all_match[-1] &= any(fnmatchcase(name.lower(), p.lower()) for p in patterns)
+    return choices[-1] or all_match[-1]

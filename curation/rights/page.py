@@ -7,16 +7,17 @@ that reading costs little beside extraction.
 from __future__ import annotations
 
 import contextlib
+import functools
 import html
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from curation.rights.directives import CLOSING, Directive, parse_directives
 from curation.rights.licences import Licence, licence_of
-from curation.rights.scan import TAG_BYTES, Found, scan, sign_before
+from curation.rights.scan import MOST_BLOCKS, TAG_BYTES, Found, scan, sign_before
 from curation.rights.tdm import Reservation, reservation
 
 
@@ -62,6 +63,7 @@ _LINE_CHARACTERS = 160
 _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _COMMONS = b"ommons.org/"
+_KEY = b'"license"'
 _SCHEME = re.compile(rb"(?:https?:)?//(?:[a-z]+\.)?\Z", re.I)
 _ADDRESS = re.compile(
     rb"[Cc]reative[Cc]ommons\.org/(?:licen[cs]es|l|p|publicdomain|presskit/buttons)/[^\"'\s<>]{2,80}"
@@ -140,7 +142,7 @@ def read_page(source: bytes) -> PageRights:
     ]
     links = [tag for kind, tag in tags if kind == b"l"]
     statements = [*_in_head(links, named)]
-    if found.has_json and found.licences:
+    if found.has_json and _has_key(source, found.licences):
         statements += _in_json(source, found.head_end)
     if found.has_address or found.licences:
         statements += _in_body(source, found)
@@ -155,7 +157,8 @@ def read_page(source: bytes) -> PageRights:
     )
 
 
-def _attributes(tag: bytes) -> dict[str, str]:
+@functools.lru_cache(maxsize=1024)  # `index, follow` is on every other page
+def _attributes(tag: bytes) -> Mapping[str, str]:
     found = _ATTRIBUTE.findall(tag.decode("utf-8", "replace"))
     return {name.lower(): html.unescape(a or b or c) for name, a, b, c in found}
 
@@ -171,7 +174,7 @@ def _directives(named: list[tuple[str, str]]) -> Iterator[Directive]:
                 yield from parse_directives(content, name)
 
 
-def _in_head(links: list[dict[str, str]], named: list[tuple[str, str]]) -> Iterator[Statement]:
+def _in_head(links: list[Mapping[str, str]], named: list[tuple[str, str]]) -> Iterator[Statement]:
     for link in links:
         rels, href = link.get("rel", "").lower().split(), link.get("href", "")
         if not {"license", "licence", "copyright"} & set(rels):
@@ -185,18 +188,26 @@ def _in_head(links: list[dict[str, str]], named: list[tuple[str, str]]) -> Itera
             yield Statement(known, "page", "head", "meta", content[:_LINE_CHARACTERS])
 
 
+def _has_key(source: bytes, parts: list[tuple[int, int]]) -> bool:
+    """Return whether JSON may state a licence: parts are all that the word is in, up to a limit."""
+    return len(parts) == MOST_BLOCKS or any(_KEY in source[start:end] for start, end in parts)
+
+
 def _in_json(source: bytes, head_end: int) -> Iterator[Statement]:
-    at = source.find(b"ld+json")
+    # In another case, it is so in all of a page.
+    page = source if b"ld+json" in source else source.lower()
+    at = page.find(b"ld+json")
     for _ in range(_MOST_STATEMENTS):
         begin = source.find(b">", at) + 1
-        end = source.find(b"</script", begin)
-        if at < 0 or not begin or end < 0:
+        closed = _SCRIPT_END.search(source, begin)
+        if at < 0 or not begin or not closed:
             return
-        says = source.find(b'"license"', begin, end) >= 0
+        end = closed.start()
+        says = source.find(_KEY, begin, end) >= 0
         if says and _tag_around(source, at)[:7].lower() == b"<script":
             content = _parsed(source[begin:end])
             yield from _of_thing(content, True, "head" if at < head_end else "body")
-        at = source.find(b"ld+json", end)
+        at = page.find(b"ld+json", end)
 
 
 def _parsed(script: bytes) -> Any:
@@ -218,10 +229,9 @@ def _of_thing(thing: Any, whole: bool, place: str) -> Iterator[Statement]:
             waiting += [(one, whole) for one in thing]
         if not isinstance(thing, dict):
             continue
-        types = thing.get("@type", ())
-        whole = whole and not _PART_TYPES & set(
-            [types] if isinstance(types, str) else map(str, types)
-        )
+        types = thing.get("@type")
+        named = types if isinstance(types, list) else [types]
+        whole = whole and _PART_TYPES.isdisjoint(one for one in named if isinstance(one, str))
         stated = thing.get("license")
         for one in stated if isinstance(stated, list) else [stated]:
             value = one.get("url", one.get("@id")) if isinstance(one, dict) else one
@@ -274,7 +284,11 @@ def _addresses(source: bytes, begin: int) -> Iterator[tuple[int, int]]:
 
 def _badges(source: bytes, begin: int, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return begin and end of the addresses of badges that no link to the licence goes with."""
-    spans = (_BADGE.search(source, max(begin, start), end + 100) for start, end in parts)
+    spans = (
+        _BADGE.search(source, max(begin, start), end + 100)
+        for start, end in parts
+        if b"licensebuttons" in source[start : end + 100].lower()
+    )
     return sorted({found.span() for found in spans if found})
 
 
@@ -287,10 +301,10 @@ def _own_terms(source: bytes, begin: int, parts: list[tuple[int, int]]) -> Itera
     for start, end in parts:
         first = max(begin, start)
         lowered = source[first:end].lower()
-        found = _REL.search(lowered)
-        if found and (one := _own_term(source, first + found.start())):
-            yield one
-            return
+        for found in _REL.finditer(lowered):
+            if one := _own_term(source, first + found.start()):
+                yield one
+                return
         link = _LINKED.search(lowered)
         if link and named is None:
             named = _named(source, first + link.start())
@@ -336,7 +350,8 @@ def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | No
     attributes = _attributes(tag)
     if _scripted(source, at):
         # JSON-LD is read as such; other scripts show maps and players with their sources.
-        stated = b"ld+json" in source[source.rfind(b"<script", max(0, at - _BACK_BYTES), at) : at]
+        opened = _script_before(source, max(0, at - _BACK_BYTES), at)
+        stated = b"ld+json" in source[opened:at].lower()
         return None if stated else Statement(licence, "part", place, "anchor", value)
     if kind in (b"license", b"cc:license"):
         return Statement(licence, "page", place, "rdf", value)
@@ -370,9 +385,12 @@ def _in_comment(source: bytes, opened: int, at: int) -> bool:
 
 
 def _scripted(source: bytes, at: int, back: int = _BACK_BYTES) -> bool:
-    begin = max(0, at - back)
-    opened = max(source.rfind(b"<script", begin, at), source.rfind(b"<SCRIPT", begin, at))
-    return _in_script(source, opened, at)
+    return _in_script(source, _script_before(source, max(0, at - back), at), at)
+
+
+def _script_before(source: bytes, begin: int, end: int) -> int:
+    """Return where the last script in [begin, end) opens; -1 if none does."""
+    return max(source.rfind(b"<script", begin, end), source.rfind(b"<SCRIPT", begin, end))
 
 
 def _in_script(source: bytes, opened: int, at: int) -> bool:
@@ -402,7 +420,7 @@ def _in_figure(source: bytes, at: int) -> bool:
     return bool(opened) and _FIGURE_END.search(before, opened[-1]) is None
 
 
-def _in_part(source: bytes, at: int, attributes: dict[str, str]) -> bool:
+def _in_part(source: bytes, at: int, attributes: Mapping[str, str]) -> bool:
     """Whether `itemprop` names the licence of a part of the page, such as a picture."""
     if "itemprop" not in attributes:
         return False

@@ -8,7 +8,7 @@ may be missing, and `Dissallow` disallows. A byte order mark isn't part of the f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -46,11 +46,27 @@ class Access(NamedTuple):
     rule: Rule | None  # None: no rule applies
 
 
+class Groups(Mapping[str, list[Rule]]):
+    """Rules by product name. Agents of one group share its rules: a file may name thousands."""
+
+    def __init__(self, groups: Mapping[str, Sequence[Sequence[Rule]]]) -> None:
+        self._groups = groups
+
+    def __getitem__(self, name: str) -> list[Rule]:
+        return [rule for group in self._groups[name] for rule in group]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._groups)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+
 @dataclass(frozen=True)
 class RobotsFile:
     """The groups of a robots.txt: rules by product name in lower case, `*` for all others."""
 
-    groups: dict[str, list[Rule]] = field(default_factory=dict)
+    groups: Mapping[str, list[Rule]] = field(default_factory=dict)
 
     def access(self, agent: str, url: str) -> Access:
         """Return whether a crawler may fetch a URL.
@@ -83,9 +99,9 @@ def best_rule(rules: Iterable[Rule], path: str) -> Rule | None:
 def parse_robots(content: bytes) -> RobotsFile:
     """Return the groups of a file. Lines that mean nothing are passed over; nothing is an error."""
     text = content[:MOST_BYTES].decode("utf-8", "replace").removeprefix("\ufeff")
-    groups: dict[str, list[Rule]] = {}
-    agents: list[str] = []
-    rules_follow = False
+    groups: dict[str, list[list[Rule]]] = {}
+    rules: list[Rule] = []  # of the group at hand
+    rules_follow = True
     for line in re.split(r"\r\n|\r|\n", text):
         found = _LINE.match(line)
         if not found:
@@ -93,16 +109,15 @@ def parse_robots(content: bytes) -> RobotsFile:
         key, value = found.group(1).lower(), found.group(2).strip()
         if key.startswith("user"):
             if rules_follow:
-                agents, rules_follow = [], False
-            agents.append(product(value))
-            groups.setdefault(agents[-1], [])
+                rules, rules_follow = [], False
+            of_agent = groups.setdefault(product(value), [])
+            if not (of_agent and of_agent[-1] is rules):  # an agent may be named twice
+                of_agent.append(rules)
         else:
             rules_follow = True
             if value:
-                rule = Rule.of(key == "allow", value)
-                for agent in dict.fromkeys(agents):
-                    groups[agent].append(rule)
-    return RobotsFile(groups)
+                rules.append(Rule.of(key == "allow", value))
+    return RobotsFile(Groups(groups))
 
 
 def product(agent: str) -> str:

@@ -23,7 +23,7 @@ class _Classify(Stage[ClassifySettings]):
     shown = ("quality", "domain", "topic", "format")
 
     def reads(self, settings: ClassifySettings) -> Columns:
-        return Columns(used=("language",))
+        return Columns(used=("language", "link_share"))
 
     def check(
         self, settings: ClassifySettings, recipe: Any, known: Mapping[str, Collection[str]]

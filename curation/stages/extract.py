@@ -20,6 +20,7 @@ class _Extract(Stage[ExtractSettings]):
     packages = ("brotli", "chardet", "lz4", "numpy", "regex", "webencodings", "zstandard")
     is_source = True
     makes = (*DOCUMENT_COLUMNS, *PAGE_COLUMNS)
+    shown = ("link_share",)
 
     def also(self, recipe: Any) -> dict[str, Settings]:
         return {"readers": recipe.readers}

@@ -246,6 +246,10 @@ def _metrics(
                     row[name] = None if f1 is None else round(f1, 4)
             row["accepted"] = _share(accepted, at & source & (truth < names))
             row["unseen_accepted"] = _share(accepted, at & (truth == len(data.names)))
+            if names < len(data.names):  # labels of the corrector that can't be given here
+                foreign = at & (truth >= names) & (truth < len(data.names))
+                row["foreign_accepted"] = _share(accepted, foreign)
+                row["foreign_accepted_by_source"] = _share(accepted, foreign & source)
             table.setdefault(title, {})[str(size or "whole")] = row
     return {"held_out_sources": table}
 

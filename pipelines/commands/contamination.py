@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import multiprocessing
 import os
 from collections import Counter
@@ -16,12 +17,15 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curation.batches import batched
+from curation.decontaminate.catalog import items_of
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
-from curation.decontaminate.judge import FOUND
+from curation.decontaminate.dialects import DIALECTS, Dialect
+from curation.decontaminate.judge import FOUND, input_of
 from curation.decontaminate.overlap import OVERLAP, latex, markdown, overlap, summary
 from curation.errors import ConfigError, InputError
 from curation.extract.texts import text_of
@@ -34,6 +38,8 @@ from pipelines.commands.options import add_json, add_set, workers
 from pipelines.decontaminate import evals_key, load
 from pipelines.engine.stage import Shard, stage_inputs
 from pipelines.run_folder import load_run
+from pipelines.runners.compilation import compile_kernels
+from pipelines.runners.progress import open_display
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 from pipelines.terminal import say, say_json, tell
@@ -57,6 +63,9 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         "--recipe", required=True, help="recipe whose decontaminate.evals names the sets"
     )
     add_set(parser, "the recipe", "decontaminate.threshold=0.9")
+    parser.add_argument(
+        "--dialect", choices=DIALECTS, help="find items in a published way, for comparison"
+    )
     parser.add_argument("--workers", type=workers, default=os.cpu_count(), metavar="N")
     parser.add_argument(
         "--output", required=True, metavar="DIR", help=f"gets {_FILES}.parquet, .md and .tex"
@@ -72,13 +81,26 @@ class _Check:
     settings: DecontaminationSettings
     key: str
     readers: ReaderSettings
+    dialect: str | None = None
 
     def __call__(self, part: Shard | tuple[str, str]) -> tuple[pa.Table, Counter[str]]:
         """Return the matches, and counts: `documents` compared, and unread records by reason."""
-        judge = load(self.key, self.settings)
         counts: Counter[str] = Counter()
-        found = [judge.apply(batch).found for batch in self._batches(part, counts)]
+        found = [self._found(batch) for batch in self._batches(part, counts)]
         return pa.Table.from_batches(found, FOUND), counts
+
+    def _found(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.dialect is None:
+            return load(self.key, self.settings).apply(batch).found
+        dialect = _dialect(self.dialect, self.settings.model_dump_json())
+        rows = [
+            {"id": batch["id"][i].as_py(), "input": input_of(batch, i), "part": "question"}
+            | {"set": dialect.items[match.item].set, "item": dialect.items[match.item].id}
+            | {"action": "mark", "score": match.score}
+            for i, text in enumerate(batch["text"].to_pylist())
+            for match in dialect.find(text or "")
+        ]
+        return pa.RecordBatch.from_pylist(rows, FOUND)
 
     def _batches(
         self, part: Shard | tuple[str, str], counts: Counter[str]
@@ -93,6 +115,12 @@ class _Check:
         rows = (document_row(name, page, text_of(page))[0] for page in pages)
         for some in batched(rows, ROWS):
             yield pa.RecordBatch.from_pylist(some, _COLUMNS)
+
+
+@functools.lru_cache(maxsize=1)
+def _dialect(name: str, settings: str) -> Dialect:
+    read = DecontaminationSettings.model_validate_json(settings)
+    return DIALECTS[name](items_of(read.evals))
 
 
 def _texts(events: Iterator[Event], counts: Counter[str]) -> Iterator[Page]:
@@ -111,14 +139,19 @@ def contamination(options: argparse.Namespace) -> int:
     settings = recipe.settings(_STAGE)
     assert isinstance(settings, DecontaminationSettings)
     key = evals_key(settings)
+    if options.workers and not options.dialect:
+        with open_display("auto") as display:
+            compile_kernels([_STAGE], options.workers, display.compiling)
     judge = load(key, settings)
-    check = _Check(settings, key, recipe.readers)
+    check = _Check(settings, key, recipe.readers, options.dialect)
     counts: Counter[str] = Counter()
+    whole = np.ones(judge.items.num_rows, np.bool_)  # a dialect does not say what it can't find
+    detectable = whole if options.dialect else judge.detectable()
+    parts_that_act = ("question",) if options.dialect else settings.parts
     tables = [
-        overlap(
-            name, judge.items, _all(check, parts, options.workers, counts), FOUND, settings.parts
-        )
+        overlap(name, judge.items, detectable, found, FOUND, parts_that_act)
         for name, parts in _parts(options, recipe.readers)
+        for found in [_all(check, parts, options.workers, counts)]
     ]
     if not counts[_READ]:
         raise InputError(f"{options.run or options.input[0]}: no text in it{_unread(counts)}")

@@ -20,6 +20,8 @@ from pipelines.terminal import say
 PREPARED, LABELS = ".view", ".labels.jsonl"
 #: Number of documents above which `--prepare` is advised.
 _MANY = 1_000_000
+#: Seconds that the first view has the machine for itself.
+_FIRST_PAINT = 2.0
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -73,7 +75,9 @@ def view(options: argparse.Namespace) -> int:
     documents = len(explorer.ledger)
     if documents > _MANY and explorer.ledger.prepared is None:
         say(f"{documents:,} documents: run with --prepare first for instant answers")
-    threading.Thread(target=explorer.warm, daemon=True).start()
+    warming = threading.Timer(_FIRST_PAINT, explorer.warm)
+    warming.daemon = True
+    warming.start()
     with Server(explorer, options.port) as server:
         say(f"{server.url}")
         if not options.no_browser and has_desktop(sys.platform, os.environ):

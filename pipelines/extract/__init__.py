@@ -244,6 +244,7 @@ class JudgePages:
 
         row["rights"] = document_rights(page, found.rights, found.text, self._of_site(page))
         row["response"] = response_of(page, found.language)
+        row["link_share"] = found.link_share
         if page.mended:
             beside.mended.append(mended_row(row, page))
         if answer is None:

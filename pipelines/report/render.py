@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from curation.decontaminate.overlap import SHARES
 from curation.html_page import head
 from curation.stages import counted_columns, find
 from pipelines.report.collect import plural
@@ -44,6 +45,11 @@ table caption { text-align: start; color: var(--soft); }
 #: Most rows of a table of values or notes, the JSON has all of them; and those shown at once.
 _ROWS, _OPEN = 60, 15
 _INPUTS = 12
+_CONTAMINATION = "contamination"
+#: Notes that have a section of their own.
+_ELSEWHERE = {_CONTAMINATION}
+#: Words of a command that are shown.
+_WORDS = 40
 
 
 def write_report(folder: Folder, facts: dict[str, Any]) -> str:
@@ -67,9 +73,14 @@ def render(facts: dict[str, Any]) -> str:
         "Hosts": _hosts(facts["documents"]["hosts"]),
         "Duplicates": _clusters(facts["documents"]["clusters"]),
         "Mix": [block for e in funnel if "mix" in e["notes"] for block in _mix(e)],
+        "Contamination": [_contamination(e) for e in funnel if e["notes"].get(_CONTAMINATION)],
         "Notes": [
             *_overruled(funnel),
-            *(_notes(e) for e in funnel if e["notes"] and "mix" not in e["notes"]),
+            *(
+                _notes(e)
+                for e in funnel
+                if e["notes"].keys() - _ELSEWHERE and "mix" not in e["notes"]
+            ),
         ],
         "Other counts": [_counters(e) for e in funnel if e["counters"]],
         "Seconds": [_seconds(funnel)],
@@ -112,7 +123,7 @@ def _about(facts: Mapping[str, Any]) -> str:
     more = f" and {len(inputs) - _INPUTS:,} more" if len(inputs) > _INPUTS else ""
     rows = {
         "Recipe": f"{recipe['name']}, SHA-256 {recipe['sha256']}",
-        "Command": facts["command"],
+        "Command": _cut(facts["command"]),
         "Inputs": f"{len(inputs):,}: {', '.join(inputs[:_INPUTS])}{more}" if inputs else None,
         "Software": ", ".join(f"{k} {v}" for k, v in sorted(facts["software"].items())),
         "Written": facts["written"],
@@ -125,6 +136,16 @@ def _about(facts: Mapping[str, Any]) -> str:
         f"<tr><th>{k}</th><td><code>{_e(v)}</code></td></tr>" for k, v in rows.items() if v
     )
     return f"<table class='rules about'>{told}</table>"
+
+
+def _cut(command: str | None) -> str | None:
+    """Return a command without the middle of the file names that a shell wrote into it."""
+    words = (command or "").split(" ")
+    left = len(words) - _WORDS
+    if left <= _WORDS:
+        return command
+    half = _WORDS // 2
+    return " ".join([*words[:half], f"… {left:,} more words, in report.json …", *words[-half:]])
 
 
 def _alarms(lines: Sequence[str]) -> list[str]:
@@ -373,6 +394,21 @@ def _mixed(column: str, value: Any) -> Any:
     return _Raw(f"{value:.2f}") if column == "epochs" else value
 
 
+def _contamination(entry: Mapping[str, Any]) -> str:
+    """Return the shares of each evaluation set's items by state, before and after the stage."""
+    sets: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in entry["notes"][_CONTAMINATION]:
+        sets.setdefault((row["set"], row["input"]), {})[row["stage"]] = row
+    columns = [(state, at) for state in SHARES for at in ("before", "after")]
+    rows = [
+        [name, origin or "all", next(iter(at.values()))["items"]]
+        + [_Raw(f"{at[stage][state]:.2%}") if stage in at else "" for state, stage in columns]
+        for (name, origin), at in sets.items()
+    ]
+    heads = ["set", "input", "items", *(f"{state} {stage}" for state, stage in columns)]
+    return f"<h3>{_e(entry['stage'])}</h3>" + _table(heads, rows)
+
+
 def _overruled(funnel: Sequence[dict[str, Any]]) -> list[str]:
     """Return the rules that quality overruled."""
     rows = [
@@ -392,6 +428,8 @@ def _counters(entry: dict[str, Any]) -> str:
 def _notes(entry: dict[str, Any]) -> str:
     blocks = [f"<h3>{_e(entry['stage'])}</h3>"]
     for name, value in entry["notes"].items():
+        if name in _ELSEWHERE:
+            continue
         if isinstance(value, list) and value and isinstance(value[0], dict):
             heads = list(value[0])
             rows = [[_number(row.get(h, "")) for h in heads] for row in value]

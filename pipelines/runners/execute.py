@@ -116,13 +116,18 @@ class Executor:
     def __exit__(self, *exception: object) -> None:
         self._open.__exit__(*exception)  # type: ignore[arg-type]
 
+    def compile(self) -> None:
+        """Compile the kernels of the run's stages that are not compiled yet, on all cores."""
+        from pipelines.runners.compilation import compile_kernels
+
+        if self.options.is_local and self.options.workers:
+            compile_kernels(self.stages, self.options.workers, self.display.compiling)
+
     @functools.cached_property
     def _pool(self) -> LocalPool:
-        from pipelines.runners.compilation import compile_kernels
         from pipelines.runners.local import LocalPool
 
-        if self.options.workers:
-            compile_kernels(self.stages, self.options.workers, self.display.compiling)
+        self.compile()
         return self._open.enter_context(LocalPool(self.options.workers))
 
     @functools.cached_property

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, TypeVar
 
-from curation.errors import CurationError, WorkerError
+from curation.errors import CurationError, WorkerError, told
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -178,5 +178,5 @@ def _answer(function: Callable[[Any], Any], item: Any) -> Any:
         return Crash(f"MemoryError: {error}".rstrip(": "), memory=True)
     except CurationError as error:
         return _Raised(error)
-    except Exception as error:
-        return _Raised(WorkerError(f"{type(error).__name__}: {error}"))
+    except BaseException as error:  # also one that code of the user's derives from it
+        return _Raised(WorkerError(told(error)))

@@ -13,16 +13,18 @@ import logging
 import multiprocessing
 import multiprocessing.process
 import signal
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
 from multiprocessing.sharedctypes import RawArray
 from types import TracebackType
 from typing import Any
 
-from curation.errors import CurationError, WorkerError
+from curation.errors import CurationError, WorkerError, told
 from pipelines.process import end_with_parent, uninterrupted_children
 from pipelines.runners.chain import Chain
 from pipelines.runners.tasklist import TaskList
@@ -42,6 +44,8 @@ _BUNDLES_PER_WORKER = 4
 _BUNDLE_BYTES = 16 << 20
 #: Workers that may die on a bundle before the run fails. Guarded ones die by chance alone.
 _DEATHS = 3
+#: Seconds that workers have to end when their work is done.
+_PATIENCE = 10
 
 _beam_log = logging.getLogger("apache_beam")
 _log = logging.getLogger(__name__)
@@ -106,8 +110,13 @@ class LocalPool:
                     process.terminate()
         # Wait for its thread after errors, too, or it may write to a closed pipe.
         interrupted = kind is not None and not issubclass(kind, Exception)
+        processes = [p for e in started for p in (e._processes or {}).values()]
         for executor in started:
-            executor.shutdown(wait=not interrupted, cancel_futures=True)
+            executor.shutdown(wait=False, cancel_futures=True)
+        if not interrupted:
+            _await_ends(processes)
+            for executor in started:
+                executor.shutdown(wait=True)
         self._executors = [None] * self.workers
 
     def counts(self) -> tuple[int, int]:
@@ -153,8 +162,8 @@ class LocalPool:
 
     def _submit(self, slot: int, work: TaskList | Chain, bundle: Bundle) -> Future[None]:
         """Submit a bundle to a live process: an idle one may have died."""
-        executor = self._executors[slot] or self._start(slot)
         with uninterrupted_children():
+            executor = self._executors[slot] or self._start(slot)
             try:
                 return executor.submit(_run_bundle, work, bundle)
             except BrokenProcessPool:
@@ -173,6 +182,16 @@ class LocalPool:
     def _count_here(self, read: int, kept: int) -> None:
         self._counters[0] += read
         self._counters[1] += kept
+
+
+def _await_ends(processes: Sequence[BaseProcess]) -> None:
+    """Wait until processes have ended, and end those that a thread of the user's code keeps."""
+    until = time.monotonic() + _PATIENCE
+    for process in processes:
+        process.join(max(0, until - time.monotonic()))
+        if process.is_alive():
+            process.kill()
+            process.join()
 
 
 def _once_more(work: TaskList | Chain, bundle: Bundle, error: BrokenProcessPool) -> Bundle:
@@ -215,7 +234,7 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
             return
         for number in bundle.numbers:
             do_task(work, number, again, guarded=again)
-    except Exception as error:
+    except BaseException as error:  # also one that code of the user's derives from it
         # Beam wraps errors of DoFns; only the line that names the task travels back.
         raise WorkerError(_innermost(error)) from None
 
@@ -223,4 +242,5 @@ def _run_bundle(work: TaskList | Chain, bundle: Bundle) -> None:
 def _innermost(error: BaseException) -> str:
     while error.__cause__ is not None and not isinstance(error, CurationError):
         error = error.__cause__
-    return str(error).split(" [while running")[0]
+    line = str(error) if isinstance(error, CurationError) else told(error)
+    return line.split(" [while running")[0]

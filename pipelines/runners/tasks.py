@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import xxhash
 
-from curation.errors import CurationError, WorkerError
+from curation.errors import CurationError, WorkerError, told
 from curation.stages import find
 from pipelines.runners.guard import guarding
 from pipelines.runners.memory import return_large_blocks
@@ -184,7 +184,7 @@ def perform(
         raise
     except Exception as error:
         place = f"{shown(step, folder)}, shard {task.name}"
-        raise WorkerError(f"{place}: {type(error).__name__}: {error}") from error
+        raise WorkerError(f"{place}: {told(error)}") from error
     seconds = time.perf_counter() - wall, time.process_time() - cpu
     written = sum(f.bytes for f in result.files.values())
     write_seconds(folder, step.name, task.name, *seconds, written)

@@ -453,11 +453,12 @@ def unsealed(data: bytes) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def room_for(place: str) -> Iterator[None]:
-    """Raise StoreError with the path if the disk is full."""
+    """Raise StoreError with the path if the disk is full; any other error gets the path."""
     try:
         yield
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            error.filename = place if error.filename is None else error.filename
             raise
         raise StoreError(
             f"{place}: {error.strerror}; free some space, then run the same command again to resume"

@@ -25,8 +25,19 @@ Manifest = dict[str, Any]
 
 
 def read_manifest(folder: Folder) -> Manifest:
-    """Return the manifest of a stage, from either copy; empty if there is none."""
-    return folder.read_own_json(MANIFEST) or folder.read_own_json(_SPARE)
+    """Return the manifest of a stage, from either copy; empty if there is none.
+
+    A copy of another stage's, as repairs of a disk may leave it, counts only without a better one.
+    """
+    first = folder.read_own_json(MANIFEST)
+    if first and _is_of(folder, first):
+        return first
+    spare = folder.read_own_json(_SPARE)
+    return spare if spare and (not first or _is_of(folder, spare)) else first
+
+
+def _is_of(folder: Folder, manifest: Manifest) -> bool:
+    return folder.url.endswith(f"/{manifest['stage']}")
 
 
 def write_manifest(folder: Folder, manifest: Manifest) -> None:
@@ -41,10 +52,11 @@ def manifest_sha256(folder: Folder) -> str:
 
     It hashes the bytes that were checked: a second read might be cut short.
     """
+    manifest = read_manifest(folder)
     for name in (MANIFEST, _SPARE):
         with contextlib.suppress(FileNotFoundError):
             data = folder.read_bytes(name)
-            if unsealed(data) is not None:
+            if manifest and unsealed(data) == manifest:
                 return hashlib.sha256(data).hexdigest()
     raise StoreError(f"{folder.shown}/{MANIFEST}: damaged, or can't be read")
 

@@ -63,7 +63,7 @@ def _foreign(folder: Folder, names: Iterable[str]) -> list[str]:
     if foreign:  # without notes (the scratch folder was removed), only the records tell
         records = [n for n in names if n.startswith(_RECORDS) and n.endswith(".json")]
         for name, record in zip(records, folder.each(folder.read_own_json, records), strict=True):
-            files |= {name, *record["files"]} if record else set()
+            files |= {name, MANIFEST, *record["files"]} if record else set()
         foreign = [n for n in foreign if n not in files]
     return [n for n in foreign if not _is_blank(folder, n)]
 

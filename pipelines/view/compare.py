@@ -9,58 +9,79 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.view.ledger import Ledger
+from pipelines.view.columns import spans
+from pipelines.view.ledger import Groups, Ledger
 from pipelines.view.masks import KEPT
 
 _SHOWN = 200
 
 
 class Comparison:
-    """Documents of two runs, matched by id; of several with one id, the first."""
+    """How documents of two runs ended, matched by id; of several with one id, the first.
+
+    Both runs' keys are in order, so that they are matched part by part, in little memory.
+    """
 
     def __init__(self, ours: Ledger, theirs: Ledger) -> None:
         self.ours, self.theirs = ours, theirs
-        self._rows, self._other = _matched(ours, theirs)
-        self.only_ours = len(np.unique(ours.numbers["key"])) - len(self._rows)
-        self.only_theirs = len(np.unique(theirs.numbers["key"])) - len(self._rows)
         a, b = _fates(ours), _fates(theirs)
         self.names = sorted({*a, *b})
         number = {name: i for i, name in enumerate(self.names)}
-        left = np.array([number[n] for n in a], np.int64)[ours.numbers["fate"][self._rows]]
-        right = np.array([number[n] for n in b], np.int64)[theirs.numbers["fate"][self._other]]
-        self._pairs = left * len(self.names) + right
+        size = len(self.names)
+        left = np.array([number[n] * size for n in a], np.int64)
+        right = np.array([number[n] for n in b], np.int64)
+        self._counts = np.zeros(size * size, np.int64)
+        self._characters = np.zeros(size * size)
+        self._examples: dict[int, list[int]] = {}
+        keys = 0
+        for part in spans(len(ours.by_key.keys)):
+            places, rows, others = _matched(ours.by_key, theirs.by_key, part)
+            keys += places
+            pairs = left[ours.numbers["fate"][rows]] + right[theirs.numbers["fate"][others]]
+            self._counts += np.bincount(pairs, minlength=size * size)
+            self._characters += np.bincount(
+                pairs, ours.numbers["characters"][rows], minlength=size * size
+            )
+            self._show(rows, pairs)
+        matched = int(self._counts.sum())
+        self.only_ours = keys - matched
+        self.only_theirs = _distinct(theirs.by_key.keys) - matched
+
+    def _show(self, rows: npt.NDArray[Any], pairs: npt.NDArray[np.int64]) -> None:
+        """Remember some rows of each pair of outcomes that differ."""
+        size = len(self.names)
+        differ = np.flatnonzero(pairs // size != pairs % size)
+        rows, pairs = rows[differ], pairs[differ]
+        for pair in np.unique(pairs).tolist():
+            shown = self._examples.setdefault(pair, [])
+            if len(shown) < _SHOWN:
+                shown += rows[pairs == pair][: _SHOWN - len(shown)].tolist()
 
     def flips(self) -> list[dict[str, Any]]:
         """Return differing pairs of outcomes with documents and characters, largest first."""
         size = len(self.names)
-        counts = np.bincount(self._pairs, minlength=size * size)
-        characters = np.bincount(
-            self._pairs, self.ours.numbers["characters"][self._rows], minlength=size * size
-        )
         found = [
             {
                 "was": self.names[pair // size],
                 "now": self.names[pair % size],
-                "documents": int(counts[pair]),
-                "characters": int(characters[pair]),
+                "documents": int(self._counts[pair]),
+                "characters": int(self._characters[pair]),
             }
-            for pair in np.flatnonzero(counts)
-            if pair // size != pair % size
+            for pair in self._examples
         ]
         return sorted(found, key=lambda f: (-f["documents"], f["was"], f["now"]))
 
     @property
     def same(self) -> int:
         """Documents that ended alike."""
-        size = len(self.names)
-        return int((self._pairs // size == self._pairs % size).sum())
+        return int(np.trace(self._counts.reshape(len(self.names), -1)))
 
     def rows(self, was: str, now: str) -> list[int]:
         """Rows of our ledger of some documents that ended so in our run, and so in the other."""
         if was not in self.names or now not in self.names:
             return []
         pair = self.names.index(was) * len(self.names) + self.names.index(now)
-        return self._rows[self._pairs == pair][:_SHOWN].tolist()
+        return self._examples.get(pair, [])
 
 
 def changed_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[list[Any]]:
@@ -86,8 +107,27 @@ def _fates(ledger: Ledger) -> list[str]:
     ]
 
 
-def _matched(ours: Ledger, theirs: Ledger) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    keys, first = np.unique(ours.numbers["key"], return_index=True)
-    others, place = np.unique(theirs.numbers["key"], return_index=True)
-    _, here, there = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
-    return first[here], place[there]
+def _matched(
+    ours: Groups, theirs: Groups, part: slice
+) -> tuple[int, npt.NDArray[Any], npt.NDArray[Any]]:
+    """Keys in this part of ours, each once, and rows of ours and theirs that have the same one."""
+    keys = ours.keys[part]
+    first = np.ones(len(keys), bool)
+    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    first[0] = part.start == 0 or ours.keys[part.start - 1] != keys[0]
+    low, high = (
+        np.searchsorted(theirs.keys, keys[0]),
+        np.searchsorted(theirs.keys, keys[-1], "right"),
+    )
+    others = theirs.keys[low:high]
+    if first.all() and np.array_equal(keys, others):  # as in two runs of one input
+        return len(keys), ours.rows[part], theirs.rows[low:high]
+    places = np.flatnonzero(first)
+    at = np.searchsorted(others, keys[places])
+    at[at == len(others)] = 0  # which is another key
+    shared = others[at] == keys[places] if len(others) else np.zeros(len(places), bool)
+    return len(places), ours.rows[part][places[shared]], theirs.rows[low:high][at[shared]]
+
+
+def _distinct(keys: npt.NDArray[np.uint64]) -> int:
+    return int((keys[1:] != keys[:-1]).sum()) + bool(len(keys))

@@ -20,7 +20,7 @@ from pipelines.commands.why import FACTS, cuts_of, mended, token_spans
 from pipelines.run_folder import run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import open_parquet
-from pipelines.view.ledger import Ledger
+from pipelines.view.ledger import Ledger, key_of
 from pipelines.view.search import described
 
 #: Members of a cluster, lines of a difference, and characters of a text that are shown.
@@ -61,9 +61,6 @@ def page_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any]:
         "segments": segments,
         "cut_short": len(whole) > _TEXT,
         "cluster": cluster_of(folder, ledger, row),
-        "same_id": [
-            int(r) for r in ledger.by_key.of_key(int(ledger.numbers["key"][row])) if r != row
-        ],
     }
 
 
@@ -143,7 +140,8 @@ def _cuts(decision: dict[str, Any]) -> list[Cut]:
 
 def cluster_of(folder: Folder, ledger: Ledger, row: int) -> dict[str, Any] | None:
     """The kept document and those that went for it; None where it has no copies."""
-    key = int(ledger.numbers["kept_key"][row] or ledger.numbers["key"][row])
+    base = ledger.read(folder, [row], ["id", "kept_id"])[0]
+    key = key_of(base["kept_id"] or base["id"])
     removed = ledger.copies.of_key(key)
     if not len(removed):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,29 @@ from pipelines.storage.manifest import read_manifest
 from pipelines.view import document, search, summaries
 from pipelines.view.compare import Comparison, changed_settings
 from pipelines.view.judging import Labels, draw, scores
-from pipelines.view.ledger import DIMENSIONS, load, write
+from pipelines.view.ledger import DIMENSIONS, load, write_ledger
 from pipelines.view.masks import FATE, Masks
 from pipelines.view.pages import Inputs
 from pipelines.view.signals import Signals, measuring_stage
 
 #: Most rows of an answer, bins of a histogram, languages of a change, characters of a snippet.
 _ROWS, _BINS, _LANGUAGES, _SNIPPET = 500, 72, 12, 280
+#: Values of each of two runs that the bins of both are made for.
+_SAMPLED = 1 << 17
 #: Groups of documents in a histogram: kept, removed by the rule in question, by others.
 _GROUPS = ("kept", "removed", "other")
 
 Query = Mapping[str, str]
 Answer = Any
+#: Questions whose answers are small, take a look at all documents, and never change.
+_COUNTS = ("funnel", "values", "limits", "signal", "hosts", "clusters", "compare", "compared")
+_REMEMBERED = 32
+#: What views ask for first, in the page's words.
+_FIRST_LOOKS: tuple[tuple[str, Query], ...] = (
+    ("values", {"dimension": "language", "most": "500"}),
+    ("clusters", {}),
+    ("hosts", {"order": "tokens"}),
+)
 
 
 class Explorer:
@@ -62,10 +74,20 @@ class Explorer:
         return Signals(self.folder, self.ledger, stage)
 
     def warm(self) -> None:
-        """Find out what the first look at a threshold and a search need, before anybody asks."""
+        """Find out what first looks at every view need, before anybody asks."""
+        if len(self.ledger):
+            self.document({"row": "0"})
         if measuring_stage(self.ledger.stages) is not None:
-            _ = self.signals.decided
-        _ = self.ledger.urls
+            limits = self.questions["limits"]({})["limits"]
+            for limit in sorted(limits, key=lambda limit: -limit["removed"])[:1]:
+                shown = {"limit": str(limit["limit"])}
+                self.questions["signal"](shown)
+                self._margin(shown)
+        for question, query in _FIRST_LOOKS:
+            self.questions[question](query)
+        if self._other is not None:
+            for signal in self.questions["compare"]({})["signals"][:1]:
+                self.questions["compared"]({"signal": signal})
 
     @functools.cached_property
     def other(self) -> Explorer:
@@ -78,10 +100,10 @@ class Explorer:
     def comparison(self) -> Comparison:
         return Comparison(self.ledger, self.other.ledger)
 
-    @property
+    @functools.cached_property
     def questions(self) -> dict[str, Callable[[Query], Answer]]:
-        """Answers by name, as the page asks for them."""
-        return {
+        """Answers by name, as the page asks for them. Counts of the whole run are remembered."""
+        found: dict[str, Callable[[Query], Answer]] = {
             "run": self.run,
             "funnel": self.funnel,
             "values": self.values,
@@ -107,6 +129,7 @@ class Explorer:
             "sample": self.sample,
             "scores": lambda _: scores(self.ledger, self._labels),
         }
+        return found | {name: _remembered(found[name]) for name in _COUNTS}
 
     def run(self, query: Query) -> Answer:
         """Return the run's recipe, stages, dimensions and totals."""
@@ -174,7 +197,8 @@ class Explorer:
     def clusters(self, query: Query) -> Answer:
         mask = self.mask(query)
         found = summaries.clusters(self.folder, self.ledger, mask, 200)
-        lost = self.ledger.numbers["kept_key"] != 0
+        lost = np.zeros(len(self.ledger), bool)
+        lost[self.ledger.copies.rows] = True
         lost = lost if mask is None else lost & mask
         found["hosts"] = summaries.values(self.ledger, lost, "host", 30)["values"]
         return found
@@ -243,6 +267,12 @@ class Explorer:
         removed = summaries.removed_by_language(self.ledger, self.mask(query), self.signals.stage)
         present = {name for _, name in removed} | {*self.ledger.values["language"]}
         heard = self.signals.judges.languages(present)
+        all_limits = self.signals.judges.limits
+        gone = functools.lru_cache(1)(lambda reason: self._gone(reason, query))
+        sides = {
+            (limit.reason, limit.side) for limit, of in zip(all_limits, heard, strict=True) if of
+        }
+        both = {reason for reason, n in Counter(reason for reason, _ in sides).items() if n > 1}
         limits = [
             {
                 "limit": number,
@@ -252,9 +282,11 @@ class Explorer:
                 "side": limit.side,
                 "threshold": limit.threshold,
                 "language": limit.where.partition(".")[2] or None,
-                "removed": sum(removed.get((limit.reason, name), 0) for name in heard[number]),
+                "removed": int(self.signals.decided.fails(number)[gone(limit.reason)].sum())
+                if limit.reason in both
+                else sum(removed.get((limit.reason, name), 0) for name in heard[number]),
             }
-            for number, limit in enumerate(self.signals.judges.limits)
+            for number, limit in enumerate(all_limits)
             if heard[number]
         ]
         judged = {limit["signal"] for limit in limits}
@@ -264,6 +296,12 @@ class Explorer:
             "limits": limits,
             "others": [n for n in self.signals.names if n not in judged],
         }
+
+    def _gone(self, reason: str, query: Query) -> Any:
+        """Places, among documents with signals, of those that a rule removed, by any side."""
+        groups, mask = self._groups(reason), self.mask(query)
+        removed = groups == _GROUPS.index("removed")
+        return np.flatnonzero(removed if mask is None else removed & self.signals.of(mask))
 
     def signal(self, query: Query) -> Answer:
         """A histogram of a signal: kept, removed by its rule, removed by others."""
@@ -275,7 +313,8 @@ class Explorer:
         values = signals.column(name)
         groups = self._groups(None if limit is None else limit.reason)
         if mask is not None:
-            values, groups = values[mask[signals.rows]], groups[mask[signals.rows]]
+            here = signals.of(mask)
+            values, groups = values[here], groups[here]
         bins = bins_for(values, _BINS, () if limit is None else (limit.threshold,))
         counts = histogram(values, groups, len(_GROUPS), bins)
         measured = len(values) - int(np.isnan(values).sum())
@@ -297,7 +336,7 @@ class Explorer:
             0 if self.ledger.stage_of_fate[i] > at else 1 if reason in (fate.reason, None) else 2
             for i, fate in enumerate(self.ledger.fates)
         ]
-        return np.array(codes, np.uint8)[self.ledger.numbers["fate"][self.signals.rows]]
+        return np.array(codes, np.uint8)[self.signals.of(self.ledger.numbers["fate"])]
 
     def change(self, query: Query) -> Answer:
         """What a threshold would change, as `curate filter --what-if` says."""
@@ -381,7 +420,7 @@ class Explorer:
             "funnels": [summaries.funnel(held.ours, None), summaries.funnel(theirs, None)],
             "values": {
                 name: [
-                    summaries.values(ledger, None, name, 30)["values"]
+                    summaries.values(ledger, None, name, 30, weighed=False)["values"]
                     for ledger in (held.ours, theirs)
                 ]
                 for name in ("language", "domain", "topic")
@@ -402,21 +441,31 @@ class Explorer:
         if name not in self._common_signals():
             raise ConfigError(f"no signal {name!r} in both runs")
         sides = [run.signals.column(name)[run.signals.kept] for run in (self, self.other)]
-        values = np.concatenate(sides)
-        groups = np.repeat(np.arange(2, dtype=np.uint8), [len(side) for side in sides])
-        bins = bins_for(values, _BINS, ())
-        counts = histogram(values, groups, 2, bins).tolist()
-        measured = values[~np.isnan(values)]
+        few = [side[:: max(1, len(side) // _SAMPLED)] for side in sides]
+        bins = bins_for(np.concatenate(few), _BINS, ())
+        above, below = (histogram(v, np.zeros(len(v), np.uint8), 1, bins)[0] for v in sides)
+        missing = [np.isnan(side) for side in sides]
+        measured = [
+            side[~none] if none.any() else side for side, none in zip(sides, missing, strict=True)
+        ]
+        ranges = [(float(held.min()), float(held.max())) for held in measured if len(held)]
         return {
             "signal": name,
             "edges": bins.edges.tolist(),
             "scale": bins.scale,
-            "counts": {"kept": counts[0], "removed": counts[1], "other": [0] * len(counts[0])},
-            "documents": len(values),
-            "unmeasured": len(values) - len(measured),
-            "range": [float(measured.min()), float(measured.max())] if len(measured) else None,
+            "counts": {
+                "kept": above.tolist(),
+                "removed": below.tolist(),
+                "other": [0] * _BINS,
+            },
+            "documents": sum(map(len, sides)),
+            "unmeasured": sum(map(len, sides)) - sum(map(len, measured)),
+            "range": [min(low for low, _ in ranges), max(high for _, high in ranges)]
+            if ranges
+            else None,
             "medians": [
-                float(np.nanmedian(side)) if not np.isnan(side).all() else None for side in sides
+                float(np.median(held, overwrite_input=True)) if len(held) else None
+                for held in measured
             ],
         }
 
@@ -452,12 +501,21 @@ class Explorer:
 def prepare(directory: str, place: Path) -> int:
     """Write what a large run is asked for, in columns; return its bytes."""
     folder, stages = load_run(directory)
-    ledger = load(folder, stages)
-    write(ledger, place, root_hash(folder, stages))
+    ledger = write_ledger(folder, stages, place)
     stage = measuring_stage(ledger.stages)
     if stage is not None:
         Signals(folder, ledger, stage).write(place)
     return sum(file.stat().st_size for file in place.iterdir())
+
+
+def _remembered(ask: Callable[[Query], Answer]) -> Callable[[Query], Answer]:
+    """The same question, which keeps its latest answers."""
+
+    @functools.lru_cache(_REMEMBERED)
+    def answer(items: tuple[tuple[str, str], ...]) -> Answer:
+        return ask(dict(items))
+
+    return lambda query: answer(tuple(sorted(query.items())))
 
 
 def _filters(query: Query) -> dict[str, str]:

@@ -33,8 +33,12 @@ def draw(
         what = "was kept" if rule == KEPT else f"was removed by {rule!r}"
         raise ConfigError(f"no document {what} (there are: {known})")
     held = wanted[ledger.numbers["fate"]]
-    rows = np.flatnonzero(held if mask is None else held & mask)
-    ranks = _ranks(ledger.numbers["key"][rows], seed)
+    held = held if mask is None else held & mask
+    places = np.flatnonzero(held[ledger.by_key.rows])
+    rows, ranks = ledger.by_key.rows[places], _ranks(ledger.by_key.keys[places], seed)
+    if 0 < most < len(rows):  # of millions, only those that can be drawn are sorted
+        few = np.flatnonzero(ranks <= np.partition(ranks, most - 1)[most - 1])
+        rows, ranks = rows[few], ranks[few]
     return rows[np.lexsort((rows, ranks))[:most]]
 
 

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import xxhash
 
 from curation.errors import InputError
@@ -26,6 +25,7 @@ from pipelines.run_folder import root_hash
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 from pipelines.storage.shards import open_parquet
+from pipelines.view.columns import ColumnWriter, read_column, readers, write_column
 
 #: What documents are counted by: a column of theirs, or made of one.
 DIMENSIONS = ("language", "domain", "topic", "format", "host", "input", "year")
@@ -38,15 +38,14 @@ _NUMBERS: dict[str, Any] = {
     "tokens": np.int64,
     "value": np.float64,
     "date": np.int64,
-    "key": np.uint64,
-    "kept_key": np.uint64,
 }
+#: Keys of the document and of the one that was kept in its place, 0 where there is none.
+_KEYS = ("key", "kept_key")
 #: A document without a date, and the tokens of one that no tokenizer counted.
 NO_DATE, NO_TOKENS = np.iinfo(np.int64).min, -1
 _BATCH = 1 << 16
 _META = "ledger.json"
-_VERSION = 2
-_GROUP = 1 << 20
+_VERSION = 3
 
 
 class Groups(NamedTuple):
@@ -56,9 +55,10 @@ class Groups(NamedTuple):
     rows: npt.NDArray[Any]  # [rows]
 
     @classmethod
-    def of(cls, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any]) -> Groups:
+    def of(cls, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any] | None = None) -> Groups:
+        """Sort; without `rows` they are those of the keys."""
         order = np.argsort(keys, kind="stable")
-        return cls(keys[order], rows[order])
+        return cls(keys[order], small(order if rows is None else rows[order]))
 
     def of_key(self, key: int) -> npt.NDArray[Any]:
         """The rows with one key, ascending."""
@@ -97,16 +97,12 @@ class Ledger:
     fates: list[Fate]
     sources: list[Source]
     stages: list[str]
-    read_urls: Callable[[], pa.ChunkedArray]
+    read_urls: Sequence[Callable[[], pa.Array]]  # part by part: a search keeps none in memory
+    read_groups: Callable[[str], Groups]  # of "key" and "kept_key"
     prepared: Path | None = None  # the folder that it was read from, with the signals
 
     def __len__(self) -> int:
         return len(self.numbers["row"])
-
-    @functools.cached_property
-    def urls(self) -> pa.ChunkedArray:
-        """URLs of all documents, which only a search needs."""
-        return self.read_urls()
 
     @functools.cached_property
     def stage_of_fate(self) -> npt.NDArray[np.int32]:
@@ -118,17 +114,12 @@ class Ledger:
     @functools.cached_property
     def by_key(self) -> Groups:
         """Rows by the key of their id."""
-        if self.prepared is None:
-            return Groups.of(self.numbers["key"], np.arange(len(self)))
-        order = read_column(self.prepared, "key_order").to_numpy()
-        return Groups(self.numbers["key"][order], order)
+        return self.read_groups("key")
 
     @functools.cached_property
     def copies(self) -> Groups:
         """Rows of removed copies by the key of the document that was kept."""
-        kept = self.numbers["kept_key"]
-        rows = np.flatnonzero(kept)
-        return Groups.of(kept[rows], rows)
+        return self.read_groups("kept_key")
 
     def read(
         self,
@@ -172,38 +163,58 @@ def load(
     return build(folder, main_stages(stages), most)
 
 
-def build(folder: Folder, stages: Sequence[str], most: int | None = None) -> Ledger:
-    """Read the columns of the documents of a run."""
+def build(
+    folder: Folder,
+    stages: Sequence[str],
+    most: int | None = None,
+    keep_urls: Callable[[pa.Array], None] | None = None,
+) -> Ledger:
+    """Read the columns of the documents of a run.
+
+    With `keep_urls`, URLs go there, batch by batch, and not into the ledger.
+    """
     sources, fates = _drawn(_sources(folder, stages), most), _Codes[Fate]()
     labels = {name: _Codes[str]([""]) for name in DIMENSIONS}
-    parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in (*_NUMBERS, *DIMENSIONS)}
+    parts: dict[str, list[npt.NDArray[Any]]] = {n: [] for n in (*_NUMBERS, *DIMENSIONS, *_KEYS)}
     urls: list[pa.Array] = []
     for number, source in enumerate(sources):
         row = 0
         for batch in _batches(folder, source):
             size = batch.num_rows
-            parts["file"].append(np.full(size, number, np.int32))
+            parts["file"].append(small(np.full(size, number, np.int32)))
             parts["row"].append(np.arange(row, row + size, dtype=np.int32))
             _add(parts, labels, fates, source, batch)
-            urls.append(pc.cast(_column(batch, "url"), pa.large_string()))
+            (keep_urls or urls.append)(pc.cast(_column(batch, "url"), pa.large_string()))
             row += size
-    numbers = {name: _joined(parts[name], kind) for name, kind in _NUMBERS.items()}
-    codes = {name: _joined(parts[name], np.int32) for name in DIMENSIONS}
-    found = pa.chunked_array(urls, pa.large_string())
+    numbers = {name: small(_joined(parts.pop(name), kind)) for name, kind in _NUMBERS.items()}
+    codes = {name: small(_joined(parts.pop(name), np.int32)) for name in DIMENSIONS}
     return Ledger(
-        {name: small(column) for name, column in numbers.items()},
-        {name: small(column) for name, column in codes.items()},
+        numbers,
+        codes,
         {name: held.names for name, held in labels.items()},
         fates.names,
         sources,
         list(stages),
-        lambda: found,
+        [functools.partial(_same, part) for part in urls],
+        functools.partial(_sorted, parts),
     )
 
 
+def _sorted(parts: dict[str, list[npt.NDArray[Any]]], name: str) -> Groups:
+    """Sort what was read of these keys, once."""
+    keys = _joined(parts.pop(name), np.uint64)
+    if name == "key":
+        return Groups.of(keys)
+    rows = np.flatnonzero(keys)
+    return Groups.of(keys[rows], rows)
+
+
+def _same(part: pa.Array) -> pa.Array:
+    return part
+
+
 def _joined(parts: Sequence[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
-    held = np.concatenate(parts) if parts else np.empty(0)
-    return held.astype(kind, copy=False)
+    return np.concatenate(parts) if parts else np.empty(0, kind)
 
 
 def small(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -284,8 +295,8 @@ def _add(
     parts["fate"].append(
         _coded(column("reason"), lambda r: fates.of(Fate(source.stage, r)))  # null: kept
     )
-    parts["characters"].append(_ints(pc.utf8_length(column("text")), 0))
-    parts["tokens"].append(_ints(column("tokens"), NO_TOKENS))
+    parts["characters"].append(small(_ints(pc.utf8_length(column("text")), 0)))
+    parts["tokens"].append(small(_ints(column("tokens"), NO_TOKENS)))
     parts["value"].append(pc.cast(column("value"), pa.float64()).to_numpy(zero_copy_only=False))
     parts["date"].append(_ints(dates, NO_DATE))
     parts["key"].append(_keys(column("id")))
@@ -322,7 +333,8 @@ def hosts(urls: pa.Array) -> pa.Array:
 def _coded(column: pa.Array, code: Any) -> Codes:
     held = pc.dictionary_encode(column, null_encoding="encode")
     numbers = np.array([code(value) for value in held.dictionary.to_pylist()], np.int32)
-    return numbers[held.indices.to_numpy(zero_copy_only=False)] if len(column) else numbers
+    codes = numbers[held.indices.to_numpy(zero_copy_only=False)] if len(column) else numbers
+    return small(codes)
 
 
 def _ints(column: pa.Array, absent: int) -> npt.NDArray[np.int64]:
@@ -352,13 +364,19 @@ def _read_rows(
             begin = end
 
 
-def write(ledger: Ledger, place: Path, root: str) -> None:
-    """Write a ledger to a folder, for `load`."""
+def write_ledger(folder: Folder, stages: Sequence[str], place: Path) -> Ledger:
+    """Write the ledger of a run to a folder, for `load`, and read it from there."""
+    root = root_hash(folder, stages)
     place.mkdir(parents=True, exist_ok=True)
-    for name, column in {**ledger.numbers, **ledger.codes}.items():
-        write_column(place, name, pa.array(column))
-    write_column(place, "url", ledger.urls)
-    write_column(place, "key_order", pa.array(small(ledger.by_key.rows)))
+    with ColumnWriter(place, "url", pa.large_string()) as urls:
+        ledger = build(folder, main_stages(stages), keep_urls=urls.write)
+    for columns in (ledger.numbers, ledger.codes):
+        for name, column in columns.items():
+            write_column(place, name, column)
+    for name in _KEYS:
+        groups = ledger.read_groups(name)
+        write_column(place, name, groups.keys)
+        write_column(place, f"{name}.rows", groups.rows)
     facts = {
         "version": _VERSION,
         "root": root,
@@ -368,25 +386,9 @@ def write(ledger: Ledger, place: Path, root: str) -> None:
         "values": ledger.values,
     }
     (place / _META).write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
-
-
-def write_column(place: Path, name: str, column: pa.Array | pa.ChunkedArray) -> None:
-    """Write one column to a file of its own."""
-    pq.write_table(
-        pa.table({name: column}),
-        place / f"{name}.parquet",
-        row_group_size=_GROUP,
-        compression="zstd",
-        use_dictionary=not pa.types.is_large_string(column.type),
-        write_statistics=False,
-    )
-
-
-def read_column(place: Path, name: str) -> pa.ChunkedArray:
-    """Read a column that `write_column` wrote."""
-    column = pq.read_table(place / f"{name}.parquet", memory_map=True).column(0)
-    pa.default_memory_pool().release_unused()
-    return column
+    held = _load_prepared(place, root)
+    assert held is not None  # just written
+    return held
 
 
 def _load_prepared(place: Path, root: str) -> Ledger | None:
@@ -405,9 +407,14 @@ def _load_prepared(place: Path, root: str) -> Ledger | None:
         [Fate(*fate) for fate in facts["fates"]],
         [Source(*source) for source in facts["sources"]],
         facts["stages"],
-        lambda: read_column(place, "url"),
+        readers(place, "url"),
+        functools.partial(_groups, place),
         place,
     )
+
+
+def _groups(place: Path, name: str) -> Groups:
+    return Groups(read_column(place, name), read_column(place, f"{name}.rows"))
 
 
 class _Prepared(dict[str, Any]):
@@ -418,5 +425,5 @@ class _Prepared(dict[str, Any]):
         self._place = place
 
     def __missing__(self, name: str) -> npt.NDArray[Any]:
-        self[name] = read_column(self._place, name).to_numpy()
+        self[name] = read_column(self._place, name)
         return self[name]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +23,7 @@ from pipelines.view.ledger import DIMENSIONS, NO_DATE, NO_TOKENS, Ledger, key_of
 #: Columns by which a table can be sorted, besides `url`.
 SORTS = ("characters", "tokens", "date", "value", "language", "domain", "topic", "host", "fate")
 #: Bytes of text that one search reads before it answers with what it has.
-_TEXT_BYTES = 256 << 20
+_TEXT_BYTES = 128 << 20
 _AROUND = 60
 #: Characters shown of a title or URL.
 _LINE = 2000
@@ -33,9 +33,12 @@ def find_urls(ledger: Ledger, mask: Bits | None, query: str) -> npt.NDArray[np.i
     """Rows whose id is `query`, or whose URL contains it, in the order of the ledger."""
     if not query:
         return np.arange(len(ledger)) if mask is None else np.flatnonzero(mask)
-    match = functools.partial(pc.match_substring, pattern=query, ignore_case=True)
-    with ThreadPoolExecutor() as pool:  # Arrow would use one core for a column
-        found = pa.chunked_array(list(pool.map(match, ledger.urls.chunks)), pa.bool_())
+
+    def match(read: Callable[[], pa.Array]) -> pa.Array:
+        return pc.match_substring(read(), pattern=query, ignore_case=True)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # Arrow would use one core for a column
+        found = pa.chunked_array(list(pool.map(match, ledger.read_urls)), pa.bool_())
     hits = pc.fill_null(found, False).to_numpy().copy()
     hits[ledger.by_key.of_key(key_of(query))] = True
     return np.flatnonzero(hits if mask is None else hits & mask)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from curation.stages import find
 from pipelines.run_folder import run_settings
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import open_parquet
-from pipelines.view.ledger import Ledger, Source, read_column, write_column
+from pipelines.view.columns import ColumnWriter, read_column, write_column
+from pipelines.view.ledger import Ledger, Source
 
 _BATCH = 1 << 16
+_BYTE = 8
 #: Columns of signals and margins that stay in memory.
 _COLUMNS, _MARGINS = 3, 2
 _WEIGHT = SIZES[0]
@@ -50,9 +53,13 @@ class Signals:
         measured = {kind for kind, s in kinds.items() if self._has_signals(s)}
         self._sources = [s for s in later if _kind(s) in measured]
         self.rows = _numbers([(s.first, s.rows) for s in self._sources])
-        stages = ledger.stage_of_fate[ledger.numbers["fate"][self.rows]]
+        self._span = _span(self.rows)
         #: Kept by the stage, whatever later stages did.
-        self.kept: Bits = stages > at
+        self.kept: Bits = (ledger.stage_of_fate > at)[self.of(ledger.numbers["fate"])]
+
+    def of(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The entries of a column of the ledger for the documents with signals."""
+        return column[self.rows if self._span is None else self._span]
 
     def _has_signals(self, source: Source) -> bool:
         """Whether a later stage read what this one measured: run alone, it may have read others."""
@@ -78,7 +85,7 @@ class Signals:
 
     def _read(self, name: str) -> npt.NDArray[np.float64]:
         if self._prepared is not None:
-            return read_column(self._prepared, f"signal.{name}").to_numpy()
+            return read_column(self._prepared, f"signal.{name}")
         parts = [
             batch.column("signals").field(name).to_numpy(zero_copy_only=False)
             for _, batch in self._batches([name])
@@ -111,40 +118,45 @@ class Signals:
             return Decided.read(self._prepared, len(self.judges.limits), len(self.rows))
         return self.decide()
 
-    def decide(self) -> Decided:
-        """Judge every document by every limit, from the run's files."""
+    def decide(self, also: Callable[[pa.StructArray], None] | None = None) -> Decided:
+        """Judge every document by every limit, from the run's files.
+
+        `also` is given all signals, batch by batch.
+        """
         heard = self.judges.languages(self.ledger.values["language"])
         limits = [number for number, languages in enumerate(heard) if languages]
         size = len(self.rows)
-        fails = [np.zeros(size, bool) for _ in heard]
-        could = [np.zeros(size, bool) for _ in heard]
+        fails, could = ([np.zeros(-(-size // _BYTE), np.uint8) for _ in heard] for _ in range(2))
         failing = np.zeros(size, np.int16)
-        stays = np.zeros(size, bool)
-        for first, batch in self._judged():
+        for first, batch in self._judged(self.names if also else self.judges.signals()):
+            signals, languages = batch.column("signals"), batch.column("language")
             here = slice(first, first + batch.num_rows)
-            languages = batch.column("language")
-            stays[here] = fixed(batch.column("reason"))
+            failing[here] += fixed(batch.column("reason"))
+            packed = slice(first // _BYTE, -(-here.stop // _BYTE))
             for i in limits:
-                fails[i][here], could[i][here] = self.judges.fails(
-                    i, batch.column("signals"), languages
-                )
-                failing[here] += fails[i][here]
-        failing[stays] += 1
-        return Decided(
-            failing, [np.packbits(f) for f in fails], [np.packbits(c) for c in could], size
-        )
+                gone, would = self.judges.fails(i, signals, languages)
+                failing[here] += gone
+                fails[i][packed], could[i][packed] = np.packbits(gone), np.packbits(would)
+            if also:
+                also(signals)
+        return Decided(failing, fails, could, size)
 
-    def _judged(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches of many documents with signals, language and the reason of this stage."""
+    def _judged(self, signals: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of many documents with signals, language and the reason of this stage.
+
+        All but the last have whole bytes of bits.
+        """
         waiting: list[pa.RecordBatch] = []
         first = rows = 0
-        for _, batch in self._batches(self.judges.signals(), ("language", "reason")):
+        for _, batch in self._batches(signals, ("language", "reason")):
             waiting.append(self._with_reason(batch, first + rows))
             rows += batch.num_rows
             if rows >= _BATCH:
-                yield first, pa.concat_batches(waiting)
-                first, rows, waiting = first + rows, 0, []
-        if waiting:
+                whole = pa.concat_batches(waiting)
+                most = rows - rows % _BYTE
+                yield first, whole.slice(0, most)
+                first, rows, waiting = first + most, rows - most, [whole.slice(most)]
+        if rows:
             yield first, pa.concat_batches(waiting)
 
     def _with_reason(self, batch: pa.RecordBatch, place: int) -> pa.RecordBatch:
@@ -170,7 +182,7 @@ class Signals:
             of = self.judges.limits[limit]
             alone = self.decided.alone(limit)
             if mask is not None:
-                alone &= mask[self.rows]
+                alone &= self.of(mask)
             places = np.flatnonzero(alone)
             held = Margin(
                 of.side,
@@ -186,9 +198,18 @@ class Signals:
 
     def write(self, place: Path) -> None:
         """Write all columns and decisions to a folder, for a later start."""
-        for name in self.names:
-            write_column(place, f"signal.{name}", pa.array(self._read(name)))
-        self.decide().write(place)
+        with contextlib.ExitStack() as files:
+            writers = {
+                name: files.enter_context(ColumnWriter(place, f"signal.{name}", pa.float64()))
+                for name in self.names
+            }
+
+            def keep(signals: pa.StructArray) -> None:
+                for name, writer in writers.items():
+                    writer.write(signals.field(name).cast(pa.float64()))
+
+            decided = self.decide(keep)
+        decided.write(place)
 
 
 class Decided:
@@ -216,18 +237,17 @@ class Decided:
         return np.unpackbits(packed, count=self._size).view(bool)
 
     def write(self, place: Path) -> None:
-        write_column(place, "failing", pa.array(self._failing))
+        write_column(place, "failing", self._failing)
         for i, (fails, could) in enumerate(zip(self._fails, self._could, strict=True)):
-            write_column(place, f"fails.{i:03d}", pa.array(fails))
-            write_column(place, f"could.{i:03d}", pa.array(could))
+            write_column(place, f"fails.{i:03d}", fails)
+            write_column(place, f"could.{i:03d}", could)
 
     @classmethod
     def read(cls, place: Path, limits: int, size: int) -> Decided:
         def packed(kind: str) -> _Packed:
             return _Packed(place, kind, limits)
 
-        failing = read_column(place, "failing").to_numpy()
-        return cls(failing, packed("fails"), packed("could"), size)
+        return cls(read_column(place, "failing"), packed("fails"), packed("could"), size)
 
 
 class _Packed(Sequence[npt.NDArray[np.uint8]]):
@@ -240,7 +260,7 @@ class _Packed(Sequence[npt.NDArray[np.uint8]]):
         return self._limits
 
     def __getitem__(self, limit: Any) -> Any:
-        return read_column(self._place, f"{self._kind}.{limit:03d}").to_numpy()
+        return read_column(self._place, f"{self._kind}.{limit:03d}")
 
 
 def measuring_stage(stages: Sequence[str]) -> str | None:
@@ -256,3 +276,10 @@ def _kind(source: Source) -> tuple[str, str]:
 def _numbers(spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
     parts = [np.arange(first, first + rows, dtype=np.int32) for first, rows in spans]
     return np.concatenate(parts) if parts else np.empty(0, np.int32)
+
+
+def _span(rows: npt.NDArray[Any]) -> slice | None:
+    """The same as a slice, whose entries needn't be copied, where these rows are without a gap."""
+    if not len(rows) or int(rows[-1]) - int(rows[0]) + 1 != len(rows):
+        return None
+    return slice(int(rows[0]), int(rows[-1]) + 1)

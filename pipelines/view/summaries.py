@@ -14,6 +14,7 @@ from curation.stages import find
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 from pipelines.storage.shards import read_batches
+from pipelines.view.columns import spans
 from pipelines.view.ledger import NO_TOKENS, Ledger
 
 _ASIDE = "set_aside"
@@ -33,9 +34,8 @@ def funnel(ledger: Ledger, mask: Bits | None) -> list[dict[str, Any]]:
     Characters are of the texts as the documents ended.
     """
     fates = len(ledger.fates)
-    codes = _of(ledger.numbers["fate"], mask)
-    documents = np.bincount(codes, minlength=fates)
-    characters = np.bincount(codes, _of(ledger.numbers["characters"], mask), minlength=fates)
+    documents = counted(ledger.numbers["fate"], fates, mask)
+    characters = counted(ledger.numbers["fate"], fates, mask, ledger.numbers["characters"])
     found = []
     for number, stage in enumerate(ledger.stages):
         into = ledger.stage_of_fate >= number
@@ -74,16 +74,14 @@ def values(
 
     `weighed` adds characters, and tokens of the kept ones.
     """
-    names = ledger.values[dimension]
+    names, codes = ledger.values[dimension], ledger.codes[dimension]
     size = len(names)
-    codes = _of(ledger.codes[dimension], mask)
-    kept = _of(is_kept(ledger), mask)
-    documents, left = (np.bincount(c, minlength=size) for c in (codes, codes[kept]))
+    documents = counted(codes, size, mask)
+    left = counted(codes, size, mask, is_kept(ledger))
     columns = {"documents": documents, "kept": left, "removed": documents - left}
     if weighed:
-        columns["characters"] = _sums(codes, _of(ledger.numbers["characters"], mask), size)
-        tokens = np.maximum(_of(ledger.numbers["tokens"], mask)[kept], 0)
-        columns["tokens"] = _sums(codes[kept], tokens, size)
+        columns["characters"] = counted(codes, size, mask, ledger.numbers["characters"])
+        columns["tokens"] = counted(codes, size, mask, _kept_tokens(ledger))
     present = np.flatnonzero(documents)
     ranked = present[np.lexsort((present, -columns[order][present]))]
     rows = [
@@ -97,8 +95,21 @@ def is_kept(ledger: Ledger) -> Bits:
     return (ledger.stage_of_fate == len(ledger.stages))[ledger.numbers["fate"]]
 
 
-def _sums(codes: npt.NDArray[Any], weights: npt.NDArray[Any], size: int) -> npt.NDArray[np.int64]:
-    return np.bincount(codes, weights, minlength=size).astype(np.int64)
+def _kept_tokens(ledger: Ledger) -> npt.NDArray[Any]:
+    """Tokens of the documents that were kept and counted, 0 of the others -> [documents]."""
+    return np.maximum(ledger.numbers["tokens"], 0) * is_kept(ledger)
+
+
+def counted(
+    codes: npt.NDArray[Any], size: int, mask: Bits | None, weights: npt.NDArray[Any] | None = None
+) -> npt.NDArray[np.int64]:
+    """Documents, or their sums of whole weights, by code -> [size]."""
+    found = np.zeros(size, np.int64)
+    for part in spans(len(codes)):
+        among = None if mask is None else mask[part]
+        weight = None if weights is None else _of(weights[part], among)
+        found += np.bincount(_of(codes[part], among), weight, size).astype(np.int64)
+    return found
 
 
 def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[str, list[list[Any]]]:
@@ -127,10 +138,12 @@ def removed_by_language(
     ledger: Ledger, mask: Bits | None, stage: str
 ) -> dict[tuple[str, str], int]:
     """Documents that a stage removed, by reason and language."""
-    languages = ledger.values["language"]
-    fates = _of(ledger.numbers["fate"], mask).astype(np.int64)
-    pairs = fates * len(languages) + _of(ledger.codes["language"], mask)
-    counts = np.bincount(pairs, minlength=len(ledger.fates) * len(languages))
+    languages, fates = ledger.values["language"], ledger.numbers["fate"]
+    counts = np.zeros(len(ledger.fates) * len(languages), np.int64)
+    for part in spans(len(ledger)):
+        pairs = fates[part].astype(np.int64) * len(languages) + ledger.codes["language"][part]
+        among = None if mask is None else mask[part]
+        counts += np.bincount(_of(pairs, among), minlength=len(counts))
     found: dict[tuple[str, str], int] = {}
     for pair in np.flatnonzero(counts):
         fate = ledger.fates[pair // len(languages)]
@@ -156,16 +169,17 @@ def clusters(folder: Folder, ledger: Ledger, mask: Bits | None, most: int) -> di
     keys, counts = np.unique(copies, return_counts=True)
     chosen = [int(i) for i in np.lexsort((keys, -counts))[:most]]
     kept = [ledger.by_key.of_key(int(keys[i]))[:1].tolist() for i in chosen]
-    urls = iter(ledger.read(folder, [row for rows in kept for row in rows], ["url"]))
+    shown = iter(ledger.read(folder, [row for rows in kept for row in rows], ["title", "url"]))
     found = []
     for i, rows in zip(chosen, kept, strict=True):
         members = ledger.copies.of_key(int(keys[i]))
+        named = next(shown) if rows else {"title": None, "url": None}
         found.append(
             {
                 "key": str(keys[i]),
                 "removed": int(counts[i]),
                 "kept_row": rows[0] if rows else None,
-                "url": next(urls)["url"] if rows else None,
+                **named,
                 "first": int(members[0]),
                 "reasons": reasons_of(ledger, members),
             }

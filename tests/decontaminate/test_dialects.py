@@ -81,6 +81,13 @@ def test_decon_wants_short_items_whole() -> None:
     assert not decon.flags(" ".join(WORDS[:18]))
 
 
+def test_decon_scores_a_whole_item_1_whatever_the_order_of_its_sum() -> None:
+    texts = [" ".join(f"w{(k * k + j) % 97}x{j % 7}" for j in range(40 + k)) for k in range(30)]
+    decon = Decon([item(text.split()) for text in texts])
+    for number, text in enumerate(texts):
+        assert {m.item: m.score for m in decon.find(text)}[number] == 1
+
+
 def test_marin_judges_each_line() -> None:
     marin = Marin([item(WORDS)])
     assert marin.flags(f"{other(30)}\n{' '.join(WORDS)}\n{other(30)}")
@@ -92,3 +99,9 @@ def test_marin_judges_each_line() -> None:
 @pytest.mark.parametrize("name", DIALECTS)
 def test_no_item_in_an_empty_text(name: str) -> None:
     assert not DIALECTS[name]([item(WORDS), item(["one"])]).flags("")
+
+
+@pytest.mark.parametrize("name", ["gpt3", "llama3", "palm", "marin"])
+def test_an_item_of_two_sets_is_found_in_both(name: str) -> None:
+    twice = [item(WORDS), item(WORDS)._replace(set="another"), item([f"y{w}" for w in WORDS])]
+    assert [m.item for m in DIALECTS[name](twice).find(" ".join(WORDS))] == [0, 1]

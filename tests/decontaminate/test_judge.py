@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -104,7 +105,7 @@ def test_a_passage_alone_is_marked() -> None:
 
 
 def test_short_items_need_their_answer_or_every_word() -> None:
-    short = BEES.replace("the copper", "a copper")
+    short = BEES.replace("patented", "invented")
     assert reasons(FILLER + BEES + FILLER) == ["contamination.bees"]
     assert reasons(FILLER + short + FILLER) == [None]
     assert reasons(f"{FILLER} {short} It was Jaan Tammsaar. {FILLER}") == ["contamination.bees"]
@@ -222,12 +223,52 @@ def test_batches_do_not_matter() -> None:
 def test_the_table() -> None:
     found = judged(FILLER + TRAIN, PASSAGE, FILLER).found
     catalog = build_catalog(ITEMS, load_background(default_settings().background))
-    rows = overlap("filter", catalog.items, [found], FOUND, ("question",))
+    detectable = np.ones(len(ITEMS), np.bool_)
+    rows = overlap("filter", catalog.items, detectable, [found], FOUND, ("question",))
     states = {(r["input"], r["set"]): r["state"] for r in rows.to_pylist()}
     assert states["", "sums"] == states["web", "sums"] == "dirty"
     assert states["", "bees"] == "touched" and states["", "facts"] == "clean"
     shares = summary(rows)
     assert [row["set"] for row in shares] == ["sums", "bees", "facts"] * 2
     assert shares[0]["dirty"] == 1 and shares[0]["documents"] == 1 and shares[2]["clean"] == 1
-    assert "| filter | all | sums | 1 | 0.00 % | 0.00 % | 100.00 % |" in markdown(shares)
-    assert r"filter & all & sums & 1 & 0.00 \% & 0.00 \% & 100.00 \%" in latex(shares)
+    assert "| filter | all | sums | 1 | 0.00 % | 0.00 % | 100.00 % | 0.00 % |" in markdown(shares)
+    assert r"filter & all & sums & 1 & 0.00 \% & 0.00 \% & 100.00 \% & 0.00 \%" in latex(shares)
+    named = [shares[0] | {"set": r"a_b\c{d}^~"}]
+    assert r"& a\_b\textbackslash{}c\{d\}\textasciicircum{}\textasciitilde{} &" in latex(named)
+
+
+def test_items_that_cannot_be_found_are_not_clean() -> None:
+    code = "def f(a, b):\n    return a + b"
+    many = [f"Evaluate the Boolean expression now: not {w}" for w in ("true", "false") * 20]
+    questions = [TRAIN, "Really?", code, "of the and to in a", *many]
+    ours = decontaminator_of(questions)
+    detectable = ours.detectable()
+    assert detectable[:4].tolist() == [True, False, False, False]
+    # An item is found in its own words, or is said to be undetectable.
+    for question, can in zip(questions, detectable.tolist(), strict=True):
+        (found,) = ours.find([f"{FILLER}\n{question}\n{FILLER}"])
+        assert any(f.action == "remove" for f in found) == can
+    rows = overlap("x", ours.items, detectable, [], FOUND, ("question",))
+    assert rows["state"].to_pylist()[:4] == ["clean", *["undetectable"] * 3]
+    assert summary(rows)[0]["undetectable"] == round(1 - detectable.mean(), 4)
+
+
+def test_choices_may_be_in_another_order() -> None:
+    item = Item("facts", "x", SKY, CHOICES, CHOICES[2])
+    settings = default_settings().model_copy(
+        update={"evals": {"facts": EvalSettings(files=("-",))}}
+    )
+    ours = Decontaminator(settings, build_catalog([item], load_background(settings.background)))
+    listed = [f"({letter}) {CHOICES[k]}" for letter, k in zip("ABC", (2, 0, 1), strict=True)]
+    (found,) = ours.find([f"{FILLER}\n{SKY}\n" + "\n".join(listed)])
+    best = found[0]
+    assert (best.part, best.action, best.score) == ("question", "remove", 1.0)
+
+
+def test_a_definition_with_the_words_of_a_question_is_not_the_question() -> None:
+    asks = "What is the gland by which the musk deer of Bhutan marks juniper stumps at dusk?"
+    ours = decontaminator_of([asks])
+    statement = asks.replace("What", "The caudal gland").replace("?", ".")
+    said, asked = ours.find([FILLER + statement + FILLER, FILLER + asks + FILLER])
+    assert [f.action for f in said] == ["touched"]
+    assert [f.action for f in asked] == ["remove"]

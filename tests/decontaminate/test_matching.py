@@ -70,6 +70,29 @@ def test_a_split_item_is_one_hit(between: int) -> None:
     assert hit[HIT.start : HIT.end + 1] == [50, 80 + between]
 
 
+@pytest.mark.parametrize("at", [4, 10, 22])
+def test_an_insertion_into_a_template_costs_no_more(at: int) -> None:
+    """N-grams of more than 32 patterns are in no run, here those of the first and last words."""
+    first, last = sentence(5, 12), sentence(6, 12)
+    items = [[*first, *sentence(100 + i, 8), *last] for i in range(40)]
+    found = matcher(*map(" ".join, items))
+    text = [*FILLER[:50], *items[7][:at], *FILLER[50:110], *items[7][at:], *FILLER[200:]]
+    best = max(hits(found, " ".join(text)), key=lambda hit: hit[HIT.score])
+    total = int(found._index.totals[7])
+    assert best[HIT.pattern] == 7 and best[HIT.score] >= total - INSERTION
+    assert best[HIT.start : HIT.end + 1] == [50, 50 + 32 + 60]
+
+
+def test_a_phrase_that_an_item_has_twice_does_not_part_it() -> None:
+    phrase = sentence(7, 5)
+    item = [*ITEM[:10], *phrase, *ITEM[10:20], *phrase, *ITEM[20:]]
+    found = matcher(" ".join(item))
+    total = int(found._index.totals[0])
+    text = [*FILLER[:50], *item[:25], *FILLER[50:70], *item[25:], *FILLER[70:]]
+    (hit,) = hits(found, " ".join(text))
+    assert hit[HIT.score] == total - INSERTION
+
+
 def test_too_far_apart_is_no_whole() -> None:
     index = matcher(" ".join(ITEM))
     text = [*ITEM[:15], *FILLER[:300], *ITEM[15:]]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.decontaminate.ngrams import SIZE, ngrams
-from curation.decontaminate.normalize import tokenize
+from curation.decontaminate.normalize import _build_folding, folding, tokenize
 
 
 def hashes(text: str) -> list[int]:
@@ -104,3 +105,11 @@ def test_ngrams_hold_as_much_text_in_every_script(words: list[str]) -> None:
             key = tuple(tokens.hashes[i:end].tolist())
             assert equal.setdefault(key, grams[i]) == grams[i]
     assert len(set(equal.values())) == len(equal)
+
+
+def test_kept_tables_are_those_that_are_built() -> None:
+    folding.cache_clear()
+    folding()  # keeps them where they are not kept yet
+    folding.cache_clear()
+    for kept, built in zip(folding(), _build_folding(), strict=True):
+        assert np.array_equal(kept, built) and kept.flags.writeable == built.flags.writeable

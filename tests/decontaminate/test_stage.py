@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import pyarrow.parquet as pq
 import pytest
 
+from curation.decontaminate.dialects import DIALECTS
 from curation.readers.documents import ROWS
 from curation.recipe import load
 from pipelines.transforms import Decontaminate, ReadDocuments
@@ -87,7 +89,9 @@ def test_the_manifest_names_the_sets_and_has_the_shares(place: Path, done: Path)
     shares = {(row["stage"], row["set"]): row for row in manifest["notes"]["contamination"]}
     assert shares["before", "sums"]["dirty"] == 1 and shares["after", "sums"]["dirty"] == 0
     assert shares["after", "bees"]["touched"] == 1
-    assert "contamination" in (done / "report.html").read_text()
+    _, section = (done / "report.html").read_text().split("<section class=card id=contamination>")
+    section = section.partition("</section>")[0]
+    assert "100.00%" in section and "data-label='undetectable after'" in section
 
 
 def test_why_shows_item_and_span(done: Path) -> None:
@@ -155,6 +159,38 @@ def test_tables_of_a_finished_run_and_of_any_corpus(place: Path, done: Path) -> 
     assert printed[0] == printed[1]
     shares = {row["set"]: row for row in json.loads(printed[0])}
     assert shares["sums"]["dirty"] == 1 and shares["sums"]["documents"] == 9
+
+
+def test_tables_of_dialects(place: Path, tmp_path: Path) -> None:
+    """A question in nine documents, without its answer (decon) and not on a line alone (marin)."""
+    expected = {"gpt3": 9, "llama3": 9, "palm": 9, "decon": 0, "marin": 0}
+    assert expected.keys() == DIALECTS.keys()
+    for dialect, documents in expected.items():
+        shares = tables_of(dialect, place, tmp_path)
+        assert (shares["sums"]["dirty"], shares["sums"]["documents"]) == (documents > 0, documents)
+
+
+def tables_of(dialect: str, place: Path, output: Path) -> dict[str, dict[str, Any]]:
+    """Shares by set, the same with one worker and with two."""
+    recipe = ["--recipe", place / "recipe.yaml", "--dialect", dialect, "--json"]
+    inputs = sorted(place.glob("in*.jsonl"))
+    printed = [
+        curate_well(
+            ["contamination", "--input", *inputs, *recipe, "--output", output, "--workers", n]
+        )
+        for n in ("1", "2")
+    ]
+    assert printed[0] == printed[1]
+    return {row["set"]: row for row in json.loads(printed[0])}
+
+
+def test_a_new_set_needs_no_recipe_of_its_own(place: Path, done: Path, tmp_path: Path) -> None:
+    evals = f"decontaminate.evals=[{place}/bees.json]"
+    said = curate_well(
+        ["contamination", "--run", done, "--stages", "read-tables", "--recipe", "llama3",
+         "--set", evals, "--output", tmp_path, "--json"]
+    )  # fmt: skip
+    assert [(row["set"], row["dirty"]) for row in json.loads(said)] == [("bees", 1)]
 
 
 @pytest.mark.parametrize(

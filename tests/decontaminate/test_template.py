@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curation.decontaminate.decontaminate_settings import default_settings
 from curation.decontaminate.template import Rival, _tail, is_template, losses
 from tests.decontaminate.test_judge import FILLER, decontaminator_of
 
+RULES = default_settings().rules.template
 NAMES = "Alice Bob Claire Dave Eve Fred Gertrude Hannah Igor Judith Karl Lena".split()
 THINGS = "a black ball,a red kite,an old lamp,a green book,a brass key,a tin drum".split(",")
 
@@ -64,9 +66,9 @@ def test_losses_in_the_template_speak_for_an_edited_item() -> None:
     in_slots, anywhere = own.copy(), own.copy()
     in_slots[differ[:8]] = fresh
     anywhere[alike[:40:6]] = fresh
-    assert is_template(own, in_slots, 0.9, [rival])
-    assert not is_template(own, anywhere, 0.9, [rival])
-    assert not is_template(own, in_slots, 0.9, [])
+    assert is_template(own, in_slots, 0.9, [rival], RULES)
+    assert not is_template(own, anywhere, 0.9, [rival], RULES)
+    assert not is_template(own, in_slots, 0.9, [], RULES)
 
 
 def test_few_losses_that_may_be_either_are_left_to_the_rivals() -> None:
@@ -75,9 +77,9 @@ def test_few_losses_that_may_be_either_are_left_to_the_rivals() -> None:
     span = own.copy()
     span[8] = 99
     rivals = [Rival(0.9, rival)] * 2
-    assert is_template(own, span, 0.91, rivals)
-    assert not is_template(own, span, 0.91, rivals[:1])
-    assert not is_template(own, span, 0.94, rivals)
+    assert is_template(own, span, 0.91, rivals, RULES)
+    assert not is_template(own, span, 0.91, rivals[:1], RULES)
+    assert not is_template(own, span, RULES.unique, rivals, RULES)
 
 
 @pytest.mark.parametrize(

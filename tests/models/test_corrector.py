@@ -231,5 +231,8 @@ def test_training_is_reproducible(tmp_path: Path) -> None:
     cards = [yaml.safe_load((tmp_path / f"run{i}" / "card.yaml").read_text()) for i in range(2)]
     assert cards[0] == cards[1]
     assert cards[0]["metrics"]["documents"] == 60
+    by_title = cards[0]["metrics"]["held_out_sources"]
+    assert 0 <= by_title["corrected"]["whole"]["foreign_accepted"] <= 1
+    assert "foreign_accepted" not in by_title["all"]["whole"]  # there they have names
     used = settings(corrector={"path": str(reports[0].model), "sha256": None})
     assert len(identify([GERMAN], used)[0]) == 1

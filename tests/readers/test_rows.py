@@ -16,7 +16,7 @@ FORMAT = """
 def read(file, mark="#"):
     for line in file.read().decode().splitlines():
         if line.startswith("boom"):
-            raise RuntimeError("broken here")
+            raise ERROR("broken here")
         url, _, text = line.partition(mark)
         yield {"url": url, "text": text, "author": "me"}
 """
@@ -58,9 +58,12 @@ def test_csv_without_text_or_with_a_broken_end(tmp_path: Path) -> None:
     assert "after 1 rows" in events[-1].detail and len(events) == 3
 
 
-def test_a_format_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", ["RuntimeError", "SystemExit", "CancelledError"])
+def test_a_format_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str) -> None:
+    """Errors that aren't an `Exception`, too, cost only the rest of their file."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(FORMAT)
+    imported = f"from asyncio import CancelledError\nERROR = {error}\n"
+    (tmp_path / "mine.py").write_text(imported + FORMAT)
     path = tmp_path / "in" / "a.chat"
     path.parent.mkdir()
     path.write_text("http://a/1|One\nhttp://a/2|Two\nboom\nhttp://a/3|Three\n")
@@ -69,9 +72,26 @@ def test_a_format_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     one, two, broken = read(str(path), ours)
     assert isinstance(one, Page) and isinstance(two, Page) and isinstance(broken, Damage)
     assert (one.content, one.url, two.offset) == (b"One", "http://a/1", 1)
-    assert broken.reason == "format.corrupt" and "RuntimeError: broken here" in broken.detail
+    assert broken.reason == "format.corrupt" and f"{error}: broken here" in broken.detail
     assert read_at(str(path), 1, ours) == two
     (tmp_path / "mine.py").write_text("def lines(file):\n    yield from file\n")
     (broken,) = read(str(path), settings("readers.formats={'.chat': {python: 'mine.py:lines'}}"))
     assert isinstance(broken, Damage)
     assert "mine.py:lines: TypeError: gave bytes, not a mapping of columns" in broken.detail
+
+
+@pytest.mark.parametrize("text", ["text\n" + "a" * 3000, "a" * 3000, "text\n" + '"a\n",' * 800])
+def test_a_csv_row_above_the_limit_ends_the_file(tmp_path: Path, text: str) -> None:
+    """A bomb of one line isn't read into memory."""
+    path = tmp_path / "in.csv"
+    path.write_text(text)
+    (event,) = read(str(path), settings("readers.max_record_bytes=2000"))
+    assert isinstance(event, Damage) and event.reason == "csv.corrupt"
+    assert "a row of over 2000 characters" in event.detail
+
+
+def test_csv_rows_of_other_lengths_than_the_head(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text('\ntext,a,a\nx\n\n"y\n",1,2,3\n')
+    pages = [e for e in read(str(path), settings()) if isinstance(e, Page)]
+    assert [(p.content, p.fields) for p in pages] == [(b"x", {}), (b"y\n", {"a": "2"})]

@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,7 @@ import zstandard
 
 from curation.errors import InputError
 from curation.readers import Damage, Page, decode_text, read, read_at
+from curation.readers.documents import document_row, joined, others_of, own_columns
 from tests.readers.archives import default_settings
 from tests.readers.test_archives import check_places, contents, events_of
 
@@ -242,3 +244,73 @@ def test_strings_that_are_no_utf8(tmp_path: Path, kind: pa.DataType) -> None:
     assert decode_text(mended[0].content, mended[0].charset)[0].startswith("Grüße aus Köln")
     assert mended[1].url == "http://site.example/\ufffd"
     check_places(path, [pages[0], *mended])
+
+
+def test_offsets_that_lead_out_of_an_arrow_file(tmp_path: Path) -> None:
+    """Arrow would read the memory behind them; the batches around them are sound."""
+    path = tmp_path / "x.arrow"
+    table = pa.table({"text": [f"words of row {i:02}" for i in range(12)], "n": range(12)})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table, 4)
+    sound = path.read_bytes()
+    offsets = np.arange(5, dtype=np.int32) * len("words of row 00")
+    second = sound.index(offsets.tobytes(), sound.index(offsets.tobytes()) + 1)
+    for wrong in (-5, 5000, 1 << 30):
+        data = bytearray(sound)
+        data[second + 8 : second + 12] = int(wrong).to_bytes(4, "little", signed=True)
+        path.write_bytes(data)
+        events = list(read(str(path), default_settings()))
+        (damage,) = (e for e in events if isinstance(e, Damage))
+        assert (damage.reason, damage.offset) == ("arrow.corrupt", 4)
+        assert "rows 4 to 7" in damage.detail
+        pages = [e for e in events if isinstance(e, Page)]
+        assert [p.offset for p in pages] == [0, 1, 2, 3, 8, 9, 10, 11]
+        assert pages[4].content == b"words of row 08"
+
+
+def test_columns_after_the_first_thousand_share_one(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    rows = [{"text": "a", "common": i, f"own{i:04}": i} for i in range(1100)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    others = joined([others_of(str(path), path.name, default_settings())], taken=["title"])
+    assert len(others) == 1001
+    own = [document_row(path.name, e)[1] for e in read(str(path), default_settings())]
+    table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(own_columns(own, others))])
+    assert table["common"].to_pylist() == list(range(1100))
+    assert table["own0998"].to_pylist()[998:] == [998] + [None] * 101
+    further = table["further_columns"].to_pylist()
+    assert further[:999] == [None] * 999  # `common` is one of the thousand
+    assert further[999:] == [json.dumps({f"own{i:04}": i}) for i in range(999, 1100)]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_columns_of_one_name(tmp_path: Path, suffix: str) -> None:
+    names = ["text", "n", "n", "n_2", "text"]
+    batch = pa.RecordBatch.from_arrays([pa.array([f"{k}a", f"{k}b"]) for k in range(5)], names)
+    path = tmp_path / f"x.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(pa.Table.from_batches([batch]), path)
+    else:
+        with pa.ipc.new_stream(path, batch.schema) as file:
+            file.write_batch(batch)
+    pages = [event for event in read(str(path), default_settings()) if isinstance(event, Page)]
+    assert [page.content for page in pages] == [b"0a", b"0b"]
+    others = {name: str(value) for name, value in pages[0].fields.items()}
+    assert others == {"n": "1a", "n_3": "2a", "n_2": "3a", "text_2": "4a"}
+
+
+def test_lengths_that_an_arrow_file_does_not_have(tmp_path: Path) -> None:
+    """A length of a body or a message of exabytes is damage, not memory."""
+    batch = pa.RecordBatch.from_arrays([pa.array(["some text"])], ["text"])
+    path = tmp_path / "x.arrow"
+    with pa.ipc.new_stream(path, batch.schema) as file:
+        file.write_batch(batch)
+    sound = path.read_bytes()
+    for at in range(0, len(sound) - 7, 4):
+        path.write_bytes(sound[:at] + (1 << 62).to_bytes(8, "little") + sound[at + 8 :])
+        try:
+            events = list(read(str(path), default_settings()))
+        except InputError as error:
+            events = []
+            assert "x.arrow" in str(error)
+        assert all(isinstance(event, Page | Damage) for event in events)

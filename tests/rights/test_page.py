@@ -24,6 +24,7 @@ from curation.rights import (
     reservation,
     spdx_identifiers,
 )
+from curation.rights.licences import matches_licence
 
 CASES = root().parent / "shared/data/rights/dev.jsonl.gz"
 
@@ -66,6 +67,31 @@ def test_names_of_licences(statement: str, name: str, jurisdiction: str | None) 
 )
 def test_other_words_are_no_licence(statement: str) -> None:
     assert licence_of(statement) is None
+
+
+@pytest.mark.parametrize(
+    ("licence", "expected"),
+    [
+        ("MIT", True),
+        ("CC-BY-4.0", True),
+        ("Proprietary", False),
+        ("MIT OR Proprietary", True),
+        ("MIT AND Proprietary", False),
+        ("(MIT OR Proprietary)", True),
+        ("(MIT OR Proprietary) AND CC-BY-4.0", True),
+        ("(MIT OR Proprietary) AND Other", False),
+        ("Proprietary OR (MIT AND (CC-BY-4.0 OR Other))", True),
+        ("Proprietary OR MIT AND Other", False),
+        ("MIT WITH Some-exception AND CC-BY-3.0", True),
+        ("Other WITH Some-exception OR MIT", True),
+        ("(MIT AND (Other", False),
+        ("MIT)", True),
+        ("(" * 5000 + "MIT" + ")" * 5000, True),
+        ("AND-1.0 OR FOR", False),
+    ],
+)
+def test_expressions_of_licences(licence: str, expected: bool) -> None:
+    assert matches_licence(licence, ["mit", "CC-BY-?.0"]) is expected
 
 
 def test_spdx_identifiers_of_code() -> None:
@@ -128,6 +154,28 @@ def test_json_ld_of_a_page_and_of_its_parts() -> None:
         ("CC-BY-4.0", "page"),
         ("CC0-1.0", "part"),
     ]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        '<SCRIPT TYPE="application/ld+json">{}</SCRIPT>',
+        "<script type='application/LD+JSON'>{}</script>",
+        "<script type=application/ld+json>{}</Script>",
+    ],
+)
+def test_json_ld_in_any_case(script: str) -> None:
+    rights = read_page(_page(script.replace("{}", json.dumps({"license": BY}))))
+    assert [(s.kind, s.licence and s.licence.name) for s in rights.statements] == [
+        ("json-ld", "CC-BY-4.0")
+    ]
+
+
+def test_terms_behind_others_that_are_commented_out() -> None:
+    page = _page(
+        "", '<!-- <a rel="license" href="/old"> --><a rel="license" href="/terms">Terms</a>'
+    )
+    assert [s.value for s in read_page(page).statements] == ["/terms"]
 
 
 def test_what_is_commented_out_says_nothing() -> None:
@@ -299,3 +347,10 @@ def test_a_page_without_head_or_body() -> None:
     )
     assert [(s.kind, s.scope) for s in rights.statements] == [("link", "page"), ("anchor", "page")]
     assert read_page(f'<a rel="license" href="{BY}">CC</a>'.encode()).licence is not None
+
+
+@pytest.mark.parametrize("kind", ["null", "5", "true", "{}", '[null, ["a"], {"b": 1}]'])
+def test_types_of_things_that_are_no_names(kind: str) -> None:
+    thing = f'<script type="application/ld+json">{{"@type": {kind}, "license": "MIT"}}</script>'
+    (one,) = read_page(f"<html><head>{thing}</head><body>x".encode()).statements
+    assert (one.kind, one.value, one.scope) == ("json-ld", "MIT", "page")

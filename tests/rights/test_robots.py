@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.resources import root
-from curation.rights import parse_robots
+from curation.rights import Rule, parse_robots
 from curation.rights.robots import matches, normalised, pattern_of
 
 VECTORS = root().parent / "shared/data/robots/dev.jsonl.gz"
@@ -67,6 +67,12 @@ def test_the_longest_match_decides() -> None:
     assert (refused.allowed, refused.rule.path) == (False, "/example/page/disallowed.gif")
     equal = parse_robots(b"user-agent: a\ndisallow: /page\nallow: /page\n")
     assert equal.access("a", "/page").allowed
+
+
+def test_an_agent_named_twice_has_each_rule_once() -> None:
+    file = parse_robots(b"User-agent: a\nUser-agent: b\nUser-agent: A/2\nDisallow: /x\n")
+    assert list(file.groups) == ["a", "b"]
+    assert file.groups["a"] == file.groups["b"] == [Rule.of(False, "/x")]
 
 
 def test_groups_of_one_agent_are_one_group() -> None:

@@ -163,6 +163,49 @@ def table_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+#: Names and texts of the user's own, each of which acts where it isn't escaped.
+ACT = "<img src=x onerror=window.pwned=1>"
+STYLE = "<style>*{display:none!important}</style>"
+SCRIPT = "</script><script>window.pwned=1</script>"
+_OWN_TEXTS = (
+    "Bees fly from one flower to the next, and it is for the honey that they do it every summer.",
+    "The harbour was quiet when the first ships left it, and nobody asked where they were going.",
+    "A clock that is wound up once a week will run for years if it is kept away from the damp.",
+    "My grandmother wrote down what every child of the village had said about the long winter.",
+    "Trains were late on that day because of the snow, which nobody had expected so early.",
+)
+
+
+@pytest.fixture(scope="session")
+def named_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose recipe, rules, ids, hosts, titles, texts and input would act."""
+    folder = tmp_path_factory.mktemp("named")
+    rows: list[dict[str, object]] = [
+        {
+            "id": f"{ACT}{i}",
+            "url": f"https://{ACT}{i % 2}.example/{STYLE}{SCRIPT}",
+            "title": f"{STYLE}{SCRIPT}{ACT}{i}",
+            "text": f"{text}\n" * 4 + (f"{ACT} {STYLE} {SCRIPT}" if i == 0 else ""),
+            f"column {ACT}": f"{STYLE}{ACT}",
+        }
+        for i, text in enumerate(_OWN_TEXTS)
+    ]
+    rows.append({**rows[1], "id": f"{SCRIPT}copy"})
+    table = folder / f"{ACT}.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    rule = {"signal": "gopher_word_count", "min": 1000}
+    own: dict[str, object] = {ACT: {SCRIPT: rule, STYLE: rule | {"max": 2000}}}
+    nothing = dict.fromkeys(
+        ("repetition", "c4", "fineweb", "llama3", "code", "mathematics", "gopher")
+    )
+    recipe = {"extends": "llama3", "name": f"{ACT}{STYLE}", "filter": {"rules": own | nothing}}
+    (folder / "recipe.yaml").write_text(json.dumps(recipe), encoding="utf-8")
+    stages = ["--stages", "identify-language,dedup-documents,filter"]
+    output = folder / f"run {ACT}"
+    curate_well(["run", folder / "recipe.yaml", *stages, "--input", table, "--output", output])
+    return output
+
+
 @pytest.fixture(scope="session")
 def server(viewed_run: Path, changed_run: Path, hostile_warc: Path) -> Iterator[Server]:
     labels = viewed_run.parent / "run.labels.jsonl"

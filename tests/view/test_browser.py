@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -19,7 +20,7 @@ from pipelines.view.notebook import show
 from pipelines.view.server import Server
 from tests.conftest import ROOT
 from tests.folders import digests
-from tests.view.conftest import HOSTILE, KEY, THRESHOLD, Canary, page, serving
+from tests.view.conftest import ACT, HOSTILE, KEY, SCRIPT, THRESHOLD, Canary, page, serving
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
@@ -344,6 +345,49 @@ def test_a_table_with_hostile_columns(driver: Any, table_run: Path) -> None:
             assert told in reader.text(".empty")
 
 
+def test_names_of_the_users_own_do_nothing(driver: Any, named_run: Path, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.jsonl"
+    label = {"id": f"{ACT}2", "url": ACT, "rule": f"{ACT}.{SCRIPT}", "label": "drop", "text": ACT}
+    labels.write_text(json.dumps(label) + "\n")
+    explorer = Explorer(str(named_run), str(named_run), labels=labels)
+    rule = explorer.limits({})["limits"][0]["reason"]
+    assert ACT in rule and any(of in rule for of in ("script", "style"))
+    places = [f"document?row={i}" for i in range(len(explorer.ledger))]
+    places += [f"judge?of={quote(rule)}", f"documents?rule={quote(rule)}", f"signals?host={ACT}0"]
+    with serving(Server(explorer)) as held:
+        reader = Reader(driver, held.url)
+        driver.get_log("performance")
+        for view in (*_VIEWS, *places):
+            reader.open(view)
+            assert_inert(reader)
+            assert ACT in reader.text("body")
+        assert_nothing_left(driver, held.url)
+    report = (named_run / "report.html").as_uri()
+    driver.get(report)
+    driver.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    assert_inert(Reader(driver, report))
+    assert ACT in driver.find_element(By.TAG_NAME, "main").text
+    assert_nothing_left(driver, held.url, "file:")
+
+
+def assert_inert(reader: Reader) -> None:
+    """Nothing that a document or a name says is an element of the page."""
+    assert reader.script("return window.pwned") is None
+    assert reader.all("main script, main img, main iframe, main style, body style") == []
+    assert reader.find("main h1, h1").is_displayed()
+
+
+def assert_nothing_left(driver: Any, *ours: str) -> None:
+    """The browser asked nobody but this server."""
+    events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    asked = {
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    }
+    assert {url for url in asked if not url.startswith((*ours, "about:", "data:"))} == set()
+
+
 @pytest.mark.skipif(not _AXE.exists(), reason="axe-core is not installed (npm ci)")
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("size", list(_SIZES))
@@ -473,12 +517,4 @@ def test_hostile_pages_do_nothing(reader: Reader, server: Server, canary: Canary
         assert reader.script("return window.pwned") is None
         assert reader.all("main script, main img, main iframe") == []
     assert canary.asked == []
-    requested = {
-        message["params"]["request"]["url"]
-        for entry in reader.driver.get_log("performance")
-        if (message := json.loads(entry["message"])["message"])["method"]
-        == "Network.requestWillBeSent"
-    }
-    assert {
-        url for url in requested if not url.startswith((server.url, "about:", "data:"))
-    } == set()
+    assert_nothing_left(reader.driver, server.url)

@@ -52,6 +52,26 @@ def test_the_funnel_is_the_reports(explorer: Explorer, viewed_run: Path) -> None
         assert told == counted
 
 
+def test_two_ends_of_a_rule_share_what_it_removed(tmp_path: Path) -> None:
+    words = "bees fly from one flower to the next and it is for honey that they do".split()
+    rows = [
+        {"id": str(n), "text": "\n".join(f"The {w} {n} of {' '.join(words)}." for w in words[:n])}
+        for n in (1, 2, 5, 6, 7, 14)
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rule = "word_count: {signal: gopher_word_count, min: 50, max: 200}"
+    rules = f"{{repetition: null, c4: null, fineweb: null, llama3: null, gopher: {{{rule}}}}}"
+    recipe = f"extends: llama3\nname: mine\nfilter: {{edits: {{llama3: false}}, rules: {rules}}}\n"
+    (tmp_path / "mine.yaml").write_text(recipe)
+    stages = ["--stages", "identify-language,filter", "--input", tmp_path / "in.jsonl"]
+    curate_well(["run", tmp_path / "mine.yaml", *stages, "--output", tmp_path / "run"])
+    told = {"min": 0, "max": 0}
+    for limit in Explorer(str(tmp_path / "run")).limits({})["limits"]:
+        if limit["reason"] == "gopher.word_count":
+            told[limit["side"]] += limit["removed"]
+    assert told == {"min": 2, "max": 1}
+
+
 def test_filters_divide_the_documents(explorer: Explorer) -> None:
     whole = explorer.funnel({})[0]["documents_in"]
     for dimension in ("language", "input", "year"):

@@ -37,7 +37,7 @@ export function Compare({ params }: { params: Params }) {
                   <thead><tr><th scope="col">In A</th><th scope="col">In B</th><th scope="col" class="n">Documents</th><th scope="col" class="n">Characters</th></tr></thead>
                   <tbody>{found.flips.slice(0, 200).map((f) => (
                     <tr key={f.was + f.now} aria-current={params.was === f.was && params.now === f.now ? "true" : undefined}>
-                      <th scope="row"><a href={link("compare", { ...filtersOf(params), was: f.was, now: f.now })}><Ended name={f.was} /></a></th>
+                      <th scope="row" data-label="In A"><a href={link("compare", { ...filtersOf(params), was: f.was, now: f.now })}><Ended name={f.was} /></a></th>
                       <td data-label="In B"><Ended name={f.now} /></td>
                       <td class="n" data-label="Documents">{count(f.documents)}</td><td class="n" data-label="Characters">{count(f.characters)}</td>
                     </tr>
@@ -57,8 +57,8 @@ export function Compare({ params }: { params: Params }) {
             {found.signals.length > 0 && <Signal found={found} params={params} />}
             <div class="halves">
               <Card title="Funnels"><Funnels found={found} /></Card>
-              {found.mixes.some((m) => m.length > 0) && <Card title="Mix" note="in tokens" class="wide"><Mixes found={found} /></Card>}
               {Object.entries(found.values).map(([name, sides]) => <Card key={name} title={`Kept, by ${name}`} note="in documents"><Sides sides={sides} name={name} /></Card>)}
+              {found.mixes.some((m) => m.length > 0) && <Card title="Mix" note="in tokens" class="wide"><Mixes found={found} /></Card>}
             </div>
           </>
         );

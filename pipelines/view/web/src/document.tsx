@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { count, day, exact, named, number, plural, value, words } from "./format";
 import { type Doc, type Params, type Run, useAnswer } from "./state";
-import { Card, Copy, DocLink, Fate, Figure, Table, Waiting } from "./ui";
+import { Card, Copy, DocLink, Fate, Figure, Name, Table, Waiting } from "./ui";
 
 interface Rule { rule: string; value: number | null; min?: number; max?: number }
 interface Decision {
@@ -138,7 +138,7 @@ function Rules({ rules, reason, open }: { rules: Rule[]; reason?: string; open: 
         <tbody>
           {ranked.map((r, i) => (
             <tr key={i} class={fails(r) ? "fails" : undefined}>
-              <th scope="row">{r.rule}</th>
+              <th scope="row"><Name name={r.rule} /></th>
               <td class="n">{number(r.value)}</td>
               <td class="n">{r.min !== undefined && `≥ ${number(r.min)}`}{r.max !== undefined && `${r.min !== undefined ? ", " : ""}≤ ${number(r.max)}`}</td>
             </tr>

@@ -30,6 +30,7 @@ export function value(reason: string | null | undefined, found: number | null | 
 
 export const day = (date: string | null): string => (date ? date.slice(0, 10) : "–");
 export const named = (name: string): string => (name === "" ? "not known" : name);
+export const capital = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
 export const words = (name: string): string => name.replaceAll("_", " ");
 
 /** A value of a dimension: names of classes in words, everything else letter by letter. */

@@ -49,7 +49,7 @@ export function Funnel({ run, params }: { run: Run; params: Params }) {
       <Waiting asked={values}>
         {(found) => (
           <div class="facets">
-            {run.dimensions.map((name) => (
+            {run.dimensions.filter((name) => params[name] || found[name].all < run.documents).map((name) => (
               <Facet key={name} title={TITLES[name] ?? name} name={name} view="funnel" params={params}
                 values={found[name].values} all={found[name].all} />
             ))}

@@ -1,5 +1,5 @@
 // Label a drawn sample with keys; read the precision of rules.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { count, exact, share, value, words } from "./format";
 import { type Doc, type Params, type Run, type Stage, filtersOf, go, tell, useAnswer } from "./state";
 import { Card, Fate, Table, Waiting } from "./ui";
@@ -57,7 +57,7 @@ function Sample({ of, n, seed }: { of: string; n: string; seed: string }) {
     setAt(Math.min(here + 1, docs.length - 1));
     card.current?.querySelector(".prose")?.scrollTo(0, 0);
   };
-  useEffect(() => {
+  useLayoutEffect(() => { // with the page: a key that is pressed before would label the document before
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey || ["INPUT", "SELECT", "TEXTAREA"].includes(target.tagName)) return;
@@ -83,7 +83,7 @@ function Sample({ of, n, seed }: { of: string; n: string; seed: string }) {
                 {Object.entries(KEYS).map(([key, name]) => (
                   <button type="button" key={name} class={name} aria-pressed={labelOf(doc) === name} onClick={() => label(name)}>{words(name)} <kbd>{key}</kbd></button>
                 ))}
-                <button type="button" onClick={() => setAt(Math.max(here - 1, 0))} disabled={here === 0}>← before</button>
+                <button type="button" onClick={() => setAt(Math.max(here - 1, 0))} disabled={here === 0}>← previous</button>
                 <button type="button" onClick={() => setAt(Math.min(here + 1, docs.length - 1))} disabled={here + 1 >= docs.length}>next →</button>
               </div>
               {problem && <p class="problem" role="alert">{problem}</p>}

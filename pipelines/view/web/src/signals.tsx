@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { compact, count, number, words } from "./format";
 import { type Doc, type Params, type Run, type Values, ask, filtersOf, go, link, useAnswer } from "./state";
-import { Card, Copy, DocLink, Fate, Figure, Waiting } from "./ui";
+import { Card, Copy, DocLink, Fate, Figure, Name, Waiting } from "./ui";
 
 interface Limit { limit: number; reason: string; key: string; signal: string; side: "min" | "max"; threshold: number; language: string | null; removed: number }
 /** The thresholds of one end of a rule: the general one, and those of languages with their own. */
@@ -97,7 +97,7 @@ function Chooser({ found, groups, params, chosen, plain }: {
             {shown.map((g) => (
               <li key={g.key}>
                 <a href={link("signals", { ...filters, limit: String(g.limits[0].limit) })} aria-current={chosen === g ? "true" : undefined} tabIndex={chosen === g || (!shown.includes(chosen as Group) && g === shown[0]) ? 0 : -1}>
-                  <span class="name">{g.reason} <small>{g.side}</small></span>
+                  <span class="name"><Name name={g.reason} /> <small>{g.side}</small></span>
                   <span class="n">{count(g.removed)}</span>
                   {g.removed > 0 && <span class="bar" aria-hidden="true"><i class="removed" style={{ inlineSize: `${(100 * g.removed) / most}%` }} /></span>}
                 </a>
@@ -294,7 +294,7 @@ export function Chart({ h, limit, at = 0, setAt, runs }: { h: Histogram; limit?:
   const tick = (v: number) => (Math.abs(v) >= 1000 ? compact(Math.round(v)) : String(Number(v.toPrecision(2))));
   return (
     <>
-      <svg ref={svg} class={`chart ${setAt ? "draggable" : ""}`} viewBox={`0 0 ${W} ${H}`} role="group" aria-label={`Histogram of ${h.signal}`}
+      <svg ref={svg} class={`chart ${setAt ? "draggable" : ""} ${runs ? "runs" : ""}`} viewBox={`0 0 ${W} ${H}`} role="group" aria-label={`Histogram of ${h.signal}`}
         onPointerDown={setAt && ((e) => { e.currentTarget.setPointerCapture(e.pointerId); move(e); })}
         onPointerMove={setAt && ((e) => { if (e.buttons) move(e); })}>
         {limit && setAt && <rect class="fails" y={TOP} height={BOTTOM - TOP} x={limit.side === "min" ? LEFT : x(at)} width={limit.side === "min" ? x(at) - LEFT : W - RIGHT - x(at)} />}
@@ -326,7 +326,7 @@ export function Chart({ h, limit, at = 0, setAt, runs }: { h: Histogram; limit?:
           </g>
         )}
       </svg>
-      <p class="legend">
+      <p class={`legend ${runs ? "runs" : ""}`}>
         <span><i class="kept" /> {above} {count(sum(h.counts.kept))}</span>
         <span><i class="removed" /> {limit ? "removed by this rule" : below} {count(sum(h.counts.removed))}</span>
         {limit && <span><i class="other" /> by others {count(sum(h.counts.other))}</span>}

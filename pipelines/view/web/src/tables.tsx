@@ -1,16 +1,16 @@
 // Duplicates, hosts, lines, mix and records set aside.
 import { useState } from "preact/hooks";
-import { count, exact, label, number, plural, share, words } from "./format";
-import { type Params, type Value, filtersOf, go, link, toggled, useAnswer } from "./state";
-import { Bar, Card, Figure, Table, Waiting } from "./ui";
+import { capital, count, exact, label, number, plural, share, words } from "./format";
+import { type Doc, type Params, type Value, filtersOf, go, link, toggled, useAnswer } from "./state";
+import { Bar, Card, DocLink, Figure, Name, Table, Waiting } from "./ui";
 
 type Reasons = [string, number][];
 
-const Why = ({ reasons }: { reasons: Reasons }) => <>{reasons.map(([reason, n]) => <span class="chip" key={reason}>{reason} <b>{count(n)}</b></span>)}</>;
+const Why = ({ reasons }: { reasons: Reasons }) => <>{reasons.map(([reason, n]) => <span class="chip" key={reason}><Name name={reason} /> <b>{count(n)}</b></span>)}</>;
 
 export function Duplicates({ params }: { params: Params }) {
   interface Found {
-    clusters: { key: string; removed: number; kept_row: number | null; url: string | null; first: number; reasons: Reasons }[];
+    clusters: { key: string; removed: number; kept_row: number | null; title: string | null; url: string | null; first: number; reasons: Reasons }[];
     all: number; sizes: [number, number][]; hosts: Value[];
   }
   const asked = useAnswer<Found>("clusters", filtersOf(params));
@@ -29,12 +29,12 @@ export function Duplicates({ params }: { params: Params }) {
             </dl>
             <div class="two">
               <Card title="Clusters by size" note={found.all > found.clusters.length ? `the ${count(found.clusters.length)} largest` : undefined}>
-                <Table caption="Clusters">
+                <Table caption="Clusters" class="clusters">
                   <thead><tr><th scope="col">Kept in their place</th><th scope="col" class="n">Removed</th><th scope="col" class="meter"><span class="hidden">Size</span></th><th scope="col">Why</th></tr></thead>
                   <tbody>
                     {found.clusters.map((c) => (
                       <tr key={c.key}>
-                        <th scope="row"><a class="url" href={link("document", { ...filtersOf(params), row: String(c.kept_row ?? c.first) })}><bdi>{exact(c.url ?? "a document of another run")}</bdi></a></th>
+                        <th scope="row"><DocLink doc={{ title: c.title, url: c.url ?? "a document of another run", row: c.kept_row ?? c.first } as Doc} params={params} /></th>
                         <td class="n" data-label="Removed">{count(c.removed)}</td>
                         <td class="meter"><Bar kept={0} removed={c.removed} most={most} /></td>
                         <td class="why"><Why reasons={c.reasons} /></td>
@@ -69,7 +69,7 @@ export function Hosts({ params }: { params: Params }) {
             <label class="phone">Order by <select value={order} onChange={(e) => go("hosts", { ...filtersOf(params), order: e.currentTarget.value })}>
               {ORDERS.map((name) => <option key={name} value={name}>{words(name)}</option>)}
             </select></label>
-            <Table caption="Hosts">
+            <Table caption="Hosts" class="hosts">
               <thead><tr>
                 <th scope="col">Host</th>
                 {ORDERS.map((name) => <th scope="col" class="n" key={name} aria-sort={order === name ? "descending" : undefined}><button type="button" onClick={() => go("hosts", { ...filtersOf(params), order: name })}>{words(name)}<span aria-hidden="true">{order === name ? " ↓" : ""}</span></button></th>)}
@@ -79,9 +79,9 @@ export function Hosts({ params }: { params: Params }) {
                 {found.values.map((v) => (
                   <tr key={v.value}>
                     <th scope="row"><a href={link("documents", { ...filtersOf(params), host: v.value })}><bdi>{label("host", v.value)}</bdi></a></th>
-                    {ORDERS.map((name) => <td class="n" key={name} data-label={words(name)}>{count(v[name as keyof Value] as number)}</td>)}
+                    {ORDERS.map((name) => <td class="n" key={name} data-label={capital(name)}>{count(v[name as keyof Value] as number)}</td>)}
                     <td class="n" data-label="Kept share">{share(v.kept, v.documents)}</td>
-                    <td class="n" data-label="Personal data">{v.personal ? count(v.personal) : "–"}</td>
+                    <td class={v.personal ? "n" : "n none"} data-label="Personal data">{v.personal ? count(v.personal) : "–"}</td>
                     <td class="why" data-label={v.reasons.length ? "Why" : undefined}><Why reasons={v.reasons} /></td>
                   </tr>
                 ))}
@@ -106,7 +106,7 @@ function Rows({ rows, caption, most = 200, order }: { rows: Row[]; caption: stri
     <>
       <Table caption={caption}>
         <thead><tr>{names.map((n) => <th scope="col" key={n} class={numeric(n) ? "n" : undefined}>{words(n)}</th>)}</tr></thead>
-        <tbody>{(all ? rows : rows.slice(0, most)).map((r, i) => <tr key={i}>{names.map((n) => <td key={n} class={numeric(n) ? "n" : n === "line" ? "line" : long(n) ? "long" : undefined} data-label={words(n)} dir={n === "line" ? "auto" : undefined}>{cell(r[n])}</td>)}</tr>)}</tbody>
+        <tbody>{(all ? rows : rows.slice(0, most)).map((r, i) => <tr key={i}>{names.map((n) => <td key={n} class={`${numeric(n) ? "n" : n === "line" ? "line" : long(n) ? "long" : ""} ${cell(r[n]) === "–" ? "none" : ""}`.trim() || undefined} data-label={capital(words(n))} dir={n === "line" ? "auto" : undefined}>{cell(r[n])}</td>)}</tr>)}</tbody>
       </Table>
       {!all && rows.length > most && <p><button type="button" onClick={() => setAll(true)}>Show all {count(rows.length)}</button></p>}
     </>
@@ -133,7 +133,7 @@ export function Lines() {
               </dl>
             )}
             <Card title="Frequent lines" note={`as ${s.stage} judged them`}>
-              <p class="note">At edges: the share of occurrences at the beginning or end of a text. Of the host’s pages: the share that has the line. Good, about: the share of lines cut by this verdict that readers found to be content (docs/dedup.md).</p>
+              <p class="note explained">Documents and hosts are those of the line in any spelling of upper and lower case; occurrences are of this one. At edges: the share of occurrences at the beginning or end of a text. Of the host’s pages: the share that has the line. Good, about: the share of lines cut by this verdict that readers found to be content (docs/dedup.md).</p>
               {verdicts.length > 1 && <label class="inline">Verdict <select value={verdict} onChange={(e) => setVerdict(e.currentTarget.value)}>
                 <option value="">all</option>{verdicts.map((v) => <option key={v} value={v}>{v}</option>)}
               </select></label>}
@@ -175,7 +175,7 @@ function MixTable({ rows, name, caption }: { rows: MixRow[]; name: "domain" | "s
       <tbody>
         {rows.map((r, i) => (
           <tr key={i}>
-            <th scope="row">{words(r.domain)}</th>{name === "source" && <td>{r.source}</td>}
+            <th scope="row">{words(r.domain)}</th>{name === "source" && <td data-label="Input">{r.source}</td>}
             {rows[0]?.wanted !== undefined && <td class="n" data-label="Wanted">{count(r.wanted)}</td>}
             <td class="n" data-label="Available">{count(r.available)}</td><td class="n" data-label="Got">{count(r.kept)}</td>
             <td class="n" data-label="Share">{share(r.kept_share, 1)}</td>{rows[0]?.share !== undefined && <td class="n" data-label="Wanted share">{share(r.share, 1)}</td>}

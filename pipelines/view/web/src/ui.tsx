@@ -1,5 +1,5 @@
 // Parts that several views share.
-import type { ComponentChildren, JSX } from "preact";
+import { type ComponentChildren, Fragment, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import { compact, count, day, exact, label, share, value, words } from "./format";
 import { type Asked, type Doc, type Params, type Value, filtersOf, link, toggled } from "./state";
@@ -58,6 +58,11 @@ export function Facet({ title, name, values, all, view, params }: {
   );
 }
 
+/** The name of a rule, which may break after its dots and underscores. */
+export function Name({ name }: { name: string }) {
+  return <>{name.split(/(?<=[._])/).map((part, i) => <Fragment key={i}>{i > 0 && <wbr />}{part}</Fragment>)}</>;
+}
+
 export function Fate({ doc }: { doc: Pick<Doc, "stage" | "reason"> }) {
   return doc.reason === null
     ? <span class="fate kept">kept</span>
@@ -89,7 +94,7 @@ export function DocTable({ rows, params, sort, down, onSort, columns = COLUMNS, 
   rows: Doc[]; params: Params; sort?: string; down?: boolean; onSort?: (key: string) => void; columns?: Column[]; caption: string;
 }) {
   return (
-    <Table caption={caption}>
+    <Table caption={caption} class="documents">
       <thead><tr>
         <th scope="col">Document</th>
         {columns.map((c) => (
@@ -120,7 +125,7 @@ export function DocTable({ rows, params, sort, down, onSort, columns = COLUMNS, 
 export function Table({ caption, children, class: kind = "" }: { caption: string; children: ComponentChildren; class?: string }) {
   return (
     <div class="scroll" role="region" aria-label={caption} tabIndex={0}>
-      <table class={kind}><caption class="hidden">{caption}</caption>{children}</table>
+      <table class={kind || undefined}><caption class="hidden">{caption}</caption>{children}</table>
     </div>
   );
 }
