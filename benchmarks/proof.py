@@ -41,7 +41,7 @@ import pyarrow.parquet as pq
 import xxhash
 from proofs.corpora import CORPORA, GOLD, PLAIN_TEXT, THEIRS, make
 from proofs.pages import MOST, site_of
-from proofs.trained import PAGES, tuning_of
+from proofs.trained import PAGES, TUNING
 
 from curation.ablate.compare import count_all
 from curation.ablate.experiment import Corpus, Documents, Experiment, save
@@ -128,9 +128,9 @@ def sources(folder: Path) -> None:
         print(f"| {name} | {' | '.join(cells)} |")
 
 
-def tuning(folder: Path, vocabulary: int, pages: str, tokens: int) -> Experiment:
+def tuning(folder: Path, vocabulary: int, tokens: int) -> Experiment:
     """Return what rates are chosen by: plain text, `tokens` of it and pages of other sites."""
-    texts = texts_of(folder / f"{PLAIN_TEXT}.parquet", pages)
+    texts = texts_of(folder / f"{PLAIN_TEXT}.parquet")
     apart = [xxhash.xxh64_intdigest(site_of(text.url).encode()) % TUNING_SITE_IN for text in texts]
     rest = [text for text, place in zip(texts, apart, strict=True) if place]
     gold = [text for text, place in zip(texts, apart, strict=True) if not place]
@@ -158,8 +158,8 @@ def prepare(folder: Path, elsewhere: Path) -> None:
     for pages in PAGES:
         found = prepared(folder, list(CORPORA), VOCABULARY, pages)
         save(found, elsewhere / pages)
-        rates = tuning(folder, VOCABULARY, pages, found.least_tokens)
-        save(rates, elsewhere / tuning_of(pages))
+        if pages == "all":
+            save(tuning(folder, VOCABULARY, found.least_tokens), elsewhere / TUNING)
 
 
 def transformers(folder: Path, chosen: argparse.Namespace) -> None:

@@ -1,41 +1,76 @@
 """Train transformers on what `benchmarks/proof.py --prepare PREPARED` wrote; needs numpy and PyTorch.
 
-    python benchmarks/proofs/trained.py PREPARED RESULTS 5M:unseen:1:6 20M:all:4:6
+    python benchmarks/proofs/trained.py PREPARED RESULTS 5M:all:4:5:6 5M:unseen:4:5 150M:all:4:1:2
 
-An entry is SIZE:PAGES:EPOCHS:SEEDS. PAGES: `all`, or `unseen` by every model of the toolkit. All
-outputs are read for EPOCHS times the tokens of the smallest; larger ones repeat less. Rate and
-weight decay are chosen first, for all outputs alike, on one that no pipeline has touched: plain
-text, as many tokens of it as the smallest output has, read as often; those win by which other pages
-of plain text, of other sites, need the fewest bits.
+An entry is SIZE:PAGES:EPOCHS:SEEDS, and how many models are trained together (default: as many as
+fit into a GPU's memory). PAGES: `all`, or `unseen` by every model of the toolkit. All outputs are
+read for EPOCHS times the tokens of the smallest; larger ones repeat less. Models of 150M are
+trained for whole pipelines and plain text only.
 
-Each entry has its process, `--lanes` of them at a time, and the folder RESULTS/SIZE-PAGES-EPOCHS.
-What is there already isn't trained again.
+Rate (as a multiple of the size's own) and weight decay are chosen once for everything, with
+models of TUNED on text that no pipeline has touched: plain text, as many tokens of it as the smallest output of
+all pages has, read as often; those win by which other pages of plain text, of other sites, need the fewest bits.
+
+Every model is kept in RESULTS/measured.jsonl as soon as it is measured, and isn't trained again:
+all outputs of a seed first. `--seconds` ends training in time; `--evaluate` trains nothing, and
+writes RESULTS/SIZE-PAGES-EPOCHS of the seeds that all outputs have.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import json
-import multiprocessing
 import sys
-from concurrent.futures import ProcessPoolExecutor
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # where the package isn't installed
 
 from curation.ablate.compare import read_prepared, train_all, train_each
+from curation.ablate.experiment import Experiment
 from curation.ablate.results import write
 from curation.ablate.store import FILE, Store
 from curation.ablate.training import SIZES, Training
+from curation.ablate.windows import Measured
 
-PAGES = ("unseen", "all")
-#: A step of 2,048 tokens: many steps with few tokens. No gold text is longer than the context.
-CONTEXT, BATCH = 512, 4
+PAGES = ("all", "unseen")
+CONTEXT = 512  # no gold text is longer
+#: Sequences of a step: many steps with few tokens, of larger models fewer.
+BATCH = {"150M": 16}
+OTHER_BATCH = 8
+PIPELINES = ("plain-text", "datatrove-fineweb", "fineweb", "llama3")
 RATES = (0.5, 1.0, 2.0)  # times the size's own
-DECAYS = (0.1, 1.0)  # of matrices; read once, nothing can be learned by heart: the first
-TUNING_SEEDS = (101, 102)
+DECAYS = (0.1, 1.0)  # of matrices
+TUNED = "5M"
+TUNING = "tuning"  # folder of the experiment that rates are chosen by
+TUNING_EPOCHS, TUNING_SEED = 4, 101
+RESERVE = 6.0  # seconds to measure models and to stop
+
+
+class OutOfTimeError(Exception):
+    """What was begun would not be done in time."""
+
+
+class Clock:
+    """Ends training that would last too long, as soon as that can be told."""
+
+    def __init__(self, seconds: float) -> None:
+        self.begun = time.monotonic()
+        self.end = self.begun + seconds
+        self._before = (0, 0.0)
+
+    def watch(self, done: int, steps: int) -> None:
+        """Be told of steps done. Raises OutOfTimeError."""
+        now = time.monotonic()
+        before, then = self._before
+        self._before = (done, now)
+        late = now + RESERVE > self.end
+        if 0 < before < done:
+            late |= now + (now - then) / (done - before) * (steps - done) + RESERVE > self.end
+        if late:
+            raise OutOfTimeError
 
 
 @dataclass(frozen=True)
@@ -46,6 +81,7 @@ class Entry:
     pages: str
     epochs: int
     seeds: int
+    together: int | None
 
     @property
     def name(self) -> str:
@@ -53,60 +89,110 @@ class Entry:
 
 
 def entry(text: str) -> Entry:
-    """Return an entry from `SIZE:PAGES:EPOCHS:SEEDS`."""
-    size, pages, epochs, seeds = text.split(":")
-    if size not in SIZES or pages not in PAGES:
+    """Return an entry from `SIZE:PAGES:EPOCHS:SEEDS[:TOGETHER]`."""
+    size, pages, *numbers = text.split(":")
+    if size not in SIZES or pages not in PAGES or len(numbers) not in (2, 3):
         raise argparse.ArgumentTypeError(f"{text}: sizes {', '.join(SIZES)}; {', '.join(PAGES)}")
-    return Entry(size, pages, int(epochs), int(seeds))
+    epochs, seeds, together = (*map(int, numbers), None)[:3]
+    assert epochs and seeds
+    return Entry(size, pages, epochs, seeds, together)
 
 
-def tuning_of(pages: str) -> str:
-    """Return the folder of the experiment that rates are chosen by."""
-    return f"{pages}-tuning"
+def training_of(size: str, tokens: int) -> Training:
+    """Return the training, the same for all outputs."""
+    return Training(size, tokens, CONTEXT, BATCH.get(size, OTHER_BATCH))
 
 
-def tuned(
-    prepared: Path, folder: Path, what: Entry, training: Training, device: str, together: int | None
-) -> Training:
-    """Return the training with the rate and decay that suit plain text best."""
-    experiment = read_prepared(prepared / tuning_of(what.pages))
-    choices = [
-        replace(training, rate=SIZES[what.size].rate * rate, weight_decay=decay)
-        for rate in RATES
-        for decay in DECAYS[: 1 if what.epochs == 1 else None]
-    ]
-    models = [(0, seed, choice) for choice in choices for seed in TUNING_SEEDS]
-    store = Store(experiment, folder / "tuning" / FILE)
-    found = train_each(
-        experiment, models, device, together, functools.partial(_say, what, "tuning"), store
-    )
-    size = sum(int(texts.documents.sizes.sum()) for texts in experiment.texts)
-    rows = []
-    for k, choice in enumerate(choices):
-        some = found[k * len(TUNING_SEEDS) : (k + 1) * len(TUNING_SEEDS)]
-        bits = sum(float(v.sum()) for one in some for v in one.texts.values())
-        rows.append((bits / size / len(some), choice))
-    content = [{"bits": b, "rate": c.rate, "weight_decay": c.weight_decay} for b, c in rows]
-    (folder / "tuning" / "tuning.json").write_text(json.dumps(content, indent=1) + "\n")
-    return min(rows, key=lambda row: row[0])[1]
+class Proof:
+    """What is prepared, and what has been measured."""
+
+    def __init__(self, prepared: Path, results: Path, device: str, clock: Clock) -> None:
+        self.prepared, self.results = prepared, results
+        self.device, self.clock = device, clock
+
+    def tuned(self) -> tuple[float, float]:
+        """Return the multiple of a size's rate, and the decay, that suit plain text best."""
+        experiment = read_prepared(self.prepared / TUNING)
+        training = training_of(TUNED, TUNING_EPOCHS * experiment.least_tokens)
+        choices = [(rate, decay) for rate in RATES for decay in DECAYS]
+        models = [(0, TUNING_SEED, chosen(training, *choice)) for choice in choices]
+        note = functools.partial(self._say, TUNING)
+        store = self._store(experiment)
+        watch = self.clock.watch
+        found = train_each(experiment, models, self.device, None, note, store, watch)
+        bits = {c: means([one])["plain text"] for c, one in zip(choices, found, strict=True)}
+        best = min(choices, key=lambda choice: bits[choice])
+        for choice in choices:
+            text = "rate x {}, weight decay {}".format(*choice)
+            print(f"{text}: {bits[choice]:.0f} bits{' *' * (choice == best)}", flush=True)
+        return best
+
+    def trained(self, what: Entry, best: tuple[float, float]) -> None:
+        """Train what is missing. Raises OutOfTimeError."""
+        experiment, training = self._planned(what, best)
+        seeds = range(1, what.seeds + 1)
+        note = functools.partial(self._say, what.name)
+        store, watch = self._store(experiment), self.clock.watch
+        train_all(experiment, training, seeds, self.device, what.together, note, store, watch)
+
+    def evaluated(self, what: Entry, best: tuple[float, float]) -> None:
+        """Write the results of the seeds that all outputs have."""
+        experiment, training = self._planned(what, best)
+        store, folder = self._store(experiment), self.results / what.name
+        if seeds := list(self._complete(experiment, training, what, store)):
+            outcome = train_all(experiment, training, seeds, "cpu", 1, print, store)
+            write(outcome, folder)
+            print(f"\n## {what.name}\n\n{(folder / 'results.md').read_text()}", flush=True)
+
+    def shown(self, what: Entry, best: tuple[float, float]) -> None:
+        """Print means over seeds of bits per byte of each output."""
+        experiment, training = self._planned(what, best)
+        store = self._store(experiment)
+        seeds = list(self._complete(experiment, training, what, store))
+        print(f"\n{what.name}: {len(seeds)} seeds of {what.seeds}")
+        for run, corpus in enumerate(experiment.corpora if seeds else ()):
+            found = [store.find(run, seed, whole(training)) for seed in seeds]
+            bits = means([one for one in found if one])
+            sizes = {s.label: int(s.documents.sizes.sum()) for s in experiment.texts}
+            cells = [f"{label} {bits[label] / size:.4f}" for label, size in sizes.items()]
+            print(f"  {corpus.name:18} {'  '.join(cells)}", flush=True)
+
+    def _planned(self, what: Entry, best: tuple[float, float]) -> tuple[Experiment, Training]:
+        experiment = read_prepared(self.prepared / what.pages)
+        training = training_of(what.size, what.epochs * experiment.least_tokens)
+        if what.size in BATCH:
+            some = tuple(corpus for corpus in experiment.corpora if corpus.name in PIPELINES)
+            experiment = replace(experiment, corpora=some)
+        return experiment, chosen(training, *best)
+
+    def _complete(
+        self, experiment: Experiment, training: Training, what: Entry, store: Store
+    ) -> Iterator[int]:
+        for seed in range(1, what.seeds + 1):
+            runs = range(len(experiment.corpora))
+            if all(store.find(run, seed, whole(training)) for run in runs):
+                yield seed
+
+    def _store(self, experiment: Experiment) -> Store:
+        return Store(experiment, self.results / FILE)
+
+    def _say(self, name: str, text: str) -> None:
+        print(f"{time.monotonic() - self.clock.begun:4.0f} s {name}: {text}", flush=True)
 
 
-def carry_out(
-    prepared: Path, results: Path, what: Entry, device: str, together: int | None
-) -> None:
-    """Tune, train and write the results of an entry."""
-    folder = results / what.name
-    experiment = read_prepared(prepared / what.pages)
-    training = Training(what.size, what.epochs * experiment.least_tokens, CONTEXT, BATCH)
-    training = tuned(prepared, folder, what, training, device, together)
-    store = Store(experiment, folder / FILE)
-    seeds = range(1, what.seeds + 1)
-    note = functools.partial(_say, what, "outputs")
-    write(train_all(experiment, training, seeds, device, together, note, store), folder)
+def chosen(training: Training, rate: float, decay: float) -> Training:
+    """Return the training with a multiple of the size's rate."""
+    return replace(training, rate=SIZES[training.size].rate * rate, weight_decay=decay)
 
 
-def _say(what: Entry, kind: str, text: str) -> None:
-    print(f"{what.name}, {kind}: {text}", flush=True)
+def whole(training: Training) -> Training:
+    """Return the training with the tokens of its steps, by which models are kept."""
+    return replace(training, tokens=training.steps * training.context * training.batch)
+
+
+def means(found: Sequence[Measured]) -> dict[str, float]:
+    """Return the bits of each kind of text, the mean of some models."""
+    return {k: sum(float(m.texts[k].sum()) for m in found) / len(found) for k in found[0].texts}
 
 
 def main() -> None:
@@ -115,27 +201,27 @@ def main() -> None:
     )
     parser.add_argument("prepared", type=Path)
     parser.add_argument("results", type=Path)
-    parser.add_argument("entries", type=entry, nargs="+", metavar="SIZE:PAGES:EPOCHS:SEEDS")
-    parser.add_argument("--lanes", type=int, default=1, help="entries at a time")
-    parser.add_argument("--together", type=int, help="models at a time of each entry")
+    parser.add_argument("entries", type=entry, nargs="+", metavar="ENTRY")
+    parser.add_argument("--seconds", type=float, help="train for so long, and write no results")
+    parser.add_argument("--evaluate", action="store_true", help="only write results")
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
-    chosen = parser.parse_args()
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(chosen.lanes, mp_context=spawn, max_tasks_per_child=1) as pool:
-        waiting = [
-            pool.submit(
-                carry_out, chosen.prepared, chosen.results, one, chosen.device, chosen.together
-            )
-            for one in chosen.entries
-        ]
-        failed = 0
-        for one, done in zip(chosen.entries, waiting, strict=True):
-            if error := done.exception():
-                print(f"{one.name}: {type(error).__name__}: {error}", flush=True)
-                failed += 1
-            else:
-                print((chosen.results / one.name / "results.md").read_text(), flush=True)
-    sys.exit(1 if failed else 0)
+    options = parser.parse_args()
+    clock = Clock(options.seconds or float("inf"))
+    proof = Proof(options.prepared, options.results, options.device, clock)
+    try:
+        best = proof.tuned()
+    except OutOfTimeError:
+        sys.exit("no time to choose a rate")
+    for what in () if options.evaluate else options.entries:
+        try:
+            proof.trained(what, best)
+        except OutOfTimeError:
+            print(f"{what.name}: no time for all", flush=True)
+    for what in options.entries:
+        proof.shown(what, best)
+    if not options.seconds:
+        for what in options.entries:
+            proof.evaluated(what, best)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from curation.ablate.training import SIZES, Training, check
 from curation.ablate.windows import Measured
 
 if TYPE_CHECKING:
-    from curation.ablate.trainer import Job
+    from curation.ablate.trainer import Job, Watch
 
 Note = Callable[[str], None]
 
@@ -33,6 +33,7 @@ def train_all(
     together: int | None,
     note: Note,
     store: Store,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Train a transformer for every run and seed that `store` lacks. Raises ConfigError.
 
@@ -42,7 +43,7 @@ def train_all(
     runs = range(len(experiment.corpora))
     # All runs of a seed come first: what there is when time runs out can be compared.
     models = [(run, seed, training) for seed in seeds for run in runs]
-    every = train_each(experiment, models, device, together, note, store)
+    every = train_each(experiment, models, device, together, note, store, watch)
     found = [[every[k * len(runs) + run] for k in range(len(seeds))] for run in runs]
     training = _whole_steps(training)
     count = layout(SIZES[training.size], experiment.vocabulary_size + 1).count
@@ -62,10 +63,12 @@ def train_each(
     together: int | None,
     note: Note,
     store: Store,
+    watch: Watch | None = None,
 ) -> list[Measured]:
     """Return what models of a run, a seed and a training each measure. Raises ConfigError.
 
-    Trainings differ in learning rate and weight decay alone. What `store` has isn't trained.
+    Trainings differ in learning rate and weight decay alone. What `store` has isn't trained. What
+    `watch` raises (see `trainer.train`) ends the training of what is missing.
     """
     for _, _, training in models:
         check(training)
@@ -74,7 +77,8 @@ def train_each(
     if missing:
         from curation.ablate.trainer import Job
 
-        _train(experiment, [Job(*model) for model in missing], device, together, note, store)
+        jobs = [Job(*model) for model in missing]
+        _train(experiment, jobs, device, together, note, store, watch)
     return [measured for model in models if (measured := store.find(*model))]
 
 
@@ -89,6 +93,7 @@ def _train(
     together: int | None,
     note: Note,
     store: Store,
+    watch: Watch | None,
 ) -> None:
     """Train group after group; keep what each measures."""
     from curation.ablate.trainer import device_of, machine, room
@@ -105,7 +110,7 @@ def _train(
         groups = [list(jobs[first : first + step]) for first in range(0, len(jobs), step)]
         processes = 1
     begun = time.monotonic()
-    for group, found in _measured(experiment, groups, device, processes):
+    for group, found in _measured(experiment, groups, device, processes, watch):
         for job, measured in zip(group, found, strict=True):
             store.add(job.run, job.seed, job.training, measured, where)
             name, shown = experiment.corpora[job.run].name, _shown(experiment, measured)
@@ -113,14 +118,18 @@ def _train(
 
 
 def _measured(
-    experiment: Experiment, groups: Sequence[Sequence[Job]], device: str, processes: int
+    experiment: Experiment,
+    groups: Sequence[Sequence[Job]],
+    device: str,
+    processes: int,
+    watch: Watch | None,
 ) -> Iterator[tuple[Sequence[Job], list[Measured]]]:
     """Yield the groups in order, with what their models measure."""
     from curation.ablate.trainer import train
 
     if processes < 2:
         for group in groups:
-            yield group, train(experiment, group, device)
+            yield group, train(experiment, group, device, watch)
         return
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawn) as pool:

@@ -31,8 +31,10 @@ def update(
     gradients.mul_((_LARGEST_NORM / (norms + 1e-6)).clamp(max=1.0))
     mean.lerp_(gradients, 1 - first)
     square.mul_(second).addcmul_(gradients, gradients, value=1 - second)
-    root = (square / (1 - second**steps)).sqrt() + _EPSILON
-    values.mul_(1 - rates * shrinking).sub_(mean / root * (rates / (1 - first**steps)))
+    whole = (1 - second**steps).sqrt()
+    root = square.sqrt().add_(_EPSILON * whole)
+    values.mul_(1 - rates * shrinking)
+    values.sub_((mean / root).mul_(rates * whole / (1 - first**steps)))
     gradients.zero_()
 
 

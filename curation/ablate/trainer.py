@@ -28,8 +28,11 @@ from curation.ablate.windows import (
 )
 from curation.errors import ConfigError
 
-_SCORED_AT_ONCE = 4_096  # tokens of windows, padded
-_SENT_AT_ONCE = 64  # steps whose ids go to the device together, so that it seldom waits
+Watch = Callable[[int, int], None]  # steps done, steps in all
+
+_SCORED_AT_ONCE = 4_096  # tokens of windows, padded, by all models on a CPU
+_SCORED_AT_ONCE_BY_GPU = 32_768
+_WATCHED = (10, 40)  # steps between which nothing is set up: they tell the time of all
 #: Bytes that a model needs on a GPU: for a weight (itself, gradient, two means, a copy in
 #: bfloat16), for a layer's value of a token, for a token's logit. The last two are rounded up.
 _OF_WEIGHT, _OF_VALUE, _OF_LOGIT = 18, 160, 20
@@ -83,14 +86,18 @@ class Job:
     training: Training
 
 
-def train(experiment: Experiment, jobs: Sequence[Job], device: str) -> list[Measured]:
+def train(
+    experiment: Experiment, jobs: Sequence[Job], device: str, watch: Watch | None = None
+) -> list[Measured]:
     """Train models together and measure them; they differ in run, seed, rate and decay at most.
 
     Seed and run decide everything: the weights at the start and the order of documents are the
-    same for all runs. A CPU gives the same bits again, for which one thread does all.
+    same for all runs. A CPU gives the same bits again, for which one thread does all. `watch` is
+    told of steps done and steps in all, early and at the points of the curve; it may raise.
     """
     torch = torch_module()
     from curation.ablate.optimizer import AdamW, update
+    from curation.ablate.steps import Repeated
     from curation.ablate.transformer import Transformers, block, head
 
     torch.set_num_threads(1)
@@ -106,25 +113,46 @@ def train(experiment: Experiment, jobs: Sequence[Job], device: str) -> list[Meas
     optimizer = AdamW(*rows, models.layout.matrices, decay, _compiled(update, device))
     rates = [[rate_at(job.training, step) for job in jobs] for step in range(training.steps)]
     rates = torch.tensor(rates, dtype=torch.float32, device=device)
+    streams = _streams(experiment, jobs, device)
+    read = training.context * training.batch  # by a step
+    inputs = torch.empty(len(jobs), read + 1, dtype=torch.int64, device=device)
+    rate = torch.empty(len(jobs), device=device)
+    shape = (len(jobs), training.batch, training.context)
     nats = functools.partial(
         models.nats, block=_compiled(block, device), head=_compiled(head, device)
     )
+
+    def once() -> None:
+        with _precision(device):
+            found = nats(inputs[:, :-1].reshape(shape), inputs[:, 1:].reshape(shape))
+        found.flatten(1).mean(1).sum().backward()  # of models that share nothing
+        optimizer.step(rate)
+
+    step = Repeated(once) if device == "cuda" else once
     curve = curve_windows(experiment, training.context)
     whole = curve_bytes(experiment)
     points: list[list[tuple[int, float]]] = [[] for _ in jobs]
     marks = {round(training.steps * (k + 1) / training.points) for k in range(training.points)}
-    for step, (ids, wanted) in enumerate(_batches(experiment, jobs, device)):
-        with _precision(device):
-            loss = nats(ids, wanted).flatten(1).mean(1).sum()  # of models that share nothing
-        loss.backward()
-        optimizer.step(rates[step])
-        if step + 1 in marks and curve:
-            read = (step + 1) * training.context * training.batch
+    for done in range(1, training.steps + 1):
+        # Nothing here waits for the device.
+        inputs.copy_(streams[:, (done - 1) * read : done * read + 1])
+        rate.copy_(rates[done - 1])
+        step()
+        if watch and (done in marks or done in _WATCHED):
+            _wait(device)
+            watch(done, training.steps)
+        if done in marks and curve:
             for found, bits in zip(points, _bits(models, curve, len(curve), device), strict=True):
-                found.append((read, float(bits.sum()) / whole))
+                found.append((done * read, float(bits.sum()) / whole))
     return _measured(models, experiment, training, device, points)
 
 
+def _wait(device: str) -> None:
+    if device == "cuda":
+        torch_module().cuda.synchronize()
+
+
+@functools.cache
 def _compiled(function: Callable[..., Any], device: str) -> Callable[..., Any]:
     """Fuse what is between matrix products on a GPU; TORCHDYNAMO_DISABLE=1 leaves it as it is."""
     if device == "cpu":
@@ -140,26 +168,21 @@ def _precision(device: str) -> contextlib.AbstractContextManager[Any]:
     if device == "cpu":
         return contextlib.nullcontext()
     context: contextlib.AbstractContextManager[Any] = torch_module().autocast(
-        device, torch_module().bfloat16
+        device,
+        torch_module().bfloat16,
+        cache_enabled=False,  # each weight is used once
     )
     return context
 
 
-def _batches(experiment: Experiment, jobs: Sequence[Job], device: str) -> Iterator[tuple[Any, Any]]:
-    """Yield ids and the ids that follow them, int64 [models, batch, context]."""
+def _streams(experiment: Experiment, jobs: Sequence[Job], device: str) -> Any:
+    """Return all that the models read, and a token more, on the device: int32 [models, tokens]."""
     torch = torch_module()
     training, mark = jobs[0].training, experiment.vocabulary_size
-    step = training.batch * training.context
-    streams = np.stack(
-        [stream(experiment.corpora[j.run], training.steps * step + 1, j.seed, mark) for j in jobs]
-    )
-    shape = (len(jobs), -1, training.batch, training.context)
-    for first in range(0, training.steps, _SENT_AT_ONCE):
-        sent = streams[:, first * step : (first + _SENT_AT_ONCE) * step + 1].astype(np.int64)
-        some = torch.from_numpy(sent).to(device)
-        before, after = some[:, :-1].reshape(shape), some[:, 1:].reshape(shape)
-        for k in range(before.shape[1]):
-            yield before[:, k], after[:, k]
+    count = training.steps * training.batch * training.context + 1
+    of = functools.cache(lambda run, seed: stream(experiment.corpora[run], count, seed, mark))
+    sent = np.stack([of(job.run, job.seed) for job in jobs]).astype(np.int32)
+    return torch.from_numpy(sent).to(device)
 
 
 def _measured(
@@ -196,9 +219,10 @@ def _bits(
     """Return the bits of each owner's scored tokens, by each model: float64 [models, owners]."""
     torch = torch_module()
     count = len(models.values)
+    most = _SCORED_AT_ONCE if device == "cpu" else _SCORED_AT_ONCE_BY_GPU // count
     found = np.zeros((count, max(owners, 1 + max((w.owner for w in windows), default=-1))))
     with torch.no_grad():
-        for some in _similar(windows):
+        for some in _similar(windows, most):
             padded, scored = _padded(some)
             ids = torch.from_numpy(padded).to(device).expand(count, -1, -1)
             with _precision(device):
@@ -209,11 +233,11 @@ def _bits(
     return found
 
 
-def _similar(windows: Sequence[Window]) -> Iterator[list[Window]]:
-    """Yield windows of about one length."""
+def _similar(windows: Sequence[Window], most: int) -> Iterator[list[Window]]:
+    """Yield windows of about one length, `most` tokens together."""
     some: list[Window] = []
     for window in sorted(windows, key=lambda window: -len(window.ids)):
-        if some and (len(some) + 1) * len(some[0].ids) > _SCORED_AT_ONCE:
+        if some and (len(some) + 1) * len(some[0].ids) > most:
             yield some
             some = []
         some.append(window)

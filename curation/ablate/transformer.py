@@ -21,18 +21,16 @@ _DEVIATION = 0.02  # of weights at the start
 _BLOCK = ("before_attention", "qkv", "out", "before_hidden", "up", "down")
 
 
-def normalized(x: Tensor, scale: Tensor) -> Tensor:
+def normalized(x: Tensor) -> Tensor:
     """Divide [models, tokens, width] by the root of the mean square (arXiv 1910.07467).
 
-    `scale` is [models, width]; the mean is taken in float32.
+    The scales that follow are multiplied into the next matrix, which has fewer numbers.
     """
-    wide = x.float()
-    wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-5)
-    return (wide * scale[:, None]).to(x.dtype)
+    return F.rms_norm(x, x.shape[-1:], eps=1e-5)
 
 
 def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Rotate pairs of dimensions by their position: [sequences, heads, length, dimensions]."""
+    """Rotate pairs of dimensions by their position: [..., length, dimensions]."""
     left, right = x.chunk(2, dim=-1)
     turned = (left * cosine - right * sine, left * sine + right * cosine)
     return torch.cat(turned, dim=-1).to(x.dtype)
@@ -55,21 +53,18 @@ def block(
     Tokens are sequences end to end, as long as `cosine` [length, dimensions / 2] has positions.
     """
     length, width = len(cosine), x.shape[-1]
-    q, k, v = (
-        (normalized(x, before_attention) @ qkv)
-        .view(-1, length, 3, heads, width // heads)
-        .permute(2, 0, 3, 1, 4)
-    )
-    q, k = rotated(q, cosine, sine), rotated(k, cosine, sine)
-    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    projected = normalized(x) @ (before_attention[..., None] * qkv)
+    parts = projected.view(-1, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+    q, k = rotated(parts[:2], cosine, sine).unbind()
+    mixed = F.scaled_dot_product_attention(q, k, parts[2], is_causal=True)
     x = x + mixed.transpose(1, 2).reshape(x.shape) @ out
-    gate, value = (normalized(x, before_hidden) @ up).chunk(2, dim=-1)
+    gate, value = (normalized(x) @ (before_hidden[..., None] * up)).chunk(2, dim=-1)
     return x + (F.silu(gate) * value) @ down
 
 
 def head(x: Tensor, norm: Tensor, embedding: Tensor, wanted: Tensor) -> Tensor:
     """Return the nats of each token that follows, [models, tokens], in float32."""
-    logits = normalized(x, norm) @ embedding.transpose(1, 2)
+    logits = normalized(x) @ (embedding * norm[:, None]).transpose(1, 2)
     nats = F.cross_entropy(logits.float().flatten(0, 1), wanted.flatten(), reduction="none")
     return nats.view(wanted.shape)
 
