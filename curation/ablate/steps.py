@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-_WARM = 3  # steps before the recording: libraries set themselves up, code is compiled
+WARM = 3  # steps before the recording: libraries set themselves up, code is compiled
 
 
 class Repeated:
@@ -25,11 +25,11 @@ class Repeated:
     def __call__(self) -> None:
         """Do the step."""
         self._calls += 1
-        if self._calls == _WARM + 1:
+        if self._calls == WARM + 1:
             self._record()
         if self._graph:
             self._graph.replay()
-        elif self._calls <= _WARM:
+        elif self._calls <= WARM:
             self._beside()
         else:
             self._step()

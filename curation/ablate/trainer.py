@@ -110,7 +110,7 @@ def train(
     models = Transformers(SIZES[training.size], mark + 1, training.context, seeds).to(device)
     decay = torch.tensor([job.training.weight_decay for job in jobs], device=device)
     rows = models.values, models.gradients
-    optimizer = AdamW(*rows, models.layout.matrices, decay, _compiled(update, device))
+    optimizer = AdamW(*rows, models.layout.matrices, decay, compiled(update, device))
     rates = [[rate_at(job.training, step) for job in jobs] for step in range(training.steps)]
     rates = torch.tensor(rates, dtype=torch.float32, device=device)
     streams = _streams(experiment, jobs, device)
@@ -119,7 +119,7 @@ def train(
     rate = torch.empty(len(jobs), device=device)
     shape = (len(jobs), training.batch, training.context)
     nats = functools.partial(
-        models.nats, block=_compiled(block, device), head=_compiled(head, device)
+        models.nats, block=compiled(block, device), head=compiled(head, device)
     )
 
     def once() -> None:
@@ -153,7 +153,7 @@ def _wait(device: str) -> None:
 
 
 @functools.cache
-def _compiled(function: Callable[..., Any], device: str) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], device: str) -> Callable[..., Any]:
     """Fuse what is between matrix products on a GPU; TORCHDYNAMO_DISABLE=1 leaves it as it is."""
     if device == "cpu":
         return function

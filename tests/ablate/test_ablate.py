@@ -62,6 +62,7 @@ def test_learning_rates_rise_and_fall(schedule: str) -> None:
 
 
 _TINY = Training("tiny", 4096, context=32, batch=4, points=2)
+_LONGER = replace(_TINY, tokens=8192)
 
 
 def _train(
@@ -103,6 +104,23 @@ def test_what_is_measured_already_needs_no_torch(
     whole = summary(_train(made(), tmp_path))
     monkeypatch.setitem(sys.modules, "torch", None)
     assert summary(_train(made(), tmp_path)) == whole
+
+
+def test_who_watches_may_end_the_training(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    told: list[tuple[int, int]] = []
+
+    def watch(done: int, steps: int) -> None:
+        told.append((done, steps))
+        if len(told) == 6:  # in the second model
+            raise TimeoutError
+
+    found = made()
+    store = Store(found, tmp_path / FILE)
+    with pytest.raises(TimeoutError):
+        train_all(found, _LONGER, [1], "cpu", 1, _silent, store, watch)
+    assert told == [(10, 64), (32, 64), (40, 64), (64, 64), (10, 64), (32, 64)]
+    assert [store.find(run, 1, _LONGER) is not None for run in (0, 1)] == [True, False]
 
 
 def test_other_data_are_other_models(tmp_path: Path) -> None:
