@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 # Where the package isn't installed.
@@ -23,7 +24,7 @@ from curation.ablate.experiment import Experiment
 from curation.ablate.trainer import Job
 from proofs.trained import chosen, means, training_of
 
-STEPS = 60  # of models that are compared
+STEPS = 60
 
 
 class EnoughError(Exception):
@@ -72,8 +73,9 @@ def same(experiment: Experiment, device: str) -> None:
 
 def speed(experiment: Experiment, size: str, models: int, device: str) -> None:
     """Print tokens a second."""
-    training = training_of(size, 2000 * 8192)
-    jobs = [Job(k % len(experiment.corpora), k, training) for k in range(models)]
+    step = training_of(size, 0)
+    training = replace(step, tokens=STEPS * step.batch * step.context, points=1)
+    jobs = [Job(k % len(experiment.corpora), 1, training) for k in range(models)]
     timer = Timer()
     try:
         trainer.train(experiment, jobs, device, timer.watch)
