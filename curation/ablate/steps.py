@@ -20,6 +20,7 @@ class Repeated:
     def __init__(self, step: Callable[[], None]) -> None:
         self._step = step
         self._calls = 0
+        self._aside = torch.cuda.Stream()
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def __call__(self) -> None:
@@ -36,11 +37,11 @@ class Repeated:
 
     def _beside(self) -> None:
         """Do the step in a stream of its own, as what is recorded later will be."""
-        here, beside = torch.cuda.current_stream(), torch.cuda.Stream()
-        beside.wait_stream(here)
-        with torch.cuda.stream(beside):
+        here = torch.cuda.current_stream()
+        self._aside.wait_stream(here)
+        with torch.cuda.stream(self._aside):
             self._step()
-        here.wait_stream(beside)
+        here.wait_stream(self._aside)
 
     def _record(self) -> None:
         graph = torch.cuda.CUDAGraph()
