@@ -217,6 +217,8 @@ def main() -> None:
             proof.trained(what, best)
         except OutOfTimeError:
             print(f"{what.name}: no time for all", flush=True)
+        except RuntimeError as error:  # such as no memory: other entries may have enough
+            print(f"{what.name}: {error}", flush=True)
     for what in options.entries:
         proof.shown(what, best)
     if not options.seconds:
