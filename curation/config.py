@@ -195,6 +195,14 @@ def validate(
     except ValidationError as error:
         errors = error.errors(include_url=False)
         where = _place(errors[0], tree)
+        if errors[0]["type"] == "missing":
+            beside = [e for e in errors if _place(e, tree)[:-1] == where[:-1]]
+            unknown = [e for e in beside if e["type"] == "extra_forbidden"]
+            if unknown:  # a misspelt key explains a missing one
+                errors, where = unknown, _place(unknown[0], tree)
+            elif len(where) == 1:
+                where = [", ".join(_place(e, tree)[-1] for e in beside if e["type"] == "missing")]
+                raise ConfigError(f"{name}: {where[0]}: missing") from None
         # For a union of types, each type reports an error.
         alike = [e for e in errors if _place(e, tree) == where]
         raise ConfigError(f"{name}: {'.'.join(where)}: {_explain(model, alike, tree)}") from None

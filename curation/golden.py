@@ -10,12 +10,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from curation.recipe import load
+from curation.recipe import Recipe, load
 from curation.resources import root
-from curation.stages import find
+from curation.stages import find, known_stages
 from curation.warm_up import known_kernels
 
 _RECIPE = "sample"
@@ -51,7 +53,7 @@ def measured_digest(stage: str) -> str:
 def stages_with_kernels() -> list[str]:
     """Return the stages whose results are checked; not `mix`, which only sums up."""
     listed = {stage for known in known_kernels() for stage in known.stages} - {"mix"}
-    return [stage for stage in load(_RECIPE).stages if stage in listed]
+    return [stage for stage in known_stages() if stage in listed]
 
 
 @functools.cache
@@ -80,10 +82,18 @@ def _page(text: str) -> str:
 
 
 def _answers(stage: str) -> Iterator[Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        items = Path(folder) / "items.jsonl"
+        items.write_text("".join(json.dumps({"question": line}) + "\n" for line in _PROSE))
+        evals = f"decontaminate.evals={json.dumps([str(items)])}"
+        yield from _answers_of(stage, load(_RECIPE, ["dedup-lines.max_occurrences=2", evals]))
+
+
+def _answers_of(stage: str, recipe: Recipe) -> Iterator[Any]:
     from curation import in_memory  # loads all kernels
     from curation.tokenize import load_tokenizer
 
-    recipe, texts = load(_RECIPE, ["dedup-lines.max_occurrences=2"]), _texts()
+    texts = _texts()
     if find(stage).is_sink:
         tokenizer = load_tokenizer(recipe.tokenize.tokenizer)
         yield from (tokenizer.encode(text) for text in texts)

@@ -70,9 +70,10 @@ def run(
     first = documents_of(given, loaded, chosen)
     batch = first
     described = [find(stage) for stage in chosen]
-    if not described[0].is_source and needs_languages(loaded, described):
-        batch = with_language(first, loaded.identify_language)
-    check_order(loaded, [s for s in chosen if not find(s).is_source], batch.schema.names)
+    if described[0].makes is None:  # it is no table of pages
+        if needs_languages(loaded, described):
+            batch = with_language(first, loaded.identify_language)
+        check_order(loaded, chosen, batch.schema.names)
     rows = np.arange(given.table.num_rows)
     removed: list[tuple[npt.NDArray[np.int64], pa.RecordBatch, str, Verdicts]] = []
     for stage in chosen:

@@ -14,6 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from curation.classify.verdicts import classify_documents
+from curation.columns import PAGE_COLUMNS
+from curation.decontaminate.catalog import catalog_of
+from curation.decontaminate.judge import Decontaminator
 from curation.dedup.buckets import Buckets, languages, lines_of
 from curation.dedup.captures import capture_keys, capture_verdicts, choose_captures
 from curation.dedup.in_memory import document_verdicts
@@ -24,6 +27,8 @@ from curation.dedup.lines import (
     verdicts,
     with_pages,
 )
+from curation.extract.extraction import Extraction
+from curation.extract.page_columns import page_columns
 from curation.extract.safe import Failed, Refused, extract_page, wrong_length
 from curation.extract.texts import text_of
 from curation.filters.apply import load_filter
@@ -34,7 +39,8 @@ from curation.mix.draw import draw
 from curation.mix.levels import plan_tables
 from curation.readers.records import Page
 from curation.recipe import Recipe
-from curation.schema import PLACES, Verdicts, conformed, with_column
+from curation.rights.policy import Policy, verdicts_of
+from curation.schema import EXTRACTED, PLACES, Verdicts, conformed, with_column
 from curation.stages import find
 from curation.tables import combined, first_column
 
@@ -56,20 +62,29 @@ def _extract(
     if text_name is not None:
         absent = table.column(text_name).is_null().to_numpy()
     reasons: list[Refused | Failed | None] = []
+    of_pages = []
     normalize = readers.normalize_text or "none"
     for row, html in enumerate(pages):
         if not absent[row] or html is None:
-            texts[row] = text_of(_page(texts[row], "", "text", normalize))
+            page = _page(texts[row], "", "text", normalize)
+            texts[row] = text_of(page)
+            of_pages.append(page_columns(page, Extraction(texts[row])))
             reasons.append(wrong_length(len(texts[row]), settings))
             continue
-        answer = extract_page(settings, _page(html, batch.column("url")[row].as_py()))
+        page = _page(html, batch.column("url")[row].as_py())
+        answer = extract_page(settings, page)
         if isinstance(answer, Refused | Failed):
+            of_pages.append(page_columns(page, None))
             reasons.append(answer)
             continue
+        of_pages.append(page_columns(page, answer))
         texts[row], titles[row] = answer.text, titles[row] or answer.title
         reasons.append(wrong_length(len(answer.text), settings))
     batch = with_column(batch, "text", pa.array(texts, pa.large_string()))
     batch = with_column(batch, "title", pa.array(titles, pa.string()))
+    for name in PAGE_COLUMNS:
+        values = [columns[name] for columns in of_pages]
+        batch = with_column(batch, name, pa.array(values, EXTRACTED.field(name).type))
     return batch, _refusals(reasons)
 
 
@@ -130,6 +145,22 @@ def _filter(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verd
     return found.added_to(batch), found.verdicts
 
 
+def _decontaminate(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
+    settings = recipe.section(find("decontaminate"))
+    decontaminator = Decontaminator(settings, catalog_of(settings))
+
+    def judged(part: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
+        done = decontaminator.apply(part)
+        return done.batch, done.verdicts
+
+    return _in_batches(judged)(batch, recipe)
+
+
+def _rights(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
+    rulings = Policy(recipe.section(find("rights"))).judge(batch)
+    return batch, verdicts_of(rulings)
+
+
 def _mix(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, Verdicts]:
     settings = recipe.mix.mixture("")
     table, _ = counted(batch, recipe.tokenize.encoding, settings.input_names)
@@ -155,12 +186,15 @@ def _in_batches(step: Step) -> Step:
 
 
 _STEPS: dict[str, Step] = {
+    "read-tables": lambda batch, _: (batch, Verdicts.keep_all(batch.num_rows)),
     "dedup-urls": _dedup_urls,
     "identify-language": _in_batches(lambda b, r: identify_documents(b, r.identify_language)),
     "dedup-documents": lambda batch, r: (batch, document_verdicts(batch, r.dedup_documents)),
     "classify": _in_batches(lambda b, r: classify_documents(b, r.classify)[:2]),
     "dedup-lines": _dedup_lines,
     "filter": _in_batches(_filter),
+    "decontaminate": _decontaminate,
+    "rights": _rights,
     "mix": _mix,
 }
 

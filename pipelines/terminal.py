@@ -47,12 +47,17 @@ def tell(text: str) -> None:
 
 
 class Warnings(logging.Handler):
-    """Logging handler that shows each warning of libraries and the toolkit once."""
+    """Logging handler that shows each warning of libraries and the toolkit once.
 
-    def __init__(self, reader: Callable[[str], None]) -> None:
+    Nor does it show again what a handler `before` it has shown.
+    """
+
+    def __init__(
+        self, reader: Callable[[str], None], before: logging.Handler | None = None
+    ) -> None:
         super().__init__(logging.WARNING)
         self._reader = reader
-        self._told: set[str] = set()
+        self._told: set[str] = set(before._told) if isinstance(before, Warnings) else set()
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()

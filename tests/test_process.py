@@ -207,5 +207,9 @@ def test_warnings_without_a_display_are_plain_and_appear_once(
     for text in ("a", "a", "b"):
         handler.handle(logging.makeLogRecord({"msg": text, "levelno": logging.WARNING}))
     assert told == ["a", "b"]
+    later = Warnings(told.append, handler)  # that of a display, say
+    for text in ("b", "c"):
+        later.handle(logging.makeLogRecord({"msg": text, "levelno": logging.WARNING}))
+    assert told == ["a", "b", "c"]
     tell("\x1b[31m")
     assert capsys.readouterr().err == "\\u001b[31m\n"

@@ -253,3 +253,16 @@ def test_old_names_of_keys_are_accepted_with_a_warning(
     path.write_text("extract: {decision: {kin_share: 0.25, template_share: 0.3}}\n")
     with pytest.raises(ConfigError, match="old name of 'template_share'"):
         load(str(path))
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("name: mine\nbase: llama3\n", "base: unknown key"),  # not that `description` is missing
+        ("filter: {}\n", "name, description, inputs, stages: missing"),
+    ],
+)
+def test_a_recipe_that_extends_none(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "mine.yaml").write_text(content)
+    with pytest.raises(ConfigError, match=f"^mine.yaml: {message}"):
+        load(str(tmp_path / "mine.yaml"))

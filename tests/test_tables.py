@@ -16,6 +16,7 @@ import curation
 from curation.classify import score
 from curation.classify.classifier import Classifier
 from curation.classify.classify_settings import default_settings as classify_defaults
+from curation.columns import PAGE_COLUMNS
 from curation.dedup import near_duplicates
 from curation.dedup.dedup_settings import DocumentDedupSettings, defaults
 from curation.dedup.verify import jaccard, shingle_sets
@@ -199,7 +200,10 @@ def test_a_table_in_memory_fares_as_in_a_run(sample_run: Path, tmp_path: Path, r
 
 
 def test_pages_of_a_table_fare_as_in_a_run(tmp_path: Path) -> None:
-    page = "<html><title>Ferry</title><body><article><p>{}</p></article></body></html>"
+    page = (
+        "<html><title>Ferry</title><meta name=robots content=noai><body><article><p>{}</p>"
+        "</article></body></html>"
+    )
     table = pa.table(
         {
             "html": [page.format(_PROSE), "", page.format(_PROSE + " Then it rained.")],
@@ -215,9 +219,12 @@ def test_pages_of_a_table_fare_as_in_a_run(tmp_path: Path) -> None:
     found = curation.run("llama3", table, stages=["extract", "dedup-urls"])
     (kept,) = _documents(out, "dedup-urls").to_pylist()
     (mine,) = found.documents.to_pylist()
-    assert {k: mine[k] for k in ("id", "url", "text", "title")} == {
-        k: kept[k] for k in ("id", "url", "text", "title")
-    }
+    same = ("id", "url", "text", "title", *PAGE_COLUMNS)
+    assert {k: mine[k] for k in same} == {k: kept[k] for k in same}
+    assert mine["rights"]["signals"] and mine["link_share"] is not None
+    honour = ["rights.honour=[noai]"]
+    obeyed = curation.run("llama3", table, stages=["extract", "rights"], assignments=honour)
+    assert obeyed.removed["reason"].to_pylist()[::2] == ["rights.noai"] * 2
     assert mine["date"] == "2025-01-02T03:04:05Z"  # as it was given
     reasons = ["stage", "reason", "value", "threshold", "kept_id"]
     removed = [
@@ -242,7 +249,7 @@ def test_own_columns_and_texts_stay_as_they_are() -> None:
     found = curation.run("llama3", table, stages=["extract", "dedup-urls", "dedup-documents"],
                          assignments=["dedup-documents.per_language=false"])  # fmt: skip
     stays = 2 if found.documents["url"].to_pylist()[1] else 3  # by the hashes of their ids
-    assert found.documents.drop_columns(["id"]).equals(table.take([0, stays]))
+    assert found.documents.drop_columns(["id", *PAGE_COLUMNS]).equals(table.take([0, stays]))
     lost = found.removed.to_pylist()
     assert [(r["content"], r["reason"]) for r in lost] == [
         (None, "extract.empty"),

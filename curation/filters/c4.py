@@ -241,7 +241,7 @@ def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
         a = strip_left(data, breaks.starts[k], breaks.ends[k], properties)
         b = strip_right(data, a, breaks.ends[k], properties)
         _, bits, sentences = judge_line(
-            data, a, b, stop, properties, limits, kit.c4_phrases, space.line
+            data, a, b, stop, properties, limits, kit.c4_phrases, space.bytes
         )
         out[0] += sentences
         out[1] += bits & LOREM != 0

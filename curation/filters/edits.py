@@ -69,7 +69,7 @@ def edit(
         (settings.c4, settings.refinedweb, settings.llama3),
         repeated.copies(settings.copies),
         space,
-        np.empty(len(space.line), np.bool_),
+        np.empty(len(space.bytes), np.bool_),
     )
     if not len(cuts):
         return Edited(
@@ -118,7 +118,7 @@ def _judge(data, a, b, end, k, wanted, kit, space):  # type: ignore[no-untyped-d
     use_c4, use_refinedweb, use_llama3 = wanted
     if use_c4:
         found, _, _ = c4.judge_line(
-            data, a, b, end, kit.properties, kit.c4_limits, kit.c4_phrases, space.line
+            data, a, b, end, kit.properties, kit.c4_limits, kit.c4_phrases, space.bytes
         )
         if found != c4.KEEP:
             return found

@@ -20,13 +20,14 @@ import numpy as np
 
 from curation.compiled import borrowing, inlined
 from curation.filters.filter_settings import LineNgramSettings
-from curation.filters.scratch import begin, token_characters
+from curation.filters.scratch import begin, begin_counts, count_up, token_characters, with_room
 from curation.hash_tables import intern
 from curation.text.words import HAS_ALPHA, HAS_NUMBER, IS_SINGLE, IS_SPELLING, finish
 
 REASON = "llama3.line_ngram_coverage"
 
 _NONE = -1
+_MOST_SEEN = 255  # of a small count
 
 
 class LineNgrams(NamedTuple):
@@ -64,49 +65,80 @@ def _length(flags, rule):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _find_grams(words, scratch, rule):  # type: ignore[no-untyped-def]
-    """Number the n-gram that ends at each word: the fewest words there that are long enough.
+def _find_grams(size, n_lines, scratch, rule):  # type: ignore[no-untyped-def]
+    """Number the n-gram that ends at each token: the fewest words there that are long enough.
 
-    `grams.active` holds the token of each word and `grams.marks` its line. Writes the number to
-    `grams.at`, _NONE where there is no n-gram, and the word it begins with to `lines.starts`.
+    Writes the number to `grams.at`, _NONE where there is no n-gram or too few of it, and the token
+    it begins with to `grams.active`.
     """
-    tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
-    grams, interner, firsts = scratch.grams, scratch.interner, scratch.lines.starts
-    mask = begin(interner, words)
+    grams, interner, firsts = scratch.grams, scratch.interner, scratch.grams.active
+    seen = begin_counts(scratch.bytes, size)
+    most = min(rule.min_count, _MOST_SEEN)
+    _find_spans(size, n_lines, scratch, rule)
+    for i in range(size):
+        if firsts[i] != _NONE:
+            grams.at[i] = _hash(firsts[i], i, scratch) & seen
+            count_up(scratch.bytes, grams.at[i], most)
+    mask = begin(interner)
     fresh = 0
-    first = 0  # words from here on are of one line and frequent enough each by itself
-    length = 0  # of the words from there
-    chars = 0  # of these words
-    for w in range(words):
-        grams.at[w] = _NONE
-        i = grams.active[w]
-        if w and grams.marks[w] != grams.marks[w - 1]:
-            first = w
-            length = chars = 0
-        if classes.counts[distinct.classes[tokens.ids[i]]] < rule.min_count:
-            first = w + 1
-            length = chars = 0
+    for i in range(size):
+        if firsts[i] == _NONE or scratch.bytes[grams.at[i]] < most:
+            grams.at[i] = _NONE
             continue
-        length += _length(tokens.flags[i], rule)
-        chars += token_characters(tokens, i)
-        while length - _length(tokens.flags[grams.active[first]], rule) >= rule.length:
-            length -= _length(tokens.flags[grams.active[first]], rule)
-            chars -= token_characters(tokens, grams.active[first])
-            first += 1
-        if length < rule.length or _numbers(tokens, grams.active[first], i) > chars:
-            continue
-        h = np.uint64(0)
-        for k in range(first, w + 1):
-            h = (h ^ np.uint64(distinct.classes[tokens.ids[grams.active[k]]])) + np.uint64(1)
-            h *= np.uint64(0x9E3779B97F4A7C15)
-            h ^= h >> np.uint64(29)
-        k = intern(finish(h), interner.slots, interner.keys, mask, fresh)
+        h = _hash(firsts[i], i, scratch)
+        k = intern(h, interner.slots, interner.keys, mask, fresh)
         if k == fresh:
             grams.counts[k] = 0
             fresh += 1
+            mask = with_room(interner, mask, fresh)
         grams.counts[k] += 1
-        grams.at[w] = k
-        firsts[w] = first
+        grams.at[i] = k
+
+
+@borrowing
+def _find_spans(size, n_lines, scratch, rule):  # type: ignore[no-untyped-def]
+    """Write to `grams.active` the word that the n-gram at each token begins with, _NONE without."""
+    tokens, distinct, classes = scratch.tokens, scratch.distinct, scratch.classes
+    firsts, lines = scratch.grams.active, scratch.breaks
+    line = 0
+    first = 0  # words from here on are of one line and frequent enough each by itself
+    length = 0  # of the words from there
+    chars = 0  # of these words
+    for i in range(size):
+        firsts[i] = _NONE
+        while line + 1 < n_lines and tokens.starts[i] >= lines.starts[line + 1]:
+            line += 1
+            length = chars = 0
+        if not tokens.flags[i] & HAS_ALPHA:
+            continue
+        if classes.counts[distinct.classes[tokens.ids[i]]] < rule.min_count:
+            length = chars = 0
+            continue
+        if length == 0:
+            first = i
+        length += _length(tokens.flags[i], rule)
+        chars += token_characters(tokens, i)
+        while length - _length(tokens.flags[first], rule) >= rule.length:
+            length -= _length(tokens.flags[first], rule)
+            chars -= token_characters(tokens, first)
+            first += 1
+            while not tokens.flags[first] & HAS_ALPHA:
+                first += 1
+        if length >= rule.length and _numbers(tokens, first, i) <= chars:
+            firsts[i] = first
+
+
+@inlined
+def _hash(first, last, scratch):  # type: ignore[no-untyped-def]
+    """Of the classes of the words among tokens[first:last + 1]."""
+    tokens, distinct = scratch.tokens, scratch.distinct
+    h = np.uint64(0)
+    for i in range(first, last + 1):
+        if tokens.flags[i] & HAS_ALPHA:
+            h = (h ^ np.uint64(distinct.classes[tokens.ids[i]])) + np.uint64(1)
+            h *= np.uint64(0x9E3779B97F4A7C15)
+            h ^= h >> np.uint64(29)
+    return finish(h)
 
 
 @inlined
@@ -136,24 +168,22 @@ def cover_lines(size, n_lines, rule, space):  # type: ignore[no-untyped-def]
     for k in range(n_lines):
         coverage[k] = 0.0
         characters[k] = 0
-    words = 0
     line = 0
     for i in range(size):
         while line + 1 < n_lines and tokens.starts[i] >= lines.starts[line + 1]:
             line += 1
         characters[line] += token_characters(tokens, i)
-        if tokens.flags[i] & HAS_ALPHA:
-            grams.active[words] = i
-            grams.marks[words] = line
-            words += 1
-    _find_grams(words, space, rule)
+    _find_grams(size, n_lines, space, rule)
     free = size  # tokens from here on are counted
-    for w in range(words - 1, -1, -1):
-        if grams.at[w] == _NONE or grams.counts[grams.at[w]] < rule.min_count:
+    line = n_lines - 1
+    for last in range(size - 1, -1, -1):
+        if grams.at[last] == _NONE or grams.counts[grams.at[last]] < rule.min_count:
             continue
-        first = grams.active[space.lines.starts[w]]
-        for i in range(first, min(grams.active[w] + 1, free)):
-            coverage[grams.marks[w]] += token_characters(tokens, i)
+        first = grams.active[last]
+        while tokens.starts[first] < lines.starts[line]:
+            line -= 1
+        for i in range(first, min(last + 1, free)):
+            coverage[line] += token_characters(tokens, i)
         free = min(free, first)
     for k in range(n_lines):
         if characters[k]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.arrow import from_buffers
 from curation.filters.reference import (
@@ -114,10 +115,8 @@ def _pieces(text: pa.Array) -> _Pieces:
     (begin, end), data = read_only(text)
     data = data[begin:end]
     starts = np.concatenate([[0], np.flatnonzero(data == _LINE_FEED) + 1])
-    filled = starts < len(data)  # the last line may be empty
-    lengths = np.zeros(len(starts), np.int64)
-    first_bytes = (data & 0xC0) != 0x80  # of characters
-    lengths[filled] = np.add.reduceat(first_bytes, starts[filled], dtype=np.int64)
+    bounds = np.append(starts, len(data))
+    lengths = pc.utf8_length(from_buffers(bounds, data)).to_numpy().astype(np.int64)
     lengths[:-1] -= 1  # the line feed
     before = np.concatenate([[0], np.cumsum(lengths)])
     lines, line = [0], 0
@@ -125,8 +124,7 @@ def _pieces(text: pa.Array) -> _Pieces:
         lines.append(line)
     lines.append(len(starts))
     sizes = np.diff(before[lines]) + np.maximum(np.diff(lines) - 1, 0)
-    bounds = np.append(starts, len(data))[lines]
-    return _Pieces(from_buffers(bounds, data), sizes)
+    return _Pieces(from_buffers(bounds[lines], data), sizes)
 
 
 def _joined(texts: pa.Array) -> pa.Array:

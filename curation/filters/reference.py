@@ -43,6 +43,7 @@ from curation.filters.scratch import (
     number_tokens,
     spelled,
 )
+from curation.resources import resolve
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.words import (
@@ -55,7 +56,7 @@ from curation.text.words import (
     finish,
 )
 from curation.tokenize.bpe import merge_piece
-from curation.tokenize.tokenizer import Tokenizer, load_tokenizer
+from curation.tokenize.tokenizer import Tokenizer, from_file
 from curation.tokenize.vocabulary import Tables, find_bytes
 
 #: Fixed, so that a new vocabulary of `tokenize` leaves the references as they are.
@@ -184,9 +185,12 @@ class _Kit(NamedTuple):
     references: References
 
 
-def vocabulary() -> Tokenizer:
-    """Return the tokenizer whose vocabulary the references are over."""
-    return load_tokenizer(VOCABULARY)
+def load_vocabulary() -> Tokenizer:
+    """Read the tokenizer whose vocabulary the references are over.
+
+    Not kept, as those of `load_tokenizer` are: its tables are all that measuring needs.
+    """
+    return from_file(Path(resolve(VOCABULARY)))
 
 
 def token_lengths(tokens: Sequence[bytes]) -> npt.NDArray[np.int64]:
@@ -198,7 +202,7 @@ def reference_tables(references: Sequence[Reference]) -> References:
     """Lay the references out for kernels; without any, the vocabulary is not loaded."""
     n = len(references)
     if n:
-        tokenizer = vocabulary()
+        tokenizer = load_vocabulary()
         tables, lengths = tokenizer.token_tables, token_lengths(tokenizer.tokens)
     else:
         tables, lengths = _no_vocabulary(), np.zeros(0, np.int64)

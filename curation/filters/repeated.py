@@ -13,7 +13,7 @@ import numpy as np
 
 from curation.compiled import borrowing
 from curation.filters.filter_settings import CopySettings
-from curation.filters.scratch import begin, move_token, number_tokens
+from curation.filters.scratch import begin, move_token, number_tokens, with_room
 from curation.hash_tables import intern
 from curation.hashing import xxh64
 from curation.text import characters as ch
@@ -66,7 +66,7 @@ def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[n
     starts, ends = space.breaks.starts, space.breaks.ends
     place, firsts = space.lines.starts, space.grams.firsts  # of line j among all; of a kind of line
     size, first = space.grams.counts, space.grams.at
-    mask = begin(space.interner, lines)
+    mask = begin(space.interner)
     table = space.interner
     n = 0  # lines that are not blank
     kinds = 0
@@ -83,6 +83,7 @@ def find_copies(data, lines, properties, rule, space, copied):  # type: ignore[n
             firsts[kind] = n
             size[kind] = _characters(data, a, b, properties, rule)
             kinds += 1
+            mask = with_room(table, mask, kinds)
         first[n] = kind
         place[n] = k
         total += size[kind]

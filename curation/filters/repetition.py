@@ -11,13 +11,12 @@ import numpy as np
 
 from curation.compiled import borrowing, inlined
 from curation.filters.dialects import DATATROVE, DCLM, DOLMA, NEMO
-from curation.filters.scratch import begin
-from curation.hash_tables import intern
+from curation.filters.scratch import begin, begin_counts, count_up, with_room
+from curation.hash_tables import intern, slot_of
 from curation.hashing import xxh64
 from curation.text.lines import characters, paragraphs, strip_left, strip_right
 from curation.text.words import IS_SINGLE
 
-_ONCE = -1
 _LF = 10
 _BLANK = 0x20
 _SHIFT = np.uint64(32)
@@ -41,7 +40,7 @@ def merge_empty(n, source, lines):  # type: ignore[no-untyped-def]
 def duplicate_pieces(data, n, lines, space, every):  # type: ignore[no-untyped-def]
     """(number, characters) of the pieces that repeat an earlier one; of all copies if `every`."""
     interner, grams = space.interner, space.grams
-    mask = begin(interner, n)
+    mask = begin(interner)
     fresh = 0
     copies = 0
     chars = 0
@@ -52,6 +51,7 @@ def duplicate_pieces(data, n, lines, space, every):  # type: ignore[no-untyped-d
             grams.counts[k] = 0
             grams.firsts[k] = i
             fresh += 1
+            mask = with_room(interner, mask, fresh)
         elif not every:
             copies += 1
             chars += characters(data, lines.starts[i], lines.ends[i])
@@ -65,22 +65,52 @@ def duplicate_pieces(data, n, lines, space, every):  # type: ignore[no-untyped-d
     return copies, chars
 
 
+@inlined
+def _key(n, i, tokens, grams):  # type: ignore[no-untyped-def]
+    """The n-gram at token i, by its first n - 1 tokens and the last."""
+    return (np.uint64(grams.at[i]) << _SHIFT) | np.uint64(tokens.ids[i + n - 1])
+
+
 @borrowing
-def _grow(n, active, size, tokens, distinct, interner, grams):  # type: ignore[no-untyped-def]
+def _drop_single(n, active, size, space):  # type: ignore[no-untyped-def]
+    """Keep the active positions whose n-gram may occur again; return how many.
+
+    Most n-grams of a text occur once; none of these needs a place in the table.
+    """
+    tokens, grams, counts = space.tokens, space.grams, space.bytes
+    last = size - n
+    kept = 0
+    for a in range(active):
+        i = grams.active[a]
+        if i <= last and space.distinct.counts[tokens.ids[i + n - 1]] > 1:
+            grams.active[kept] = i
+            kept += 1
+    active, kept = kept, 0
+    mask = begin_counts(counts, active)
+    for a in range(active):
+        count_up(counts, slot_of(_key(n, grams.active[a], tokens, grams)) & mask, 2)
+    for a in range(active):
+        i = grams.active[a]
+        if counts[slot_of(_key(n, i, tokens, grams)) & mask] > 1:
+            grams.active[kept] = i
+            kept += 1
+    return kept
+
+
+@borrowing
+def _grow(n, active, tokens, interner, grams):  # type: ignore[no-untyped-def]
     """Turn (n-1)-grams into n-grams at the first `active` positions; return distinct n-grams."""
-    mask = begin(interner, active)
+    mask = begin(interner)
     fresh = 0
     for a in range(active):
         i = grams.active[a]
-        if i + n > size or distinct.counts[tokens.ids[i + n - 1]] == 1:
-            grams.at[i] = _ONCE
-            continue
-        key = (np.uint64(grams.at[i]) << _SHIFT) | np.uint64(tokens.ids[i + n - 1])
+        key = _key(n, i, tokens, grams)
         k = intern(key, interner.slots, interner.keys, mask, fresh)
         if k == fresh:
             grams.counts[k] = 0
             grams.firsts[k] = i
             fresh += 1
+            mask = with_room(interner, mask, fresh)
         grams.counts[k] += 1
         grams.at[i] = k
     return fresh
@@ -91,7 +121,7 @@ def _keep_repeated(active, grams):  # type: ignore[no-untyped-def]
     kept = 0
     for a in range(active):
         i = grams.active[a]
-        if grams.at[i] != _ONCE and grams.counts[grams.at[i]] > 1:
+        if grams.counts[grams.at[i]] > 1:
             grams.active[kept] = i
             kept += 1
     return kept
@@ -238,7 +268,8 @@ def _measure_ngrams(data, doc, space, dialect, out):  # type: ignore[no-untyped-
         if size < n or whole == 0:
             out[n - 2] = 1.0 if dialect == NEMO else 0.0
             continue
-        fresh = _grow(n, active, size, tokens, distinct, space.interner, grams)
+        active = _drop_single(n, active, size, space)
+        fresh = _grow(n, active, tokens, space.interner, grams)
         if n <= 4:
             top = _top(data, doc, n, fresh, space, dialect)
             out[n - 2] = top / whole

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.compiled import borrowing, inlined
-from curation.hash_tables import intern
+from curation.hash_tables import intern, slot_of
 from curation.text import ascii
 from curation.text import characters as ch
 from curation.text.words import (
@@ -39,6 +39,8 @@ DIGITS = np.uint64(0x2545F4914F6CDD1D)
 _ALNUM = ascii.ALNUM
 _JOINING = ascii.byte_set("'.,_")
 _SKIP = ch.SPACE | ch.IGNORE
+#: Of a table that has no keys yet.
+_FIRST_SLOTS = 256
 _ASCII, _UNDERSCORE, _FIRST_LETTER = 0x80, 0x5F, 0x41
 
 Ints = npt.NDArray[np.int32]
@@ -94,7 +96,7 @@ class Grams(NamedTuple):
     at: Ints  # id of the n-gram at a token
     counts: Ints  # by id
     firsts: Ints  # by id
-    active: Ints  # tokens whose n-gram occurs more than once
+    active: Ints  # tokens whose n-gram may occur again, or with which that at a token begins
     marks: Ints
 
 
@@ -126,7 +128,7 @@ class Scratch(NamedTuple):
     interner: Interner
     grams: Grams
     symbols: npt.NDArray[np.uint32]  # `grams.at`, for a measurement that has no n-grams
-    line: npt.NDArray[np.uint8]  # a copy of a line
+    bytes: npt.NDArray[np.uint8]  # a copy of a line, or small counts
     coverage: npt.NDArray[np.float64]  # by line
     counts: npt.NDArray[np.int64]  # by line
     room: Room
@@ -215,13 +217,52 @@ def allocate(offsets: npt.NDArray[np.int64], most: int = 0) -> Scratch:
 
 
 @borrowing
-def begin(interner, most):  # type: ignore[no-untyped-def]
-    """Empty the table for up to `most` keys; return its mask."""
-    size = 4
-    while size < 2 * most:
-        size *= 2
+def begin(interner):  # type: ignore[no-untyped-def]
+    """Empty the table; return its mask."""
+    size = min(_FIRST_SLOTS, len(interner.slots))
     interner.slots[:size] = -1
     return np.uint64(size - 1)
+
+
+@inlined
+def with_room(interner, mask, filled):  # type: ignore[no-untyped-def]
+    """Mask of a table that has room for one more key than these; call it after each new key.
+
+    So a table is as large as the keys that there are, not as those that there might be.
+    """
+    return mask if 2 * filled <= mask else _doubled(interner, mask, filled)
+
+
+@borrowing
+def _doubled(interner, mask, filled):  # type: ignore[no-untyped-def]
+    size = 2 * (np.int64(mask) + 1)
+    interner.slots[:size] = -1
+    mask = np.uint64(size - 1)
+    for k in range(filled):
+        slot = slot_of(interner.keys[k]) & mask
+        while interner.slots[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        interner.slots[slot] = k
+    return mask
+
+
+@borrowing
+def begin_counts(counts, keys):  # type: ignore[no-untyped-def]
+    """Empty small counts for so many keys; return the mask of a key's place.
+
+    Keys share places, so a count is at least that of the key: what it says is rare needs no table.
+    """
+    size = 1
+    while size < 2 * keys and 2 * size <= len(counts):
+        size *= 2
+    counts[:size] = 0
+    return np.uint64(size - 1)
+
+
+@inlined
+def count_up(counts, place, most):  # type: ignore[no-untyped-def]
+    if counts[place] < most:
+        counts[place] += 1
 
 
 @inlined
@@ -323,7 +364,7 @@ def _goes_on(data, k, end):  # type: ignore[no-untyped-def]
 @borrowing
 def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-untyped-def]
     """Number the classes of the distinct tokens; return how many there are."""
-    mask = begin(interner, kinds)
+    mask = begin(interner)
     fresh = 0
     for k in range(kinds):
         i = distinct.firsts[k]
@@ -335,6 +376,7 @@ def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-unt
             classes.firsts[c] = i
             classes.hashes[c] = h
             fresh += 1
+            mask = with_room(interner, mask, fresh)
         classes.counts[c] += distinct.counts[k]
         distinct.classes[k] = c
     return fresh
@@ -343,7 +385,7 @@ def classify(kinds, tokens, distinct, classes, interner):  # type: ignore[no-unt
 @borrowing
 def number_tokens(n, tokens, distinct, interner):  # type: ignore[no-untyped-def]
     """Number the distinct tokens, count them, and return how many there are."""
-    mask = begin(interner, n)
+    mask = begin(interner)
     fresh = 0
     for i in range(n):
         k = intern(tokens.hashes[i], interner.slots, interner.keys, mask, fresh)
@@ -353,6 +395,7 @@ def number_tokens(n, tokens, distinct, interner):  # type: ignore[no-untyped-def
             distinct.hashes[k] = tokens.hashes[i]
             distinct.lows[k] = tokens.lows[i]
             fresh += 1
+            mask = with_room(interner, mask, fresh)
         distinct.counts[k] += 1
         tokens.ids[i] = k
     return fresh

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from curation.errors import InputError
 from curation.rights.licences import matches_licence
 from curation.rights.rights_settings import RightsSettings
 from curation.rights.signals import LATEST
+from curation.schema import Verdicts
 
 #: The signals that removed documents: one row each.
 FOUND = pa.schema(
@@ -67,6 +69,12 @@ class Policy:
         """Return the rulings on the values of a column `rights`."""
         return [self.ruling(rights) for rights in column.to_pylist()]
 
+    def judge(self, batch: pa.RecordBatch) -> list[Ruling | None]:
+        """Return the rulings on documents. Raises InputError without their column `rights`."""
+        if batch.schema.get_field_index("rights") < 0:
+            raise InputError("rights: the documents have no column 'rights', which extract makes")
+        return self.rulings(batch.column("rights"))
+
     def _counts(self, place: str | None) -> bool:
         return self._settings.retroactive or not (place or "").startswith(LATEST)
 
@@ -107,6 +115,13 @@ def forbids(answer: str) -> bool:
 
 def _is_reserved(value: str | None) -> bool:
     return (value or "").partition(" ")[0] == "1"
+
+
+def verdicts_of(rulings: Sequence[Ruling | None]) -> Verdicts:
+    """Return the rulings as verdicts, which have neither value nor threshold."""
+    none = pa.nulls(len(rulings), pa.float64())
+    reasons = pa.array([ruling and ruling.reason for ruling in rulings], pa.string())
+    return Verdicts(reasons, none, none, pa.nulls(len(rulings), pa.string()))
 
 
 def found_table(ids: pa.Array, rulings: Iterable[Ruling | None]) -> pa.RecordBatch:

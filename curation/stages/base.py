@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from curation.config import Settings, read_yaml
@@ -155,8 +155,8 @@ class Stage(Generic[S]):
         """Return the columns of the user's own that `why` shows; `settings` as in `limits`."""
         return ()
 
-    def tell(self, row: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the lines in which `why` shows a row of the table next to the documents."""
+    def tell(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """Yield the lines in which `why` shows a document's rows of the table next to it."""
         yield from ()
 
     @property

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from curation.decontaminate.decontaminate_settings import DecontaminationSettings
 from curation.decontaminate.mappings import load_mapping
 from curation.errors import ConfigError
 from curation.stages.base import Columns, NamedFile, Stage
+
+#: Of a row, but for the item's name.
+_SHOWN = ("action", "set", "part", "score", "start", "end", "item_text")
 
 
 class _Decontaminate(Stage[DecontaminationSettings]):
@@ -40,12 +43,18 @@ class _Decontaminate(Stage[DecontaminationSettings]):
             for i, path in enumerate(of_set.files):
                 yield NamedFile(f"decontaminate.evals.{name}.files[{i}]", path, "file or folder")
 
-    def tell(self, row: Mapping[str, Any]) -> Iterator[str]:
-        judged = f"{row['score']:.4g} (threshold {row['threshold']:.4g}), exact {row['exact']:.4g}"
-        place = f"bytes {row['start']} to {row['end']}"
-        yield f"{row['action']}: {row['part']} of {row['set']} {row['item']}: {judged}, {place}"
-        yield f"    item     {' '.join(row['item_text'].split())}"
-        yield f"    document {' '.join(row['text'].split())}"
+    def tell(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        same: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        for row in rows:  # questions on one passage, say
+            same.setdefault(tuple(row[key] for key in _SHOWN), []).append(row)
+        for row, *others in same.values():
+            more = f" and {len(others)} more with these words" if others else ""
+            judged = f"{row['score']:.4g} (threshold {row['threshold']:.4g})"
+            place = f"exact {row['exact']:.4g}, bytes {row['start']} to {row['end']}"
+            what = f"{row['part']} of {row['set']} {row['item']}{more}"
+            yield f"{row['action']}: {what}: {judged}, {place}"
+            yield f"    item     {' '.join(row['item_text'].split())}"
+            yield f"    document {' '.join(row['text'].split())}"
 
 
 STAGE = _Decontaminate()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from curation.rights.rights_settings import RightsSettings
@@ -37,11 +37,9 @@ class _Rights(Stage[RightsSettings]):
             if agent.lower() not in known:
                 raise ValueError(f"rights.agents: {agent!r} is not among extract.rights.agents")
 
-    def tell(self, row: Mapping[str, Any]) -> Iterator[str]:
-        if row["kind"] is None:
-            yield "no signal says otherwise"
-            return
-        yield told_signal(row)
+    def tell(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        for row in rows:
+            yield "no signal says otherwise" if row["kind"] is None else told_signal(row)
 
 
 STAGE = _Rights()

@@ -25,7 +25,6 @@ from curation.filters.reference import (
     measure_references,
     reference_tables,
     token_lengths,
-    vocabulary,
 )
 from curation.text.buffers import read_only
 from curation.text.words import words
@@ -37,6 +36,7 @@ from curation.train.reference_counts import (
     Words,
     choose_units,
     merge_words,
+    vocabulary,
 )
 from curation.train.report import About, Report
 from curation.train.word_classes import exchange

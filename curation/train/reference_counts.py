@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from curation.arrow import Texts
 from curation.compiled import kernel
-from curation.filters.reference import vocabulary, word_tokens
+from curation.filters.reference import load_vocabulary, word_tokens
 from curation.filters.scratch import DIGITS, Room, room
 from curation.text import characters as ch
 from curation.text.buffers import read_only
@@ -20,6 +21,9 @@ from curation.tokenize.vocabulary import Tables
 
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
+
+#: The tokenizer that words are counted by, kept.
+vocabulary = functools.cache(load_vocabulary)
 
 
 @kernel

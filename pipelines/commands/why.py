@@ -331,8 +331,8 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
     for rule in decision.get("rules", []):
         limits = ", ".join(f"{k} {rule[k]:.10g}" for k in ("min", "max") if k in rule)
         yield f"    {rule['rule']:<36} {_short(rule['value']):>12}  ({limits})"
-    for row in decision.get("beside", []):
-        yield from (f"    {line}" for line in find_stage(decision["stage"]).tell(row))
+    beside = find_stage(decision["stage"]).tell(decision.get("beside", []))
+    yield from (f"    {line}" for line in beside)
     for cut in decision.get("cut", []):
         yield f"    cut by {cut['reason']} at byte {cut['position']}: {cut['text'].strip()}"
     for span in decision.get("spans", []):

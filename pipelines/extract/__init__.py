@@ -239,12 +239,10 @@ class JudgePages:
     ) -> None:
         """Add a page to the batch, and its notes to the further tables."""
         row, own = document_row(name, page)
-        found = answer if isinstance(answer, Extraction) else Extraction("")
-        from curation.rights import document_rights, response_of  # compiled kernels
+        from curation.extract.page_columns import page_columns  # compiled kernels
 
-        row["rights"] = document_rights(page, found.rights, found.text, self._of_site(page))
-        row["response"] = response_of(page, found.language)
-        row["link_share"] = found.link_share
+        found = answer if isinstance(answer, Extraction) else None
+        row |= page_columns(page, found, self._of_site(page))
         if page.mended:
             beside.mended.append(mended_row(row, page))
         if answer is None:

@@ -47,7 +47,7 @@ class Quiet(AbstractContextManager["Quiet"]):
     """Shows only warnings; base of all other displays."""
 
     def __init__(self) -> None:
-        self._warnings = Warnings(self.message)
+        self._warnings = Warnings(self.message, logging.lastResort)
 
     def __enter__(self) -> Quiet:
         for name in _LOGGERS:

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import curation
 from curation.decontaminate.dialects import DIALECTS
 from curation.readers.documents import ROWS
 from curation.recipe import load
+from curation.stages import find as find_stage
 from pipelines.transforms import Decontaminate, ReadDocuments
 from tests.conftest import curate, curate_well
 from tests.decontaminate.test_judge import BEES, FILLER, PASSAGE, TRAIN
@@ -100,6 +103,15 @@ def test_why_shows_item_and_span(done: Path) -> None:
     assert f"item     {TRAIN}" in told and f"document {TRAIN.rstrip('?')}" in told
 
 
+def test_why_shows_the_same_words_once() -> None:
+    row = {"action": "mark", "set": "quiz", "part": "passage", "score": 1.0, "start": 3, "end": 9}
+    row |= {"threshold": 0.78, "exact": 1.0, "item_text": "A passage.", "text": "A passage."}
+    rows = [row | {"item": f"q{i}"} for i in range(3)] + [row | {"item": "other", "start": 20}]
+    first, item, _, second, *_ = find_stage("decontaminate").tell(rows)
+    assert first.startswith("mark: passage of quiz q0 and 2 more with these words: 1 (")
+    assert "A passage." in item and second.startswith("mark: passage of quiz other: 1")
+
+
 def test_the_transform_writes_what_the_stage_writes(
     place: Path, done: Path, tmp_path: Path
 ) -> None:
@@ -108,6 +120,18 @@ def test_the_transform_writes_what_the_stage_writes(
         documents = pipeline | ReadDocuments(str(done / "read-tables"))
         write_all(documents | Decontaminate(settings), tmp_path / "made")
     check_same(tmp_path / "made", done / "decontaminate")
+
+
+def test_a_table_in_memory_fares_as_in_a_run(place: Path, done: Path) -> None:
+    rows = [{"id": f"{k // 15}-{k % 15}", "text": text} for k, text in enumerate(TEXTS)]
+    found = curation.run(str(place / "recipe.yaml"), pa.Table.from_pylist(rows))
+    for mine, folder in ((found.documents, "documents"), (found.removed, "removed")):
+        theirs = {r["id"]: r for r in pq.read_table(done / "decontaminate" / folder).to_pylist()}
+        assert mine.num_rows == len(theirs) > 0
+        for row in mine.to_pylist():
+            assert {n: theirs[row["id"]][n] for n in row if n in theirs[row["id"]]}.items() <= (
+                row.items()
+            )
 
 
 def test_another_evaluation_set_does_the_stage_again(place: Path) -> None:
