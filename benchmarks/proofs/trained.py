@@ -2,7 +2,7 @@
 
     python benchmarks/proofs/trained.py PREPARED RESULTS 5M:all:4:5:6 5M:unseen:4:5 150M:all:4:1:2
 
-An entry is SIZE:PAGES:EPOCHS:SEEDS, and how many models are trained together (default: as many as
+An entry is SIZE:PAGES:EPOCHS:SEEDS[:TOGETHER], TOGETHER how many models are trained at a time (default: as many as
 fit into a GPU's memory). PAGES: `all`, or `unseen` by every model of the toolkit. All outputs are
 read for EPOCHS times the tokens of the smallest; larger ones repeat less. Models of 150M are
 trained for whole pipelines and plain text only.
@@ -91,11 +91,13 @@ class Entry:
 def entry(text: str) -> Entry:
     """Return an entry from `SIZE:PAGES:EPOCHS:SEEDS[:TOGETHER]`."""
     size, pages, *numbers = text.split(":")
-    if size not in SIZES or pages not in PAGES or len(numbers) not in (2, 3):
+    counts = [int(number) for number in numbers]
+    if size not in SIZES or pages not in PAGES or len(counts) not in (2, 3):
         raise argparse.ArgumentTypeError(f"{text}: sizes {', '.join(SIZES)}; {', '.join(PAGES)}")
-    epochs, seeds, together = (*map(int, numbers), None)[:3]
-    assert epochs and seeds
-    return Entry(size, pages, epochs, seeds, together)
+    if min(counts) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: EPOCHS, SEEDS and TOGETHER are 1 or more")
+    epochs, seeds, *together = counts
+    return Entry(size, pages, epochs, seeds, together[0] if together else None)
 
 
 def training_of(size: str, tokens: int) -> Training:
