@@ -10,11 +10,11 @@ without boilerplate removal. Models learn from each, and are measured on gold ma
 and whole sets that no pipeline was given (benchmarks/proofs/pages.py). FOLDER keeps what the
 pipelines made, a few MB; with it alone the rest runs anywhere.
 
-Blank lines are taken out of all texts. Printed are bits per byte, with intervals over sites and seeds, for all pages and for those of sets
+White space is one space in all texts. Printed are bits per byte, with intervals over sites and seeds, for all pages and for those of sets
 that no model of the toolkit learned from:
 
 once    equal tokens, each read once: as many as the smallest output has; also of those pages alone
-        that FineWeb's pipeline and ours both kept, which shows what the choice of pages does
+        that two pipelines both kept, which shows what the choice of pages does
 all     trigrams of all that each pipeline kept; transformers that read `--epochs` times (default 4)
         the tokens of the smallest output, so that a larger output repeats less
 
@@ -63,17 +63,17 @@ def texts_of(path: Path, pages: str = "all", kept: Set[str] | None = None) -> li
     rows = pq.read_table(path).to_pylist()
     rows = [row for row in rows if pages == "all" or row["unseen"]]
     rows = [row for row in rows if kept is None or row["id"] in kept]
-    return [Text(without_blank_lines(row["text"]), row["url"]) for row in rows]
+    return [Text(one_line(row["text"]), row["url"]) for row in rows]
 
 
-def without_blank_lines(text: str) -> str:
-    """Return a text whose lines all have something.
+def one_line(text: str) -> str:
+    """Return the words of a text with a space between them.
 
-    Some gold texts have blank lines between paragraphs and others none, which is their annotators'
-    custom; of outputs, trafilatura's never have them and others sometimes. A model that has seen a few
-    predicts them for bits less each, which would decide between outputs of the same words.
+    Where lines break is the annotators' custom in a gold text and the extractor's in an output:
+    trafilatura's has no blank lines, some gold texts have one after every paragraph. A model that
+    has seen a few needs bits less for each, which would decide between outputs of the same words.
     """
-    return "\n".join(line for line in text.splitlines() if line.strip())
+    return " ".join(text.split())
 
 
 def pages_of(folder: Path, name: str) -> set[str]:
@@ -115,11 +115,11 @@ def trigrams(folder: Path, seeds: Sequence[int]) -> None:
 
 def same_pages(folder: Path, seeds: Sequence[int]) -> None:
     """Print whether extraction or the choice of pages differs: texts of pages that both kept."""
-    for ours in ("fineweb", "llama3"):
-        kept = pages_of(folder, ours) & pages_of(folder, THEIRS)
+    for pair in ((THEIRS, "fineweb"), (THEIRS, "llama3"), ("fineweb", "llama3")):
+        kept = pages_of(folder, pair[0]) & pages_of(folder, pair[1])
         for pages in PAGES:
-            found = prepared(folder, [THEIRS, ours], TRIGRAM_VOCABULARY, pages, kept)
-            print(f"\n# Trigrams, {pages} pages that {THEIRS} and {ours} both kept: once\n")
+            found = prepared(folder, pair, TRIGRAM_VOCABULARY, pages, kept)
+            print(f"\n# Trigrams, {pages} pages that {pair[0]} and {pair[1]} both kept: once\n")
             outcome = count_all(found, found.least_tokens, seeds, silent)
             print(markdown(summary(outcome)), flush=True)
 

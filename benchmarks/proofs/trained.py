@@ -2,14 +2,15 @@
 
     python benchmarks/proofs/trained.py PREPARED RESULTS 5M:all:4:5:6 5M:unseen:4:5 150M:all:4:1:2
 
-An entry is SIZE:PAGES:EPOCHS:SEEDS[:TOGETHER], TOGETHER how many models are trained at a time (default: as many as
-fit into a GPU's memory). PAGES: `all`, or `unseen` by every model of the toolkit. All outputs are
-read for EPOCHS times the tokens of the smallest; larger ones repeat less. Models of 150M are
-trained for whole pipelines and plain text only.
+An entry is SIZE:PAGES:EPOCHS:SEEDS[:TOGETHER]; TOGETHER is how many models are trained at a time
+(default: as many as fit into half of a GPU's memory). PAGES: `all`, or `unseen` by every model of
+the toolkit. All outputs are read for EPOCHS times the tokens of the smallest; larger ones repeat
+less. Models of 150M are trained for whole pipelines and plain text only.
 
 Rate (as a multiple of the size's own) and weight decay are chosen once for everything, with
-models of TUNED on text that no pipeline has touched: plain text, as many tokens of it as the smallest output of
-all pages has, read as often; those win by which other pages of plain text, of other sites, need the fewest bits.
+models of TUNED on text that no pipeline has touched: plain text, as many tokens of it as the
+smallest output of all pages has, read as often; those win by which other pages of plain text, of
+other sites, need the fewest bits.
 
 Every model is kept in RESULTS/measured.jsonl as soon as it is measured, and isn't trained again:
 all outputs of a seed first. `--seconds` ends training in time; `--evaluate` trains nothing, and
