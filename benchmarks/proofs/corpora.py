@@ -22,8 +22,7 @@ CORPORA = {
     "fineweb": "our recipe fineweb",
     "llama3": "our recipe llama3",
 }
-#: Pipelines that models are trained for; n-grams measure all.
-TRAINED = ("plain-text", "datatrove-fineweb", "fineweb", "llama3")
+PLAIN_TEXT, THEIRS = "plain-text", "datatrove-fineweb"
 GOLD = "gold"
 Texts = Mapping[str, str]  # by page key
 

@@ -3,7 +3,9 @@
     curate ablate A B --eval gold=texts.parquet --size 150M --prepare --output FOLDER
     python -m curation.ablate FOLDER --size 150M --device cuda      # on another machine
 
-Results come into the same folder, or into `--output`.
+Results come into the same folder, or into `--output`. Each model is kept in `measured.jsonl` as
+soon as it is measured: a command that was stopped goes on from there, and one that has all of them
+only writes the results, without PyTorch.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from pathlib import Path
 from curation.ablate.compare import read_prepared, train_all
 from curation.ablate.options import add_training, training_of
 from curation.ablate.results import markdown, write
+from curation.ablate.store import FILE, Store
 from curation.errors import CurationError
 
 
@@ -30,8 +33,12 @@ def main() -> int:
     try:
         experiment = read_prepared(options.folder)
         training, seeds = training_of(options, experiment)
-        outcome = train_all(experiment, training, seeds, options.device, options.processes, _note)
-        print(markdown(write(outcome, options.output or options.folder)))  # noqa: T201
+        output = options.output or options.folder
+        store = Store(experiment, output / FILE)
+        outcome = train_all(
+            experiment, training, seeds, options.device, options.together, _note, store
+        )
+        print(markdown(write(outcome, output)))  # noqa: T201
     except CurationError as error:
         _note(f"error: {error}")
         return error.exit_code

@@ -24,17 +24,18 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=positive, default=3, metavar="N", help="models of each run (default: 3)")
     add("--device", default="auto", choices=["auto", "cpu", "cuda"])
     add(
+        "--together",
         "--processes",
         type=positive,
-        default=1,
         metavar="N",
-        help="models trained at a time (default: 1); each has one thread, and small ones leave a "
-        "GPU room for several",
+        help="models trained at a time: on a GPU with their weights stacked (default: as many as "
+        "fit), on a CPU in a process with one thread each (default: 1)",
     )
     add("--context", type=positive, default=512, metavar="N", help="tokens (default: 512)")
     add("--batch", type=positive, default=8, metavar="N", help="sequences of a step (default: 8)")
     add("--schedule", default="cosine", choices=["cosine", "wsd"], help="of the learning rate")
     add("--learning-rate", type=float, metavar="RATE", help="its peak (default: by size)")
+    add("--weight-decay", type=float, default=0.1, metavar="SHARE", help="default: 0.1")
 
 
 def positive(text: str) -> int:
@@ -53,5 +54,6 @@ def training_of(options: argparse.Namespace, experiment: Experiment) -> tuple[Tr
         batch=options.batch,
         schedule=options.schedule,
         rate=options.learning_rate,
+        weight_decay=options.weight_decay,
     )
     return training, list(range(1, options.seeds + 1))

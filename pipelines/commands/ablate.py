@@ -72,6 +72,8 @@ def ablate(options: argparse.Namespace) -> int:
     from curation.ablate.experiment import check, save
     from curation.ablate.prepare import experiment, smaller
     from curation.ablate.results import markdown, write
+    from curation.ablate.store import FILE as MEASURED
+    from curation.ablate.store import Store
     from curation.tokenize.tokenizer import load_tokenizer
     from pipelines.texts import Corpora
 
@@ -100,7 +102,13 @@ def ablate(options: argparse.Namespace) -> int:
         outcome = compare.count_all(prepared, training.tokens, seeds, note)
     else:
         outcome = compare.train_all(
-            prepared, training, seeds, options.device, options.processes, note
+            prepared,
+            training,
+            seeds,
+            options.device,
+            options.together,
+            note,
+            Store(prepared, output / MEASURED),
         )
     content = write(outcome, output)
     say(json.dumps(content, indent=1, ensure_ascii=False) if options.json else markdown(content))

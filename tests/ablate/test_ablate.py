@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from curation.ablate.compare import count_all, train_all
-from curation.ablate.experiment import Experiment
+from curation.ablate.compare import Note, count_all, train_all
+from curation.ablate.experiment import Corpus, Experiment
+from curation.ablate.layout import layout
 from curation.ablate.results import RESULTS, Outcome, summary, write
-from curation.ablate.training import Training, rate_at
+from curation.ablate.store import FILE, Store
+from curation.ablate.training import SIZES, Training, rate_at
 from pipelines.cli import main
 from tests.ablate.made import made, texts
 
@@ -58,45 +61,147 @@ def test_learning_rates_rise_and_fall(schedule: str) -> None:
     assert (rates[50] == training.peak) == (schedule == "wsd")
 
 
-def _train(experiment: Experiment, tokens: int = 4096, **options: object) -> Outcome:
-    training = Training("tiny", tokens, context=32, batch=4, points=2, **options)  # type: ignore[arg-type]
-    return train_all(experiment, training, [1, 2], "cpu", 1, _silent)
+_TINY = Training("tiny", 4096, context=32, batch=4, points=2)
+_LONGER = replace(_TINY, tokens=8192)
+
+
+def _train(
+    experiment: Experiment, folder: Path, together: int = 1, note: Note = _silent
+) -> Outcome:
+    store = Store(experiment, folder / FILE)
+    return train_all(experiment, _TINY, [1, 2], "cpu", together, note, store)
 
 
 def test_transformers(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
-    outcome = _train(made())
+    outcome = _train(made(), tmp_path / "a")
     _each_is_best_at_its_own(outcome)
     write(outcome, tmp_path / "a")
-    write(_train(made()), tmp_path / "b")
-    for name in RESULTS:
+    write(_train(made(), tmp_path / "b", together=2), tmp_path / "b")
+    for name in (*RESULTS, FILE):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     curve = outcome.found[0][0].curve
     assert [tokens for tokens, _ in curve] == [2048, 4096]
 
 
+def test_a_command_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    whole = summary(_train(made(), tmp_path))
+    path = tmp_path / FILE
+    lines = path.read_text().splitlines()
+    assert len(lines) == 4
+    path.write_text(lines[0] + "\n" + lines[1] + "\n" + lines[2][:100])
+    notes: list[str] = []
+    assert summary(_train(made(), tmp_path, note=notes.append)) == whole
+    assert [note.split(":")[0] for note in notes] == ["fish, seed 2", "law, seed 2"]
+    assert summary(_train(made(), tmp_path)) == whole  # the line that was cut off harms no other
+
+
+def test_what_is_measured_already_needs_no_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    whole = summary(_train(made(), tmp_path))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert summary(_train(made(), tmp_path)) == whole
+
+
+def test_who_watches_may_end_the_training(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    told: list[tuple[int, int]] = []
+
+    def watch(done: int, steps: int) -> None:
+        told.append((done, steps))
+        if len(told) == 6:  # in the second model
+            raise TimeoutError
+
+    found = made()
+    store = Store(found, tmp_path / FILE)
+    with pytest.raises(TimeoutError):
+        train_all(found, _LONGER, [1], "cpu", 1, _silent, store, watch)
+    assert told == [(10, 64), (32, 64), (40, 64), (64, 64), (10, 64), (32, 64)]
+    assert [store.find(run, 1, _LONGER) is not None for run in (0, 1)] == [True, False]
+
+
+def test_other_data_are_other_models(tmp_path: Path) -> None:
+    found = made()
+    measured = count_all(found, 2000, [1], _silent).found[0][0]
+    store = Store(found, tmp_path / FILE)
+    store.add(0, 1, _TINY, measured, {"device": "cpu", "torch": "2"})
+    again = Store(found, tmp_path / FILE)
+    kept = again.find(0, 1, _TINY)
+    assert kept is not None and kept.curve == measured.curve
+    np.testing.assert_array_equal(kept.texts["law"], measured.texts["law"])
+    assert again.find(1, 1, _TINY) is None and again.find(0, 2, _TINY) is None
+    assert again.find(0, 1, replace(_TINY, rate=1e-4)) is None
+    swapped = Corpus("fish", found.corpora[1].documents, found.corpora[1].keys)
+    other = replace(found, corpora=(swapped, *found.corpora[1:]))
+    assert Store(other, tmp_path / FILE).find(0, 1, _TINY) is None
+
+
+def test_models_together_learn_what_each_learns_alone() -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    from curation.ablate.trainer import Job, train
+
+    jobs = [Job(0, 1, _TINY), Job(1, 1, replace(_TINY, rate=1e-3, weight_decay=0.5))]
+    jobs.append(Job(0, 2, _TINY))
+    both = train(made(), jobs, "cpu")
+    for job, found in zip(jobs, both, strict=True):
+        (alone,) = train(made(), [job], "cpu")
+        for label, bits in alone.texts.items():
+            np.testing.assert_allclose(found.texts[label], bits, rtol=2e-3)
+        np.testing.assert_allclose(found.tasks["quiz"], alone.tasks["quiz"], rtol=2e-2, atol=0.02)
+
+
 def test_a_transformer_sees_nothing_of_what_comes_after() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from curation.ablate.training import SIZES
-    from curation.ablate.transformer import Transformer
+    from curation.ablate.transformer import Transformers
 
-    torch.manual_seed(1)
-    model = Transformer(SIZES["tiny"], 100, 16)
-    ids = torch.randint(0, 100, (2, 16))
+    models = Transformers(SIZES["tiny"], 100, 16, [1, 2])
+    ids, wanted = torch.randint(0, 100, (2, 2, 3, 16), generator=torch.Generator().manual_seed(1))
     other = ids.clone()
-    other[:, 9:] = (other[:, 9:] + 1) % 100
-    one, two = model(ids), model(other)
-    assert torch.equal(one[:, :9], two[:, :9])
-    assert not torch.allclose(one[:, 9:], two[:, 9:])
+    other[..., 9:] = (other[..., 9:] + 1) % 100
+    one, two = models.nats(ids, wanted), models.nats(other, wanted)
+    assert torch.equal(one[..., :9], two[..., :9])
+    assert not torch.allclose(one[..., 9:], two[..., 9:])
 
 
-@pytest.mark.parametrize(("size", "millions"), [("2M", 2), ("5M", 5), ("20M", 20)])
+def test_steps_are_those_of_adamw() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from curation.ablate.optimizer import AdamW
+
+    dice = torch.Generator().manual_seed(3)
+    start = torch.randn(2, 12, generator=dice)
+    values, gradients = start.clone(), torch.zeros(2, 12)
+    rates, decay = torch.tensor([0.1, 0.01]), torch.tensor([0.1, 0.5])
+    ours = AdamW(values, gradients, 8, decay)
+    theirs = []
+    for k in range(2):
+        matrix, scale = (torch.nn.Parameter(part.clone()) for part in start[k].split((8, 4)))
+        groups = [
+            {"params": [matrix], "weight_decay": float(decay[k])},
+            {"params": [scale], "weight_decay": 0.0},
+        ]
+        theirs.append(torch.optim.AdamW(groups, lr=float(rates[k]), betas=(0.9, 0.95)))
+    for step in range(5):
+        # Of the first step the gradient is longer than allowed, of the others not.
+        gradients.copy_(torch.randn(2, 12, generator=dice) * (3 if step == 0 else 0.1))
+        for k, other in enumerate(theirs):
+            weights = [group["params"][0] for group in other.param_groups]
+            for weight, part in zip(weights, gradients[k].split((8, 4)), strict=True):
+                weight.grad = part.clone()
+            torch.nn.utils.clip_grad_norm_(weights, 1.0)
+            other.step()
+        ours.step(rates)
+        assert not gradients.any()
+    for k, other in enumerate(theirs):
+        expected = torch.cat([group["params"][0].detach() for group in other.param_groups])
+        torch.testing.assert_close(values[k], expected)
+
+
+@pytest.mark.parametrize(("size", "millions"), [("2M", 2), ("5M", 5), ("20M", 20), ("150M", 150)])
 def test_sizes_are_what_their_names_say(size: str, millions: int) -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from curation.ablate.training import SIZES
-    from curation.ablate.transformer import Transformer
-
-    count = Transformer(SIZES[size], SIZES[size].vocabulary + 1, 32).parameter_count()
+    count = layout(SIZES[size], SIZES[size].vocabulary + 1).count
     assert count / 1e6 == pytest.approx(millions, rel=0.15)
 
 
