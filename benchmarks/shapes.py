@@ -431,9 +431,20 @@ ENCODED: dict[str, Maker] = {
 _JSON_LD = b"<script type='application/ld+json'>"
 _STATED = b"</script><a rel=license href=x>license</a>"
 #: What reads each kind of RIGHTS, by the word before the colon; the answer can be compared.
+
+
+def read_robots(data: bytes) -> object:
+    """Who is named, and what a named agent and any other may read.
+
+    One agent at a time: agents of a group share its rules, and all agents' rules are quadratic.
+    """
+    file = parse_robots(data)
+    return [*file.groups], file.access("a1000000", "/x"), file.access("b", "/x")
+
+
 READ_RIGHTS: dict[str, Callable[[bytes], object]] = {
     "page": lambda data: repr(read_page(data)),
-    "robots": lambda data: dict(parse_robots(data).groups),
+    "robots": read_robots,
     "tdm": lambda data: parse_tdm_file(data).reservation("https://a.example/b"),
     # past the cache, which would answer for the second call
     "header": lambda data: repr(parse_directives.__wrapped__(data.decode("latin-1"))),

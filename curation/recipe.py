@@ -139,6 +139,8 @@ def _own_stages(tree: dict[str, Any], recipe: str) -> tuple[str, ...]:
     """
     wanted = tree.get("stages")
     for name in wanted if isinstance(wanted, list | tuple) else ():
+        if not isinstance(name, str):
+            raise ConfigError(f"{recipe}: stages: expected names of stages, got {name!r}")
         if name not in STAGES and name in entry_points(StageCode.group):
             tree[name] = {"python": name} | (tree.get(name) or {})
     own = [k for k, v in tree.items() if isinstance(v, dict) and "python" in v and k not in STAGES]
@@ -227,6 +229,8 @@ def _defaults() -> dict[str, Any]:
 
 def _file_of(recipe: str) -> Path:
     known = built_in()
+    if not recipe.strip():
+        raise ConfigError(f"RECIPE: an empty name (built in: {', '.join(known)})")
     if recipe in known:
         return known[recipe]
     path = Path(recipe)

@@ -30,6 +30,7 @@ from curation.tokenize.delimited import Documents
 from curation.tokenize.shard import (
     DOCUMENT_INDEX,
     ENCODED,
+    INDEXED,
     ShardStats,
     encoded_rows,
     own_columns,
@@ -56,7 +57,6 @@ from pipelines.storage.shards import (
 from pipelines.token_formats import write_formats
 
 _STAGE = "tokenize"
-_COLUMNS = ["id", "url", "source", "rights", "repeats", PLACES]
 _RUNS = "encoded"
 _LITTLE = np.dtype("<u4")
 #: Of saved token ids in memory.
@@ -78,7 +78,7 @@ class EncodeShards:
         shard: Shard = task.payload
         tally = Tally()
         present = column_names(shard)
-        columns = [c for c in present if c in _COLUMNS] + own_columns(present, self.settings)
+        columns = [c for c in present if c in INDEXED] + own_columns(present, self.settings)
         saved = (shard, self.saved[saved_tokens(shard)]) if self.saved else None
         encode = Encode(self.settings, saved)
         runs = _Runs(folder, shard.name)

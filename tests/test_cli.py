@@ -257,7 +257,7 @@ def test_a_traceback_is_shown_with_debug_only(tmp_path: Path) -> None:
     written.write_bytes(b"x" * written.stat().st_size)
     arguments = ["dedup-urls", "--input", out / "extract", "--output", out, "--quiet", "--workers"]
     for runner in (["1"], ["0"], ["1", "--", "--runner=BundleBasedDirectRunner"]):
-        failed = curate_alone(*arguments, *runner)
+        failed = curate(*arguments, *runner)
         assert failed.returncode == 1
         assert failed.stderr.count("\n") == 1
         assert "text.jsonl" in failed.stderr

@@ -40,6 +40,7 @@ def _m(command: str, code: int, *says: str) -> Mistake:
 
 
 _OUT = "--output new"
+_QUIET = ("--workers", "0", "--quiet")
 COMMANDS = [
     _m("rnu sample", USAGE, "invalid choice: 'rnu'", "run"),
     _m("run", USAGE, "RECIPE"),
@@ -50,9 +51,15 @@ COMMANDS = [
     _m("run llama3 --output", USAGE, "--output"),
     _m("run llama3 --input rows.jsonl --output ''", USAGE, "--output", "empty"),
     _m("run llama3 --input '' --output new", USAGE, "--input", "empty"),
+    _m("run llama3 --input rows.jsonl --stages ''", USAGE, "--stages", "no stage"),
+    _m("run llama3 --input rows.jsonl --stages all", USAGE, "unknown stage 'all'"),
+    _m("run llama3 --input rows.jsonl --stages filter classify", USAGE, "classify"),
+    _m("run llama3 --input rows.jsonl --stages filter,extract", USAGE, "extract", "before filter"),
+    _m("run llama3 --input rows.jsonl --stages filter,filter", USAGE, "filter appears twice"),
     _m("run llama3 --input rows.jsonl -- --runner=NoRunner", USAGE, "NoRunner"),
     _m("why", USAGE, "ID_OR_URL"),
     _m("why x", USAGE, "--run"),
+    _m("why '' --run done", USAGE, "ID_OR_URL", "empty"),
     _m("why x --run nowhere", USAGE, "nowhere"),
     _m("why x --run done", FAILED, "x: no document of done"),
     _m("why x --run rows.jsonl", USAGE, "rows.jsonl"),
@@ -66,6 +73,12 @@ COMMANDS = [
     _m("export --run done --stage extract --to jsonl --columns txet", USAGE, "txet"),
     _m("export --run done --stage extract --to jsonl --split a=0.7,b=0.9", USAGE, "--split"),
     _m("export --run done --stage extract --to jsonl --shards 0", USAGE, "--shards"),
+    _m("export --run done --stage extract --to jsonl --columns ''", USAGE, "--columns"),
+    _m("export --run done --stage extract --to jsonl --output rows.jsonl", USAGE, "rows.jsonl"),
+    _m("export --run done --stage extract --to csv", USAGE, "--to", "csv"),
+    _m("export --run done --stage extract --to jsonl --split a/b=0.5,c=0.5", USAGE, "a/b"),
+    _m("trace --run done words", USAGE, "1 words", "needed"),
+    _m("withdraw --run done --url-prefix ''", USAGE, "--url-prefix", "every document"),
     _m("withdraw --run done", USAGE, "--url-prefix"),
     _m("withdraw --run nowhere --url-prefix https://a.example/", USAGE, "nowhere"),
     _m("train qualty --input rows.jsonl", USAGE, "qualty"),
@@ -88,6 +101,14 @@ RECIPES = [
     _m("run empty.yaml", USAGE, "empty.yaml"),
     _m("run circle.yaml", USAGE, "circle.yaml", "extends"),
     _m("run no-parent.yaml", USAGE, "lama3"),
+    _m("run '' --input rows.jsonl --output new", USAGE, "RECIPE", "empty"),
+    _m("run tab.yaml --input rows.jsonl", USAGE, "tab.yaml:2:1", "'\\t'"),
+    _m("run stage-map.yaml --input rows.jsonl", USAGE, "stage-map.yaml", "stages", "filtr"),
+    _m("run stages-text.yaml --input rows.jsonl", USAGE, "stages-text.yaml", "stages", "list"),
+    _m("run nested.yaml --input rows.jsonl", USAGE, "mix.domains.code.shar", "share"),
+    _m("run nan.yaml --input rows.jsonl", USAGE, "word_count.min", "finite"),
+    _m("run short.yaml --input rows.jsonl", USAGE, "mix.on_shortage", "'relax'", "explode"),
+    _m("run english.yaml --input rows.jsonl", USAGE, "identify-language.languages", "english"),
     _m("run typo.yaml", USAGE, "filtr", "filter"),
     _m("run type.yaml", USAGE, "word_count.min", "number"),
     _m("run code.yaml --input rows.jsonl", USAGE, "mine.py"),
@@ -134,6 +155,18 @@ INPUTS = [
     _m(f"extract --input s3:// {_OUT}", USAGE, "s3://", "incomplete"),
     _m(f"extract --input hf://datasets/NAME {_OUT}", USAGE, "hf://datasets/NAME", "OWNER/NAME"),
     _m(f"filter --input odd {_OUT}", USAGE, "odd", "unknown suffix", "notes.docx"),
+    _m(f"filter --input nulls.parquet {_OUT}", FAILED, "nulls.parquet", "text is null"),
+    _m(f"filter --input no-columns.parquet {_OUT}", FAILED, "no-columns.parquet", "no column"),
+    _m(f"filter --input no-rows.parquet {_OUT}", FAILED, "no-rows.parquet", "no document"),
+    _m(f"filter --input capital.csv {_OUT}", FAILED, "capital.csv", "Text", "text_columns"),
+    _m(f"filter --input header.csv {_OUT}", FAILED, "header.csv", "no document"),
+    _m(f"filter --input no-header.csv {_OUT}", FAILED, "no-header.csv", "but Bees and wasps"),
+    _m(f"filter --input blank.jsonl {_OUT}", FAILED, "blank.jsonl", "blank lines"),
+    _m(f"filter --input paper.pdf {_OUT}", FAILED, "paper.pdf", "unknown_format"),
+    _m(f"filter --input sheet.xlsx {_OUT}", FAILED, "sheet.xlsx", "zip"),
+    _m(f"filter --input rows.parquet {_OUT}", USAGE, "rows.parquet", "not a parquet file"),
+    _m(f"filter --input ran {_OUT}", USAGE, "ran", "of another run"),
+    _m(f"filter --input sp ace/r\u00f6ws.jsonl {_OUT}", USAGE, "sp: no input file"),
     _m(f"filter --input numbers.jsonl {_OUT}", FAILED, "numbers.jsonl", "text is int", "NAME"),
     _m(f"filter --input lists.parquet {_OUT}", FAILED, "lists.parquet", "text is a list"),
     _m(f"filter --input body.csv {_OUT}", FAILED, "body.csv", "body, n", "readers.text_columns"),
@@ -185,6 +218,20 @@ FILES: dict[str, bytes] = {
     "circle.yaml": b"extends: circle.yaml\nname: round\n",
     "no-parent.yaml": b"extends: lama3\nname: x\n",
     "typo.yaml": b"extends: llama3\nname: x\nfiltr: {}\n",
+    "tab.yaml": b"filter:\n\trules: {}\n",
+    "stage-map.yaml": b"extends: llama3\nname: x\nstages: [extract, {filtr: {}}]\n",
+    "stages-text.yaml": b"extends: llama3\nname: x\nstages: extract, filter\n",
+    "nested.yaml": b"extends: llama3\nname: x\nmix: {domains: {code: {shar: 0.1}}}\n",
+    "nan.yaml": b"extends: llama3\nfilter: {rules: {gopher: {word_count: {min: .nan}}}}\n",
+    "short.yaml": b"extends: llama3\nname: x\nmix: {on_shortage: explode}\n",
+    "english.yaml": b"extends: llama3\nidentify-language: {languages: [english]}\n",
+    "capital.csv": b"Text,n\nwords,1\n",
+    "header.csv": b"text,n\n",
+    "no-header.csv": b"Bees and wasps,1\nFlies,2\n",
+    "blank.jsonl": b"\n\n",
+    "paper.pdf": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n",
+    "sheet.xlsx": b"PK\x03\x04" + bytes(99),
+    "rows.parquet": b"".join(json.dumps(row).encode() + b"\n" for row in ROWS),
     "type.yaml": b"extends: llama3\nfilter: {rules: {gopher: {word_count: {min: many}}}}\n",
     "code.yaml": b"extends: llama3\nfilter: {rules: {a: {b: {min: 1, python: 'mine.py:f'}}}}\n",
 }
@@ -200,10 +247,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "empty").mkdir()
     pq.write_table(pa.table({"body": ["words"]}), folder / "body.parquet")
     pq.write_table(pa.table({"text": [["a", "b"], ["c"]]}), folder / "lists.parquet")
+    pq.write_table(pa.table({"text": pa.nulls(2)}), folder / "nulls.parquet")
+    pq.write_table(pa.table({}), folder / "no-columns.parquet")
+    pq.write_table(pa.table({"text": pa.array([], pa.string())}), folder / "no-rows.parquet")
     sound = (folder / "body.parquet").read_bytes()
     (folder / "broken.parquet").write_bytes(sound[: len(sound) // 2])
     os.chdir(folder)
     assert cli.main("extract --input rows.jsonl --output done --workers 0 --quiet".split()) == 0
+    shutil.copytree("done", "ran/done")
     yield folder
     os.chdir(before)
 
@@ -235,9 +286,55 @@ def test_a_mistake(mistake: Mistake, home: Path, capsys: pytest.CaptureFixture[s
     assert re.search(".*".join(map(re.escape, mistake.says)), line), line
 
 
+_RECIPE = b"extends: llama3\nname: x\nstages: [dedup-urls]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    {
+        "windows.yaml": _RECIPE.replace(b"\n", b"\r\n"),
+        "mark.yaml": b"\xef\xbb\xbf" + _RECIPE,
+        "json.yaml": b'{"extends": "llama3", "name": "x", "stages": ["dedup-urls"]}',
+        "recipe.txt": _RECIPE,
+    }.items(),
+)
+@pytest.mark.parametrize(
+    "table",
+    ["rows.jsonl", "not.jsonl.gz", "is.jsonl", "sp ace/b\u00e4r/\u65e5\u672c.jsonl", "text.csv"],
+)
+def test_what_is_no_mistake(name: str, recipe: bytes, table: str, home: Path) -> None:
+    """Line ends and marks of other systems, names of other languages, a wrong `.gz`."""
+    rows = FILES["rows.jsonl"]
+    data = {
+        "is.jsonl": gzip.compress(rows),
+        "text.csv": b"\xef\xbb\xbftext;n\r\n" + b"words;1\r\n" * 3,
+    }
+    Path(table).parent.mkdir(parents=True, exist_ok=True)
+    Path(table).write_bytes(data.get(table, rows))
+    Path(name).write_bytes(recipe)
+    out = Path("ne w", "\u00fc")
+    assert cli.main(["run", name, "--input", table, "--output", f"{out}", *_QUIET]) == 0
+    (documents,) = (out / "dedup-urls" / "documents").iterdir()
+    assert pq.read_table(documents)["n"].to_pylist() in ([0, 1, 2], [1, 1, 1], ["1", "1", "1"])
+    shutil.rmtree("ne w")
+
+
+def test_outputs_of_other_runs_are_not_input(home: Path) -> None:
+    """A run within the folder of its input, and a second one of that folder elsewhere."""
+    Path("crawl").mkdir()
+    Path("crawl", "a.jsonl").write_bytes(FILES["rows.jsonl"])
+    for output in ("crawl/out", "crawl/other", "elsewhere", "crawl"):
+        assert cli.main(["extract", "--input", "crawl", "--output", output, *_QUIET]) == 0
+        manifest = json.loads(Path(output, "extract", "manifest.json").read_text())
+        assert manifest["counts"]["documents"] == 3
+    # What a stage left is input if it is named.
+    assert cli.main(["extract", "--input", "crawl/out/extract", "--output", "new", *_QUIET]) == 0
+    shutil.rmtree("new")
+
+
 def test_there_are_enough() -> None:
     commands = [mistake.command for mistake in (*COMMANDS, *RECIPES, *INPUTS)]
-    assert len(set(commands)) == len(commands) >= 110
+    assert len(set(commands)) == len(commands) >= 140
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS only has names in UTF-8")

@@ -255,6 +255,21 @@ def test_columns_of_tables_go_to_the_token_index(home: Path) -> None:
     }
 
 
+def test_the_index_has_columns_that_stages_make_where_they_are_named(home: Path) -> None:
+    rows = [{"text": "Some words.", "title": "T", "quality": 0.5, "n": 1, "rights": "mine"}]
+    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    some = ["--set", "tokenize.index_columns=[quality,title,text,id,url,own_rights]"]
+    for output, settings in (("all", []), ("some", some)):
+        assert run("tokenize", "--input", "t.jsonl", "--output", output, *settings) == 0
+    owns = [
+        json.loads(row["own"]) for out in ("all", "some") for row in kept(f"{out}/tokenize/index")
+    ]
+    assert owns == [
+        {"n": 1, "own_rights": "mine"},
+        {"title": "T", "quality": 0.5, "own_rights": "mine"},
+    ]
+
+
 def test_names_that_the_product_uses_are_renamed(home: Path) -> None:
     (home / "t.csv").write_text("text,value,reason,language\n,1,why,en\nwords,2,,de\n")
     assert run("extract", "--input", "t.csv", "--output", "out") == 0

@@ -27,6 +27,10 @@ _UNKNOWN = "of unknown suffix"
 _FOLDER = "matched by a pattern but folders"
 _NO_FILE = "neither file nor folder"
 _OWN = "written by the run itself"
+_RUN = "of another run (give a stage's folder to read it)"
+#: Files that every complete stage has in its folder.
+_STAGE_FILES = ("manifest.json", "timings.json")
+_REPORTS = ("report.html", "report.json")
 _NOTES = "next to a saved Hugging Face dataset"
 #: What `datasets.save_to_disk` writes next to the Arrow files of a dataset, and what `map` adds.
 _NOTE = re.compile(r"(^|/)((state|dataset_info|dataset_dict)\.json|cache-[^/]*\.arrow)$")
@@ -159,9 +163,12 @@ def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...])
         raise InputError(f"{pattern}: can't be listed: {error}") from error
     files = []
     saved = listed.searched and any(path.endswith(".arrow") for path in listed.found)
+    runs = _of_runs(listed)
     for path, info in sorted(listed.found.items()):
         full, name = _full(system, path), path[len(listed.base) :].lstrip("/")
         reason = _OWN if own.holds(full) else _not_read(name, info, listed.searched, suffixes)
+        if not reason and f"{path}/".startswith(runs):
+            reason = _RUN
         if saved and not reason and _NOTE.search(name):
             reason = _NOTES
         if reason:
@@ -176,6 +183,26 @@ def _match(pattern: str, own: _Own, over: PassedOver, suffixes: tuple[str, ...])
         raise InputError(f"{pattern}: no input file matches{only}{_hint(pattern)}")
     over.add_all(left)
     return files
+
+
+def _of_runs(listed: _Listed) -> tuple[str, ...]:
+    """Return the folders of stages in a searched folder, and the reports next to them.
+
+    What a run kept and removed of its input is not more input. Each ends with a slash.
+    """
+    if not listed.searched:
+        return ()
+    first, *others = _STAGE_FILES
+    stages = [path.removesuffix(f"/{first}") for path in listed.found if path.endswith(f"/{first}")]
+    # The searched folder itself may be a stage's: it was asked for.
+    stages = [
+        stage
+        for stage in stages
+        if stage != listed.base and all(f"{stage}/{name}" in listed.found for name in others)
+    ]
+    runs = {stage.rpartition("/")[0] for stage in stages}
+    reports = [f"{run}/{name}/" for run in sorted(runs) for name in _REPORTS]
+    return (*(f"{stage}/" for stage in stages), *reports)
 
 
 class _Listed(NamedTuple):

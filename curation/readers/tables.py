@@ -334,7 +334,7 @@ def _check_columns(raw: RawFile, schema: pa.Schema, settings: ReaderSettings) ->
     if not set(schema.names) & set(wanted):
         raise InputError(
             f"{raw.name}: has none of the columns {', '.join(wanted)} (readers.text_columns and "
-            f"readers.html_columns), but {', '.join(schema.names)}; {NAME_COLUMN}"
+            f"readers.html_columns), but {', '.join(schema.names) or 'no column'}; {NAME_COLUMN}"
         )
 
 

@@ -51,6 +51,9 @@ ENCODED = pa.schema(
     ]
 )
 
+#: Columns of documents from which these are made.
+INDEXED = ("id", "url", "source", "rights", "repeats", PLACES)
+
 _BLOCK_BYTES = 1 << 20  # of rows written at a time
 _ID_SEED = np.uint64(0)
 
@@ -135,10 +138,14 @@ def with_rights(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def own_columns(names: Iterable[str], settings: TokenizeSettings) -> list[str]:
-    """Return those columns of documents that the document index has: none that the toolkit adds."""
+    """Return those columns of documents that the document index has as `own`.
+
+    Without `index_columns` all that the toolkit doesn't add; with them any, such as `quality`.
+    """
     wanted = settings.index_columns
-    own = [name for name in names if name not in MADE]
-    return own if wanted is None else [name for name in own if name in wanted]
+    if wanted is None:
+        return [name for name in names if name not in MADE]
+    return [name for name in names if name in wanted and name not in (*INDEXED, "text")]
 
 
 def _own(batch: pa.RecordBatch, settings: TokenizeSettings) -> pa.Array:

@@ -65,8 +65,8 @@ class TokenizeSettings(EncodeSettings):
     )
     index_columns: tuple[str, ...] | None = Field(
         default=None,
-        description="Columns of the input's own tables that the document index has, as JSON; "
-        "null: all",
+        description="Columns of documents that the document index has, as JSON; null: all that "
+        "came with the input's tables and that no stage makes",
     )
     seed: int = Field(ge=0, lt=1 << 63, description="Order of documents over the whole data set")
     mixes: dict[str, Shape] = Field(

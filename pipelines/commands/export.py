@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,9 +45,7 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(
         "--output", metavar="DIR", help="folder or URL (default: RUN/export/STAGE-FORMAT)"
     )
-    parser.add_argument(
-        "--columns", default="", metavar="A,B", help="only these columns, in this order"
-    )
+    parser.add_argument("--columns", metavar="A,B", help="only these columns, in this order")
     parser.add_argument(
         "--shards",
         type=_positive,
@@ -139,9 +138,11 @@ def common_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
     return pa.schema([pa.field(field.name, field.type) for field in unified])
 
 
-def _chosen(schema: pa.Schema, chosen: str) -> pa.Schema:
+def _chosen(schema: pa.Schema, chosen: str | None) -> pa.Schema:
     """Return the columns to export, in order. Raises ConfigError for an absent one."""
-    columns = [name.strip() for name in chosen.split(",") if name.strip()]
+    columns = [name.strip() for name in (chosen or "").split(",") if name.strip()]
+    if chosen is not None and not columns:
+        raise ConfigError(f"--columns {chosen!r}: no column is named")
     for name in columns:
         if name not in schema.names:
             hint = nearest(name, schema.names) or f" (there are: {', '.join(schema.names)})"
@@ -195,7 +196,9 @@ class Export:
         return {"rows": rows, "files": dict(sorted(files.items()))}
 
     def _begin(self, planned: Sequence[str]) -> None:
-        """Remove an earlier export. Raises ConfigError if the folder has other files."""
+        """Remove an earlier export. Raises ConfigError if the folder has other files, or is one."""
+        if self.folder.is_local and os.path.isfile(self.folder.path()):
+            raise ConfigError(f"--output {self.folder.shown}: a file, not a folder")
         old = self.folder.read_own_json(NOTE).get("files", {})
         for name in self.folder.tree() if self.folder.exists() else ():
             if name not in old and name != NOTE and not name.startswith((f"{SCRATCH}/", ".")):

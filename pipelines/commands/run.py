@@ -28,7 +28,7 @@ from pipelines.terminal import say, tell
 def add(parser: argparse.ArgumentParser, name: str) -> None:
     """Declare the options."""
     add_options(parser)
-    parser.add_argument("--stages", default="", metavar="A,B", help="run only these stages")
+    parser.add_argument("--stages", metavar="A,B", help="run only these stages")
     parser.set_defaults(command=run)
 
 
@@ -43,9 +43,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Plan and run a recipe, and report."""
-    stages = [s.strip() for s in options.stages.split(",") if s.strip()]
-    if options.stages and not stages:
-        raise ConfigError(f"--stages {options.stages}: no stage is named")
+    stages = [s.strip() for s in (options.stages or "").split(",") if s.strip()]
+    if options.stages is not None and not stages:
+        raise ConfigError(f"--stages {options.stages!r}: no stage is named")
     execute(planned(options, stages), options)
     return 0
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from curation.errors import ConfigError
+from curation.trace.passage import Passage
 from pipelines.commands.options import add_json, add_run, count
 from pipelines.report.values import value_text
 from pipelines.run_folder import load_run
@@ -46,6 +47,8 @@ def trace(options: argparse.Namespace) -> int:
         raise ConfigError("give a passage, or --build alone")
     folder, stages = load_run(options.run)
     passage = "" if options.build else _passage(options)
+    if passage:
+        Passage(passage)  # too short a one is refused before the index is built
     facts = build(replace(folder, sync=False), stages, tell)
     if options.build:
         if options.json:

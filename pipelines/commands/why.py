@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.errors import CurationError, InputError
+from curation.errors import ConfigError, CurationError, InputError
 from curation.rights.telling import told
 from curation.stages import find as find_stage
 from curation.stages import known_stages
@@ -48,6 +48,8 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 
 def why(options: argparse.Namespace) -> int:
     """Find the document by id or URL and print its path through the stages."""
+    if not options.document.strip():
+        raise ConfigError("ID_OR_URL: an empty name of a document")
     folder, stages = load_run(options.run)
     found = find(folder, stages, options.document) or _by_end(folder, stages, options.document)
     stories = [_story(folder, stages, row) for row in found]

@@ -183,6 +183,8 @@ def withdraw(options: argparse.Namespace) -> int:
 
 def _withdrawn(options: argparse.Namespace, runs: Sequence[tuple[Folder, list[str]]]) -> Withdrawn:
     """Return the selection in the options. Raises ConfigError."""
+    if any(not prefix.strip() for prefix in options.url_prefix or ()):
+        raise ConfigError("--url-prefix: an empty prefix would withdraw every document")
     gone = Withdrawn(options.url_prefix or [])
     if options.ids:
         gone.ids.update(_lines("--ids", options.ids))

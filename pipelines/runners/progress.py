@@ -129,13 +129,17 @@ class Lines(Paced):
     def _watch(self) -> None:
         while not self._ended.wait(self._pause / 10):
             with self._lock:
-                if not self._now or time.monotonic() - self._told < self._longest:
+                if not self._is_due(time.monotonic()):
                     continue
                 if self._compiles:
                     seconds = time.monotonic() - self._since
                     self._tell(f"{self._now}, {duration(seconds)} so far")
                 else:
                     self._tell(f"{self._now}{f'; {self.left}' if self.left else ''}")
+
+    def _is_due(self, now: float) -> bool:
+        """Return whether the silence would be too long at the next look."""
+        return bool(self._now) and now + self._pause / 10 > self._told + self._longest
 
     @property
     def _longest(self) -> float:

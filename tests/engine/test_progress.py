@@ -71,6 +71,16 @@ def test_without_a_terminal_no_half_minute_is_silent(capsys: pytest.CaptureFixtu
     display.stage("filter", "started")
 
 
+def test_a_line_comes_before_the_half_minute_is_over() -> None:
+    """The display looks every 3 seconds, so that a line due at 28 can't wait for 31."""
+    display, gaps = Lines(), []
+    display.stage("extract", "started")
+    for first in (0.1, 1.0, 2.9):
+        looks = (display._told + first + 3 * n for n in range(99))
+        gaps.append(next(now for now in looks if display._is_due(now)) - display._told)
+    assert 24 < min(gaps) <= max(gaps) <= 30
+
+
 def test_a_kernel_that_takes_long_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
     with Lines(pause=0.6) as display:
         display.stage("extract", "started")
