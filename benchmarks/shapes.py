@@ -430,7 +430,6 @@ ENCODED: dict[str, Maker] = {
 
 _JSON_LD = b"<script type='application/ld+json'>"
 _STATED = b"</script><a rel=license href=x>license</a>"
-#: What reads each kind of RIGHTS, by the word before the colon; the answer can be compared.
 
 
 def read_robots(data: bytes) -> object:
@@ -442,6 +441,7 @@ def read_robots(data: bytes) -> object:
     return [*file.groups], file.access("a1000000", "/x"), file.access("b", "/x")
 
 
+#: What reads each kind of RIGHTS, by the word before the colon; the answer can be compared.
 READ_RIGHTS: dict[str, Callable[[bytes], object]] = {
     "page": lambda data: repr(read_page(data)),
     "robots": read_robots,

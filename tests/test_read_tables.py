@@ -259,8 +259,8 @@ def test_the_index_has_columns_that_stages_make_where_they_are_named(home: Path)
     rows = [{"text": "Some words.", "title": "T", "quality": 0.5, "n": 1, "rights": "mine"}]
     Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     some = ["--set", "tokenize.index_columns=[quality,title,text,id,url,own_rights]"]
-    for output, settings in (("all", []), ("some", some)):
-        assert run("tokenize", "--input", "t.jsonl", "--output", output, *settings) == 0
+    for output, limits in (("all", []), ("some", some)):
+        assert run("tokenize", "--input", "t.jsonl", "--output", output, *limits) == 0
     owns = [
         json.loads(row["own"]) for out in ("all", "some") for row in kept(f"{out}/tokenize/index")
     ]
