@@ -27,7 +27,7 @@ _PACKAGES = ["classify", "dedup", "extract", "filters", "language", "mix", "read
 
 
 #: Modules that an extra brings to life.
-_NEED_TORCH = ("curation.ablate.transformer",)
+_NEED_TORCH = tuple(f"curation.ablate.{name}" for name in ("optimizer", "steps", "transformer"))
 
 
 def _imported(*arguments: str) -> list[str]:
