@@ -131,7 +131,7 @@ def _kind(src, i, j):  # type: ignore[no-untyped-def]
     for k in range(i, j + 1):
         bits = _IN_NAMES[src[k]] if k < j else np.uint8(0)
         if bits & _WORD:
-            digits += bits & _DIGIT
+            digits += 1 if bits & _DIGIT else 0
             continue
         numbered = digits > 2 and (digits == k - start or k - start > 5)
         for m in range(start, k if not numbered else start):

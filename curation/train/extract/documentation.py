@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lxml import html
+import lxml.etree  # type: ignore[import-untyped]
+import lxml.html  # type: ignore[import-untyped]
 
 from curation.train.extract.pages import words_of
 
@@ -195,7 +196,7 @@ def gold_text(source: bytes, generator: Generator) -> str:
         for element in page.xpath(path):
             if element.getparent() is not None:
                 element.drop_tree()
-    found: list[html.HtmlElement] = []
+    found: list[lxml.html.HtmlElement] = []
     for path in generator.content:
         for element in page.xpath(path):
             if not any(other in found for other in [element, *element.iterancestors()]):
@@ -203,14 +204,14 @@ def gold_text(source: bytes, generator: Generator) -> str:
     return " ".join("".join(_runs(element)) for element in found)
 
 
-def _tree(source: bytes) -> html.HtmlElement | None:
+def _tree(source: bytes) -> lxml.html.HtmlElement | None:
     try:
-        return html.document_fromstring(source, parser=html.HTMLParser(encoding="utf-8"))
-    except (ValueError, html.etree.ParserError):
+        return lxml.html.document_fromstring(source, parser=lxml.html.HTMLParser(encoding="utf-8"))
+    except (ValueError, lxml.etree.ParserError):
         return None  # no page
 
 
-def _runs(element: html.HtmlElement) -> Iterator[str]:
+def _runs(element: lxml.html.HtmlElement) -> Iterator[str]:
     if isinstance(element.tag, str) and element.tag not in _UNSEEN:
         around = " " if element.tag in _APART else ""
         yield around + (element.text or "")
