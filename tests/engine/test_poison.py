@@ -88,7 +88,7 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> None:
     pipelines.extract.guarded.cache_clear()
 
 
-@pytest.mark.usefixtures("deadly")
+@pytest.mark.usefixtures("deadly", "forked_processes")
 @pytest.mark.parametrize("stage", STAGES)
 def test_in_every_stage(stage: str, tmp_path: Path) -> None:
     texts = [text(i) for i in range(6)]
@@ -129,7 +129,7 @@ def test_workers_that_die_are_replaced(tmp_path: Path, capfd: pytest.CaptureFixt
     assert [r for r in reasons if r.endswith(".filter")] == [f"{w}.filter" for w in marks.values()]
 
 
-@pytest.mark.usefixtures("deadly")
+@pytest.mark.usefixtures("deadly", "forked_processes")
 @pytest.mark.parametrize("stage", ["dedup-urls", "dedup-documents", "dedup-lines"])
 def test_in_a_comparison_that_is_one_pipeline(
     stage: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -191,6 +191,7 @@ def _write_file(path: Path, pages: list[str]) -> None:
         path.write_bytes(b"".join(map(gzip.compress, records) if packed else records))
 
 
+@pytest.mark.usefixtures("forked_processes")
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz", "a.parquet", "a.jsonl"])
 @pytest.mark.parametrize("split", [1 << 28, 2500])
 def test_a_record_that_ends_its_reader(
