@@ -64,7 +64,7 @@ def forked_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     neither variables of the environment that the test sets nor what it replaces.
     """
     forked = multiprocessing.get_context("forkserver")
-    forked.set_forkserver_preload(["apache_beam", "pipelines.filter", "tests.engine.poison"])
+    forked.set_forkserver_preload(["pipelines.runners.preload", "tests.engine.poison"])
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: forked)
 
 
