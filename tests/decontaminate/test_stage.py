@@ -185,6 +185,7 @@ def test_tables_of_a_finished_run_and_of_any_corpus(place: Path, done: Path) -> 
     assert shares["sums"]["dirty"] == 1 and shares["sums"]["documents"] == 9
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_tables_of_dialects(place: Path, tmp_path: Path) -> None:
     """A question in nine documents, without its answer (decon) and not on a line alone (marin)."""
     expected = {"gpt3": 9, "llama3": 9, "palm": 9, "decon": 0, "marin": 0}

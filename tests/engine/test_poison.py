@@ -113,7 +113,7 @@ def test_in_every_stage(stage: str, tmp_path: Path) -> None:
     assert kept == expected
 
 
-@pytest.mark.usefixtures("deadly")
+@pytest.mark.usefixtures("deadly", "forked_processes")
 def test_workers_that_die_are_replaced(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Real deaths in the local pool, of each kind, in two shards of three."""
     marks = {f"{kind} in filter": why for kind, why in poison.KINDS.items()}
@@ -147,7 +147,7 @@ def test_in_a_comparison_that_is_one_pipeline(
     assert removed["a-1"]["reason"] == f"crash.{stage}"
 
 
-@pytest.mark.usefixtures("deadly")
+@pytest.mark.usefixtures("deadly", "forked_processes")
 def test_pages_and_the_document_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,6 +226,7 @@ def test_a_record_that_ends_its_reader(
     assert texts[1] == texts[0][:7] + texts[0][9:]
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_what_is_behind_it_is_lost_where_nobody_can_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

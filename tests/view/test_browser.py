@@ -469,7 +469,9 @@ def test_an_explained_page_is_next_to_its_blocks(
         fold = held.find_element(By.CSS_SELECTOR, ".dropped")
         assert "blocks removed" in fold.text and "Menu 1" not in fold.text
         summary = fold.find_element(By.TAG_NAME, "summary")  # which may move until all is loaded
-        WebDriverWait(held, **_PATIENCE).until(lambda _: fold.get_attribute("open") or summary.click())
+        WebDriverWait(held, **_PATIENCE).until(
+            lambda _: fold.get_attribute("open") or summary.click()
+        )
         assert "Menu 1" in fold.text
         held.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
         sides = held.find_elements(By.CSS_SELECTOR, ".sides > section")
