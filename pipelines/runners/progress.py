@@ -102,9 +102,9 @@ class Paced(Quiet):
 
     @property
     def left(self) -> str:
-        """The estimated time left, as text; empty if unknown."""
+        """The estimated time left, as text; empty if unknown, and in the last second."""
         seconds = self._pace.remaining()
-        return "" if seconds is None else f"about {duration(seconds)} left"
+        return "" if seconds is None or seconds < 1 else f"about {duration(seconds)} left"
 
 
 class Lines(Paced):

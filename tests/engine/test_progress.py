@@ -71,6 +71,16 @@ def test_without_a_terminal_no_half_minute_is_silent(capsys: pytest.CaptureFixtu
     display.stage("filter", "started")
 
 
+def test_the_last_stage_leaves_nothing_to_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
+    display = Lines()
+    display._pace = Pace({"filter": 1.0, "mix": 1.0}, clock := Clock())
+    for stage, left in (("filter", "; about 89 s left"), ("mix", "")):
+        display.stage(stage, "started")
+        clock.now += 89.0
+        display.stage(stage, "done", documents=9, kept=9)
+        assert capsys.readouterr().err.endswith(f"{stage}: done: documents 9, kept 9{left}\n")
+
+
 def test_a_line_comes_before_the_half_minute_is_over() -> None:
     """The display looks every 3 seconds, so that a line due at 28 can't wait for 31."""
     display, gaps = Lines(), []
