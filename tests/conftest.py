@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from multiprocessing import forkserver
+from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import hypothesis
@@ -56,16 +58,23 @@ def curate_well(arguments: Sequence[str | Path]) -> str:
     return done.stdout
 
 
-@pytest.fixture
-def forked_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Child processes from a server that has imported what they need.
+@pytest.fixture(scope="session")
+def fork_server() -> BaseContext:
+    """A process that has imported all that workers need, with their kernels, to be forked."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pipelines.runners.preload", "tests.engine.poison"])
+    with contextlib.chdir(ROOT):
+        forkserver.ensure_running()
+    return context
 
-    In place of new ones, each of which takes a second of CPU time to import it. They inherit
-    neither variables of the environment that the test sets nor what it replaces.
+
+@pytest.fixture
+def forked_processes(fork_server: BaseContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children are forked, where new ones would take seconds of CPU time to import all.
+
+    They inherit neither variables of the environment that the test sets nor what it replaces.
     """
-    forked = multiprocessing.get_context("forkserver")
-    forked.set_forkserver_preload(["pipelines.runners.preload", "tests.engine.poison"])
-    monkeypatch.setattr(multiprocessing, "get_context", lambda _: forked)
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: fork_server)
 
 
 @pytest.fixture(scope="session")

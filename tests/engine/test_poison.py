@@ -116,17 +116,19 @@ def test_in_every_stage(stage: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("deadly", "forked_processes")
 def test_workers_that_die_are_replaced(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Real deaths in the local pool, of each kind, in two shards of three."""
-    marks = {f"{kind} in filter": why for kind, why in poison.KINDS.items()}
+    stage = "identify-language"
+    marks = {f"{kind} in {stage}": why for kind, why in poison.KINDS.items()}
     some = [f"{mark} {text(i)}" for i, mark in enumerate(marks)]
     for name, texts in (("a", [text(20), *some[:2]]), ("b", [text(21)]), ("c", some[2:])):
         inputs = write(tmp_path / f"in/{name}.parquet", texts)
-    arguments = ["filter", "--input", inputs, "--log-format", "plain", "--output"]
+    arguments = [stage, "--input", inputs, "--log-format", "plain", "--output"]
     assert main([*arguments, str(tmp_path / "two"), "--workers", "2"]) == 0
     assert capfd.readouterr().err.count("a worker process died") == 1
     assert main([*arguments, str(tmp_path / "none"), "--workers", "0"]) == 0
     assert differences(tmp_path / "two", tmp_path / "none") == []
-    reasons = [r["reason"] for r in read(tmp_path / "two/filter", "removed").values()]
-    assert [r for r in reasons if r.endswith(".filter")] == [f"{w}.filter" for w in marks.values()]
+    reasons = [r["reason"] for r in read(tmp_path / "two" / stage, "removed").values()]
+    expected = [f"{why}.{stage}" for why in marks.values()]
+    assert [r for r in reasons if r.endswith(f".{stage}")] == expected
 
 
 @pytest.mark.usefixtures("deadly", "forked_processes")
