@@ -217,6 +217,7 @@ def test_documents_without_their_mix_are_refused(
     corpus: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     loose = ["--input", f"{run}/mix/documents/*.parquet", "--output", str(tmp_path), "--quiet"]
+    loose += ["--workers", "0"]
     assert main(["tokenize", *loose, "--recipe", str(corpus / "scheduled.yaml")]) != 0
     assert "give its stage folder" in capsys.readouterr().err
 
