@@ -12,8 +12,8 @@ _LEAST_SECONDS, _LEAST_SHARE = 5.0, 0.01
 class Pace:
     """Work done and left, in documents times what a document costs in each stage.
 
-    What an earlier run completed counts as no work, be it a stage or a part of one. Of stages to come, as many documents are expected
-    as those before them keep.
+    What an earlier run completed counts as no work, be it a stage or a part of one. Of stages to
+    come, as many documents are expected as those before them keep.
     """
 
     def __init__(self, costs: Mapping[str, float], clock: Callable[[], float] = time.monotonic):
