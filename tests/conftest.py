@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import io
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from multiprocessing import forkserver
+from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import hypothesis
@@ -53,6 +56,25 @@ def curate_well(arguments: Sequence[str | Path]) -> str:
     done = curate(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> BaseContext:
+    """A process that has imported all that workers need, with their kernels, to be forked."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pipelines.runners.preload", "tests.engine.poison"])
+    with contextlib.chdir(ROOT):
+        forkserver.ensure_running()
+    return context
+
+
+@pytest.fixture
+def forked_processes(fork_server: BaseContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children are forked, where new ones would take seconds of CPU time to import all.
+
+    They inherit neither variables of the environment that the test sets nor what it replaces.
+    """
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: fork_server)
 
 
 @pytest.fixture(scope="session")

@@ -64,6 +64,7 @@ class Proxy(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: Proxy
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else a body waits 40 ms for the acknowledgement of its headers
 
     def _pass(self) -> None:
         body = self._body()
@@ -148,14 +149,16 @@ _HOP = {"connection", "keep-alive", "transfer-encoding", "te", "expect"}
 def faulty_store(rates: Mapping[str, float], seed: int = 0) -> Iterator[Proxy]:
     """A fresh S3 server behind a failing proxy."""
     from moto.server import ThreadedMotoServer
+    from werkzeug.serving import WSGIRequestHandler
 
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    WSGIRequestHandler.disable_nagle_algorithm = True
 
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     proxy = Proxy((host, port), rates, seed)
-    thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+    thread = threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
         yield proxy

@@ -248,6 +248,7 @@ def test_a_run_that_fails_reports_what_is_complete(tmp_path: Path) -> None:
     assert "extract" in (out / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_a_traceback_is_shown_with_debug_only(tmp_path: Path) -> None:
     text = tmp_path / "text.jsonl"
     text.write_text(json.dumps({"text": "Some words.", "url": "http://x/a"}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from pipelines import cli
 from tests.conftest import ROOT
 
 _BLOCK = re.compile(r"<!-- run -->\n```(sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PAGES = [
-    path
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    if "<!-- run -->" in path.read_text(encoding="utf-8")
-]
+_ALL = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+_PAGES = [path for path in _ALL if "<!-- run -->" in path.read_text(encoding="utf-8")]
+#: Any block of commands, and the mark before it.
+_ANY = re.compile(r"(?:<!-- (.*?) -->\n)?```(?:sh|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_REASON = re.compile(r"not run: .+")
+_CURATE = re.compile(r"^(?:\$ )?(curate .*?)(?: *#.*|[|;&>] .*| \|\| true)?$", re.MULTILINE)
 _HEAD = 'set -euo pipefail\ncurate() { python -m pipelines.cli "$@"; }\n'
 #: Seconds of a table, which are never the same.
 _SECONDS = re.compile(r"[\d.]+ │$")
@@ -68,11 +71,21 @@ def test_the_commands_of_a_page(page: Path, sample_run: Path, tmp_path: Path) ->
             assert line in printed, f"{script}\ndoes not print, in this order: {line}"
 
 
+@pytest.mark.parametrize("page", _ALL, ids=lambda path: path.name)
+def test_all_commands_run_or_say_why_not(page: Path) -> None:
+    """And those that don't run have options that there are."""
+    for mark, block in _ANY.findall(page.read_text(encoding="utf-8")):
+        assert mark == "run" or _REASON.fullmatch(mark), f"no mark before:\n{block}"
+        for command in _CURATE.findall(block.replace("\\\n", " ")):
+            arguments, _ = cli._split(shlex.split(command)[1:])
+            cli.build_parser(arguments).parse_args(arguments)
+
+
 def test_every_page_is_in_the_navigation_and_leads_somewhere() -> None:
     pages = {path.name for path in (ROOT / "docs").glob("*.md")}
     named = set(re.findall(r"([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert named == pages
-    for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for path in _ALL:
         text = path.read_text(encoding="utf-8")
         for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)", text):
             assert (path.parent / link).exists(), f"{path.name}: {link}"

@@ -202,10 +202,10 @@ def test_pages(name: str) -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts(name: str) -> None:
+    texts = functools.cache(lambda size: column(TEXTS[name](size)))
+
     def run(stage: Callable[[pa.Array], object]) -> Run:
-        return lambda size: functools.partial(
-            stage, pa.array([TEXTS[name](size)], pa.large_string())
-        )
+        return lambda size: functools.partial(stage, texts(size))
 
     check({what: run(stage) for what, stage in stages().items()})
 

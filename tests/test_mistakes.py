@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import os
@@ -10,6 +11,7 @@ import shlex
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -364,6 +366,12 @@ def test_places_that_cannot_be_reached(
 ) -> None:
     """Without a network, or without the package for it: never `no input file matches`."""
     monkeypatch.setattr(persist, "TRIES", 1)
+
+    async def at_once(*_: object) -> None:
+        """Libraries for stores have pauses of their own, of a minute in all."""
+
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
 
     def nobody(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")

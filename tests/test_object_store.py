@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("moto", reason="the S3 server of the tests (moto) is not installed")
 s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
+from botocore import retryhandler  # noqa: E402
 
 from curation import stores  # noqa: E402
 from curation.recipe import load  # noqa: E402
@@ -32,6 +33,7 @@ _STAGES = ("extract", "dedup-documents")
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """A store that holds some samples, without faults until `rates` are set."""
     monkeypatch.setattr(persist, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(retryhandler, "delay_exponential", lambda *_, **__: 0.01)  # botocore's own
     monkeypatch.setattr(sources, "_GROUP_BELOW", 0)  # a shard for each input
     with faulty_store({}) as proxy:
         for name, value in environment(proxy).items():

@@ -151,6 +151,7 @@ def test_a_document_is_found_again_where_it_is_from(crawl: Path, by_ranges: Path
     assert any(row["source"]["offset"] < 0 for row in rows)
 
 
+@pytest.mark.usefixtures("forked_processes")
 @pytest.mark.parametrize("executor", [_Stopping, _StoppingEarly])
 def test_an_interrupted_run_comes_to_the_same_bytes(
     crawl: Path, by_ranges: Path, tmp_path: Path, executor: type[Executor]

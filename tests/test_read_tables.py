@@ -105,6 +105,7 @@ def test_what_is_no_row_is_set_aside(home: Path) -> None:
     assert reasons == ["jsonl.bad_json", "table.no_text"]
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_the_same_bytes_for_any_number_of_workers(home: Path) -> None:
     (home / "in").mkdir()
     for i in range(9):

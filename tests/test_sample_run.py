@@ -207,6 +207,7 @@ def test_tokens_lead_back_to_their_documents(sample_run: Path) -> None:
         assert texts[span["id"]].startswith(text.rstrip("\ufffd"))
 
 
+@pytest.mark.usefixtures("forked_processes")
 @pytest.mark.parametrize("workers", ["0", "3"])
 def test_any_number_of_workers_gives_the_same_bytes(
     sample_run: Path, tmp_path: Path, workers: str

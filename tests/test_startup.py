@@ -7,6 +7,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -30,12 +31,13 @@ _PACKAGES = ["classify", "dedup", "extract", "filters", "language", "mix", "read
 _NEED_TORCH = tuple(f"curation.ablate.{name}" for name in ("optimizer", "steps", "transformer"))
 
 
-def _imported(*arguments: str) -> list[str]:
-    """Heavy packages that a command imports."""
+def _imported(*commands: Sequence[str]) -> list[str]:
+    """Heavy packages that commands import, one after the other in one process."""
     code = (
         "import json, sys\nfrom pipelines import cli\n"
-        f"try: assert cli.main({list(arguments)!r}) == 0\n"
-        "except SystemExit as end: assert end.code == 0\n"
+        f"for command in {[list(command) for command in commands]!r}:\n"
+        "    try: assert cli.main(command) == 0\n"
+        "    except SystemExit as end: assert end.code == 0\n"
         f"print(json.dumps([name for name in {_HEAVY} if name in sys.modules]))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
@@ -45,23 +47,23 @@ def _imported(*arguments: str) -> list[str]:
 
 
 def test_listings_need_neither_beam_nor_arrays() -> None:
-    assert _imported("recipes") == _imported("models") == _imported("--help") == []
+    assert _imported(["recipes"], ["models"], ["--help"]) == []
 
 
 def test_reading_a_run_needs_neither_beam_nor_kernels(sample_run: Path) -> None:
-    assert _imported("report", "--run", str(sample_run)) == _ARRAYS
-    assert _imported("why", "syndicate14.example/article/swim-breath.html",
-                     "--run", str(sample_run)) == _ARRAYS  # fmt: skip
+    run = ["--run", str(sample_run)]
+    why = ["why", "syndicate14.example/article/swim-breath.html", *run]
+    assert _imported(["report", *run], why) == _ARRAYS
 
 
 def test_a_finished_run_needs_neither_beam_nor_kernels(sample_run: Path) -> None:
-    assert _imported("run", "sample", "--output", str(sample_run), "--quiet") == _ARRAYS
+    assert _imported(["run", "sample", "--output", str(sample_run), "--quiet"]) == _ARRAYS
 
 
 def test_a_page_alone_needs_no_tables(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<title>Bees</title><article><p>Bees dance, and so on.</p></article>")
-    assert not {"apache_beam", "pyarrow", "sklearn"} & {*_imported("extract-file", str(page))}
+    assert not {"apache_beam", "pyarrow", "sklearn"} & {*_imported(["extract-file", str(page)])}
 
 
 def test_the_library_needs_neither_beam_nor_pipelines() -> None:

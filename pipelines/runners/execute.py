@@ -162,6 +162,8 @@ class Executor:
         if not pending:
             return 0
         done = len(tasks) - len(pending)
+        if done:
+            self.display.resumed(stage, done, len(tasks))
         note_own(folder, tasks=names)
         work = write_task_list(folder, step, pending)
         for finished in self._pool.run(work):

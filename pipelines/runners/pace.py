@@ -12,14 +12,15 @@ _LEAST_SECONDS, _LEAST_SHARE = 5.0, 0.01
 class Pace:
     """Work done and left, in documents times what a document costs in each stage.
 
-    A stage that was complete counts as no work. Of stages to come, as many documents are expected
-    as those before them keep.
+    What an earlier run completed counts as no work, be it a stage or a part of one. Of stages to
+    come, as many documents are expected as those before them keep.
     """
 
     def __init__(self, costs: Mapping[str, float], clock: Callable[[], float] = time.monotonic):
         self._costs, self._clock = dict(costs), clock
         self._documents: dict[str, int] = {}  # that a stage reads, where known
         self._done: dict[str, float] = {}  # share of a stage
+        self._before: dict[str, float] = {}  # the part of it that an earlier run did
         self._resumed: set[str] = set()
         self._seconds, self._since = 0.0, 0.0
         self._current = ""
@@ -27,7 +28,12 @@ class Pace:
     def begin(self, stage: str) -> None:
         """A stage begins."""
         self._current, self._since = stage, self._clock()
-        self._done[stage] = 0.0
+        self._done[stage] = self._before.get(stage, 0.0)
+
+    def resume(self, stage: str, share: float) -> None:
+        """A share of the stage was done when it began."""
+        if not self._done.get(stage):
+            self._before[stage] = self._done[stage] = share
 
     def step(self, stage: str, share: float) -> None:
         """A share of the stage is done, as far as is known."""
@@ -52,8 +58,9 @@ class Pace:
         for stage, cost in self._costs.items():
             if stage not in self._resumed:
                 work = cost * self._documents.get(stage, 1)
-                whole += work
-                done += work * self._done.get(stage, 0.0)
+                before = self._before.get(stage, 0.0)
+                whole += work * (1 - before)
+                done += work * (self._done.get(stage, 0.0) - before)
         spent = self._seconds + (self._clock() - self._since if self._current else 0.0)
         if not whole or done < _LEAST_SHARE * whole or spent < _LEAST_SECONDS:
             return None

@@ -64,6 +64,9 @@ class Quiet(AbstractContextManager["Quiet"]):
     def stage(self, stage: str, state: str, **facts: Any) -> None:
         """A stage is `started`, `done`, or was `complete` already."""
 
+    def resumed(self, stage: str, done: int, total: int) -> None:
+        """Of a step's tasks some were done by an earlier run."""
+
     def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
         """Of a step's tasks or documents some are done; documents read and kept, where known."""
 
@@ -93,6 +96,9 @@ class Paced(Quiet):
             documents, kept = facts.get("documents", 0), facts.get("kept", 0)
             self._pace.end(stage, documents, kept, state == "complete")
 
+    def resumed(self, stage: str, done: int, total: int) -> None:
+        self._pace.resume(stage, done / max(1, total))
+
     def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
         self._pace.step(stage, done / max(1, total))
 
@@ -102,9 +108,9 @@ class Paced(Quiet):
 
     @property
     def left(self) -> str:
-        """The estimated time left, as text; empty if unknown."""
+        """The estimated time left, as text; empty if unknown, and in the last second."""
         seconds = self._pace.remaining()
-        return "" if seconds is None else f"about {duration(seconds)} left"
+        return "" if seconds is None or seconds < 1 else f"about {duration(seconds)} left"
 
 
 class Lines(Paced):
@@ -241,6 +247,7 @@ class Bars(Paced):
             console=PlainConsole(stderr=True),
         )
         self._rows: dict[str, Any] = {}
+        self._resumed: set[str] = set()
 
     def __enter__(self) -> Bars:
         super().__enter__()
@@ -265,10 +272,15 @@ class Bars(Paced):
             self._progress.reset(row, total=1)
         else:
             read, kept = facts.get("documents", 0), facts.get("kept", 0)
-            note = "already complete" if state == "complete" else ""
+            note = "resumed" if stage in self._resumed else ""  # its rate would be too high
+            note = "already complete" if state == "complete" else note
             self._progress.update(
                 row, completed=1, total=1, read=read, kept=kept, step=note, note=note
             )
+
+    def resumed(self, stage: str, done: int, total: int) -> None:
+        super().resumed(stage, done, total)
+        self._resumed.add(stage)
 
     def step(self, stage: str, step: str, done: int, total: int, read: int, kept: int) -> None:
         super().step(stage, step, done, total, read, kept)

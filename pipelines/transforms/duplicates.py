@@ -68,18 +68,20 @@ class DeduplicateDocuments(beam.PTransform):
             for each pass (3), and this transform to the pipeline instead of to documents.
         parts: into how many the columns above are divided; a worker has one in memory at a time.
 
-    >>> import apache_beam as beam
-    >>> from curation.schema import DOCUMENTS
-    >>> from pipelines.transforms import DeduplicateDocuments, ShardKey
-    >>> text = "The ferry leaves at nine, and the last one comes back shortly before midnight."
-    >>> rows = [{"id": name, "url": f"http://{name}.example/", "text": text} for name in "ab"]
-    >>> batch = pa.RecordBatch.from_pylist([{**r, "language": "en"} for r in rows],
-    ...                                    DOCUMENTS.append(pa.field("language", pa.string())))
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | DeduplicateDocuments()
-    ...     columns = ["reason", "value", "cluster_size"]
-    ...     _ = judged.removed | beam.Map(lambda e: print(e[1].select(columns).to_pylist()))
-    [{'reason': 'document.exact', 'value': 1.0, 'cluster_size': 2}]
+    Examples:
+        >>> import apache_beam as beam
+        >>> from curation.schema import DOCUMENTS
+        >>> from pipelines.transforms import DeduplicateDocuments, ShardKey
+        >>> text = "The ferry leaves at nine, and the last one comes back shortly before midnight."
+        >>> rows = [{"id": name, "url": f"http://{name}.example/", "text": text} for name in "ab"]
+        >>> batch = pa.RecordBatch.from_pylist([{**r, "language": "en"} for r in rows],
+        ...                                    DOCUMENTS.append(pa.field("language", pa.string())))
+        >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...     documents = pipeline | beam.Create([(ShardKey("s", 0), batch)])
+        ...     judged = documents | DeduplicateDocuments()
+        ...     columns = ["reason", "value", "cluster_size"]
+        ...     _ = judged.removed | beam.Map(lambda e: print(e[1].select(columns).to_pylist()))
+        [{'reason': 'document.exact', 'value': 1.0, 'cluster_size': 2}]
     """
 
     settings: DocumentDedupSettings = field(

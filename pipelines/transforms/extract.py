@@ -87,12 +87,13 @@ class ReadPages(beam.PTransform):
 
     Raises InputError where nothing is found.
 
-    >>> import apache_beam as beam
-    >>> from pipelines.transforms import ReadPages
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     read = pipeline | ReadPages("builtin:data_samples/records-00007.jsonl.gz")
-    ...     _ = read.pages | beam.Map(lambda e: print(e[0].row, e[1].num_rows, e[1]["kind"][0]))
-    0 4 text
+    Examples:
+        >>> import apache_beam as beam
+        >>> from pipelines.transforms import ReadPages
+        >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...     read = pipeline | ReadPages("builtin:data_samples/records-00007.jsonl.gz")
+        ...     _ = read.pages | beam.Map(lambda e: print(e[0].row, e[1].num_rows, e[1]["kind"][0]))
+        0 4 text
     """
 
     paths: str | Sequence[str]
@@ -167,17 +168,18 @@ class Extract(beam.PTransform):
 
     Third-party engines run in a guarded process of each worker.
 
-    >>> import apache_beam as beam
-    >>> from pipelines.transforms import PAGES, Extract, ShardKey
-    >>> html = b"<title>T</title><main><p>" + b"One sentence of a page on rivers. " * 20
-    >>> page = {"url": "http://a.example/", "content": html, "kind": "html", "record_id": "",
-    ...         "mime": "text/html", "mended": "", "detail": "",
-    ...         "source": {"file": "f", "offset": 0}}
-    >>> batch = pa.RecordBatch.from_pylist([page], PAGES)
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     extracted = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Extract()
-    ...     _ = extracted.documents | beam.Map(lambda e: print(e[1]["text"][0].as_py()[:33]))
-    One sentence of a page on rivers.
+    Examples:
+        >>> import apache_beam as beam
+        >>> from pipelines.transforms import PAGES, Extract, ShardKey
+        >>> html = b"<title>T</title><main><p>" + b"One sentence of a page on rivers. " * 20
+        >>> page = {"url": "http://a.example/", "content": html, "kind": "html", "record_id": "",
+        ...         "mime": "text/html", "mended": "", "detail": "",
+        ...         "source": {"file": "f", "offset": 0}}
+        >>> batch = pa.RecordBatch.from_pylist([page], PAGES)
+        >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...     extracted = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Extract()
+        ...     _ = extracted.documents | beam.Map(lambda e: print(e[1]["text"][0].as_py()[:33]))
+        One sentence of a page on rivers.
     """
 
     settings: ExtractSettings = field(

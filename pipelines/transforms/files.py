@@ -46,14 +46,15 @@ class ReadDocuments(beam.PTransform):
 
     Raises InputError where nothing is found, ConfigError for two shards of one name.
 
-    >>> import apache_beam as beam, pyarrow.parquet as pq, tempfile
-    >>> from pipelines.transforms import ReadDocuments
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pq.write_table(pa.table({"id": ["a", "b"]}), f"{folder}/part-0.parquet")
-    ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...         documents = pipeline | ReadDocuments(f"{folder}/*.parquet")
-    ...         _ = documents | beam.Map(lambda e: print(e[0], e[1].num_rows))
-    ShardKey(shard='part-0', row=0) 2
+    Examples:
+        >>> import apache_beam as beam, pyarrow.parquet as pq, tempfile
+        >>> from pipelines.transforms import ReadDocuments
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pq.write_table(pa.table({"id": ["a", "b"]}), f"{folder}/part-0.parquet")
+        ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...         documents = pipeline | ReadDocuments(f"{folder}/*.parquet")
+        ...         _ = documents | beam.Map(lambda e: print(e[0], e[1].num_rows))
+        ShardKey(shard='part-0', row=0) 2
     """
 
     paths: str | Sequence[str]
@@ -131,15 +132,16 @@ class WriteDocuments(beam.PTransform):
     Args:
         folder: local or a URL of fsspec.
 
-    >>> import apache_beam as beam, tempfile
-    >>> from pipelines.transforms import ShardKey, WriteDocuments
-    >>> first, second = (pa.RecordBatch.from_pydict({"id": [name]}) for name in "ab")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...         batches = [(ShardKey("s", 1), second), (ShardKey("s", 0), first)]
-    ...         written = pipeline | beam.Create(batches) | WriteDocuments(folder)
-    ...         _ = written | beam.Map(lambda shard: print(shard.name, shard.rows))
-    s.parquet 2
+    Examples:
+        >>> import apache_beam as beam, tempfile
+        >>> from pipelines.transforms import ShardKey, WriteDocuments
+        >>> first, second = (pa.RecordBatch.from_pydict({"id": [name]}) for name in "ab")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...         batches = [(ShardKey("s", 1), second), (ShardKey("s", 0), first)]
+        ...         written = pipeline | beam.Create(batches) | WriteDocuments(folder)
+        ...         _ = written | beam.Map(lambda shard: print(shard.name, shard.rows))
+        s.parquet 2
     """
 
     folder: str

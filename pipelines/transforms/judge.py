@@ -62,8 +62,9 @@ def _default_recipe() -> Recipe:
 def default_settings(stage: str) -> Any:
     """Settings of a stage in the recipe `llama3`.
 
-    >>> default_settings("dedup-documents").minhash.num_perm
-    112
+    Examples:
+        >>> default_settings("dedup-documents").minhash.num_perm
+        112
     """
     return _default_recipe().settings(stage)
 
@@ -104,14 +105,15 @@ class IdentifyLanguage(beam.PTransform):
 
     Needs the column `text`.
 
-    >>> import apache_beam as beam
-    >>> from pipelines.transforms import IdentifyLanguage, ShardKey
-    >>> text = "Der Regen kam am Abend, und die Kinder liefen durch die nassen Straßen nach Hause."
-    >>> batch = pa.RecordBatch.from_pydict({"id": ["a"], "text": [text]})
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | IdentifyLanguage()
-    ...     _ = judged.documents | beam.Map(lambda e: print(e[1]["language"].to_pylist()))
-    ['de']
+    Examples:
+        >>> import apache_beam as beam
+        >>> from pipelines.transforms import IdentifyLanguage, ShardKey
+        >>> text = "Der Regen kam am Abend, und die Kinder liefen durch die Straßen nach Hause."
+        >>> batch = pa.RecordBatch.from_pydict({"id": ["a"], "text": [text]})
+        >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | IdentifyLanguage()
+        ...     _ = judged.documents | beam.Map(lambda e: print(e[1]["language"].to_pylist()))
+        ['de']
     """
 
     settings: LanguageSettings = field(
@@ -129,14 +131,15 @@ class Classify(beam.PTransform):
 
     Needs `text`; where `language` is there, documents are scored by the models of their language.
 
-    >>> import apache_beam as beam
-    >>> from pipelines.transforms import Classify, ShardKey
-    >>> text = "def area(r):\\n    return 3.14 * r * r\\n\\nfor r in range(9):\\n    area(r)\\n"
-    >>> batch = pa.RecordBatch.from_pydict({"id": ["a"], "text": [text]})
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Classify()
-    ...     _ = judged.documents | beam.Map(lambda e: print(e[1]["domain"].to_pylist()))
-    ['code']
+    Examples:
+        >>> import apache_beam as beam
+        >>> from pipelines.transforms import Classify, ShardKey
+        >>> text = "def area(r):\\n    return 3.14 * r * r\\n\\nfor r in range(9):\\n    area(r)\\n"
+        >>> batch = pa.RecordBatch.from_pydict({"id": ["a"], "text": [text]})
+        >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Classify()
+        ...     _ = judged.documents | beam.Map(lambda e: print(e[1]["domain"].to_pylist()))
+        ['code']
     """
 
     settings: ClassifySettings = field(
@@ -153,14 +156,16 @@ class Filter(beam.PTransform):
 
     Needs `id`, `url`, `text`, and `language` for rules of languages.
 
-    >>> import apache_beam as beam
-    >>> from pipelines.transforms import Filter, ShardKey
-    >>> row = {"id": "a", "url": "http://a.example/", "text": "Buy now. " * 60, "language": "en"}
-    >>> batch = pa.RecordBatch.from_pylist([row])
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Filter()
-    ...     _ = judged.removed | beam.Map(lambda e: print(e[1]["reason"].to_pylist()))
-    ['repetition.top_2gram']
+    Examples:
+        >>> import apache_beam as beam
+        >>> from pipelines.transforms import Filter, ShardKey
+        >>> row = {"id": "a", "url": "http://a.example/", "text": "Buy now. " * 60,
+        ...        "language": "en"}
+        >>> batch = pa.RecordBatch.from_pylist([row])
+        >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Filter()
+        ...     _ = judged.removed | beam.Map(lambda e: print(e[1]["reason"].to_pylist()))
+        ['repetition.top_2gram']
     """
 
     settings: FilterSettings = field(default_factory=functools.partial(default_settings, "filter"))
@@ -176,9 +181,10 @@ class Decontaminate(beam.PTransform):
     Needs `id` and `text`, and settings that name evaluation sets, which each worker reads.
     `documents` and `removed` have the column `contamination`.
 
-    >>> from curation.recipe import load
-    >>> evals = "decontaminate.evals={sums: {files: [sums.jsonl], mapping: gsm8k}}"
-    >>> transform = Decontaminate(load("llama3", [evals]).settings("decontaminate"))
+    Examples:
+        >>> from curation.recipe import load
+        >>> evals = "decontaminate.evals={sums: {files: [sums.jsonl], mapping: gsm8k}}"
+        >>> transform = Decontaminate(load("llama3", [evals]).settings("decontaminate"))
     """
 
     settings: DecontaminationSettings
@@ -201,17 +207,18 @@ class Apply(beam.PTransform):
         function: see above.
         stage: what `removed` says in the column `stage`.
 
-    >>> import apache_beam as beam, numpy as np, pyarrow.compute as pc
-    >>> from curation.schema import Verdicts
-    >>> from pipelines.transforms import Apply, ShardKey
-    >>> def no_drafts(batch):
-    ...     drafts = pc.starts_with(batch["text"], "DRAFT").to_numpy(zero_copy_only=False)
-    ...     return Verdicts.where(drafts, "my.draft")
-    >>> batch = pa.RecordBatch.from_pydict({"id": ["a", "b"], "text": ["DRAFT 1", "Final"]})
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Apply(no_drafts)
-    ...     _ = judged.removed | beam.Map(lambda e: print(e[1].to_pylist()[0]["reason"]))
-    my.draft
+    Examples:
+        >>> import apache_beam as beam, numpy as np, pyarrow.compute as pc
+        >>> from curation.schema import Verdicts
+        >>> from pipelines.transforms import Apply, ShardKey
+        >>> def no_drafts(batch):
+        ...     drafts = pc.starts_with(batch["text"], "DRAFT").to_numpy(zero_copy_only=False)
+        ...     return Verdicts.where(drafts, "my.draft")
+        >>> batch = pa.RecordBatch.from_pydict({"id": ["a", "b"], "text": ["DRAFT 1", "Final"]})
+        >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Apply(no_drafts)
+        ...     _ = judged.removed | beam.Map(lambda e: print(e[1].to_pylist()[0]["reason"]))
+        my.draft
     """
 
     function: Function

@@ -21,8 +21,9 @@ class ShardKey:
     arrive in. A batch keeps its key through all transforms, also when it loses rows, so the rows of
     a later batch of the shard still have greater places.
 
-    >>> sorted([ShardKey("b", 0), ShardKey("a", 512), ShardKey("a", 0)])[1]
-    ShardKey(shard='a', row=512)
+    Examples:
+        >>> sorted([ShardKey("b", 0), ShardKey("a", 512), ShardKey("a", 0)])[1]
+        ShardKey(shard='a', row=512)
     """
 
     shard: str
@@ -40,9 +41,10 @@ OfPart = tuple[int, pa.RecordBatch]
 class ShardKeyCoder(coders.Coder):
     """Eight bytes of row, big-endian, then the shard's name in UTF-8.
 
-    >>> coder = ShardKeyCoder()
-    >>> coder.decode(coder.encode(ShardKey("crawl-00001", 512)))
-    ShardKey(shard='crawl-00001', row=512)
+    Examples:
+        >>> coder = ShardKeyCoder()
+        >>> coder.decode(coder.encode(ShardKey("crawl-00001", 512)))
+        ShardKey(shard='crawl-00001', row=512)
     """
 
     def encode(self, value: ShardKey) -> bytes:
@@ -61,10 +63,11 @@ class ShardKeyCoder(coders.Coder):
 class RecordBatchCoder(coders.Coder):
     """An Arrow IPC stream of one batch, schema included.
 
-    >>> batch = pa.RecordBatch.from_pydict({"id": ["a", "b", "c"]})
-    >>> coder = RecordBatchCoder()
-    >>> coder.decode(coder.encode(batch.slice(1, 1))).to_pydict()
-    {'id': ['b']}
+    Examples:
+        >>> batch = pa.RecordBatch.from_pydict({"id": ["a", "b", "c"]})
+        >>> coder = RecordBatchCoder()
+        >>> coder.decode(coder.encode(batch.slice(1, 1))).to_pydict()
+        {'id': ['b']}
     """
 
     def encode(self, value: pa.RecordBatch) -> bytes:

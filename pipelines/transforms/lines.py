@@ -54,18 +54,20 @@ class DeduplicateLines(beam.PTransform):
             for each pass (3), and this transform to the pipeline instead of to documents.
         parts: into how many the columns above are divided; a worker has one in memory at a time.
 
-    >>> import apache_beam as beam
-    >>> from curation.recipe import load
-    >>> from pipelines.transforms import DeduplicateLines, ShardKey
-    >>> rows = [{"id": f"{i}", "url": "http://a.example/", "text": f"Home\\nPage {'x' * i}"}
-    ...         for i in range(9)]
-    >>> batch = pa.RecordBatch.from_pylist(rows)
-    >>> recipe = load("llama3", ["dedup-lines.rule=published", "dedup-lines.per_language=false"])
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     documents = pipeline | beam.Create([(ShardKey("s", 0), batch)])
-    ...     judged = documents | DeduplicateLines(recipe.dedup_lines)
-    ...     _ = judged.edits | beam.Map(lambda e: print(e[1]["text"].to_pylist()[:2]))
-    ['Home\\n', 'Home\\n']
+    Examples:
+        >>> import apache_beam as beam
+        >>> from curation.recipe import load
+        >>> from pipelines.transforms import DeduplicateLines, ShardKey
+        >>> rows = [{"id": f"{i}", "url": "http://a.example/", "text": f"Home\\nPage {'x' * i}"}
+        ...         for i in range(9)]
+        >>> batch = pa.RecordBatch.from_pylist(rows)
+        >>> recipe = load("llama3", ["dedup-lines.rule=published",
+        ...                          "dedup-lines.per_language=false"])
+        >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...     documents = pipeline | beam.Create([(ShardKey("s", 0), batch)])
+        ...     judged = documents | DeduplicateLines(recipe.dedup_lines)
+        ...     _ = judged.edits | beam.Map(lambda e: print(e[1]["text"].to_pylist()[:2]))
+        ['Home\\n', 'Home\\n']
     """
 
     settings: LineDedupSettings = field(

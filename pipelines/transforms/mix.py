@@ -35,16 +35,18 @@ class Mix(beam.PTransform):
             for each pass (2), and this transform to the pipeline instead of to documents. Tokens
             are counted in each.
 
-    >>> import apache_beam as beam
-    >>> from curation.schema import DOCUMENTS
-    >>> from pipelines.transforms import Mix, ShardKey
-    >>> row = {"id": "a", "text": "A few words.", "source": {"file": "f"}, "domain": "general"}
-    >>> batch = pa.RecordBatch.from_pylist([row], DOCUMENTS.append(pa.field("domain", pa.string())))
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Mix()
-    ...     columns = ["tokens", "repeats"]
-    ...     _ = judged.documents | beam.Map(lambda e: print(e[1].select(columns).to_pylist()))
-    [{'tokens': 6, 'repeats': 4}]
+    Examples:
+        >>> import apache_beam as beam
+        >>> from curation.schema import DOCUMENTS
+        >>> from pipelines.transforms import Mix, ShardKey
+        >>> row = {"id": "a", "text": "A few words.", "source": {"file": "f"}, "domain": "general"}
+        >>> schema = DOCUMENTS.append(pa.field("domain", pa.string()))
+        >>> batch = pa.RecordBatch.from_pylist([row], schema)
+        >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | Mix()
+        ...     columns = ["tokens", "repeats"]
+        ...     _ = judged.documents | beam.Map(lambda e: print(e[1].select(columns).to_pylist()))
+        [{'tokens': 6, 'repeats': 4}]
     """
 
     settings: Mixture = field(default_factory=functools.partial(default_settings, "mix"))

@@ -45,16 +45,17 @@ class Tokenize(beam.PTransform):
     Args:
         folder: local or a URL of fsspec, the same for all workers.
 
-    >>> import apache_beam as beam, tempfile
-    >>> from curation.schema import DOCUMENTS
-    >>> from pipelines.transforms import ShardKey, Tokenize
-    >>> row = {"id": "a", "url": "", "text": "A few words.", "source": {"file": "f"}}
-    >>> batch = pa.RecordBatch.from_pylist([row], DOCUMENTS)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...         documents = pipeline | beam.Create([(ShardKey("s", 0), batch)])
-    ...         _ = documents | Tokenize(folder) | beam.Map(lambda s: print(s.name, s.tokens))
-    tokens-00000-of-00001 6
+    Examples:
+        >>> import apache_beam as beam, tempfile
+        >>> from curation.schema import DOCUMENTS
+        >>> from pipelines.transforms import ShardKey, Tokenize
+        >>> row = {"id": "a", "url": "", "text": "A few words.", "source": {"file": "f"}}
+        >>> batch = pa.RecordBatch.from_pylist([row], DOCUMENTS)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...         documents = pipeline | beam.Create([(ShardKey("s", 0), batch)])
+        ...         _ = documents | Tokenize(folder) | beam.Map(lambda s: print(s.name, s.tokens))
+        tokens-00000-of-00001 6
     """
 
     folder: str

@@ -44,17 +44,19 @@ class DeduplicateUrls(beam.PTransform):
             for each pass (2), and this transform to the pipeline instead of to documents.
         parts: into how many the columns above are divided; a worker has one in memory at a time.
 
-    >>> import apache_beam as beam
-    >>> from curation.schema import DOCUMENTS
-    >>> from pipelines.transforms import DeduplicateUrls, ShardKey
-    >>> rows = [{"id": name, "url": "http://a.example/", "text": "x" * i, "source": {"file": "f"}}
-    ...         for i, name in enumerate("ab")]
-    >>> batch = pa.RecordBatch.from_pylist(rows, DOCUMENTS)
-    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
-    ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | DeduplicateUrls()
-    ...     columns = ["id", "reason", "kept_id"]
-    ...     _ = judged.removed | beam.Map(lambda e: print(e[1].select(columns).to_pylist()))
-    [{'id': 'a', 'reason': 'url.duplicate', 'kept_id': 'b'}]
+    Examples:
+        >>> import apache_beam as beam
+        >>> from curation.schema import DOCUMENTS
+        >>> from pipelines.transforms import DeduplicateUrls, ShardKey
+        >>> rows = [{"id": name, "url": "http://a.example/", "text": "x" * i,
+        ...          "source": {"file": "f"}}
+        ...         for i, name in enumerate("ab")]
+        >>> batch = pa.RecordBatch.from_pylist(rows, DOCUMENTS)
+        >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ...     judged = pipeline | beam.Create([(ShardKey("s", 0), batch)]) | DeduplicateUrls()
+        ...     columns = ["id", "reason", "kept_id"]
+        ...     _ = judged.removed | beam.Map(lambda e: print(e[1].select(columns).to_pylist()))
+        [{'id': 'a', 'reason': 'url.duplicate', 'kept_id': 'b'}]
     """
 
     settings: UrlDedupSettings = field(

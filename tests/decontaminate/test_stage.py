@@ -68,6 +68,7 @@ def done(place: Path) -> Path:
     return run(place, "out", "--workers", "1")
 
 
+@pytest.mark.usefixtures("forked_processes")
 @pytest.mark.parametrize("workers", ["0", "2", "4"])
 def test_the_same_bytes_with_any_number_of_workers(place: Path, done: Path, workers: str) -> None:
     other = run(place, f"out{workers}", "--workers", workers)
@@ -147,6 +148,7 @@ def test_another_evaluation_set_does_the_stage_again(place: Path) -> None:
         other.write_text(content)
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_tables_of_a_finished_run_and_of_any_corpus(place: Path, done: Path) -> None:
     recipe = ["--recipe", place / "recipe.yaml"]
     curate_well(
@@ -185,6 +187,7 @@ def test_tables_of_a_finished_run_and_of_any_corpus(place: Path, done: Path) -> 
     assert shares["sums"]["dirty"] == 1 and shares["sums"]["documents"] == 9
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_tables_of_dialects(place: Path, tmp_path: Path) -> None:
     """A question in nine documents, without its answer (decon) and not on a line alone (marin)."""
     expected = {"gpt3": 9, "llama3": 9, "palm": 9, "decon": 0, "marin": 0}
@@ -247,6 +250,7 @@ def test_one_line_for_what_is_wrong(place: Path, setting: str, says: str) -> Non
     assert says in line
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_every_document_of_a_long_table_is_compared(place: Path, tmp_path: Path) -> None:
     """The last of the items is in the first document behind a full batch."""
     rows = [{"id": str(i), "text": "Bees dance."} for i in range(ROWS)]
@@ -259,6 +263,7 @@ def test_every_document_of_a_long_table_is_compared(place: Path, tmp_path: Path)
     assert {row["state"] for row in found if row["set"] == "sums"} == {"dirty"}
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_what_is_not_compared_is_counted(place: Path, tmp_path: Path) -> None:
     table = tmp_path / "some.jsonl"
     rows = [json.dumps({"id": "1", "text": "Bees dance."}), "broken", json.dumps({"other": 1})]

@@ -88,7 +88,7 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> None:
     pipelines.extract.guarded.cache_clear()
 
 
-@pytest.mark.usefixtures("deadly")
+@pytest.mark.usefixtures("deadly", "forked_processes")
 @pytest.mark.parametrize("stage", STAGES)
 def test_in_every_stage(stage: str, tmp_path: Path) -> None:
     texts = [text(i) for i in range(6)]
@@ -113,23 +113,25 @@ def test_in_every_stage(stage: str, tmp_path: Path) -> None:
     assert kept == expected
 
 
-@pytest.mark.usefixtures("deadly")
+@pytest.mark.usefixtures("deadly", "forked_processes")
 def test_workers_that_die_are_replaced(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Real deaths in the local pool, of each kind, in two shards of three."""
-    marks = {f"{kind} in filter": why for kind, why in poison.KINDS.items()}
+    stage = "identify-language"
+    marks = {f"{kind} in {stage}": why for kind, why in poison.KINDS.items()}
     some = [f"{mark} {text(i)}" for i, mark in enumerate(marks)]
     for name, texts in (("a", [text(20), *some[:2]]), ("b", [text(21)]), ("c", some[2:])):
         inputs = write(tmp_path / f"in/{name}.parquet", texts)
-    arguments = ["filter", "--input", inputs, "--log-format", "plain", "--output"]
+    arguments = [stage, "--input", inputs, "--log-format", "plain", "--output"]
     assert main([*arguments, str(tmp_path / "two"), "--workers", "2"]) == 0
     assert capfd.readouterr().err.count("a worker process died") == 1
     assert main([*arguments, str(tmp_path / "none"), "--workers", "0"]) == 0
     assert differences(tmp_path / "two", tmp_path / "none") == []
-    reasons = [r["reason"] for r in read(tmp_path / "two/filter", "removed").values()]
-    assert [r for r in reasons if r.endswith(".filter")] == [f"{w}.filter" for w in marks.values()]
+    reasons = [r["reason"] for r in read(tmp_path / "two" / stage, "removed").values()]
+    expected = [f"{why}.{stage}" for why in marks.values()]
+    assert [r for r in reasons if r.endswith(f".{stage}")] == expected
 
 
-@pytest.mark.usefixtures("deadly")
+@pytest.mark.usefixtures("deadly", "forked_processes")
 @pytest.mark.parametrize("stage", ["dedup-urls", "dedup-documents", "dedup-lines"])
 def test_in_a_comparison_that_is_one_pipeline(
     stage: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -147,7 +149,7 @@ def test_in_a_comparison_that_is_one_pipeline(
     assert removed["a-1"]["reason"] == f"crash.{stage}"
 
 
-@pytest.mark.usefixtures("deadly")
+@pytest.mark.usefixtures("deadly", "forked_processes")
 def test_pages_and_the_document_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,6 +193,7 @@ def _write_file(path: Path, pages: list[str]) -> None:
         path.write_bytes(b"".join(map(gzip.compress, records) if packed else records))
 
 
+@pytest.mark.usefixtures("forked_processes")
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz", "a.parquet", "a.jsonl"])
 @pytest.mark.parametrize("split", [1 << 28, 2500])
 def test_a_record_that_ends_its_reader(
@@ -225,6 +228,7 @@ def test_a_record_that_ends_its_reader(
     assert texts[1] == texts[0][:7] + texts[0][9:]
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_what_is_behind_it_is_lost_where_nobody_can_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

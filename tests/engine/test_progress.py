@@ -48,6 +48,21 @@ def test_stages_that_were_complete_say_nothing_of_the_time() -> None:
     assert pace.remaining() == pytest.approx(30)
 
 
+def test_what_an_earlier_run_did_of_a_stage_says_nothing_of_the_time() -> None:
+    clock = Clock()
+    pace = Pace({"extract": 3.0, "filter": 1.0}, clock)
+    pace.begin("extract")
+    pace.resume("extract", 0.5)
+    pace.begin("extract")  # once more, as its kernels are compiled
+    assert pace.remaining() is None
+    clock.now = 30.0
+    pace.step("extract", 0.75)
+    left = pytest.approx(30 * (0.75 + 1) / 0.75)
+    assert pace.remaining() == left
+    pace.resume("extract", 0.9)  # of a later step
+    assert pace.remaining() == left
+
+
 def test_seconds_for_people() -> None:
     assert [duration(s) for s in (4.4, 89, 91, 7100, 7500)] == [
         "4 s", "89 s", "2 min", "118 min", "2 h 5 min",
@@ -69,6 +84,16 @@ def test_without_a_terminal_no_half_minute_is_silent(capsys: pytest.CaptureFixtu
         time.sleep(0.5)
         assert capsys.readouterr().err == ""  # between stages there is nothing to tell
     display.stage("filter", "started")
+
+
+def test_the_last_stage_leaves_nothing_to_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
+    display = Lines()
+    display._pace = Pace({"filter": 1.0, "mix": 1.0}, clock := Clock())
+    for stage, left in (("filter", "; about 89 s left"), ("mix", "")):
+        display.stage(stage, "started")
+        clock.now += 89.0
+        display.stage(stage, "done", documents=9, kept=9)
+        assert capsys.readouterr().err.endswith(f"{stage}: done: documents 9, kept 9{left}\n")
 
 
 def test_a_line_comes_before_the_half_minute_is_over() -> None:
@@ -112,3 +137,15 @@ def test_a_finished_stage_keeps_its_rate_and_a_resumed_one_has_none() -> None:
         time.sleep(0.3)
         assert str(column.render(done)) == first and "/s" in first
         assert "/s" not in str(column.render(resumed)) and "90 docs" in str(column.render(resumed))
+
+
+def test_a_stage_that_an_earlier_run_began_ends_without_a_rate() -> None:
+    """The documents are those of both runs, the time is this one's."""
+    with Bars() as display:
+        display.stage("extract", "started")
+        display.resumed("extract", 60, 100)
+        display.step("extract", "shards", 80, 100, 20, 20)
+        column, (task,) = display._progress.columns[4], display._progress.tasks
+        assert "/s" in str(column.render(task))  # documents of this run
+        display.stage("extract", "done", documents=100, kept=90)
+        assert "/s" not in str(column.render(task)) and "100 docs" in str(column.render(task))

@@ -207,6 +207,7 @@ def test_shards_come_in_the_order_of_the_phases(run: Path) -> None:
     assert reader.phases[-1][2] == reader.samples
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_workers_change_no_byte(corpus: Path, run: Path, tmp_path: Path) -> None:
     for workers in (2, 4):
         assert differences(run, tokenized(corpus, tmp_path / str(workers), workers)) == []
@@ -216,6 +217,7 @@ def test_documents_without_their_mix_are_refused(
     corpus: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     loose = ["--input", f"{run}/mix/documents/*.parquet", "--output", str(tmp_path), "--quiet"]
+    loose += ["--workers", "0"]
     assert main(["tokenize", *loose, "--recipe", str(corpus / "scheduled.yaml")]) != 0
     assert "give its stage folder" in capsys.readouterr().err
 

@@ -188,6 +188,7 @@ def test_the_order_of_all_documents_does_not_depend_on_their_shards(
     assert all(len(read_index(p).lengths) for p in (tmp_path / "out-one/tokenize").glob("*.idx"))
 
 
+@pytest.mark.usefixtures("forked_processes")
 def test_workers_change_no_byte(corpus: Path, mixed: Path, tmp_path: Path) -> None:
     arguments = ["--stages", "mix,tokenize", "--input", f"{corpus}/in", "--output", str(tmp_path)]
     recipe = str(corpus / "three.yaml")

@@ -76,6 +76,7 @@ def test_a_number_that_the_run_no_longer_gives_is_noticed(run: Path, tmp_path: P
         _check(copy, copy / "summary")
 
 
+@pytest.mark.usefixtures("forked_processes")
 @pytest.mark.skipif(not WARC.is_dir(), reason="needs the archives of the shared data")
 def test_the_sql_of_every_number_on_real_pages(tmp_path: Path) -> None:
     given = ["--input", str(WARC), "--output", str(tmp_path / "out"), "--workers", "1", "--quiet"]

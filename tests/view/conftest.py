@@ -20,6 +20,8 @@ from tests.readers.archives import http_response
 
 #: The rule that the second run has another threshold for.
 KEY, THRESHOLD = "filter.rules.gopher.word_count.min", 120
+#: Without worker processes, which take longer to start than these runs to do.
+ALONE = ("--workers", "0")
 _SCRIPT = "<script>window.top.pwned=1</script>"
 _WORDS = (
     "The lighthouse keeper counted the boats as they came home in the evening, and wrote the "
@@ -124,7 +126,7 @@ def viewed_run(tmp_path_factory: pytest.TempPathFactory, hostile_warc: Path) -> 
     """A finished run of the samples and of hostile pages."""
     output = tmp_path_factory.mktemp("viewed") / "run"
     inputs = ["builtin:data_samples/*.*z*", hostile_warc]
-    curate_well(["run", "sample", "--input", *inputs, "--output", output, "--workers", "0"])
+    curate_well(["run", "sample", "--input", *inputs, "--output", output, *ALONE])
     return output
 
 
@@ -136,7 +138,7 @@ def changed_run(
     output = tmp_path_factory.mktemp("changed") / "run"
     shutil.copytree(viewed_run, output)
     inputs = ["builtin:data_samples/*.*z*", hostile_warc]
-    arguments = ["run", "sample", "--input", *inputs, "--output", output, "--workers", "0"]
+    arguments = ["run", "sample", "--input", *inputs, "--output", output, *ALONE]
     curate_well([*arguments, "--set", f"{KEY}={THRESHOLD}"])
     return output
 
@@ -159,7 +161,7 @@ def table_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = folder / "rows.jsonl"
     table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     stages = ["--stages", "identify-language,filter"]
-    curate_well(["run", "llama3", *stages, "--input", table, "--output", folder / "run"])
+    curate_well(["run", "llama3", *stages, "--input", table, "--output", folder / "run", *ALONE])
     return folder / "run"
 
 
@@ -202,7 +204,8 @@ def named_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "recipe.yaml").write_text(json.dumps(recipe), encoding="utf-8")
     stages = ["--stages", "identify-language,dedup-documents,filter"]
     output = folder / f"run {ACT}"
-    curate_well(["run", folder / "recipe.yaml", *stages, "--input", table, "--output", output])
+    given = ["--input", table, "--output", output, *ALONE]
+    curate_well(["run", folder / "recipe.yaml", *stages, *given])
     return output
 
 
