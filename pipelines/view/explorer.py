@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +35,17 @@ _GROUPS = ("kept", "removed", "other")
 Query = Mapping[str, str]
 Answer = Any
 #: Questions whose answers are small, take a look at all documents, and never change.
-_COUNTS = ("funnel", "values", "limits", "signal", "hosts", "clusters", "compare", "compared")
+_COUNTS = (
+    "funnel",
+    "values",
+    "limits",
+    "signal",
+    "hosts",
+    "clusters",
+    "compare",
+    "sides",
+    "compared",
+)
 _REMEMBERED = 32
 #: What views ask for first, in the page's words.
 _FIRST_LOOKS: tuple[tuple[str, Query], ...] = (
@@ -124,6 +135,7 @@ class Explorer:
             "mix": lambda _: summaries.mixes(self.folder, self.all_stages),
             "errors": lambda _: summaries.set_aside(self.folder, self.ledger.stages),
             "compare": self.compare,
+            "sides": self.sides,
             "flipped": self.flipped,
             "compared": self.compared,
             "sample": self.sample,
@@ -418,13 +430,16 @@ class Explorer:
             "same": held.same,
             "flips": held.flips(),
             "funnels": [summaries.funnel(held.ours, None), summaries.funnel(theirs, None)],
-            "values": {
-                name: [
-                    summaries.values(ledger, None, name, 30, weighed=False)["values"]
-                    for ledger in (held.ours, theirs)
-                ]
-                for name in ("language", "domain", "topic")
-            },
+        }
+
+    def sides(self, query: Query) -> Answer:
+        """Return counts of both runs by language, domain and topic."""
+        return {
+            name: [
+                summaries.values(run.ledger, None, name, 30, weighed=False)["values"]
+                for run in (self, self.other)
+            ]
+            for name in ("language", "domain", "topic")
         }
 
     def _common_signals(self) -> list[str]:
@@ -509,13 +524,21 @@ def prepare(directory: str, place: Path) -> int:
 
 
 def _remembered(ask: Callable[[Query], Answer]) -> Callable[[Query], Answer]:
-    """The same question, which keeps its latest answers."""
+    """The same question, which keeps its latest answers.
+
+    Who asks what is being found out ahead waits for that, rather than finding it out once more.
+    """
+    asking = threading.Lock()
 
     @functools.lru_cache(_REMEMBERED)
     def answer(items: tuple[tuple[str, str], ...]) -> Answer:
         return ask(dict(items))
 
-    return lambda query: answer(tuple(sorted(query.items())))
+    def one_at_a_time(query: Query) -> Answer:
+        with asking:
+            return answer(tuple(sorted(query.items())))
+
+    return one_at_a_time
 
 
 def _filters(query: Query) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import threading
 from collections import OrderedDict
@@ -52,10 +53,21 @@ class Signals:
         kinds = {_kind(s): s for s in later}
         measured = {kind for kind, s in kinds.items() if self._has_signals(s)}
         self._sources = [s for s in later if _kind(s) in measured]
-        self.rows = _numbers([(s.first, s.rows) for s in self._sources])
-        self._span = _span(self.rows)
-        #: Kept by the stage, whatever later stages did.
-        self.kept: Bits = (ledger.stage_of_fate > at)[self.of(ledger.numbers["fate"])]
+
+    @functools.cached_property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Numbers in the ledger of the documents with signals -> [documents with signals]."""
+        return _numbers([(s.first, s.rows) for s in self._sources])
+
+    @functools.cached_property
+    def kept(self) -> Bits:
+        """Kept by the stage, whatever later stages did -> [documents with signals]."""
+        at = self.ledger.stages.index(self.stage)
+        return (self.ledger.stage_of_fate > at)[self.of(self.ledger.numbers["fate"])]
+
+    @functools.cached_property
+    def _span(self) -> slice | None:
+        return _span(self.rows)
 
     def of(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The entries of a column of the ledger for the documents with signals."""
