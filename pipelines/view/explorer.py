@@ -399,7 +399,8 @@ class Explorer:
         found = {}
         for name, rows in zip(("below", "above"), sides, strict=True):
             shown = document.snippets(self.folder, self.ledger, rows, _SNIPPET)
-            places = np.searchsorted(self.signals.rows, [row["row"] for row in shown])
+            numbers = np.array([row["row"] for row in shown], self.signals.rows.dtype)
+            places = np.searchsorted(self.signals.rows, numbers)
             for row, value in zip(shown, values[places].tolist(), strict=True):
                 row["signal"] = value
             found[name] = shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import functools
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -508,7 +509,10 @@ class _Prepared(dict[str, Any]):
     def __init__(self, place: Path) -> None:
         super().__init__()
         self._place = place
+        self._reading = threading.Lock()
 
     def __missing__(self, name: str) -> npt.NDArray[Any]:
-        self[name] = read_column(self._place, name)
-        return self[name]
+        with self._reading:
+            if name not in self:
+                self[name] = read_column(self._place, name)
+            return self[name]
