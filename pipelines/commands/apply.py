@@ -56,8 +56,9 @@ def apply(options: argparse.Namespace) -> int:
     if drifted:
         _print(drifted)
         if not options.force:
+            left = "1 share" if len(drifted) == 1 else f"{len(drifted)} shares"
             raise DriftError(
-                f"{options.policy}: {len(drifted)} shares left the policy's margins; approve a new "
+                f"{options.policy}: {left} left the policy's margins; approve a new "
                 "policy, or continue with --force NOTE"
             )
     else:
