@@ -25,11 +25,11 @@ export function Compare({ params }: { params: Params }) {
           <>
             <p class="runs"><b>A</b> <code>{found.runs[0]}</code> <b>B</b> <code>{found.runs[1]}</code></p>
             <dl class="figures">
-              <Figure label="Kept in A and B">{compact(kept[0])} <small>→ {compact(kept[1])}</small></Figure>
+              <Figure label="Kept, A → B">{compact(kept[0])} <small>→ {compact(kept[1])}</small></Figure>
               <Figure label="Ended alike">{count(found.same)}</Figure>
               <Figure label="Only B keeps" kind="kept">{count(won)}</Figure>
               <Figure label="Only A keeps" kind="removed">{count(lost)}</Figure>
-              <Figure label="Only in A, only in B">{count(found.only[0])} <small>and {count(found.only[1])}</small></Figure>
+              <Figure label="In one run only, A · B">{count(found.only[0])} <small>· {count(found.only[1])}</small></Figure>
             </dl>
             <Card title="What flips" note="open a row for its documents">
               {found.flips.length === 0 ? <p class="empty">Every document ended alike.</p> : (
