@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from curation.errors import ConfigError
 from curation.filters.margins import Bits, Limit
@@ -70,7 +71,8 @@ class Explorer:
     ) -> None:
         self._directory = directory
         self.folder, self.all_stages = load_run(directory)
-        self.ledger = load(self.folder, self.all_stages, prepared, most)
+        self.root = root_hash(self.folder, self.all_stages)
+        self.ledger = load(self.folder, self.all_stages, self.root, prepared, most)
         self.masks = Masks(self.ledger)
         self.inputs = Inputs(self.folder, self.ledger.stages[0], inputs or [])
         self._has_inputs = bool(inputs)
@@ -151,7 +153,7 @@ class Explorer:
         return {
             "run": self.folder.shown,
             "recipe": manifest["recipe"],
-            "root": root_hash(self.folder, self.all_stages),
+            "root": self.root,
             "stages": self.ledger.stages,
             "dimensions": [n for n in DIMENSIONS if len(self.ledger.values[n]) > 1],
             "documents": len(self.ledger),
@@ -167,6 +169,24 @@ class Explorer:
             "compared": None if self._other is None else Folder(self._other).shown,
             "labels": None if self.labels is None else str(self.labels.path),
         }
+
+    def trouble(self, error: Exception) -> str:
+        """Return what to say of an error that no question expects."""
+        run = self.folder.shown
+        if not self._is_unchanged():
+            return f"{run}: removed or written again since it was opened; run `curate view` again"
+        if isinstance(error, OSError) and error.filename:
+            return f"{error.filename}: {error.strerror}"
+        if isinstance(error, pa.ArrowException | OSError):
+            what = str(error).partition("\n")[0]
+            return f"{run}: a file is damaged ({what}); `curate verify --run {run}` says which"
+        return f"{type(error).__name__}: {error} (this is a bug)"
+
+    def _is_unchanged(self) -> bool:
+        try:
+            return root_hash(self.folder, self.all_stages) == self.root
+        except Exception:  # whatever is left of it
+            return False
 
     @functools.cached_property
     def tokens_per_character(self) -> float | None:

@@ -213,13 +213,17 @@ def main_stages(stages: Sequence[str]) -> list[str]:
 
 
 def load(
-    folder: Folder, stages: Sequence[str], prepared: Path | None = None, most: int | None = None
+    folder: Folder,
+    stages: Sequence[str],
+    root: str,
+    prepared: Path | None = None,
+    most: int | None = None,
 ) -> Ledger:
     """The ledger of a run: as it was prepared, where that is of this run, else from its files.
 
     Of a run with more than `most` documents, only files with about so many are read.
     """
-    if prepared is not None and (held := _load_prepared(prepared, root_hash(folder, stages))):
+    if prepared is not None and (held := _load_prepared(prepared, root)):
         return held
     return build(folder, main_stages(stages), most)
 
