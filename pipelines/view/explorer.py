@@ -18,6 +18,7 @@ from curation.histograms import bins_for, histogram
 from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
+from pipelines.verdict_counts import measured_stages
 from pipelines.view import document, search, summaries
 from pipelines.view.compare import Comparison, changed_settings
 from pipelines.view.judging import Labels, draw, scores
@@ -162,13 +163,24 @@ class Explorer:
             "tokens": last["counts"].get("tokens", manifest["counts"].get("tokens")),
             "tokens_per_character": self.tokens_per_character,
             "stale": stale_stages(self.folder, self.all_stages),
-            "unfinished": [s for s in all_stages(self.folder) if s not in self.all_stages],
-            "measured": bool(run_recipe(self.folder).get("measure")),
+            "unfinished": self._unfinished(),
+            "measured": self._measured,
             "has_signals": measuring_stage(self.ledger.stages) is not None,
             "has_inputs": self._has_inputs,
             "compared": None if self._other is None else Folder(self._other).shown,
             "labels": None if self.labels is None else str(self.labels.path),
         }
+
+    @functools.cached_property
+    def _measured(self) -> bool:
+        """Whether the run only measured: thresholds removed nothing, and nothing was mixed."""
+        return bool(run_recipe(self.folder).get("measure"))
+
+    def _unfinished(self) -> list[str]:
+        wanted = all_stages(self.folder)
+        if self._measured:
+            wanted = measured_stages(wanted)
+        return [stage for stage in wanted if stage not in self.all_stages]
 
     def trouble(self, error: Exception) -> str:
         """Return what to say of an error that no question expects."""
@@ -315,7 +327,7 @@ class Explorer:
                 "threshold": limit.threshold,
                 "language": limit.where.partition(".")[2] or None,
                 "removed": int(self.signals.decided.fails(number)[gone(limit.reason)].sum())
-                if limit.reason in both
+                if limit.reason in both or self._measured
                 else sum(removed.get((limit.reason, name), 0) for name in heard[number]),
             }
             for number, limit in enumerate(all_limits)
@@ -361,7 +373,12 @@ class Explorer:
         }
 
     def _groups(self, reason: str | None) -> Any:
-        """Number in _GROUPS of each document with signals."""
+        """Number in _GROUPS of each document with signals.
+
+        Where a run only measured, those that fail a rule count as removed by it.
+        """
+        if self._measured:
+            return self._measured_groups(reason)
         stage = self.signals.stage
         at = self.ledger.stages.index(stage)
         codes = [
@@ -369,6 +386,15 @@ class Explorer:
             for i, fate in enumerate(self.ledger.fates)
         ]
         return np.array(codes, np.uint8)[self.signals.of(self.ledger.numbers["fate"])]
+
+    def _measured_groups(self, reason: str | None) -> Any:
+        decided, limits = self.signals.decided, self.signals.judges.limits
+        heard = self.signals.judges.languages(self.ledger.values["language"])
+        groups = np.where(decided.failing, _GROUPS.index("other" if reason else "removed"), 0)
+        for number, limit in enumerate(limits):
+            if heard[number] and limit.reason == reason:
+                groups[decided.fails(number)] = _GROUPS.index("removed")
+        return groups.astype(np.uint8)
 
     def change(self, query: Query) -> Answer:
         """What a threshold would change, as `curate filter --what-if` says."""

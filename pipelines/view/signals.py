@@ -243,6 +243,11 @@ class Decided:
         """Documents that fail a limit as it ran."""
         return self._unpacked(self._fails[limit])
 
+    @property
+    def failing(self) -> Bits:
+        """Documents that fail anything as it ran."""
+        return self._failing > 0
+
     def alone(self, limit: int) -> Bits:
         """Documents that nothing else removes, and that this limit would at some threshold."""
         others = self._failing - self.fails(limit)

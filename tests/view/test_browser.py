@@ -252,6 +252,9 @@ def test_the_state_is_in_the_address(reader: Reader) -> None:
     assert "language en" in reader.text(".filters")
     reader.click(reader.find(".filters a"))
     assert "language" not in reader.driver.current_url
+    reader.open("lines")
+    reader.find("option[value=all]").click()
+    reader.wait(lambda: "verdict=all" in reader.driver.current_url)
 
 
 def test_empty_and_wrong_states_say_so(reader: Reader) -> None:

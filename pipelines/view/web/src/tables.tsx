@@ -101,12 +101,12 @@ function Rows({ rows, caption, most = 200, order }: { rows: Row[]; caption: stri
   const [all, setAll] = useState(false);
   const names = order ?? [...new Set(rows.flatMap((r) => Object.keys(r)))];
   const numeric = (name: string) => rows.some((r) => typeof r[name] === "number" || /^[<>]?[\d.]+ %$/.test(String(r[name])));
-  const long = (name: string) => rows.some((r) => cell(r[name]).length > 24);
+  const within = (name: string, most: number) => rows.every((r) => cell(r[name]).length <= most);
   return (
     <>
       <Table caption={caption}>
         <thead><tr>{names.map((n) => <th scope="col" key={n} class={numeric(n) ? "n" : undefined}>{words(n)}</th>)}</tr></thead>
-        <tbody>{(all ? rows : rows.slice(0, most)).map((r, i) => <tr key={i}>{names.map((n) => <td key={n} class={`${numeric(n) ? "n" : n === "line" ? "line" : long(n) ? "long" : "short"} ${cell(r[n]) === "–" ? "none" : ""}`.trim() || undefined} data-label={capital(words(n))} dir={n === "line" ? "auto" : undefined}>{cell(r[n])}</td>)}</tr>)}</tbody>
+        <tbody>{(all ? rows : rows.slice(0, most)).map((r, i) => <tr key={i}>{names.map((n) => <td key={n} class={`${numeric(n) ? "n" : n === "line" ? "line" : within(n, 10) ? "short" : within(n, 24) ? "" : "long"} ${cell(r[n]) === "–" ? "none" : ""}`.trim() || undefined} data-label={capital(words(n))} dir={n === "line" ? "auto" : undefined}>{cell(r[n])}</td>)}</tr>)}</tbody>
       </Table>
       {!all && rows.length > most && <p><button type="button" onClick={() => setAll(true)}>Show all {count(rows.length)}</button></p>}
     </>
