@@ -249,6 +249,7 @@ def clicks(run: Path, prepared: Path, compare: bool) -> dict[str, Any]:
     ask("sample of the kept", "sample")
     if compare:
         ask("compare", "compare")
+        ask("compare, by language, domain, topic", "sides")
         ask("compare, a signal", "compared", signal=chosen["signal"])
     return {"seconds": seconds, "peak_mb": peak_mb()}
 

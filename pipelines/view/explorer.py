@@ -100,6 +100,7 @@ class Explorer:
         for question, query in _FIRST_LOOKS:
             self.questions[question](query)
         if self._other is not None:
+            self.questions["sides"]({})
             for signal in self.questions["compare"]({})["signals"][:1]:
                 self.questions["compared"]({"signal": signal})
 
