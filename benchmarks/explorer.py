@@ -7,7 +7,8 @@ The run is made in `--folder`, once: signals are drawn from those of a finished 
 little, rules decide on them as in a run; a tenth are near-duplicates; texts are short. Then it is
 prepared as by `curate view --prepare`, and a process of its own opens it and answers. `--compare`
 adds a comparison of the run with itself, `--report` a report, `--browser` first visits to every
-view in Chromium (needs Selenium), after a start as by `curate view` and some seconds of reading.
+view in Chromium (needs Selenium): as soon as the funnel is drawn, while `curate view` still finds
+out ahead what views ask for, and after that.
 """
 
 from __future__ import annotations
@@ -248,12 +249,16 @@ def clicks(run: Path, prepared: Path, compare: bool) -> dict[str, Any]:
     ask("sample of the kept", "sample")
     if compare:
         ask("compare", "compare")
+        ask("compare, by language, domain, topic", "sides")
         ask("compare, a signal", "compared", signal=chosen["signal"])
     return {"seconds": seconds, "peak_mb": peak_mb()}
 
 
-def visits(run: Path, prepared: Path, compare: bool) -> dict[str, Any]:
-    """Seconds until each view is drawn whole in Chromium, the first time and again."""
+def visits(run: Path, prepared: Path, compare: bool, at_once: bool) -> dict[str, Any]:
+    """Seconds until each view is drawn whole in Chromium, the first time and again.
+
+    `at_once` begins while answers are found out ahead, else they are there.
+    """
     from selenium import webdriver
 
     other = str(run) if compare else None
@@ -276,8 +281,11 @@ def visits(run: Path, prepared: Path, compare: bool) -> dict[str, Any]:
                 time.sleep(0.01)
 
         seconds.of("funnel", lambda: visit(server.url, "funnel"))
-        seconds.of("(found out ahead)", explorer.warm)
-        for again in ("", ", again"):
+        warming = threading.Thread(target=explorer.warm, daemon=True)
+        warming.start()
+        if not at_once:
+            seconds.of("(found out ahead)", warming.join)
+        for again in (" at once",) if at_once else ("", ", again"):
             for view in [*views, "compare"] if compare else views:
                 seconds.of(f"{view}{again}", functools.partial(visit, f"#/{view}", view))
         server.shutdown()
@@ -307,15 +315,16 @@ def main() -> None:
     parser.add_argument("--compare", action="store_true", help="compare the run with itself, too")
     parser.add_argument("--report", action="store_true", help="write a report of the run, too")
     parser.add_argument("--browser", action="store_true", help="visit every view in Chromium, too")
-    children = ["clicks", "visits", "report"]
+    children = ["clicks", "visits", "visits at once", "report"]
     parser.add_argument("--child", choices=children, help=argparse.SUPPRESS)
     options = parser.parse_args()
     prepared = options.folder.with_name(f"{options.folder.name}.view")
     if options.child == "clicks":
         print(json.dumps(clicks(options.folder, prepared, options.compare)))
         return
-    if options.child == "visits":
-        print(json.dumps(visits(options.folder, prepared, options.compare)))
+    if options.child in ("visits", "visits at once"):
+        at_once = options.child != "visits"
+        print(json.dumps(visits(options.folder, prepared, options.compare, at_once)))
         return
     if options.child == "report":
         print(json.dumps(report(options.folder)))
@@ -327,14 +336,21 @@ def main() -> None:
         prepare(str(options.folder), prepared)
         spent = time.perf_counter() - start
         print(f"prepared in {spent:.0f} s, peak {peak_mb():,} MB")
-    for what, folder in (("prepared", prepared), ("the made run", options.folder)):
-        size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
-        print(f"{what}: {size:,} bytes, {size / options.documents:.0f} a document")
+    a_document = size_of(prepared) / options.documents
+    real = size_of(options.source) / len(Explorer(str(options.source)).ledger)
+    print(f"prepared: {size_of(prepared):,} bytes, {a_document:.0f} a document")
+    print(f"the made run: {size_of(options.folder) / options.documents:,.0f} bytes a document")
+    print(f"the run of its signals: {real:,.0f}, of which prepared {a_document / real:.2%}")
     print_child("clicks")
     if options.browser:
+        print_child("visits at once")
         print_child("visits")
     if options.report:
         print_child("report")
+
+
+def size_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def print_child(child: str) -> None:

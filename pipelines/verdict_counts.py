@@ -30,6 +30,12 @@ def judging(stages: Sequence[str]) -> list[str]:
     return [stage for stage in stages if "/" not in stage and find(stage).decides_by]
 
 
+def measured_stages(stages: Sequence[str]) -> list[str]:
+    """Return the stages before the mix."""
+    main = (stage for stage in stages if "/" not in stage)
+    return [stage for stage in main if not find(stage).per_mix and not find(stage).is_sink]
+
+
 def counts(
     folder: Folder, stages: Sequence[str], measured: bool, rules: RuleBook | None = None
 ) -> Counts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,21 @@ def test_a_policy_with_another_threshold_is_that_of_a_run_measured_with_it(
     assert ours["removes"] == theirs["removes"]
     before = yaml.safe_load(written.read_text())
     assert ours["removes"] != before["removes"]
+
+
+def test_a_measured_run_shows_what_its_thresholds_would_remove(measured: Path) -> None:
+    explorer = Explorer(str(measured))
+    assert explorer.run({})["unfinished"] == []
+    verdicts = pq.read_table(measured / "filter" / "documents").column("verdicts").to_pylist()
+    firsts = Counter(verdict["reason"] for row in verdicts for verdict in row or [])
+    failing: Counter[str] = Counter()
+    for limit in explorer.questions["limits"]({})["limits"]:
+        failing[limit["reason"]] += limit["removed"]
+        counts = explorer.questions["signal"]({"limit": str(limit["limit"])})["counts"]
+        assert sum(map(sum, counts.values())) <= len(verdicts)
+        assert sum(counts["removed"]) >= limit["removed"]
+    # A document counts for its first reason there, and for each that it fails here.
+    assert failing.total() and all(failing[reason] >= firsts[reason] for reason in failing)
 
 
 def test_thresholds_moved_in_the_explorer_are_exported(measured: Path, tmp_path: Path) -> None:

@@ -191,8 +191,8 @@ iframe { width: 100%; height: 70vh; border: 1px solid var(--line); background: #
 .dropped > summary { color: var(--quiet); font-size: .85rem; }
 .removed .text { text-decoration: line-through; text-decoration-color: var(--line); }
 .code .text { font-family: ui-monospace, monospace; font-size: .9em; text-decoration: none; }
-.path { font: .75rem ui-monospace, monospace; display: flex; gap: 1rem;
-  justify-content: space-between; white-space: normal; }
+.why { font-size: .8rem; color: var(--quiet); white-space: normal; } code { font-family: ui-monospace, monospace; }
+.facts { white-space: normal; max-width: 34rem; } .facts code { display: block; margin-bottom: .3rem; }
 .unit { font-size: .8rem; color: var(--quiet); margin: 1rem 0 .2rem; border-top: 1px solid var(--line); }
 .facts { display: none; position: absolute; right: 0; top: 100%; z-index: 2; background: var(--paper);
   border: 1px solid; padding: .5rem .8rem; font-size: .8rem; }
@@ -278,7 +278,7 @@ def _legend() -> str:
     return (
         f"<p class=legend>Score: {swatches} &nbsp; The bar on the left says what became of the "
         "block: <b class=green>green, kept</b>; <b class=red>red, removed</b> (runs of those are "
-        "folded). Point at a block, or tap it, to see what was measured.</p>"
+        "folded). Point at a block, or tap it, to see what was measured and where it is.</p>"
     )
 
 
@@ -345,9 +345,10 @@ def _block(number: int, block: Block) -> str:
     values = "".join(f"<tr><td>{label}<td>{value:.4g}" for label, value in block.values)
     return (
         f'<div class="block {decision}{" code" if block.code else ""} {_colour(block.score)}" '
-        f"tabindex=0 id=b{number}><div class=path><span>{_safe(block.path)}</span>"
-        f"<span>{decision}: {_safe(block.reason)}</span></div>"
-        f"<span class=text>{_safe(block.text)}</span>"
-        f"<div class=facts><table><tr><td>score<td>{block.score:.4f}<tr><td>threshold"
-        f"<td>{block.threshold:.4f}<tr><td>characters<td>{block.characters}{values}</table></div></div>"
+        f"tabindex=0 id=b{number}><div class=text>{_safe(block.text)}</div>"
+        f"<div class=why>{decision}: {_safe(block.reason)} "
+        f"<code>{_safe(block.path.rpartition(' > ')[2])}</code></div>"
+        f"<div class=facts><code>{_safe(block.path)}</code><table><tr><td>score<td>{block.score:.4f}"
+        f"<tr><td>threshold<td>{block.threshold:.4f}<tr><td>characters<td>{block.characters}{values}"
+        "</table></div></div>"
     )

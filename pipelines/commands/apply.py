@@ -14,12 +14,11 @@ from curation.config import read_yaml, validate
 from curation.errors import ConfigError, DriftError
 from curation.models import sha256_of
 from curation.policy import Drift, Policy, drift
-from pipelines.commands.measure import measured_stages
 from pipelines.commands.run import add_options, execute, planned
 from pipelines.console import PlainConsole
 from pipelines.plan import Plan
 from pipelines.terminal import say
-from pipelines.verdict_counts import counts, judging
+from pipelines.verdict_counts import counts, judging, measured_stages
 
 #: Most drifted shares shown, the furthest first.
 _SHOWN = 20
@@ -56,8 +55,9 @@ def apply(options: argparse.Namespace) -> int:
     if drifted:
         _print(drifted)
         if not options.force:
+            left = "1 share" if len(drifted) == 1 else f"{len(drifted)} shares"
             raise DriftError(
-                f"{options.policy}: {len(drifted)} shares left the policy's margins; approve a new "
+                f"{options.policy}: {left} left the policy's margins; approve a new "
                 "policy, or continue with --force NOTE"
             )
     else:

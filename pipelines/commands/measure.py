@@ -6,10 +6,9 @@ import argparse
 
 from curation.errors import ConfigError
 from curation.recipe import load
-from curation.stages import find
 from pipelines.commands.run import add_options, execute, planned
 from pipelines.terminal import say
-from pipelines.verdict_counts import judging
+from pipelines.verdict_counts import judging, measured_stages
 
 #: Setting that makes a recipe only measure.
 MEASURE = "measure=true"
@@ -30,8 +29,3 @@ def measure(options: argparse.Namespace) -> int:
     if not options.quiet:
         say(f"next: curate policy --run {options.output} --output policy.yaml")
     return 0
-
-
-def measured_stages(stages: tuple[str, ...]) -> list[str]:
-    """Return the stages before the mix."""
-    return [stage for stage in stages if not find(stage).per_mix and not find(stage).is_sink]

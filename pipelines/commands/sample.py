@@ -26,10 +26,10 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
 def sample(options: argparse.Namespace) -> int:
     """Draw and print the documents that the explorer shows for the same seed."""
     from pipelines.view.judging import draw
-    from pipelines.view.ledger import load
+    from pipelines.view.ledger import build, main_stages
 
     folder, stages = load_run(options.run)
-    ledger = load(folder, stages)
+    ledger = build(folder, main_stages(stages))
     rows = draw(ledger, options.rule, options.n, options.seed).tolist()
     columns = ["id", "url", "title", "text", "reason", "value", "threshold"]
     found = ledger.read(folder, rows, columns)

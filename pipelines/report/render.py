@@ -34,6 +34,7 @@ details { margin-block: .3rem; } details > summary { padding-block: .25rem; }
 .about th { white-space: nowrap; } thead th { white-space: normal; }
 .card h3 { margin-block-start: .9rem; font-size: .95rem; } h2 { font-size: 1.15rem; }
 table caption { text-align: start; color: var(--soft); }
+@media screen and (max-width: 760px) { table caption { display: block; } }
 .alarms li { margin-block: .25rem; }
 @media (max-width: 45rem) { .charts { grid-template-columns: minmax(0, 1fr); } }
 @media print { :root { color-scheme: light; --paper: #fff; } nav.parts { display: none; }
@@ -49,7 +50,7 @@ _CONTAMINATION = "contamination"
 #: Notes that have a section of their own.
 _ELSEWHERE = {_CONTAMINATION}
 #: Words of a command that are shown.
-_WORDS = 40
+_WORDS = 24
 
 
 def write_report(folder: Folder, facts: dict[str, Any]) -> str:
@@ -230,20 +231,19 @@ def _values(funnel: Sequence[dict[str, Any]], column: str) -> list[str]:
 
 
 def _table_of_values(entries: Sequence[dict[str, Any]], key: str) -> str:
-    """Return kept documents and share of characters per value after these stages."""
+    """Return kept documents and their share of characters, per value, after these stages."""
     totals = [sum(g["characters"] for g in e[key].values()) for e in entries]
     rows: list[list[Any]] = []
     for name in sorted({n for e in entries for n in e[key]}, key=lambda n: _rank(n, entries, key)):
         row: list[Any] = [name or "not known"]
         for entry, total in zip(entries, totals, strict=True):
             group = entry[key].get(name, {"documents": 0, "characters": 0})
-            row += [group["documents"], _Raw(_share(group["characters"], total) or "0")]
+            of_all = _share(group["characters"], total) or "0"
+            row.append(_Raw(f"{group['documents']:,} <small>{of_all}</small>"))
         last = entries[-1][key].get(name, {"characters": 0})["characters"]
         rows.append([*row, _Raw(track(last, 0, totals[-1]))])
-    heads = [""]
-    for entry in entries:
-        heads += [f"documents after {entry['stage']}", "share of characters"]
-    return _table([*heads, ""], rows)
+    heads = ["", *(f"after {entry['stage']}" for entry in entries), ""]
+    return _table(heads, rows, "Documents left, and their share of characters")
 
 
 def _rank(name: str, entries: Sequence[dict[str, Any]], key: str) -> tuple[int, str]:
@@ -508,7 +508,10 @@ def _cell(value: Any) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else ""
+    """Return a percentage as HTML."""
+    if not whole:
+        return ""
+    return "&lt;0.1%" if 0 < part / whole < 0.0005 else f"{part / whole:.1%}"
 
 
 def _e(text: Any) -> str:

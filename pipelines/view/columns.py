@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 #: Rows of a row group, which is the most that a writer keeps.
-_GROUP = 1 << 18
+GROUP = 1 << 18
 
 
 class ColumnWriter:
@@ -40,17 +40,17 @@ class ColumnWriter:
         """Append a part of any length."""
         first = 0
         while first < len(part):
-            piece = part.slice(first, _GROUP - self._rows)
+            piece = part.slice(first, GROUP - self._rows)
             first += len(piece)
             self._waiting.append(piece)
             self._rows += len(piece)
-            if self._rows == _GROUP:
+            if self._rows == GROUP:
                 self._flush()
 
     def _flush(self) -> None:
         if self._rows:
             whole = pa.concat_arrays(self._waiting)
-            self._writer.write_table(pa.table([whole], self._schema), row_group_size=_GROUP)
+            self._writer.write_table(pa.table([whole], self._schema), row_group_size=GROUP)
             self._waiting, self._rows = [], 0
 
     def __enter__(self) -> ColumnWriter:
@@ -96,7 +96,7 @@ def read_column(place: Path, name: str) -> npt.NDArray[Any]:
         column[ends[group] - sizes[group] : ends[group]] = part().to_numpy(zero_copy_only=False)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        apply = pool.map if len(column) > _GROUP else map
+        apply = pool.map if len(column) > GROUP else map
         list(apply(read, range(len(sizes)), readers(place, name)))
     pa.default_memory_pool().release_unused()
     return column

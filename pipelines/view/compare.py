@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,28 +30,26 @@ class Comparison:
         size = len(self.names)
         left = np.array([number[n] * size for n in a], np.int64)
         right = np.array([number[n] for n in b], np.int64)
+        differs = ~np.eye(size, dtype=bool).ravel()
         self._counts = np.zeros(size * size, np.int64)
         self._characters = np.zeros(size * size)
         self._examples: dict[int, list[int]] = {}
-        keys = 0
-        for part in spans(len(ours.by_key.keys)):
-            places, rows, others = _matched(ours.by_key, theirs.by_key, part)
-            keys += places
-            pairs = left[ours.numbers["fate"][rows]] + right[theirs.numbers["fate"][others]]
+        for here, there in _matched(ours.by_key, theirs.by_key, len(ours)):
+            pairs = left[ours.fates_by_key[here]] + right[theirs.fates_by_key[there]]
             self._counts += np.bincount(pairs, minlength=size * size)
-            self._characters += np.bincount(
-                pairs, ours.numbers["characters"][rows], minlength=size * size
-            )
-            self._show(rows, pairs)
+            differ = np.flatnonzero(differs[pairs])
+            if len(differ):
+                self._show(ours.by_key.rows[here][differ], pairs[differ])
         matched = int(self._counts.sum())
-        self.only_ours = keys - matched
-        self.only_theirs = _distinct(theirs.by_key.keys) - matched
+        self.only_ours, self.only_theirs = (
+            (len(run) if run.by_key.digest else _distinct(run.by_key.keys)) - matched
+            for run in (ours, theirs)
+        )
 
     def _show(self, rows: npt.NDArray[Any], pairs: npt.NDArray[np.int64]) -> None:
-        """Remember some rows of each pair of outcomes that differ."""
-        size = len(self.names)
-        differ = np.flatnonzero(pairs // size != pairs % size)
-        rows, pairs = rows[differ], pairs[differ]
+        """Add up pairs of outcomes that differ, and remember some rows of each."""
+        characters = self.ours.numbers["characters"][rows]
+        self._characters += np.bincount(pairs, characters, len(self._characters))
         for pair in np.unique(pairs).tolist():
             shown = self._examples.setdefault(pair, [])
             if len(shown) < _SHOWN:
@@ -107,26 +105,31 @@ def _fates(ledger: Ledger) -> list[str]:
     ]
 
 
-def _matched(
-    ours: Groups, theirs: Groups, part: slice
-) -> tuple[int, npt.NDArray[Any], npt.NDArray[Any]]:
-    """Keys in this part of ours, each once, and rows of ours and theirs that have the same one."""
-    keys = ours.keys[part]
-    first = np.ones(len(keys), bool)
-    np.not_equal(keys[1:], keys[:-1], out=first[1:])
-    first[0] = part.start == 0 or ours.keys[part.start - 1] != keys[0]
-    low, high = (
-        np.searchsorted(theirs.keys, keys[0]),
-        np.searchsorted(theirs.keys, keys[-1], "right"),
-    )
-    others = theirs.keys[low:high]
-    if first.all() and np.array_equal(keys, others):  # as in two runs of one input
-        return len(keys), ours.rows[part], theirs.rows[low:high]
-    places = np.flatnonzero(first)
-    at = np.searchsorted(others, keys[places])
-    at[at == len(others)] = 0  # which is another key
-    shared = others[at] == keys[places] if len(others) else np.zeros(len(places), bool)
-    return len(places), ours.rows[part][places[shared]], theirs.rows[low:high][at[shared]]
+_Places = slice | npt.NDArray[np.int64]
+
+
+def _matched(ours: Groups, theirs: Groups, size: int) -> Iterator[tuple[_Places, _Places]]:
+    """Yield places of ours and theirs that have the same key, each key once, part by part."""
+    if ours.digest is not None and ours.digest == theirs.digest:  # two runs of one input
+        yield from ((part, part) for part in spans(size))
+        return
+    for part in spans(len(ours.keys)):
+        keys = ours.keys[part]
+        first = np.ones(len(keys), bool)
+        np.not_equal(keys[1:], keys[:-1], out=first[1:])
+        first[0] = part.start == 0 or ours.keys[part.start - 1] != keys[0]
+        low, high = (
+            np.searchsorted(theirs.keys, keys[0]),
+            np.searchsorted(theirs.keys, keys[-1], "right"),
+        )
+        others = theirs.keys[low:high]
+        if not len(others):
+            continue
+        places = np.flatnonzero(first)
+        at = np.searchsorted(others, keys[places])
+        at[at == len(others)] = 0  # which is another key
+        shared = others[at] == keys[places]
+        yield part.start + places[shared], low + at[shared]
 
 
 def _distinct(keys: npt.NDArray[np.uint64]) -> int:

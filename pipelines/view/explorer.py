@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from curation.errors import ConfigError
 from curation.filters.margins import Bits, Limit
@@ -16,6 +18,7 @@ from curation.histograms import bins_for, histogram
 from pipelines.run_folder import all_stages, load_run, root_hash, run_recipe, stale_stages
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
+from pipelines.verdict_counts import measured_stages
 from pipelines.view import document, search, summaries
 from pipelines.view.compare import Comparison, changed_settings
 from pipelines.view.judging import Labels, draw, scores
@@ -34,7 +37,17 @@ _GROUPS = ("kept", "removed", "other")
 Query = Mapping[str, str]
 Answer = Any
 #: Questions whose answers are small, take a look at all documents, and never change.
-_COUNTS = ("funnel", "values", "limits", "signal", "hosts", "clusters", "compare", "compared")
+_COUNTS = (
+    "funnel",
+    "values",
+    "limits",
+    "signal",
+    "hosts",
+    "clusters",
+    "compare",
+    "sides",
+    "compared",
+)
 _REMEMBERED = 32
 #: What views ask for first, in the page's words.
 _FIRST_LOOKS: tuple[tuple[str, Query], ...] = (
@@ -59,7 +72,8 @@ class Explorer:
     ) -> None:
         self._directory = directory
         self.folder, self.all_stages = load_run(directory)
-        self.ledger = load(self.folder, self.all_stages, prepared, most)
+        self.root = root_hash(self.folder, self.all_stages)
+        self.ledger = load(self.folder, self.all_stages, self.root, prepared, most)
         self.masks = Masks(self.ledger)
         self.inputs = Inputs(self.folder, self.ledger.stages[0], inputs or [])
         self._has_inputs = bool(inputs)
@@ -86,6 +100,7 @@ class Explorer:
         for question, query in _FIRST_LOOKS:
             self.questions[question](query)
         if self._other is not None:
+            self.questions["sides"]({})
             for signal in self.questions["compare"]({})["signals"][:1]:
                 self.questions["compared"]({"signal": signal})
 
@@ -124,6 +139,7 @@ class Explorer:
             "mix": lambda _: summaries.mixes(self.folder, self.all_stages),
             "errors": lambda _: summaries.set_aside(self.folder, self.ledger.stages),
             "compare": self.compare,
+            "sides": self.sides,
             "flipped": self.flipped,
             "compared": self.compared,
             "sample": self.sample,
@@ -139,7 +155,7 @@ class Explorer:
         return {
             "run": self.folder.shown,
             "recipe": manifest["recipe"],
-            "root": root_hash(self.folder, self.all_stages),
+            "root": self.root,
             "stages": self.ledger.stages,
             "dimensions": [n for n in DIMENSIONS if len(self.ledger.values[n]) > 1],
             "documents": len(self.ledger),
@@ -148,13 +164,42 @@ class Explorer:
             "tokens": last["counts"].get("tokens", manifest["counts"].get("tokens")),
             "tokens_per_character": self.tokens_per_character,
             "stale": stale_stages(self.folder, self.all_stages),
-            "unfinished": [s for s in all_stages(self.folder) if s not in self.all_stages],
-            "measured": bool(run_recipe(self.folder).get("measure")),
+            "unfinished": self._unfinished(),
+            "measured": self._measured,
             "has_signals": measuring_stage(self.ledger.stages) is not None,
             "has_inputs": self._has_inputs,
             "compared": None if self._other is None else Folder(self._other).shown,
             "labels": None if self.labels is None else str(self.labels.path),
         }
+
+    @functools.cached_property
+    def _measured(self) -> bool:
+        """Whether the run only measured: thresholds removed nothing, and nothing was mixed."""
+        return bool(run_recipe(self.folder).get("measure"))
+
+    def _unfinished(self) -> list[str]:
+        wanted = all_stages(self.folder)
+        if self._measured:
+            wanted = measured_stages(wanted)
+        return [stage for stage in wanted if stage not in self.all_stages]
+
+    def trouble(self, error: Exception) -> str:
+        """Return what to say of an error that no question expects."""
+        run = self.folder.shown
+        if not self._is_unchanged():
+            return f"{run}: removed or written again since it was opened; run `curate view` again"
+        if isinstance(error, OSError) and error.filename:
+            return f"{error.filename}: {error.strerror}"
+        if isinstance(error, pa.ArrowException | OSError):
+            what = str(error).partition("\n")[0]
+            return f"{run}: a file is damaged ({what}); `curate verify --run {run}` says which"
+        return f"{type(error).__name__}: {error} (this is a bug)"
+
+    def _is_unchanged(self) -> bool:
+        try:
+            return root_hash(self.folder, self.all_stages) == self.root
+        except Exception:  # whatever is left of it
+            return False
 
     @functools.cached_property
     def tokens_per_character(self) -> float | None:
@@ -283,7 +328,7 @@ class Explorer:
                 "threshold": limit.threshold,
                 "language": limit.where.partition(".")[2] or None,
                 "removed": int(self.signals.decided.fails(number)[gone(limit.reason)].sum())
-                if limit.reason in both
+                if limit.reason in both or self._measured
                 else sum(removed.get((limit.reason, name), 0) for name in heard[number]),
             }
             for number, limit in enumerate(all_limits)
@@ -329,7 +374,12 @@ class Explorer:
         }
 
     def _groups(self, reason: str | None) -> Any:
-        """Number in _GROUPS of each document with signals."""
+        """Number in _GROUPS of each document with signals.
+
+        Where a run only measured, those that fail a rule count as removed by it.
+        """
+        if self._measured:
+            return self._measured_groups(reason)
         stage = self.signals.stage
         at = self.ledger.stages.index(stage)
         codes = [
@@ -337,6 +387,15 @@ class Explorer:
             for i, fate in enumerate(self.ledger.fates)
         ]
         return np.array(codes, np.uint8)[self.signals.of(self.ledger.numbers["fate"])]
+
+    def _measured_groups(self, reason: str | None) -> Any:
+        decided, limits = self.signals.decided, self.signals.judges.limits
+        heard = self.signals.judges.languages(self.ledger.values["language"])
+        groups = np.where(decided.failing, _GROUPS.index("other" if reason else "removed"), 0)
+        for number, limit in enumerate(limits):
+            if heard[number] and limit.reason == reason:
+                groups[decided.fails(number)] = _GROUPS.index("removed")
+        return groups.astype(np.uint8)
 
     def change(self, query: Query) -> Answer:
         """What a threshold would change, as `curate filter --what-if` says."""
@@ -387,7 +446,8 @@ class Explorer:
         found = {}
         for name, rows in zip(("below", "above"), sides, strict=True):
             shown = document.snippets(self.folder, self.ledger, rows, _SNIPPET)
-            places = np.searchsorted(self.signals.rows, [row["row"] for row in shown])
+            numbers = np.array([row["row"] for row in shown], self.signals.rows.dtype)
+            places = np.searchsorted(self.signals.rows, numbers)
             for row, value in zip(shown, values[places].tolist(), strict=True):
                 row["signal"] = value
             found[name] = shown
@@ -418,13 +478,16 @@ class Explorer:
             "same": held.same,
             "flips": held.flips(),
             "funnels": [summaries.funnel(held.ours, None), summaries.funnel(theirs, None)],
-            "values": {
-                name: [
-                    summaries.values(ledger, None, name, 30, weighed=False)["values"]
-                    for ledger in (held.ours, theirs)
-                ]
-                for name in ("language", "domain", "topic")
-            },
+        }
+
+    def sides(self, query: Query) -> Answer:
+        """Return counts of both runs by language, domain and topic."""
+        return {
+            name: [
+                summaries.values(run.ledger, None, name, 30, weighed=False)["values"]
+                for run in (self, self.other)
+            ]
+            for name in ("language", "domain", "topic")
         }
 
     def _common_signals(self) -> list[str]:
@@ -509,13 +572,21 @@ def prepare(directory: str, place: Path) -> int:
 
 
 def _remembered(ask: Callable[[Query], Answer]) -> Callable[[Query], Answer]:
-    """The same question, which keeps its latest answers."""
+    """The same question, which keeps its latest answers.
+
+    Who asks what is being found out ahead waits for that, rather than finding it out once more.
+    """
+    asking = threading.Lock()
 
     @functools.lru_cache(_REMEMBERED)
     def answer(items: tuple[tuple[str, str], ...]) -> Answer:
         return ask(dict(items))
 
-    return lambda query: answer(tuple(sorted(query.items())))
+    def one_at_a_time(query: Query) -> Answer:
+        with asking:
+            return answer(tuple(sorted(query.items())))
+
+    return one_at_a_time
 
 
 def _filters(query: Query) -> dict[str, str]:

@@ -6,8 +6,10 @@ Strings are kept once, as codes, so that ten million documents are counted in mi
 
 from __future__ import annotations
 
+import bisect
 import functools
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,13 @@ from pipelines.run_folder import root_hash
 from pipelines.storage.files import Folder
 from pipelines.storage.manifest import read_manifest
 from pipelines.storage.shards import open_parquet
-from pipelines.view.columns import ColumnWriter, read_column, readers, write_column
+from pipelines.view.columns import (
+    GROUP,
+    ColumnWriter,
+    read_column,
+    readers,
+    write_column,
+)
 
 #: What documents are counted by: a column of theirs, or made of one.
 DIMENSIONS = ("language", "domain", "topic", "format", "host", "input", "year")
@@ -41,30 +49,71 @@ _NUMBERS: dict[str, Any] = {
 }
 #: Keys of the document and of the one that was kept in its place, 0 where there is none.
 _KEYS = ("key", "kept_key")
+#: The file of fates in the order of keys: two runs are compared without reading either.
+_FATES = "key.fate"
 #: A document without a date, and the tokens of one that no tokenizer counted.
 NO_DATE, NO_TOKENS = np.iinfo(np.int64).min, -1
 _BATCH = 1 << 16
 _META = "ledger.json"
-_VERSION = 3
+_VERSION = 4
 
 
-class Groups(NamedTuple):
-    """Rows in the order of their keys."""
+class _Parts(NamedTuple):
+    """Sorted keys in parts, each of which can be read alone."""
 
-    keys: npt.NDArray[np.uint64]  # [rows], ascending
-    rows: npt.NDArray[Any]  # [rows]
+    first_keys: Sequence[int]  # of each part
+    read: Callable[[int], tuple[npt.NDArray[np.uint64], npt.NDArray[Any]]]  # keys, rows
+
+
+class Groups:
+    """Rows in the order of their keys, read when they are asked for."""
+
+    def __init__(
+        self,
+        read_keys: Callable[[], npt.NDArray[np.uint64]],
+        read_rows: Callable[[], npt.NDArray[Any]],
+        parts: _Parts | None = None,
+        digest: str | None = None,
+    ) -> None:
+        self._read_keys, self._read_rows, self._parts = read_keys, read_rows, parts
+        #: Equal for equal keys without a repeated one; None where there is one, or nobody looked.
+        self.digest = digest
 
     @classmethod
     def of(cls, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any] | None = None) -> Groups:
         """Sort; without `rows` they are those of the keys."""
         order = np.argsort(keys, kind="stable")
-        return cls(keys[order], small(order if rows is None else rows[order]))
+        sorted_keys, sorted_rows = keys[order], small(order if rows is None else rows[order])
+        return cls(lambda: sorted_keys, lambda: sorted_rows)
+
+    @functools.cached_property
+    def keys(self) -> npt.NDArray[np.uint64]:
+        """Ascending keys -> [rows]."""
+        return self._read_keys()
+
+    @functools.cached_property
+    def rows(self) -> npt.NDArray[Any]:
+        """Rows of the ledger by `keys` -> [rows]."""
+        return self._read_rows()
 
     def of_key(self, key: int) -> npt.NDArray[Any]:
         """The rows with one key, ascending."""
-        wanted = np.uint64(key)
-        low, high = (np.searchsorted(self.keys, wanted, side) for side in ("left", "right"))
-        return self.rows[low:high]
+        if self._parts is None or "keys" in self.__dict__:
+            return _rows_of_key(self.keys, self.rows, key)
+        first = bisect.bisect_left(self._parts.first_keys, key)
+        end = bisect.bisect_right(self._parts.first_keys, key)
+        held = [
+            _rows_of_key(*self._parts.read(part), key) for part in range(max(first - 1, 0), end)
+        ]
+        return np.concatenate(held) if held else np.empty(0, np.int64)
+
+
+def _rows_of_key(
+    keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any], key: int
+) -> npt.NDArray[Any]:
+    wanted = np.uint64(key)
+    low, high = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
+    return rows[low:high]
 
 
 Codes = npt.NDArray[np.int32]
@@ -112,9 +161,21 @@ class Ledger:
         return np.array([end if f.reason is None else order[f.stage] for f in self.fates], np.int32)
 
     @functools.cached_property
+    def kept(self) -> npt.NDArray[np.bool_]:
+        """Documents that no stage removed -> [documents]."""
+        return (self.stage_of_fate == len(self.stages))[self.numbers["fate"]]
+
+    @functools.cached_property
     def by_key(self) -> Groups:
         """Rows by the key of their id."""
         return self.read_groups("key")
+
+    @functools.cached_property
+    def fates_by_key(self) -> npt.NDArray[Any]:
+        """Numbers of fates in the order of `by_key` -> [documents]."""
+        if self.prepared is not None:
+            return read_column(self.prepared, _FATES)
+        return self.numbers["fate"][self.by_key.rows]  # type: ignore[no-any-return]
 
     @functools.cached_property
     def copies(self) -> Groups:
@@ -152,13 +213,17 @@ def main_stages(stages: Sequence[str]) -> list[str]:
 
 
 def load(
-    folder: Folder, stages: Sequence[str], prepared: Path | None = None, most: int | None = None
+    folder: Folder,
+    stages: Sequence[str],
+    root: str,
+    prepared: Path | None = None,
+    most: int | None = None,
 ) -> Ledger:
     """The ledger of a run: as it was prepared, where that is of this run, else from its files.
 
     Of a run with more than `most` documents, only files with about so many are read.
     """
-    if prepared is not None and (held := _load_prepared(prepared, root_hash(folder, stages))):
+    if prepared is not None and (held := _load_prepared(prepared, root)):
         return held
     return build(folder, main_stages(stages), most)
 
@@ -373,10 +438,11 @@ def write_ledger(folder: Folder, stages: Sequence[str], place: Path) -> Ledger:
     for columns in (ledger.numbers, ledger.codes):
         for name, column in columns.items():
             write_column(place, name, column)
-    for name in _KEYS:
-        groups = ledger.read_groups(name)
-        write_column(place, name, groups.keys)
-        write_column(place, f"{name}.rows", groups.rows)
+    groups = {
+        name: _write_groups(place, name, held)
+        for name, held in zip(_KEYS, (ledger.by_key, ledger.copies), strict=True)
+    }
+    write_column(place, _FATES, ledger.fates_by_key)
     facts = {
         "version": _VERSION,
         "root": root,
@@ -384,6 +450,7 @@ def write_ledger(folder: Folder, stages: Sequence[str], place: Path) -> Ledger:
         "sources": ledger.sources,
         "stages": ledger.stages,
         "values": ledger.values,
+        "groups": groups,
     }
     (place / _META).write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
     held = _load_prepared(place, root)
@@ -408,13 +475,36 @@ def _load_prepared(place: Path, root: str) -> Ledger | None:
         [Source(*source) for source in facts["sources"]],
         facts["stages"],
         readers(place, "url"),
-        functools.partial(_groups, place),
+        functools.partial(_read_groups, place, facts["groups"]),
         place,
     )
 
 
-def _groups(place: Path, name: str) -> Groups:
-    return Groups(read_column(place, name), read_column(place, f"{name}.rows"))
+def _write_groups(place: Path, name: str, groups: Groups) -> dict[str, Any]:
+    """Write keys and rows; return what is known of them without reading them."""
+    keys = groups.keys
+    write_column(place, name, keys)
+    write_column(place, f"{name}.rows", groups.rows)
+    repeated = bool((keys[1:] == keys[:-1]).any())
+    return {
+        "first_keys": keys[::GROUP].tolist(),
+        "digest": None if repeated else xxhash.xxh3_128_hexdigest(keys.data),
+    }
+
+
+def _read_groups(place: Path, known: Mapping[str, Any], name: str) -> Groups:
+    keys, rows = readers(place, name), readers(place, f"{name}.rows")
+
+    @functools.cache
+    def read(part: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[Any]]:
+        return keys[part]().to_numpy(), rows[part]().to_numpy()
+
+    return Groups(
+        functools.partial(read_column, place, name),
+        functools.partial(read_column, place, f"{name}.rows"),
+        _Parts(known[name]["first_keys"], read),
+        known[name]["digest"],
+    )
 
 
 class _Prepared(dict[str, Any]):
@@ -423,7 +513,10 @@ class _Prepared(dict[str, Any]):
     def __init__(self, place: Path) -> None:
         super().__init__()
         self._place = place
+        self._reading = threading.Lock()
 
     def __missing__(self, name: str) -> npt.NDArray[Any]:
-        self[name] = read_column(self._place, name)
-        return self[name]
+        with self._reading:
+            if name not in self:
+                self[name] = read_column(self._place, name)
+            return self[name]

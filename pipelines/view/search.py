@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from curation.errors import ConfigError
 from curation.filters.margins import Bits
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import open_parquet
-from pipelines.view.ledger import DIMENSIONS, NO_DATE, NO_TOKENS, Ledger, key_of
+from pipelines.view.ledger import DIMENSIONS, NO_TOKENS, Ledger, key_of
 
 #: Columns by which a table can be sorted, besides `url`.
 SORTS = ("characters", "tokens", "date", "value", "language", "domain", "topic", "host", "fate")
@@ -123,9 +122,10 @@ def described(
     folder: Folder, ledger: Ledger, rows: Sequence[int], also: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """What tables show of documents, and further columns of theirs."""
-    read = ledger.read(folder, rows, ["url", "title", *also])
+    read = ledger.read(folder, rows, ["url", "title", "date", "value", *also])
     for held in read:
         held |= {name: _cut(held[name]) for name in ("url", "title")}
+        held["date"] = None if held["date"] is None else held["date"].isoformat()
     return [held | _described(ledger, int(row)) for held, row in zip(read, rows, strict=True)]
 
 
@@ -135,17 +135,13 @@ def _cut(text: str | None) -> str | None:
 
 
 def _described(ledger: Ledger, row: int) -> dict[str, Any]:
-    wanted = ("fate", "value", "date", "tokens", "characters")
-    numbers = {name: ledger.numbers[name][row] for name in wanted}
-    fate = ledger.fates[numbers["fate"]]
-    value, date, tokens = numbers["value"], int(numbers["date"]), int(numbers["tokens"])
+    fate = ledger.fates[ledger.numbers["fate"][row]]
+    tokens = int(ledger.numbers["tokens"][row])
     return {
         "row": row,
         "stage": fate.stage if fate.reason is not None else None,
         "reason": fate.reason,
-        "value": None if np.isnan(value) else float(value),
-        "characters": int(numbers["characters"]),
+        "characters": int(ledger.numbers["characters"][row]),
         "tokens": None if tokens == NO_TOKENS else tokens,
-        "date": None if date == NO_DATE else datetime.fromtimestamp(date / 1e6, UTC).isoformat(),
         **{name: ledger.values[name][ledger.codes[name][row]] for name in DIMENSIONS},
     }

@@ -142,11 +142,8 @@ class _Handler(BaseHTTPRequestHandler):
                 answer, status = ask(), HTTPStatus.OK
         except CurationError as error:
             answer, status = {"error": str(error)}, HTTPStatus.BAD_REQUEST
-        except OSError as error:  # labels that can't be written, a disk that is gone
-            answer = {"error": f"{error.filename}: {error.strerror}"}
-            status = HTTPStatus.INTERNAL_SERVER_ERROR
         except Exception as error:  # the page says so; the server goes on
-            answer = {"error": f"{type(error).__name__}: {error} (this is a bug)"}
+            answer = {"error": self.server.explorer.trouble(error)}
             status = HTTPStatus.INTERNAL_SERVER_ERROR
         data = json.dumps(_plain(answer), ensure_ascii=False, default=str, allow_nan=False)
         self._send(status, data.encode("utf-8", "replace"), "application/json")
@@ -161,6 +158,9 @@ class _Handler(BaseHTTPRequestHandler):
                 data, status = self.server.explorer.html(query), HTTPStatus.OK
         except CurationError as error:
             data, status = str(error).encode(), HTTPStatus.BAD_REQUEST
+        except Exception as error:
+            data = self.server.explorer.trouble(error).encode()
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
         kind = "text/html" if status == HTTPStatus.OK else "text/plain"
         self._send(status, data, f"{kind}; charset=utf-8", _FRAME_POLICY)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import threading
 from collections import OrderedDict
@@ -46,16 +47,27 @@ class Signals:
         self._columns: OrderedDict[str, npt.NDArray[np.float64]] = OrderedDict()
         self._margins: OrderedDict[Any, Margin] = OrderedDict()
         self._decided: Decided | None = None
-        self._deciding = threading.Lock()
+        self._reading = threading.RLock()  # what is found out ahead is waited for, not read twice
         at = ledger.stages.index(stage)
         later = [s for s in ledger.sources if ledger.stages.index(s.stage) >= at]
         kinds = {_kind(s): s for s in later}
         measured = {kind for kind, s in kinds.items() if self._has_signals(s)}
         self._sources = [s for s in later if _kind(s) in measured]
-        self.rows = _numbers([(s.first, s.rows) for s in self._sources])
-        self._span = _span(self.rows)
-        #: Kept by the stage, whatever later stages did.
-        self.kept: Bits = (ledger.stage_of_fate > at)[self.of(ledger.numbers["fate"])]
+
+    @functools.cached_property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Numbers in the ledger of the documents with signals -> [documents with signals]."""
+        return _numbers([(s.first, s.rows) for s in self._sources])
+
+    @functools.cached_property
+    def kept(self) -> Bits:
+        """Kept by the stage, whatever later stages did -> [documents with signals]."""
+        at = self.ledger.stages.index(self.stage)
+        return (self.ledger.stage_of_fate > at)[self.of(self.ledger.numbers["fate"])]
+
+    @functools.cached_property
+    def _span(self) -> slice | None:
+        return _span(self.rows)
 
     def of(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The entries of a column of the ledger for the documents with signals."""
@@ -76,12 +88,13 @@ class Signals:
 
     def column(self, name: str) -> npt.NDArray[np.float64]:
         """Values of a signal -> float64 [documents with signals]; NaN where it wasn't measured."""
-        if name not in self._columns:
-            self._columns[name] = self._read(name)
-        self._columns.move_to_end(name)
-        while len(self._columns) > _COLUMNS:
-            self._columns.popitem(last=False)
-        return self._columns[name]
+        with self._reading:
+            if name not in self._columns:
+                self._columns[name] = self._read(name)
+            self._columns.move_to_end(name)
+            while len(self._columns) > _COLUMNS:
+                self._columns.popitem(last=False)
+            return self._columns[name]
 
     def _read(self, name: str) -> npt.NDArray[np.float64]:
         if self._prepared is not None:
@@ -108,7 +121,7 @@ class Signals:
     @property
     def decided(self) -> Decided:
         """What each limit decides about each document; found out once, by whoever asks first."""
-        with self._deciding:
+        with self._reading:
             if self._decided is None:
                 self._decided = self._read_decided()
             return self._decided
@@ -177,24 +190,26 @@ class Signals:
 
     def margin(self, limit: int, key: str, mask: Bits | None) -> Margin:
         """The documents over which a limit decides alone; `key` names the mask of the ledger."""
-        held = self._margins.get((limit, key))
-        if held is None:
-            of = self.judges.limits[limit]
-            alone = self.decided.alone(limit)
-            if mask is not None:
-                alone &= self.of(mask)
-            places = np.flatnonzero(alone)
-            held = Margin(
-                of.side,
-                self.column(of.signal)[places],
-                self.rows[places],
-                self.kept[places],
-                np.nan_to_num(self.column(_WEIGHT)[places]).astype(np.int32),
-            )
-            self._margins[limit, key] = held
+        with self._reading:
+            if (limit, key) not in self._margins:
+                self._margins[limit, key] = self._margin(limit, mask)
             while len(self._margins) > _MARGINS:
                 self._margins.popitem(last=False)
-        return held
+            return self._margins[limit, key]
+
+    def _margin(self, limit: int, mask: Bits | None) -> Margin:
+        of = self.judges.limits[limit]
+        alone = self.decided.alone(limit)
+        if mask is not None:
+            alone &= self.of(mask)
+        places = np.flatnonzero(alone)
+        return Margin(
+            of.side,
+            self.column(of.signal)[places],
+            self.rows[places],
+            self.kept[places],
+            np.nan_to_num(self.column(_WEIGHT)[places]).astype(np.int32),
+        )
 
     def write(self, place: Path) -> None:
         """Write all columns and decisions to a folder, for a later start."""
@@ -227,6 +242,11 @@ class Decided:
     def fails(self, limit: int) -> Bits:
         """Documents that fail a limit as it ran."""
         return self._unpacked(self._fails[limit])
+
+    @property
+    def failing(self) -> Bits:
+        """Documents that fail anything as it ran."""
+        return self._failing > 0
 
     def alone(self, limit: int) -> Bits:
         """Documents that nothing else removes, and that this limit would at some threshold."""

@@ -76,8 +76,7 @@ def values(
     """
     names, codes = ledger.values[dimension], ledger.codes[dimension]
     size = len(names)
-    documents = counted(codes, size, mask)
-    left = counted(codes, size, mask, is_kept(ledger))
+    documents, left = by_outcome(ledger, dimension, mask)
     columns = {"documents": documents, "kept": left, "removed": documents - left}
     if weighed:
         columns["characters"] = counted(codes, size, mask, ledger.numbers["characters"])
@@ -90,14 +89,9 @@ def values(
     return {"values": rows, "all": len(present)}
 
 
-def is_kept(ledger: Ledger) -> Bits:
-    """Documents that no stage removed -> [documents]."""
-    return (ledger.stage_of_fate == len(ledger.stages))[ledger.numbers["fate"]]
-
-
 def _kept_tokens(ledger: Ledger) -> npt.NDArray[Any]:
     """Tokens of the documents that were kept and counted, 0 of the others -> [documents]."""
-    return np.maximum(ledger.numbers["tokens"], 0) * is_kept(ledger)
+    return np.maximum(ledger.numbers["tokens"], 0) * ledger.kept
 
 
 def counted(
@@ -110,6 +104,20 @@ def counted(
         weight = None if weights is None else _of(weights[part], among)
         found += np.bincount(_of(codes[part], among), weight, size).astype(np.int64)
     return found
+
+
+def by_outcome(
+    ledger: Ledger, dimension: str, mask: Bits | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Documents of each value of a dimension, and the kept ones of them -> [values] each."""
+    codes, size = ledger.codes[dimension], len(ledger.values[dimension])
+    found = np.zeros(2 * size, np.int64)
+    for part in spans(len(codes)):
+        pairs = codes[part] * np.int64(2)
+        pairs += ledger.kept[part]
+        found += np.bincount(_of(pairs, None if mask is None else mask[part]), minlength=2 * size)
+    removed, left = found.reshape(size, 2).T
+    return removed + left, left
 
 
 def host_reasons(ledger: Ledger, mask: Bits | None, hosts: list[str]) -> dict[str, list[list[Any]]]:

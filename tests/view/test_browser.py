@@ -262,6 +262,10 @@ def test_the_state_is_in_the_address(reader: Reader) -> None:
     assert "language en" in reader.text(".filters")
     reader.click(reader.find(".filters a"))
     assert "language" not in reader.driver.current_url
+    reader.open("lines")
+    assert reader.all("td.line")
+    reader.open("lines?verdict=kept")  # of which the samples have none
+    assert "No line" in reader.text(".empty") and not reader.all("td.line")
 
 
 def test_empty_and_wrong_states_say_so(reader: Reader) -> None:

@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from curation.errors import ConfigError, InputError
 from pipelines.cli import main
 from pipelines.report.collect import collect
 from pipelines.run_folder import load_run
+from pipelines.view import columns, ledger
+from pipelines.view.compare import _matched
 from pipelines.view.document import changed_words
 from pipelines.view.explorer import Explorer, prepare
 from pipelines.view.judging import Labels
@@ -304,6 +309,58 @@ def test_what_was_prepared_gives_the_same_answers(
         ("clusters", {}),
     ]:
         assert other.questions[name](query) == explorer.questions[name](query), name
+
+
+def test_prepared_runs_are_compared_and_searched_alike(
+    explorer: Explorer,
+    viewed_run: Path,
+    changed_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (columns, ledger):
+        monkeypatch.setattr(module, "GROUP", 64)
+    for name, run in (("ours", viewed_run), ("theirs", changed_run)):
+        prepare(str(run), tmp_path / name)
+    held = Explorer(
+        str(viewed_run),
+        str(changed_run),
+        prepared=tmp_path / "ours",
+        other_prepared=tmp_path / "theirs",
+    )
+    for question in ("compare", "sides"):
+        assert held.questions[question]({}) == explorer.questions[question]({})
+    found = Explorer(str(viewed_run), prepared=tmp_path / "ours").ledger
+    for row in range(0, len(found), 17):
+        name = found.read(held.folder, [row], ["id"])[0]["id"]
+        same = found.by_key.of_key(ledger.key_of(name)).tolist()
+        assert same == explorer.ledger.by_key.of_key(ledger.key_of(name)).tolist()
+        assert row in same
+    assert "keys" not in vars(found.by_key)  # read part by part
+    assert not len(found.by_key.of_key(0)) and not len(found.by_key.of_key((1 << 64) - 1))
+
+
+KEYS = st.lists(st.integers(1, 60), max_size=40)
+
+
+@given(KEYS, KEYS, st.booleans())
+def test_keys_are_matched_as_by_a_dictionary(
+    ours: list[int], theirs: list[int], is_known: bool
+) -> None:
+    sides = [
+        ledger.Groups.of(np.array(keys, np.uint64)) for keys in (ours, ours if is_known else theirs)
+    ]
+    if is_known and len({*ours}) == len(ours):
+        for side in sides:
+            side.digest = "equal"
+    firsts = [{int(k): i for i, k in reversed([*enumerate(g.keys)])} for g in sides]
+    places = np.arange(max(len(ours), len(theirs), 1))
+    matched = {
+        pair
+        for a, b in _matched(sides[0], sides[1], len(ours))
+        for pair in zip(places[a].tolist(), places[b].tolist(), strict=True)
+    }
+    assert matched == {(firsts[0][k], firsts[1][k]) for k in firsts[0] if k in firsts[1]}
 
 
 def test_what_was_prepared_of_another_run_is_not_used(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import socket
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,7 +15,9 @@ from curation.html_page import harmless
 from pipelines.cli import main
 from pipelines.commands import view as command
 from pipelines.commands.view import has_desktop
+from pipelines.view.explorer import Explorer
 from pipelines.view.server import Server
+from tests.view.conftest import serving
 
 
 def ask(
@@ -170,3 +173,25 @@ def test_the_command_opens_the_address(
 
 def _interrupted(_: Server) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_run_that_is_gone_or_damaged_is_told(viewed_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(viewed_run, run)
+    with serving(Server(Explorer(str(run)))) as server:
+
+        def told(name: str) -> str:
+            answer = ask(server, path_of(server, name))
+            assert answer.status == 500
+            return str(json.loads(answer.read())["error"])
+
+        path = max((run / "mix" / "documents").glob("*.parquet"), key=lambda p: p.stat().st_size)
+        data = path.read_bytes()
+        path.write_bytes(data[:40] + bytes(400) + data[440:])
+        kept = [row["row"] for row in server.explorer.documents({"stage": "kept"})["rows"]]
+        errors = {told(f"api/document?row={kept[-1]}")}
+        assert all("a file is damaged" in e and f"curate verify --run {run}" in e for e in errors)
+        shutil.rmtree(run)
+        for name in ("api/run", "api/document?row=0", "api/limits"):
+            assert "removed or written again since it was opened" in told(name)
+        assert ask(server, path_of(server, "api/funnel")).status == 200  # still in memory

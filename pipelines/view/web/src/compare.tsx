@@ -10,7 +10,7 @@ interface Found {
   runs: [string, string]; documents: [number, number]; only: [number, number]; same: number;
   settings: [string, string | null, string | null][]; mixes: [Mixed[], Mixed[]]; signals: string[];
   flips: { was: string; now: string; documents: number; characters: number }[];
-  funnels: [Stage[], Stage[]]; values: Record<string, [Value[], Value[]]>;
+  funnels: [Stage[], Stage[]];
 }
 
 export function Compare({ params }: { params: Params }) {
@@ -25,11 +25,11 @@ export function Compare({ params }: { params: Params }) {
           <>
             <p class="runs"><b>A</b> <code>{found.runs[0]}</code> <b>B</b> <code>{found.runs[1]}</code></p>
             <dl class="figures">
-              <Figure label="Kept in A and B">{compact(kept[0])} <small>→ {compact(kept[1])}</small></Figure>
+              <Figure label="Kept, A → B">{compact(kept[0])} <small>→ {compact(kept[1])}</small></Figure>
               <Figure label="Ended alike">{count(found.same)}</Figure>
               <Figure label="Only B keeps" kind="kept">{count(won)}</Figure>
               <Figure label="Only A keeps" kind="removed">{count(lost)}</Figure>
-              <Figure label="Only in A, only in B">{count(found.only[0])} <small>and {count(found.only[1])}</small></Figure>
+              <Figure label="In one run only, A · B">{count(found.only[0])} <small>· {count(found.only[1])}</small></Figure>
             </dl>
             <Card title="What flips" note="open a row for its documents">
               {found.flips.length === 0 ? <p class="empty">Every document ended alike.</p> : (
@@ -57,7 +57,7 @@ export function Compare({ params }: { params: Params }) {
             {found.signals.length > 0 && <Signal found={found} params={params} />}
             <div class="halves">
               <Card title="Funnels"><Funnels found={found} /></Card>
-              {Object.entries(found.values).map(([name, sides]) => <Card key={name} title={`Kept, by ${name}`} note="in documents"><Sides sides={sides} name={name} /></Card>)}
+              <Kept />
               {found.mixes.some((m) => m.length > 0) && <Card title="Mix" note="in tokens" class="wide"><Mixes found={found} /></Card>}
             </div>
           </>
@@ -121,6 +121,17 @@ function Mixes({ found }: { found: Found }) {
         })}</tr>
       ))}</tbody>
     </Table>
+  );
+}
+
+function Kept() {
+  const asked = useAnswer<Record<string, [Value[], Value[]]>>("sides");
+  return (
+    <>{(["language", "domain", "topic"]).map((name) => (
+      <Card key={name} title={`Kept, by ${name}`} note="in documents">
+        <Waiting asked={asked}>{(found) => <Sides sides={found[name]} name={name} />}</Waiting>
+      </Card>
+    ))}</>
   );
 }
 

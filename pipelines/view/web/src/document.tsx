@@ -1,6 +1,6 @@
 // One document: text with cuts, decisions, copies, page.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { count, day, exact, named, number, plural, value, words } from "./format";
+import { capital, count, day, exact, named, number, plural, value, words } from "./format";
 import { type Doc, type Params, type Run, useAnswer } from "./state";
 import { Card, Copy, DocLink, Fate, Figure, Name, Table, Waiting } from "./ui";
 
@@ -214,7 +214,7 @@ function Spans({ row }: { row: number }) {
         <Card title="Tokens" note="where this document lies in the training sequences">
           <Table caption="Token spans">
             <thead><tr>{Object.keys(spans[0]).map((k) => <th scope="col" key={k} class={typeof spans[0][k] === "number" ? "n" : undefined}>{words(k)}</th>)}</tr></thead>
-            <tbody>{spans.slice(0, 50).map((s, i) => <tr key={i}>{Object.values(s).map((v, j) => <td key={j} class={typeof v === "number" ? "n" : undefined}>{typeof v === "number" ? count(v) : String(v)}</td>)}</tr>)}</tbody>
+            <tbody>{spans.slice(0, 50).map((s, i) => <tr key={i}>{Object.entries(s).map(([k, v]) => <td key={k} data-label={capital(words(k))} class={typeof v === "number" ? "n" : undefined}>{typeof v === "number" ? count(v) : String(v)}</td>)}</tr>)}</tbody>
           </Table>
         </Card>
       )}

@@ -41,3 +41,10 @@ export const label = (dimension: string, name: string): string =>
 export const exact = (text: string): string =>
   (text.length > 500 ? `${text.slice(0, 500)}…` : text).replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+const languages = new Intl.DisplayNames(["en"], { type: "language", fallback: "none" });
+
+/** The English name of a language code, where the browser knows it. */
+export function languageName(code: string): string {
+  try { return code === "" || code === "und" ? "" : languages.of(code) ?? ""; } catch { return ""; }
+}

@@ -12,9 +12,18 @@ import { type Params, type Run, filtersOf, link, useAnswer, useRoute } from "./s
 import "./style.css";
 import { Duplicates, Errors, Hosts, Lines, Mix } from "./tables";
 
-const VIEWS: [string, string][] = [
-  ["funnel", "Funnel"], ["signals", "Signals"], ["documents", "Documents"], ["duplicates", "Duplicates"], ["hosts", "Hosts"],
-  ["lines", "Lines"], ["mix", "Mix"], ["errors", "Errors"], ["judge", "Judge"], ["compare", "Compare"],
+/** Name in the address, title, and what the view says. */
+const VIEWS: [string, string, string][] = [
+  ["funnel", "Funnel", "What each stage removed, and why. Click a stage, a rule or a value to see only its documents, in every view."],
+  ["signals", "Signals", "Drag the line to see which documents another threshold would gain or lose."],
+  ["documents", "Documents", "Every document of the run, kept or removed. Open one for its text and every decision on it."],
+  ["duplicates", "Duplicates", "Documents removed as copies of another. Open a cluster to compare its members."],
+  ["hosts", "Hosts", "What each host contributes, and why its documents are removed. Open one for its documents."],
+  ["lines", "Lines", "Lines that many documents share: which were cut, and how much good text is among them."],
+  ["mix", "Mix", "Tokens that each domain should contribute, has, and got."],
+  ["errors", "Errors", "Records that did not become documents, and those that were repaired."],
+  ["judge", "Judge", "Read a random sample and label it. The labels measure how often a rule is right."],
+  ["compare", "Compare", "Documents that end differently in two runs, and which settings differ."],
 ];
 /** Views that filters don't change. */
 const WHOLE = ["lines", "mix", "errors", "judge", "compare", "document"];
@@ -23,7 +32,8 @@ function App() {
   const { view, params } = useRoute();
   const asked = useAnswer<Run>("run");
   const run = asked.data;
-  const title = VIEWS.find(([name]) => name === view)?.[1] ?? (view === "document" ? "Document" : "Not found");
+  const [, known, lead] = VIEWS.find(([name]) => name === view) ?? [];
+  const title = known ?? (view === "document" ? "Document" : "Not found");
   useEffect(() => { if (run) document.title = `${title} · ${run.run} · Curation`; }, [title, run]);
   useEffect(() => { scrollTo(0, 0); }, [view, params.row]);
   useEffect(() => {  // on a phone the views are a row to scroll
@@ -49,6 +59,8 @@ function App() {
         </header>
         <main id="content" tabIndex={-1}>
           {view !== "document" && <h1>{title}</h1>}
+          {lead && <p class="lead">{lead}</p>}
+          {run.measured && run.unfinished.length === 0 && <p class="notice">This run only measured: no threshold has removed anything yet. Under Signals, “removed” is what the thresholds would remove; move them there and export a policy.</p>}
           {run.unfinished.length > 0 && <p class="problem">This run is not finished: {run.unfinished.join(", ")} {run.unfinished.length === 1 ? "has" : "have"} no result yet. What reached {run.stages[run.stages.length - 1]} is shown as kept.</p>}
           {run.stale.length > 0 && <p class="problem">Of an earlier run, and not shown: {run.stale.join(", ")}</p>}
           {!WHOLE.includes(view) && <Filters view={view} params={params} />}
@@ -82,7 +94,7 @@ function View({ view, run, params }: { view: string; run: Run; params: Params })
     case "document": return <DocumentPage key={params.row} run={run} params={params} />;
     case "duplicates": return <Duplicates params={params} />;
     case "hosts": return <Hosts params={params} />;
-    case "lines": return <Lines />;
+    case "lines": return <Lines params={params} />;
     case "mix": return <Mix />;
     case "errors": return <Errors />;
     case "judge": return <Judge run={run} params={params} />;

@@ -97,8 +97,8 @@ function Chooser({ found, groups, params, chosen, plain }: {
             {shown.map((g) => (
               <li key={g.key}>
                 <a href={link("signals", { ...filters, limit: String(g.limits[0].limit) })} aria-current={chosen === g ? "true" : undefined} tabIndex={chosen === g || (!shown.includes(chosen as Group) && g === shown[0]) ? 0 : -1}>
-                  <span class="name"><Name name={g.reason} /> <small>{g.side}</small></span>
-                  <span class="n">{count(g.removed)}</span>
+                  <span class="name"><Name name={g.reason} /></span>
+                  <span class="n"><small>{g.side}</small>{count(g.removed)}</span>
                   {g.removed > 0 && <span class="bar" aria-hidden="true"><i class="removed" style={{ inlineSize: `${(100 * g.removed) / most}%` }} /></span>}
                 </a>
               </li>
@@ -182,7 +182,7 @@ function Threshold({ limit, group, run, params }: { limit: Limit; group: Group; 
                   <Figure label="Characters gained">{compact(change.gained_weight)}</Figure>
                   <Figure label="Characters lost">{compact(change.lost_weight)}</Figure>
                 </>}
-              <Figure label="Documents that no other rule removes">{count(change.alone)}</Figure>
+              <Figure label="Decided by this rule alone">{count(change.alone)}</Figure>
             </dl>
             {change.languages.length > 0 && (
               <p class="chips" aria-label="By language">
@@ -258,7 +258,7 @@ function useSettled(value: number): number {
   return settled;
 }
 
-const H = 300, LEFT = 52, RIGHT = 12, TOP = 26, MIDDLE = 176, BOTTOM = 268;
+const H = 348, LEFT = 52, RIGHT = 12, TOP = 52, MIDDLE = 202, BOTTOM = 294;
 
 /** A histogram: kept above the axis, removed below; or two runs, by name, on one scale. */
 export function Chart({ h, limit, at = 0, setAt, runs }: { h: Histogram; limit?: Limit; at?: number; setAt?: (value: number) => void; runs?: [string, string] }) {
@@ -311,10 +311,12 @@ export function Chart({ h, limit, at = 0, setAt, runs }: { h: Histogram; limit?:
             );
           })}
           <line class="axis" x1={LEFT} x2={W - RIGHT} y1={middle + 1} y2={middle + 1} />
+          <text class="name" x={LEFT} y={14}>{runs ? `documents in ${above}, above; in ${below}, below` : "documents kept, above; removed, below"}</text>
           <text x={LEFT - 8} y={TOP + 8} text-anchor="end">{compact(up)}</text>
           <text x={LEFT - 8} y={middle + 4} text-anchor="end">0</text>
           <text x={LEFT - 8} y={BOTTOM} text-anchor="end">{compact(down)}</text>
-          {ticks.map((v, i) => <text key={i} x={LEFT + (i * (W - LEFT - RIGHT)) / parts} y={H - 8} text-anchor={i === parts ? "end" : i ? "middle" : "start"}>{tick(v)}</text>)}
+          {ticks.map((v, i) => <text key={i} x={LEFT + (i * (W - LEFT - RIGHT)) / parts} y={BOTTOM + 24} text-anchor={i === parts ? "end" : i ? "middle" : "start"}>{tick(v)}</text>)}
+          <text class="name" x={(LEFT + W - RIGHT) / 2} y={H - 6} text-anchor="middle">{words(h.signal)}{h.scale === "log" ? ", logarithmic" : ""}</text>
         </g>
         {limit && at !== limit.threshold && <g class="was"><line x1={x(limit.threshold)} x2={x(limit.threshold)} y1={TOP} y2={BOTTOM} /></g>}
         {limit && setAt && (
@@ -330,7 +332,7 @@ export function Chart({ h, limit, at = 0, setAt, runs }: { h: Histogram; limit?:
         <span><i class="kept" /> {above} {count(sum(h.counts.kept))}</span>
         <span><i class="removed" /> {limit ? "removed by this rule" : below} {count(sum(h.counts.removed))}</span>
         {limit && <span><i class="other" /> by others {count(sum(h.counts.other))}</span>}
-        <span class="note">{!runs && "Kept and removed have scales of their own."}{h.scale === "log" && " Values on a logarithmic scale."}{h.unmeasured > 0 && ` Not measured: ${count(h.unmeasured)}.`}</span>
+        <span class="note">{!runs && "Kept and removed have scales of their own."}{h.unmeasured > 0 && ` Not measured: ${count(h.unmeasured)}.`}</span>
       </p>
     </>
   );

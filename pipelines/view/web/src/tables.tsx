@@ -23,7 +23,7 @@ export function Duplicates({ params }: { params: Params }) {
           <>
             <dl class="figures">
               <Figure label="Clusters">{count(found.all)}</Figure>
-              <Figure label="Documents that went for another" kind="removed">{count(lost)}</Figure>
+              <Figure label="Copies removed" kind="removed">{count(lost)}</Figure>
               <Figure label="Largest cluster">{count(most + 1)}</Figure>
               <Figure label="Clusters of two">{count(found.sizes.find(([s]) => s === 1)?.[1] ?? 0)}</Figure>
             </dl>
@@ -46,7 +46,7 @@ export function Duplicates({ params }: { params: Params }) {
               <Card title="Hosts that lose most">
                 <Table caption="Hosts by duplicates">
                   <thead><tr><th scope="col">Host</th><th scope="col" class="n">Duplicates</th></tr></thead>
-                  <tbody>{found.hosts.map((h) => <tr key={h.value}><th scope="row"><a href={link("duplicates", toggled(params, "host", h.value))}><bdi>{label("host", h.value)}</bdi></a></th><td class="n" data-label="Duplicates">{count(h.documents)}</td></tr>)}</tbody>
+                  <tbody>{found.hosts.map((h) => <tr key={h.value}><th scope="row"><a href={link("duplicates", toggled(params, "host", h.value))}><bdi><Name name={label("host", h.value)} /></bdi></a></th><td class="n" data-label="Duplicates">{count(h.documents)}</td></tr>)}</tbody>
                 </Table>
               </Card>
             </div>
@@ -78,7 +78,7 @@ export function Hosts({ params }: { params: Params }) {
               <tbody>
                 {found.values.map((v) => (
                   <tr key={v.value}>
-                    <th scope="row"><a href={link("documents", { ...filtersOf(params), host: v.value })}><bdi>{label("host", v.value)}</bdi></a></th>
+                    <th scope="row"><a href={link("documents", { ...filtersOf(params), host: v.value })}><bdi><Name name={label("host", v.value)} /></bdi></a></th>
                     {ORDERS.map((name) => <td class="n" key={name} data-label={capital(name)}>{count(v[name as keyof Value] as number)}</td>)}
                     <td class="n" data-label="Kept share">{share(v.kept, v.documents)}</td>
                     <td class={v.personal ? "n" : "n none"} data-label="Personal data">{v.personal ? count(v.personal) : "–"}</td>
@@ -101,28 +101,30 @@ function Rows({ rows, caption, most = 200, order }: { rows: Row[]; caption: stri
   const [all, setAll] = useState(false);
   const names = order ?? [...new Set(rows.flatMap((r) => Object.keys(r)))];
   const numeric = (name: string) => rows.some((r) => typeof r[name] === "number" || /^[<>]?[\d.]+ %$/.test(String(r[name])));
-  const long = (name: string) => rows.some((r) => cell(r[name]).length > 24);
+  const within = (name: string, most: number) => rows.every((r) => cell(r[name]).length <= most);
   return (
     <>
       <Table caption={caption}>
         <thead><tr>{names.map((n) => <th scope="col" key={n} class={numeric(n) ? "n" : undefined}>{words(n)}</th>)}</tr></thead>
-        <tbody>{(all ? rows : rows.slice(0, most)).map((r, i) => <tr key={i}>{names.map((n) => <td key={n} class={`${numeric(n) ? "n" : n === "line" ? "line" : long(n) ? "long" : ""} ${cell(r[n]) === "–" ? "none" : ""}`.trim() || undefined} data-label={capital(words(n))} dir={n === "line" ? "auto" : undefined}>{cell(r[n])}</td>)}</tr>)}</tbody>
+        <tbody>{(all ? rows : rows.slice(0, most)).map((r, i) => <tr key={i}>{names.map((n) => <td key={n} class={`${numeric(n) ? "n" : n === "line" ? "line" : within(n, 10) ? "short" : within(n, 24) ? "" : "long"} ${cell(r[n]) === "–" ? "none" : ""}`.trim() || undefined} data-label={capital(words(n))} dir={n === "line" ? "auto" : undefined}>{cell(r[n])}</td>)}</tr>)}</tbody>
       </Table>
       {!all && rows.length > most && <p><button type="button" onClick={() => setAll(true)}>Show all {count(rows.length)}</button></p>}
     </>
   );
 }
 
-export function Lines() {
+export function Lines({ params }: { params: Params }) {
   const asked = useAnswer<{ stage: string; notes: Record<string, unknown>; removed: Row[] }[]>("lines");
-  const [verdict, setVerdict] = useState("");
   return (
     <Waiting asked={asked} empty={(f) => f.length === 0} nothing="No stage of this run cuts lines.">
       {(stages) => stages.map((s) => {
         const estimate = Object.values(s.notes).find((v) => v && typeof v === "object" && "good_characters" in (v as Row)) as Row | undefined;
         const verdicts = [...new Set(s.removed.map((r) => String(r.verdict)))].sort();
+        const kinds = [...new Set(verdicts.map((v) => v.split(":")[0]))];  // cut, kept
+        const verdict = params.verdict ?? (kinds.includes("cut") ? "cut" : "all");
+        const fits = (v: unknown) => verdict === "all" || v === verdict || String(v).startsWith(`${verdict}:`);
         const percent = (v: unknown) => (typeof v === "number" ? share(v, 1) : "–");
-        const shown = s.removed.filter((r) => !verdict || r.verdict === verdict)
+        const shown = s.removed.filter((r) => fits(r.verdict))
           .map((r) => ({ ...r, "at edges": percent(r.edge_share), "of the host’s pages": percent(r.host_share), "good, about": percent(r.good_share) }));
         return (
           <div key={s.stage}>
@@ -134,10 +136,12 @@ export function Lines() {
             )}
             <Card title="Frequent lines" note={`as ${s.stage} judged them`}>
               <p class="note explained">Documents and hosts are those of the line in any spelling of upper and lower case; occurrences are of this one. At edges: the share of occurrences at the beginning or end of a text. Of the host’s pages: the share that has the line. Good, about: the share of lines cut by this verdict that readers found to be content (docs/dedup.md).</p>
-              {verdicts.length > 1 && <label class="inline">Verdict <select value={verdict} onChange={(e) => setVerdict(e.currentTarget.value)}>
-                <option value="">all</option>{verdicts.map((v) => <option key={v} value={v}>{v}</option>)}
+              {verdicts.length > 1 && <label class="inline">Show <select value={verdict} onChange={(e) => go("lines", { ...filtersOf(params), verdict: e.currentTarget.value }, true)}>
+                <option value="all">all lines</option>
+                {kinds.length > 1 && kinds.map((k) => <option key={k} value={k}>all {k}</option>)}
+                {verdicts.map((v) => <option key={v} value={v}>{v}</option>)}
               </select></label>}
-              {shown.length ? <Rows caption="Frequent lines" rows={shown} order={["line", "verdict", "documents", "hosts", "occurrences", "at edges", "of the host’s pages", "good, about"]} /> : <p class="empty">No line is frequent enough to be judged.</p>}
+              {shown.length ? <Rows caption="Frequent lines" rows={shown} order={["line", "verdict", "documents", "hosts", "occurrences", "at edges", "of the host’s pages", "good, about"]} /> : <p class="empty">No line is frequent enough to be judged so.</p>}
             </Card>
           </div>
         );
@@ -158,7 +162,7 @@ export function Mix() {
             {notes.mix && <MixTable rows={notes.mix} name="domain" caption="By domain" />}
             {notes.advice && notes.advice.length > 0 && <ul class="advice">{notes.advice.map((a) => <li key={a}>{a}</li>)}</ul>}
           </Card>
-          {notes.inputs && <Card title="By domain and input" note="in tokens"><MixTable rows={notes.inputs} name="source" caption="By input" /></Card>}
+          {notes.inputs && new Set(notes.inputs.map((r) => r.source)).size > 1 && <Card title="By domain and input" note="in tokens"><MixTable rows={notes.inputs} name="source" caption="By input" /></Card>}
         </div>
       ))}
     </Waiting>
@@ -170,16 +174,16 @@ function MixTable({ rows, name, caption }: { rows: MixRow[]; name: "domain" | "s
   return (
     <Table caption={caption}>
       <thead><tr><th scope="col">Domain</th>{name === "source" && <th scope="col">Input</th>}
-        {rows[0]?.wanted !== undefined && <th scope="col" class="n">Wanted</th>}<th scope="col" class="n">Available</th><th scope="col" class="n">Got</th><th scope="col" class="n">Share</th>
-        {rows[0]?.share !== undefined && <th scope="col" class="n">Wanted share</th>}<th scope="col" class="n">Epochs</th><th scope="col" class="n">Documents available</th><th scope="col" class="meter"><span class="hidden">Got, and what is missing</span></th></tr></thead>
+        {rows[0]?.wanted !== undefined && <th scope="col" class="n">Wanted</th>}<th scope="col" class="n">Available</th><th scope="col" class="n">Got</th><th scope="col" class="n">Share got</th>
+        {rows[0]?.share !== undefined && <th scope="col" class="n">Share wanted</th>}<th scope="col" class="n">Epochs</th><th scope="col" class="n">Documents</th><th scope="col" class="meter">Filled</th></tr></thead>
       <tbody>
         {rows.map((r, i) => (
           <tr key={i}>
             <th scope="row">{words(r.domain)}</th>{name === "source" && <td data-label="Input">{r.source}</td>}
             {rows[0]?.wanted !== undefined && <td class="n" data-label="Wanted">{count(r.wanted)}</td>}
             <td class="n" data-label="Available">{count(r.available)}</td><td class="n" data-label="Got">{count(r.kept)}</td>
-            <td class="n" data-label="Share">{share(r.kept_share, 1)}</td>{rows[0]?.share !== undefined && <td class="n" data-label="Wanted share">{share(r.share, 1)}</td>}
-            <td class="n" data-label="Epochs">{r.epochs.toFixed(2)}</td><td class="n" data-label="Documents available">{count(r.documents)}</td>
+            <td class="n" data-label="Share got">{share(r.kept_share, 1)}</td>{rows[0]?.share !== undefined && <td class="n" data-label="Share wanted">{share(r.share, 1)}</td>}
+            <td class="n" data-label="Epochs">{r.epochs.toFixed(2)}</td><td class="n" data-label="Documents">{count(r.documents)}</td>
             <td class="meter"><Bar kept={r.kept} removed={Math.max(0, (r.wanted ?? 0) - r.kept)} most={most} /></td>
           </tr>
         ))}
@@ -202,11 +206,11 @@ export function Errors() {
               {found.records !== null && <Figure label="Records read">{count(found.records)}</Figure>}
               <Figure label="Documents" kind="kept">{count(found.documents)}</Figure>
               <Figure label="Not documents">{count(total("not a document"))}</Figure>
-              <Figure label="Set aside" kind="removed">{count(total("set aside"))}</Figure>
+              <Figure label="Set aside" kind={total("set aside") ? "removed" : ""}>{count(total("set aside"))}</Figure>
               <Figure label="Repaired">{count(total("repaired"))}</Figure>
             </dl>
-            <Card title="By reason">{found.reasons.length ? <Rows caption="By reason" rows={[...found.reasons].sort((a, b) => b.records - a.records) as unknown as Row[]} most={20} /> : <p class="empty">Every record is a document.</p>}</Card>
-            <Card title="Records" note={`set aside, repaired, failed${rows.length >= found.most ? `; the first ${count(found.most)} of each` : ""}`}>{rows.length ? <Rows caption="Records set aside" rows={rows} most={50} /> : <p class="empty">Every record was read.</p>}</Card>
+            {found.reasons.length > 0 && <Card title="By reason"><Rows caption="By reason" rows={[...found.reasons].sort((a, b) => b.records - a.records) as unknown as Row[]} most={20} /></Card>}
+            <Card title="Records" note={`set aside, repaired, failed${rows.length >= found.most ? `; the first ${count(found.most)} of each` : ""}`}>{rows.length ? <Rows caption="Records set aside" rows={rows} most={50} /> : <p class="empty">{found.reasons.length ? "Every record could be read." : "Every record was read, and is a document."}</p>}</Card>
           </>
         );
       }}

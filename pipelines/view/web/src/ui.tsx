@@ -1,7 +1,7 @@
 // Parts that several views share.
 import { type ComponentChildren, Fragment, type JSX } from "preact";
 import { useState } from "preact/hooks";
-import { compact, count, day, exact, label, share, value, words } from "./format";
+import { compact, count, day, exact, label, languageName, share, value, words } from "./format";
 import { type Asked, type Doc, type Params, type Value, filtersOf, link, toggled } from "./state";
 
 export function Waiting<T>({ asked, empty, nothing = "Nothing here under these filters.", children }: {
@@ -46,7 +46,7 @@ export function Facet({ title, name, values, all, view, params }: {
           <li key={v.value}>
             <a href={link(view, toggled(params, name, v.value))} aria-current={params[name] === v.value ? "true" : undefined}
               title={`${count(v.documents)} documents, ${count(v.kept)} kept (${share(v.kept, v.documents)})`}>
-              <span class="name"><bdi>{label(name, v.value)}</bdi></span>
+              <span class="name"><bdi>{label(name, v.value)}</bdi>{name === "language" && <small> {languageName(v.value)}</small>}</span>
               <span class="n">{compact(v.documents)}</span>
               <Bar kept={v.kept} removed={v.removed} most={most} />
               <span class="hidden">documents, {share(v.kept, v.documents)} kept</span>
@@ -58,7 +58,7 @@ export function Facet({ title, name, values, all, view, params }: {
   );
 }
 
-/** The name of a rule, which may break after its dots and underscores. */
+/** The name of a rule or host, which may break after its dots and underscores. */
 export function Name({ name }: { name: string }) {
   return <>{name.split(/(?<=[._])/).map((part, i) => <Fragment key={i}>{i > 0 && <wbr />}{part}</Fragment>)}</>;
 }
