@@ -200,9 +200,9 @@ def validate(
             unknown = [e for e in beside if e["type"] == "extra_forbidden"]
             if unknown:  # a misspelt key explains a missing one
                 errors, where = unknown, _place(unknown[0], tree)
-            elif len(where) == 1:
-                where = [", ".join(_place(e, tree)[-1] for e in beside if e["type"] == "missing")]
-                raise ConfigError(f"{name}: {where[0]}: missing") from None
+            elif len(where) == 1:  # at the top: all that are missing in one message
+                keys = [_place(e, tree)[-1] for e in beside if e["type"] == "missing"]
+                raise ConfigError(f"{name}: {', '.join(keys)}: missing") from None
         # For a union of types, each type reports an error.
         alike = [e for e in errors if _place(e, tree) == where]
         raise ConfigError(f"{name}: {'.'.join(where)}: {_explain(model, alike, tree)}") from None

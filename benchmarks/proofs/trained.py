@@ -154,7 +154,7 @@ class Proof:
         seeds = list(self._complete(experiment, training, what, store))
         print(f"\n{what.name}: {len(seeds)} seeds of {what.seeds}")
         for run, corpus in enumerate(experiment.corpora if seeds else ()):
-            found = [store.find(run, seed, whole(training)) for seed in seeds]
+            found = [store.find(run, seed, training.in_whole_steps()) for seed in seeds]
             bits = means([one for one in found if one])
             sizes = {s.label: int(s.documents.sizes.sum()) for s in experiment.texts}
             cells = [f"{label} {bits[label] / size:.4f}" for label, size in sizes.items()]
@@ -173,7 +173,7 @@ class Proof:
     ) -> Iterator[int]:
         for seed in range(1, what.seeds + 1):
             runs = range(len(experiment.corpora))
-            if all(store.find(run, seed, whole(training)) for run in runs):
+            if all(store.find(run, seed, training.in_whole_steps()) for run in runs):
                 yield seed
 
     def _store(self, experiment: Experiment) -> Store:
@@ -186,11 +186,6 @@ class Proof:
 def chosen(training: Training, rate: float, decay: float) -> Training:
     """Return the training with a multiple of the size's rate."""
     return replace(training, rate=SIZES[training.size].rate * rate, weight_decay=decay)
-
-
-def whole(training: Training) -> Training:
-    """Return the training with the tokens of its steps, by which models are kept."""
-    return replace(training, tokens=training.steps * training.context * training.batch)
 
 
 def means(found: Sequence[Measured]) -> dict[str, float]:

@@ -7,7 +7,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ def train_all(
     models = [(run, seed, training) for seed in seeds for run in runs]
     every = train_each(experiment, models, device, together, note, store, watch)
     found = [[every[k * len(runs) + run] for k in range(len(seeds))] for run in runs]
-    training = _whole_steps(training)
+    training = training.in_whole_steps()
     count = layout(SIZES[training.size], experiment.vocabulary_size + 1).count
     model = {
         "transformer of": f"{count:,} parameters",
@@ -72,7 +72,7 @@ def train_each(
     """
     for _, _, training in models:
         check(training)
-    models = [(run, seed, _whole_steps(training)) for run, seed, training in models]
+    models = [(run, seed, training.in_whole_steps()) for run, seed, training in models]
     missing = [model for model in models if store.find(*model) is None]
     if missing:
         from curation.ablate.trainer import Job
@@ -80,10 +80,6 @@ def train_each(
         jobs = [Job(*model) for model in missing]
         _train(experiment, jobs, device, together, note, store, watch)
     return [measured for model in models if (measured := store.find(*model))]
-
-
-def _whole_steps(training: Training) -> Training:
-    return replace(training, tokens=training.steps * training.context * training.batch)
 
 
 def _train(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from curation.ablate.experiment import Documents, Experiment
+from curation.ablate.order import ORDER
 from curation.ablate.training import Training
 from curation.ablate.windows import Measured
 
@@ -81,7 +82,7 @@ class Store:
                 file.write(f"{line}\n")
 
     def _model(self, run: int, seed: int, training: Training) -> dict[str, Any]:
-        return {**self._runs[run], "seed": seed, "training": asdict(training)}
+        return {**self._runs[run], "seed": seed, "training": asdict(training), "order": ORDER}
 
 
 def _key(model: dict[str, Any]) -> str:

@@ -180,7 +180,9 @@ def _streams(experiment: Experiment, jobs: Sequence[Job], device: str) -> Any:
     torch = torch_module()
     training, mark = jobs[0].training, experiment.vocabulary_size
     count = training.steps * training.batch * training.context + 1
-    of = functools.cache(lambda run, seed: stream(experiment.corpora[run], count, seed, mark))
+    of = functools.cache(
+        lambda run, seed: stream(experiment.corpora[run], count, seed, mark, training.context)
+    )
     sent = np.stack([of(job.run, job.seed) for job in jobs]).astype(np.int32)
     return torch.from_numpy(sent).to(device)
 

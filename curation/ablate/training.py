@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from curation.errors import ConfigError
@@ -59,6 +59,10 @@ class Training:
     def peak(self) -> float:
         """Largest learning rate."""
         return SIZES[self.size].rate if self.rate is None else self.rate
+
+    def in_whole_steps(self) -> Training:
+        """Return the training with the tokens that its steps read; models are kept by it."""
+        return replace(self, tokens=self.steps * self.context * self.batch)
 
 
 def check(training: Training) -> None:

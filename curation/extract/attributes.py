@@ -65,6 +65,7 @@ class Known(NamedTuple):
     hashes: Any  # [KNOWN]
     sizes: Any  # [KNOWN] how many names it has
     marks: Any  # [KNOWN]
+    kinds: Any  # [KNOWN] hash of the class without the numbers that tell elements of a kind apart
     tokens: Any  # [KNOWN_TOKENS] the names
 
 
@@ -80,9 +81,10 @@ def class_hash(src, given):  # type: ignore[no-untyped-def]
 def names(src, given, hashed, with_id, tokens, count, known):  # type: ignore[no-untyped-def]
     """Hash the names of class (of hash `hashed`) and id into `tokens` from `count` on.
 
-    Return count and mark.
+    Return count, mark and kind.
     """
     mark = np.int64(-1)
+    kind = np.uint64(0)
     limit = min(len(tokens), count + _TOKENS_PER_ELEMENT)
     if hashed != 0:
         slot = np.int64(hashed & np.uint64(KNOWN - 1))
@@ -93,17 +95,19 @@ def names(src, given, hashed, with_id, tokens, count, known):  # type: ignore[no
                 first + _TOKENS_PER_ELEMENT,
             )  # fmt: skip
             known.sizes[slot] = end - first
+            known.kinds[slot] = _kind(src, given.start[_AT_CLASS], given.end[_AT_CLASS])
             known.hashes[slot] = hashed
         size = min(known.sizes[slot], limit - count)
         for k in range(size):
             tokens[count + k] = known.tokens[first + k]
         count += size
         mark = np.int64(known.marks[slot])
+        kind = known.kinds[slot]
     if with_id and given.start[_AT_ID] >= 0:
         count, _ = _class_tokens(
             src, given.start[_AT_ID], given.end[_AT_ID], _SHARP, tokens, count, limit
         )
-    return count, mark
+    return count, mark, kind
 
 
 _DIGIT, _WORD, _CAPITAL, _SMALL = 1, 2, 4, 8  # digits are small letters, too
@@ -112,6 +116,30 @@ _IN_NAMES[48:58] = _DIGIT | _WORD | _SMALL
 _IN_NAMES[65:91] = _WORD | _CAPITAL
 _IN_NAMES[97:123] = _WORD | _SMALL
 _IN_NAMES[128:] = _WORD
+
+
+@borrowing
+def _kind(src, i, j):  # type: ignore[no-untyped-def]
+    """Hash of a class in which numbers of elements are left out: `post-1234`, `memitem:a105e5244132`.
+
+    Such a number has three digits or more, and nothing else or six characters or more; those of
+    columns and sizes (`col-md-8`, `w-75`) have fewer.
+    """
+    kind = FNV_START
+    start = i
+    digits = 0
+    for k in range(i, j + 1):
+        bits = _IN_NAMES[src[k]] if k < j else np.uint8(0)
+        if bits & _WORD:
+            digits += 1 if bits & _DIGIT else 0
+            continue
+        numbered = digits > 2 and (digits == k - start or k - start > 5)
+        for m in range(start, k if not numbered else start):
+            kind = (kind ^ np.uint64(src[m])) * FNV_PRIME
+        kind = (kind ^ np.uint64(ch.SPACE if k == j else src[k])) * FNV_PRIME
+        start = k + 1
+        digits = 0
+    return kind
 
 
 @borrowing

@@ -420,7 +420,7 @@ def _inline(src, n, at, i, tag, mark, given, flow):  # type: ignore[no-untyped-d
 
 
 @inlined
-def _open(scan, at, i, tag, hashed, above):  # type: ignore[no-untyped-def]
+def _open(scan, at, i, tag, kind, above):  # type: ignore[no-untyped-def]
     """Add a block element, its tag in src[at:i]. False when there are too many."""
     elements, given, now = scan.elements, scan.given, scan.flow.now
     e = now.elements
@@ -435,7 +435,7 @@ def _open(scan, at, i, tag, hashed, above):  # type: ignore[no-untyped-def]
     elements.tokens[e + 1] = now.tokens
     elements.at[e] = at
     elements.span[e] = _span(scan.src, at, i) if tag == _TD or tag == _TH else 0
-    elements.signature[e] = (hashed ^ np.uint64(tag)) * FNV_PRIME
+    elements.signature[e] = (kind ^ np.uint64(tag)) * FNV_PRIME
     elements.class_[e, 0] = max(given.start[_AT_CLASS], 0)
     elements.class_[e, 1] = given.end[_AT_CLASS] if given.start[_AT_CLASS] >= 0 else 0
     now.element = e
@@ -589,14 +589,14 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
         is_block = False
     first_token = now.tokens
     mark = np.int64(-1)
-    hashed = np.uint64(0)
+    kind = np.uint64(0)
     keeps_space = False
     typed = False
     hidden = False
     above = 0
     if opening:
         hashed = class_hash(src, given)
-        now.tokens, mark = names(
+        now.tokens, mark, kind = names(
             src, given, hashed, is_block, scan.tokens, first_token, scan.known
         )  # fmt: skip
         hidden, rendered, keeps_space, typed, above = visibility(
@@ -681,7 +681,7 @@ def _read_tag(scan, at, options):  # type: ignore[no-untyped-def]
         now.over += 1
         now.tokens = first_token
         return i
-    if not _open(scan, at, i, tag, hashed, above):
+    if not _open(scan, at, i, tag, kind, above):
         return -1
     if typed and now.typed_top < 0:
         now.typed_top = now.top
@@ -751,7 +751,7 @@ def _scan(src, words, n, max_nodes, options):  # type: ignore[no-untyped-def]
         Given(np.zeros(x.ATTRIBUTES, np.int64), np.zeros(x.ATTRIBUTES, np.int64)),
         Known(
             np.zeros(KNOWN, np.uint64), np.empty(KNOWN, np.int32), np.empty(KNOWN, np.int32),
-            np.empty(KNOWN_TOKENS, np.uint64),
+            np.empty(KNOWN, np.uint64), np.empty(KNOWN_TOKENS, np.uint64),
         ),
         np.zeros(x.NEVER, np.uint8), np.zeros(OTHER + 1, np.uint8),
     )  # fmt: skip

@@ -192,14 +192,11 @@ def _of_runs(listed: _Listed) -> tuple[str, ...]:
     """
     if not listed.searched:
         return ()
-    first, *others = _STAGE_FILES
-    stages = [path.removesuffix(f"/{first}") for path in listed.found if path.endswith(f"/{first}")]
-    # The searched folder itself may be a stage's: it was asked for.
-    stages = [
-        stage
-        for stage in stages
-        if stage != listed.base and all(f"{stage}/{name}" in listed.found for name in others)
-    ]
+    folders = {path.rpartition("/")[0] for path in listed.found}
+    folders.discard(listed.base)  # may be a stage's: it was asked for
+    stages = sorted(
+        f for f in folders if all(f"{f}/{name}" in listed.found for name in _STAGE_FILES)
+    )
     runs = {stage.rpartition("/")[0] for stage in stages}
     reports = [f"{run}/{name}/" for run in sorted(runs) for name in _REPORTS]
     return (*(f"{stage}/" for stage in stages), *reports)

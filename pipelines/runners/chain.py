@@ -1,8 +1,9 @@
 """Chains of steps of a stage, each reading what earlier steps wrote.
 
 With the file exchange they run one after the other. With Beam (clusters) they are one job
-(`shuffle.py`): rows that only later steps read go straight into a GroupByKey, never to a file.
-Output of earlier jobs is read from its files. Commit records are the same either way.
+(`shuffle.py`): rows that only later steps read go straight into a GroupByKey, never to a file,
+unless they have too few keys for that (`Moves`). Output of earlier jobs is read from its files.
+Commit records are the same either way.
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ def with_source(task: Task, source: str) -> Task:
     return replace(task, inputs=(*task.inputs, (_SOURCE, source)))
 
 
+#: Before Flink sends rows, it makes one record of all that a worker has for a key, and can't sort a
+#: record longer than a part of its memory. So rows for few tasks, a key each, go by files unless
+#: they are small.
+FEWEST_KEYS, SMALL_BYTES = 8, 1 << 20
+
+
 class Moves:
     """Which rows move between the workers of one job: those of files that later passes gather.
 
@@ -73,8 +80,9 @@ class Moves:
 
     def __init__(self, passes: Sequence[Pass]) -> None:
         self._led = {p.beside for p in passes}
-        self._read = {kind for p in passes for kind in _kinds_read(p.step)}
-        self._sent = {kind for p in passes for kind in _kinds_sent(p.step)}
+        few = {kind for p in passes if not _spread(p) for kind in _kinds_read(p.step)}
+        self._read = {kind for p in passes for kind in _kinds_read(p.step)} - few
+        self._sent = {kind for p in passes for kind in _kinds_sent(p.step)} - few
 
     def sent(self, step: Step) -> tuple[str, ...]:
         """Return the kinds of a step's files that other steps of the job gather."""
@@ -88,8 +96,9 @@ class Moves:
 
     def unwritten(self, step: Step) -> tuple[str, ...]:
         """Return the kinds of its files that are never written: no other job reads them."""
-        kinds = _kinds_sent(step) if step.name in self._led else self.sent(step)
-        return tuple(kind for kind in kinds if kind not in getattr(step, "keeps", ()))
+        kinds = self._sent if step.name in self._led else self._read
+        kept = getattr(step, "keeps", ())
+        return tuple(k for k in _kinds_sent(step) if k in kinds and k not in kept)
 
     def always_done(self, step: Step) -> bool:
         """Return whether a job always runs it, as rows that it sends or gathers are not stored."""
@@ -98,6 +107,11 @@ class Moves:
     def planned(self, p: Pass, records: Mapping[str, Sequence[dict[str, Any]]]) -> list[Task]:
         """Return a pass's tasks as one job plans them: without fingerprints of moving rows."""
         return list(p.tasks) if self.gathered(p.step) else p.planned(records)
+
+
+def _spread(p: Pass) -> bool:
+    """Return whether no key of a pass's tasks may have most of the rows, or all are small."""
+    return len(p.tasks) >= FEWEST_KEYS or all(t.size <= SMALL_BYTES for t in p.tasks)
 
 
 def _kinds_sent(step: Step) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,34 @@ def test_a_stream_is_epochs_of_whole_documents(times: float) -> None:
         for token in [mark, *run.documents.ids(k).tolist()]
     ]
     assert found.tolist() == plain[:tokens]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 12), st.integers(0, 3))
+def test_pieces_of_long_documents_are_read_once_an_epoch_apart(
+    lengths: list[int], piece: int, seed: int
+) -> None:
+    some = [Text("x" * n, f"u:{k}") for k, n in enumerate(lengths)]
+    run, mark = corpus("run", some, vocabulary()), 512
+    cut = [
+        [*run.documents.ids(k).tolist()][first : first + piece]
+        for k in range(len(lengths))
+        for first in range(0, max(1, len(run.documents.ids(k))), piece)
+    ]
+    found = stream(run, sum(len(c) + 1 for c in cut), seed, mark, piece)
+    ends = np.flatnonzero(np.append(found, mark) == mark)
+    pieces = [found[a + 1 : b].tolist() for a, b in itertools.pairwise(ends.tolist())]
+    assert sorted(pieces) == sorted(cut)
+
+
+def test_steps_of_a_long_document_are_spread_over_the_epoch() -> None:
+    some = [Text("long " * 4000, "u:long"), *texts("law", 200, 1)]
+    run, mark = corpus("run", some, vocabulary()), 512
+    long = run.documents.ids(0)[3]  # of its words' tokens
+    found = stream(run, run.tokens, 1, mark, 64)
+    steps = [float(np.mean(step == long)) for step in np.array_split(found, 8)]
+    whole = float(np.mean(found == long))
+    assert all(whole / 2 < share < 2 * whole for share in steps)
 
 
 def test_documents_that_a_mix_repeats_are_read_as_often() -> None:

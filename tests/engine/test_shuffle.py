@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.engine.stage import StageRun
-from pipelines.runners.chain import Chain, Pass, write_chain
+from pipelines.runners.chain import FEWEST_KEYS, SMALL_BYTES, Chain, Pass, write_chain
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.jobs import cause
 from pipelines.runners.shuffle import PerformPass
@@ -236,8 +236,12 @@ class Total:
 NUMBERS = {"a": [5, 1 << 40, 7], "b": [], "c": [(1 << 63) + 1, 7]}
 
 
-def _passes(folder: Folder, keeps: tuple[str, ...] = (), numbers: Any = NUMBERS) -> list[Pass]:
-    shards, ranges = tuple(numbers), _tasks(key_ranges(3))
+def _passes(
+    folder: Folder, keeps: tuple[str, ...] = (), numbers: Any = NUMBERS, size: int = 0
+) -> list[Pass]:
+    """`size` is what a range of numbers is expected to have, in bytes."""
+    shards = tuple(numbers)
+    ranges = [replace(task, size=size) for task in _tasks(key_ranges(3))]
     low, high = (0, 9), (10, 2**64 - 1)
     return [
         Pass(Numbers(keeps), [Task(s, (("n", repr(n)),), 0, n) for s, n in numbers.items()]),
@@ -271,6 +275,31 @@ def test_a_chain_is_one_pipeline_with_the_same_bytes(
     assert folders["beam"].exists(scratch("numbers", "a")) == bool(keeps)
     for kind in ("sums", "shares"):
         assert not (folders["beam"] / f".work/data/{kind}").sizes()
+
+
+def test_many_rows_for_few_keys_go_by_files(tmp_path: Path) -> None:
+    """As records of Flink they would be too long; what follows goes by key again."""
+    folders = {e: Folder(str(tmp_path / e)) for e in ("files", "beam")}
+    passes = {e: _passes(f, size=SMALL_BYTES + 1) for e, f in folders.items()}
+    found = {e: _run_chain(f, passes[e], e) for e, f in folders.items()}
+    assert found["files"] == found["beam"]  # commit records among them
+    assert folders["beam"].exists(scratch("numbers", "a"))
+    for kind in ("sums", "shares"):
+        assert not (folders["beam"] / f".work/data/{kind}").sizes()
+    stamp = folders["beam"].stamp(scratch("numbers", "a"))
+    folders["beam"].remove("shards/low.json")
+    assert _run_chain(folders["beam"], passes["beam"]) == found["beam"]
+    assert folders["beam"].stamp(scratch("numbers", "a")) == stamp, "committed"
+
+
+def test_many_keys_need_no_files(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    numbers, sums, *rest = _passes(folder)
+    ranges = [replace(t, size=SMALL_BYTES + 1) for t in _tasks(key_ranges(FEWEST_KEYS))]
+    shares = replace(rest[0], step=Shares(tuple(t.name for t in ranges)))
+    found = _run_chain(folder, [numbers, replace(sums, tasks=ranges), shares, *rest[1:]])
+    assert found["out/low.txt"] == b"[5, 7, 7]"
+    assert not folder.exists(scratch("numbers", "a"))
 
 
 def test_a_job_reads_what_an_earlier_one_wrote_from_its_files(tmp_path: Path) -> None:

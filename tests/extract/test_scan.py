@@ -197,3 +197,21 @@ def test_the_hash_of_a_span_is_that_of_its_bytes(span: bytes, one: int, other: i
 def test_addresses_of_formulas(address: str, shown: bool) -> None:
     page = scan(f'<p>so <img src="{address}">x</p>'.encode(), 512, 10_000, 2000)
     assert bool(page.b_atoms.sum()) == shown
+
+
+@pytest.mark.parametrize(
+    "one, other, alike",
+    [
+        ("post-1234 entry", "post-98 entry", False),  # two digits may be a size
+        ("post-1234 entry", "post-5678901 entry", True),
+        ("memitem:a105e5244132e2f3", "memitem:adde9bab0a98bf77", True),
+        ("col-md-8", "col-md-4", False),
+        ("w-100", "w-75", False),
+        ("layout2023x", "layout2024x", True),
+        ("a1234", "b1234", False),
+    ],
+)
+def test_numbers_of_elements_tell_no_kinds_apart(one: str, other: str, alike: bool) -> None:
+    page = scan(f'<div class="{one}">x</div><div class="{other}">y</div>'.encode(), 64, 99, 99)
+    first, second = page.e_signature[page.b_element]
+    assert (first == second) == alike

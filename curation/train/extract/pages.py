@@ -170,7 +170,7 @@ def made_examples(originals: Sequence[Example], settings: ExtractTraining) -> It
     """Pages made from the originals: content cut short, other pages' content behind articles."""
     others: dict[int, list[Example]] = defaultdict(list)
     for example in originals:
-        if example.kind != "article":
+        if example.kind not in ("article", "documentation"):  # what is found behind articles
             others[example.fold(settings.folds)].append(example)
     for example in originals:
         chance = random.Random(zlib.crc32(example.name.encode()))
