@@ -85,10 +85,10 @@ DOMAIN_FILES = {
 
 
 #: How the files of models/quality/make_corpus.py count: English pages, pages in other languages,
-#: texts of special kinds in English and German, texts in other languages, pages of sites, forms.
-QUALITY_WEIGHTS = (1.0, 1.0, 1.0, 0.0, 0.3, 0.0)
+#: texts of special kinds in English and German, texts in other languages, pages of sites.
+QUALITY_WEIGHTS = (1.0, 1.0, 1.0, 0.0, 0.0)
 #: The same for the part that judges other languages.
-OTHERS_WEIGHTS = (0.3, 1.0, 1.0, 1.0, 0.2, 0.2)
+OTHERS_WEIGHTS = (0.3, 1.0, 1.0, 1.0, 0.2)
 
 #: Weights of real pages, of pages written for this purpose in English and German and in others, and
 #: of lists of words.

@@ -3,17 +3,15 @@
   pip download --no-deps --no-binary formasaurus formasaurus==0.10.0
   python models/quality/make_corpus.py --data FOLDER --sites formasaurus-0.10.0.tar.gz OUT
 
-Writes six files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `language` and `url` or
+Writes five files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `language` and `url` or
 `source`:
 
 - english.jsonl.gz, pages.jsonl.gz: real web pages in English and in other languages, those of
   models/topic/make_corpus.py.
 - kinds.jsonl.gz: stories, scripture, dialogue and poems in English and German.
 - languages.jsonl.gz: texts of all kinds in other languages.
-- sites.jsonl.gz: pages of Formasaurus (MIT) in English and German, as our extractor reads them:
-  shops, teasers, forums, some articles.
-- forms.jsonl.gz: its other pages: login and contact forms in these languages (grade 0), and all
-  pages in other languages.
+- sites.jsonl.gz: pages of Formasaurus (MIT) in 30 languages, as our extractor reads them: shops,
+  teasers, forums, forms, a few articles.
 
 The other texts are those of FOLDER that `labels.tsv` names, and those of `written.jsonl.gz`, which
 a language model wrote for this purpose, free to use. A text is named by its folder and the
@@ -39,9 +37,7 @@ from curation.extract import extract
 from curation.train.inputs import rows
 
 HERE = Path(__file__).parent
-FILES = tuple(
-    f"{name}.jsonl.gz" for name in ("english", "pages", "kinds", "languages", "sites", "forms")
-)
+FILES = tuple(f"{name}.jsonl.gz" for name in ("english", "pages", "kinds", "languages", "sites"))
 #: Sources of FOLDER/lid that are messages of programs.
 MESSAGES = ("mediawiki-i18n", "wordpress(azagniotov)")
 #: Languages that the first part of the model judges.
@@ -141,16 +137,12 @@ def make(data: Path, sites: Path, out: Path) -> list[Path]:
     """Write the files to the folder `out`; return their paths in the order of the module's head."""
     topic = _topic_corpus()
     pages, texts = list(topic.pages(data)), list(graded(data))
-    prose, forms = [], []
-    for row in site_pages(sites):
-        (prose if row["language"] in MAIN and row["quality"] > 0 else forms).append(row)
     kinds = (
         [row for row in pages if row["language"] == "en"],
         [row for row in pages if row["language"] != "en"],
         [row for row in texts if row["language"] in MAIN],
         [row for row in texts if row["language"] not in MAIN],
-        prose,
-        forms,
+        list(site_pages(sites)),
     )
     folder = out / "quality"
     folder.mkdir(parents=True, exist_ok=True)
