@@ -28,7 +28,10 @@ from curation.train import (
 from curation.train.settings import LinearTraining, OtherLanguages, default_settings
 
 COMMAND = "python models/train.py --data FOLDER --only {}"
-MORE = {"domain": " --corpus CORPUS  # models/domain/make_corpus.py --data FOLDER CORPUS"}
+MORE = {
+    "domain": " --corpus CORPUS  # models/domain/make_corpus.py --data FOLDER CORPUS",
+    "quality": " --sites formasaurus-0.10.0.tar.gz  # models/quality/make_corpus.py says whence",
+}
 LICENCE = "Apache-2.0"
 VERSION = "1"
 GRADED = (
@@ -42,12 +45,13 @@ LABELLED = (
 )
 WRITTEN = LABELLED + " Pages written for this by a language model (models/topic/written.jsonl.gz)."
 GRADED_TEXTS = LABELLED + (
-    " Stories, manuals, guides, remarks and encyclopedic texts in 50 languages, graded by a "
+    " Stories, manuals, guides, remarks and encyclopedic texts in 60 languages, graded by a "
     "language model that read them (labels.tsv): African Storybook, Pratham Books (CC BY), "
     "XQuAD, Universal Dependencies (CC BY-SA, CC BY), opensource.guide (CC BY), GNOME, tldr, "
-    "Electron, bitcoin.org, Mozilla (CC BY-SA, CC BY, MIT, MPL-2.0), nsmc, "
-    "wisesight, thaigov (CC0, public domain); 245 texts in 31 "
-    "languages written for this by a language model (written.jsonl.gz)."
+    "Electron, React, Astro, Python, coding-interview-university, bitcoin.org, Mozilla (CC BY-SA, "
+    "CC BY, MIT, CC0, MPL-2.0), nsmc, wisesight, thaigov (CC0, public domain); 245 texts in 31 "
+    "languages written for this by a language model (written.jsonl.gz). Pages of Formasaurus (MIT) "
+    "in 30 languages, graded in the same way."
 )
 SOURCED = (
     "The same pages' domain labels, and documents labelled by source: OpenStax, Open Logic, "
@@ -81,10 +85,10 @@ DOMAIN_FILES = {
 
 
 #: How the files of models/quality/make_corpus.py count: English pages, pages in other languages,
-#: texts of special kinds in English and German, texts in other languages.
-QUALITY_WEIGHTS = (1.0, 1.0, 1.0, 0.0)
+#: texts of special kinds in English and German, texts in other languages, pages of sites.
+QUALITY_WEIGHTS = (1.0, 1.0, 1.0, 0.0, 0.0)
 #: The same for the part that judges other languages.
-OTHERS_WEIGHTS = (0.3, 1.0, 1.0, 1.0)
+OTHERS_WEIGHTS = (0.3, 1.0, 1.0, 1.0, 0.2)
 
 #: Weights of real pages, of pages written for this purpose in English and German and in others, and
 #: of lists of words.
@@ -138,6 +142,7 @@ def main() -> None:
     parser.add_argument(
         "--corpus", type=Path, help="for the domains: made by models/domain/make_corpus.py"
     )
+    parser.add_argument("--sites", type=Path, help="for the quality: the archive of Formasaurus")
     names = ["corrector", "citable", "quality", "domain", "topic", "format"]
     parser.add_argument("--only", choices=names)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
@@ -145,6 +150,8 @@ def main() -> None:
     chosen = [name for name in names if options.only in (None, name)]
     if "domain" in chosen and options.corpus is None:
         parser.error("the domain model needs --corpus")
+    if "quality" in chosen and options.sites is None:
+        parser.error("the quality model needs --sites")
     graded = options.data / "quality" / "dev.jsonl.gz"
     with tempfile.TemporaryDirectory() as folder:
         labelled: list[Path] = []
@@ -155,7 +162,7 @@ def main() -> None:
             labelled = labelled_files(options.data, Path(folder))
         graded_texts: list[Path] = []
         if "quality" in chosen:
-            graded_texts = corpus_of("quality").make(options.data, Path(folder))
+            graded_texts = corpus_of("quality").make(options.data, options.sites, Path(folder))
         tasks: dict[str, tuple[Callable[..., Any], list[Path], str]] = {
             "corrector": (partial(train_corrector, pages=[graded]), spoken, SPOKEN),
             "citable": (train_citable, [graded], GRADED),

@@ -1,19 +1,23 @@
 """Write the examples for the quality model.
 
-  python models/quality/make_corpus.py --data FOLDER OUT
+  pip download --no-deps --no-binary formasaurus formasaurus==0.10.0
+  python models/quality/make_corpus.py --data FOLDER --sites formasaurus-0.10.0.tar.gz OUT
 
-Writes four files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `language` and `url` or
+Writes five files to OUT, JSON lines with `text`, `quality` (grade 0 to 5), `language` and `url` or
 `source`:
 
 - english.jsonl.gz, pages.jsonl.gz: real web pages in English and in other languages, those of
   models/topic/make_corpus.py.
 - kinds.jsonl.gz: stories, scripture, dialogue and poems in English and German.
 - languages.jsonl.gz: texts of all kinds in other languages.
+- sites.jsonl.gz: pages of Formasaurus (MIT) in 30 languages, as our extractor reads them: shops,
+  teasers, forums, forms, a few articles.
 
-The last two have texts of FOLDER that `labels.tsv` names, and those of `written.jsonl.gz`, which a
-language model wrote for this purpose, free to use. A text is named by its folder and the beginning
-of its SHA-256, or, where it is a part of a file, by file and lines. Texts of other collections
-(`npm:`, `debian:`, `warc/`) are for evaluation; they are never written.
+The other texts are those of FOLDER that `labels.tsv` names, and those of `written.jsonl.gz`, which
+a language model wrote for this purpose, free to use. A text is named by its folder and the
+beginning of its SHA-256, a part of a file by file and lines, a page of Formasaurus by its number.
+Texts of other collections (`npm:`, `debian:`, `warc/`) are for evaluation; they are never written.
+Nor are messages of programs: with them, words about software mean rubbish.
 """
 
 from __future__ import annotations
@@ -23,17 +27,22 @@ import hashlib
 import importlib.util
 import json
 import lzma
+import tarfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from curation.extract import extract
 from curation.train.inputs import rows
 
 HERE = Path(__file__).parent
-FILES = tuple(f"{name}.jsonl.gz" for name in ("english", "pages", "kinds", "languages"))
+FILES = tuple(f"{name}.jsonl.gz" for name in ("english", "pages", "kinds", "languages", "sites"))
+#: Sources of FOLDER/lid that are messages of programs.
+MESSAGES = ("mediawiki-i18n", "wordpress(azagniotov)")
 #: Languages that the first part of the model judges.
 MAIN = {"en", "de"}
+SITES = "formasaurus"
 
 
 class Label(NamedTuple):
@@ -55,8 +64,8 @@ def graded(data: Path) -> Iterator[dict[str, Any]]:
     """The labelled texts of FOLDER and the written ones."""
     known = {**whole_texts(data), **parts(data)}
     for label in read_labels():
-        if label.text in known:
-            text, source = known[label.text]
+        text, source = known.get(label.text, ("", ""))
+        if text and source not in MESSAGES:
             yield _row(text, label.grade, label.language, source)
     for number, (_, row) in enumerate(rows(HERE / "written.jsonl.gz")):
         yield _row(row["text"], row["quality"], row["language"], f"written:{number}")
@@ -96,7 +105,35 @@ def parts(data: Path) -> dict[str, tuple[str, str]]:
     return found
 
 
-def make(data: Path, out: Path) -> list[Path]:
+def site_pages(archive: Path) -> Iterator[dict[str, Any]]:
+    """The labelled pages of Formasaurus."""
+    with tarfile.open(archive) as tar:
+        files = {
+            name.partition("/data/")[2]: member
+            for member in tar
+            if "/data/" in (name := member.name)
+        }
+
+        def read(name: str) -> bytes:
+            file = tar.extractfile(files[name])
+            assert file is not None, name
+            return file.read()
+
+        index = json.loads(read("index.json"))
+        for label in read_labels():
+            folder, _, number = label.text.partition("/")
+            if folder == SITES:
+                name = f"html/{number}.html"
+                url = index[name]["url"]
+                yield {
+                    "text": extract(read(name), url=url).text,
+                    "quality": label.grade,
+                    "language": label.language,
+                    "url": url,
+                }
+
+
+def make(data: Path, sites: Path, out: Path) -> list[Path]:
     """Write the files to the folder `out`; return their paths in the order of the module's head."""
     topic = _topic_corpus()
     pages, texts = list(topic.pages(data)), list(graded(data))
@@ -105,6 +142,7 @@ def make(data: Path, out: Path) -> list[Path]:
         [row for row in pages if row["language"] != "en"],
         [row for row in texts if row["language"] in MAIN],
         [row for row in texts if row["language"] not in MAIN],
+        list(site_pages(sites)),
     )
     folder = out / "quality"
     folder.mkdir(parents=True, exist_ok=True)
@@ -131,9 +169,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sites", type=Path, required=True, metavar="ARCHIVE")
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
-    make(options.data, options.out)
+    make(options.data, options.sites, options.out)
 
 
 if __name__ == "__main__":
