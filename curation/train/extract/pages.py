@@ -156,7 +156,7 @@ def text_examples(data: Path, settings: ExtractTraining) -> Iterator[Example]:
                 label, count = align(block_texts(page), row["text"])
                 if not len(label):
                     continue
-                weight = settings.variant_weight if variant else 1.0
+                weight = settings.weight_of(name) * (settings.variant_weight if variant else 1.0)
                 group = group_of(row)
                 kind = row.get("page_type") or ("forum" if "forum" in name else "article")
                 yield Example(
@@ -195,7 +195,7 @@ def _shortened(
         label=example.label[left],
         words=example.words[left],
         judged=example.judged[left],
-        weight=settings.shortened_weight,
+        weight=settings.weight_of(example.name.partition("/")[0]) * settings.shortened_weight,
         statistics=None,
         is_variant=True,
     )

@@ -13,6 +13,7 @@ class ExtractTraining(Settings):
 
     sets: tuple[str, ...] = Field(description="sets with gold text")
     other_sets: tuple[str, ...] = Field(description="sets that only --all-sets learns from")
+    set_weights: dict[str, float] = Field(description="of pages of a set against 1 of others")
     label_file: str = Field(description="pages of which we labelled the blocks (labels.py)")
     skeleton_file: str = Field(description="pages of our own to be filled (skeletons.py)")
     text_file: str = Field(description="texts of our own that fill them")
@@ -47,6 +48,10 @@ class ExtractTraining(Settings):
     folds: int = Field(ge=2)
     all_folds: int = Field(ge=2)
     seed: int = Field(ge=0)
+
+    def weight_of(self, name: str) -> float:
+        """Weight of a page of a set."""
+        return self.set_weights.get(name, 1.0)
 
     def with_all_sets(self) -> ExtractTraining:
         """These settings with all sets, whatever their licences: to measure, never to ship."""
