@@ -40,7 +40,11 @@ def main() -> None:
         pages[page.generator].append(page)
     print(f"{'':18}{'sites':>6}{'pages':>6}" + "".join(f"{e:>30}" for e in options.engines))
     table: dict[str, dict[str, list[float]]] = defaultdict(dict)
-    with using(read_model(options.model, str(options.model))) if options.model else contextlib.nullcontext():
+    with (
+        using(read_model(options.model, str(options.model)))
+        if options.model
+        else contextlib.nullcontext()
+    ):
         for engine in options.engines:
             text_of = extractor(default_settings(), engine)
             for name, found in pages.items():
