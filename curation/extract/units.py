@@ -18,6 +18,7 @@ from curation.extract.markup import ANCESTOR, FNV_PRIME, TAG
 _PRE = s.PRE
 _HEADING = ANCESTOR["heading"]
 _DIV, _P, _H1, _H6 = TAG["div"], TAG["p"], TAG["h1"], TAG["h6"]
+_BUTTON = TAG["button"]
 _CARDS = 3  # like elements at least, of which it can be said what they have in common
 
 
@@ -94,6 +95,15 @@ def _ends_in_heading(page, kept, b):  # type: ignore[no-untyped-def]
     return one & _HEADING != 0 and other & _HEADING == 0
 
 
+@inlined
+def _of_rights(page, b):  # type: ignore[no-untyped-def]
+    """Whether block b begins with the sign of copyright."""
+    start = page.b_start[b]
+    if page.b_end[b] - start < 2:
+        return False
+    return page.text[start] == 0xC2 and page.text[start + 1] == 0xA9
+
+
 @borrowing
 def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
     """Take from `kept` the short last blocks that are unlikely by themselves, and note them."""
@@ -110,16 +120,16 @@ def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
     for b in range(len(kept) - 1, first, -1):
         if not kept[b]:
             continue
-        heading = _ends_in_heading(page, kept, b)
+        heading, rights = _ends_in_heading(page, kept, b), _of_rights(page, b)
         special = page.b_flags[b] & _PRE != 0 or page.b_atoms[b] > 0 or data[b] >= 0
         special = special or run.comments[b]
         # The last post of a thread may be short.
-        special = special or (_fills_card(run, b) and not heading)
-        long = page.b_chars[b] >= limits.ending_characters
+        special = special or (_fills_card(run, b) and not heading and not rights)
+        long = page.b_chars[b] >= limits.ending_characters and not rights
         if left == 0 or special or run.score[b] >= 1.0 or long:
             break
         likely = run.probabilities[b] * whole >= limits.ending_share * total
-        if likely and not heading:
+        if likely and not heading and not rights:
             break
         kept[b] = False
         ended[b] = True
@@ -127,7 +137,7 @@ def _drop_ends(run, page, data, limits, ended):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _fill_holes(run, limits, filled):  # type: ignore[no-untyped-def]
+def _fill_holes(run, page, limits, filled):  # type: ignore[no-untyped-def]
     """Add to `kept` what is between two kept blocks and may be content, and note it."""
     kept, comments, card = run.kept, run.comments, run.card
     last = -1
@@ -147,7 +157,8 @@ def _fill_holes(run, limits, filled):  # type: ignore[no-untyped-def]
             least = limits.hole_probability if b - last == 2 else limits.long_hole_probability
             if total >= least * whole and not apart:
                 for i in range(last + 1, b):
-                    filled[i] = run.score[i] > 0.0  # 0 is a rule's
+                    button = page.e_tag[page.b_element[i]] == _BUTTON
+                    filled[i] = run.score[i] > 0.0 and not button  # 0 is a rule's
         last = b
     for b in range(len(kept)):
         kept[b] = kept[b] or filled[b]
@@ -227,7 +238,7 @@ def whole(kept, probabilities, score, comments, page, data, limits):  # type: ig
     size = np.sqrt(page.b_chars.astype(np.float64)) + 1.0
     run = Run(kept.copy(), probabilities, score, comments, card[page.b_element], size)
     _drop_ends(run, page, data, limits, ended)
-    _fill_holes(run, limits, filled)
+    _fill_holes(run, page, limits, filled)
     parts, count = _parts_of(page, groups, card)
     _complete_cards(
         run, parts, np.zeros(count, np.int32), np.zeros(count, np.int32),

@@ -196,3 +196,18 @@ def test_runs_are_made_whole_as_told(blocks: list[tuple[bool, float, float, str]
     assert found.kept.tolist() == out
     assert set(np.flatnonzero(found.filled).tolist()) == filled
     assert set(np.flatnonzero(found.ended).tolist()) == ended
+
+
+def test_the_text_does_not_end_in_a_notice_of_rights() -> None:
+    """However likely it is, and where it is all that is kept of a row."""
+    row = "<tr><td>{}</td></tr>"
+    rights = "&#169; A. Publisher, all rights reserved everywhere and for ever, for every purpose"
+    rows = "".join(map(row.format, [f"<p>One. {LONG}</p>", f"<p>Two. {LONG}</p>", rights]))
+    assert kept(f"<table>{rows}</table>", [0.9, 0.9, 0.9]) == [True, True, False]
+
+
+def test_a_button_does_not_fill_a_hole() -> None:
+    page = f"<div><p>{LONG}</p><{{0}}>Copy</{{0}}><p>Behind. {LONG}</p></div>"
+    likely = DECISION.hole_probability + 0.05
+    assert kept(page.format("button"), [0.99, likely, 0.99]) == [True, False, True]
+    assert kept(page.format("div"), [0.99, likely, 0.99]) == [True, True, True]
