@@ -29,7 +29,7 @@ class Task:
 
     name: str  # names the outputs; comes from the input, never from the runner
     inputs: tuple[tuple[str, str], ...]  # (path or name, fingerprint of its content)
-    size: int = 0  # bytes, for balance only
+    size: int = 0  # bytes expected: for balance, and for how rows move (`chain.Moves`)
     payload: Any = None  # where the step finds its input; never decides the output
 
     def key(self, step_key: str) -> str:

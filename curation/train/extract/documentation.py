@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -256,13 +257,15 @@ def documentation(folder: Path, per_site: int) -> Iterator[Page]:
         if not name:
             print(f"{site.name}: left out, of no generator that is known", flush=True)
             continue
-        left = per_site
-        for page in pages:
-            source = page.read_bytes() if left else b""
-            gold = gold_text(source, GENERATORS[name]) if source else ""
-            if len(words_of(gold)) in WORDS:
-                left -= 1
-                yield Page(site.name, str(page.relative_to(site)), name, source, gold)
+        yield from itertools.islice(_pages_with_gold(site, pages, name), per_site)
+
+
+def _pages_with_gold(site: Path, pages: list[Path], generator: str) -> Iterator[Page]:
+    for page in pages:
+        source = page.read_bytes()
+        gold = gold_text(source, GENERATORS[generator])
+        if len(words_of(gold)) in WORDS:
+            yield Page(site.name, str(page.relative_to(site)), generator, source, gold)
 
 
 def main() -> None:
