@@ -29,9 +29,9 @@ from pipelines.runners.tasklist import TaskList
 from pipelines.runners.tasks import (
     Step,
     Task,
-    file_lines,
+    files_fingerprint,
     is_committed,
-    lines_fingerprint,
+    joint_fingerprint,
     output_fingerprint,
     perform,
     progress_here,
@@ -44,7 +44,8 @@ from pipelines.storage.files import Folder
 from pipelines.storage.runs import read_batches_of
 
 #: Rows of a run for a task: number of the run, of the piece inside it, of the part of that, and the
-#: part of an Arrow stream. Of a task that waits for others: which leg, which task, files written.
+#: part of an Arrow stream. Of a task that waits for others: which leg, which task, 0, and the
+#: fingerprint of what that wrote.
 Piece = tuple[int, int, int, bytes]
 Sent = tuple[int, Piece]  # number of a task first
 #: Begins a task's own entry, so that tasks whose range is empty are done, too; ends with the
@@ -120,7 +121,7 @@ class PerformPass(beam.DoFn):
                 for sent in routes.of(folder, name):
                     yield TaggedOutput(tag, sent)
         for tag in self._waiting:
-            yield TaggedOutput(tag, (0, (self.number, number, 0, file_lines(record).encode())))
+            yield TaggedOutput(tag, (0, (self.number, number, 0, files_fingerprint(record))))
 
     def _folder(self, pieces: Iterable[Piece]) -> Folder:
         """Return the stage's folder with the gathered rows."""
@@ -155,7 +156,7 @@ class Release(beam.DoFn):
         self.tasks = tasks
 
     def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[Sent]:
-        source = lines_fingerprint(piece[-1].decode() for piece in sorted(element[1]))
+        source = joint_fingerprint(piece[-1] for piece in sorted(element[1]))
         for number in range(self.tasks):
             yield number, (_OWN, 0, 0, source.encode())
 

@@ -94,20 +94,18 @@ def records_of(folder: Folder, step: Step, tasks: Sequence[Task]) -> list[dict[s
 
 def output_fingerprint(records: Iterable[dict[str, Any]]) -> str:
     """Return one fingerprint for all files of the given commit records."""
-    return lines_fingerprint(map(file_lines, records))
+    return joint_fingerprint(map(files_fingerprint, records))
 
 
-def file_lines(record: dict[str, Any]) -> str:
-    """Return the files of a commit record as text, one per line."""
-    return "".join(f"{name} {f['sha256']}\n" for name, f in sorted(record["files"].items()))
+def files_fingerprint(record: dict[str, Any]) -> bytes:
+    """Return a fingerprint of the files of one commit record: 16 bytes."""
+    lines = (f"{name} {f['sha256']}\n" for name, f in sorted(record["files"].items()))
+    return xxhash.xxh3_128("".join(lines).encode()).digest()
 
 
-def lines_fingerprint(texts: Iterable[str]) -> str:
-    """`output_fingerprint` by the records' `file_lines`."""
-    digest = xxhash.xxh3_128()
-    for text in texts:
-        digest.update(text.encode())
-    return digest.hexdigest()
+def joint_fingerprint(fingerprints: Iterable[bytes]) -> str:
+    """`output_fingerprint` by the records' `files_fingerprint`."""
+    return xxhash.xxh3_128(b"".join(fingerprints)).hexdigest()
 
 
 def commit_name(task: Task) -> str:
