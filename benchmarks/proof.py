@@ -31,7 +31,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +40,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 import xxhash
 from proofs.corpora import CORPORA, GOLD, PLAIN_TEXT, THEIRS, make
-from proofs.pages import MOST, site_of
+from proofs.pages import KINDS, MOST, site_of
 from proofs.trained import PAGES, TUNING
 
 from curation.ablate.compare import count_all
@@ -89,13 +89,23 @@ def prepared(
     kept: Set[str] | None = None,
 ) -> Experiment:
     """Return the experiment of some pipelines' outputs."""
-    gold = sorted(folder.glob(f"{GOLD}-*.parquet"))
     return experiment(
         smaller(load_tokenizer("curation-128k"), vocabulary),
         [(name, texts_of(folder / f"{name}.parquet", pages, kept)) for name in names],
-        [(path.stem.removeprefix(f"{GOLD}-"), texts_of(path)) for path in gold],
+        list(gold_texts(folder)),
         [],
     )
+
+
+def gold_texts(folder: Path) -> Iterator[tuple[str, list[Text]]]:
+    """Yield what is measured with: texts of other sets and sites, then parts of them by kind."""
+    rows = []
+    for path in sorted(folder.glob(f"{GOLD}-*.parquet")):
+        yield path.stem.removeprefix(f"{GOLD}-"), texts_of(path)
+        rows += pq.read_table(path).to_pylist()
+    for kind, sets in KINDS.items():
+        some = [row for row in rows if row["key"].split("/")[0] in sets]
+        yield kind, [Text(one_line(row["text"]), row["url"]) for row in some]
 
 
 def silent(text: str) -> None:
