@@ -13,8 +13,9 @@ pipelines made, a few MB; with it alone the rest runs anywhere.
 White space is one space in all texts. Printed are bits per byte, with intervals over sites and seeds, for all pages and for those of sets
 that no model of the toolkit learned from:
 
-once    equal tokens, each read once: as many as the smallest output has; also of those pages alone
-        that two pipelines both kept, which shows what the choice of pages does
+once    equal tokens, each read once: as many as the smallest output has, and by trigrams a quarter
+        of these, of which every output has more than it reads; also of those pages alone that two
+        pipelines both kept, which shows what the choice of pages does
 all     trigrams of all that each pipeline kept; transformers that read `--epochs` times (default 4)
         the tokens of the smallest output, so that a larger output repeats less
 
@@ -117,8 +118,13 @@ def trigrams(folder: Path, seeds: Sequence[int]) -> None:
     for pages in PAGES:
         found = prepared(folder, list(CORPORA), TRIGRAM_VOCABULARY, pages)
         most = max(corpus.tokens for corpus in found.corpora)
+        least = found.least_tokens
         # Of all that a pipeline kept, counts are the same in any order.
-        for title, tokens, used in (("once", found.least_tokens, seeds), ("all", most, seeds[:1])):
+        for title, tokens, used in (
+            ("once", least, seeds),
+            ("a quarter", least // 4, seeds),
+            ("all", most, seeds[:1]),
+        ):
             print(f"\n# Trigrams, {pages} pages: {title}\n")
             print(markdown(summary(count_all(found, tokens, used, silent))), flush=True)
 
