@@ -13,8 +13,9 @@ pipelines made, a few MB; with it alone the rest runs anywhere.
 White space is one space in all texts. Printed are bits per byte, with intervals over sites and seeds, for all pages and for those of sets
 that no model of the toolkit learned from:
 
-once    equal tokens, each read once: as many as the smallest output has; also of those pages alone
-        that two pipelines both kept, which shows what the choice of pages does
+once    equal tokens, each read once: as many as the smallest output has, and by trigrams a quarter
+        of these, of which every output has more than it reads; also of those pages alone that two
+        pipelines both kept, which shows what the choice of pages does
 all     trigrams of all that each pipeline kept; transformers that read `--epochs` times (default 4)
         the tokens of the smallest output, so that a larger output repeats less
 
@@ -31,7 +32,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +41,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 import xxhash
 from proofs.corpora import CORPORA, GOLD, PLAIN_TEXT, THEIRS, make
-from proofs.pages import MOST, site_of
+from proofs.pages import KINDS, MOST, site_of
 from proofs.trained import PAGES, TUNING
 
 from curation.ablate.compare import count_all
@@ -89,13 +90,23 @@ def prepared(
     kept: Set[str] | None = None,
 ) -> Experiment:
     """Return the experiment of some pipelines' outputs."""
-    gold = sorted(folder.glob(f"{GOLD}-*.parquet"))
     return experiment(
         smaller(load_tokenizer("curation-128k"), vocabulary),
         [(name, texts_of(folder / f"{name}.parquet", pages, kept)) for name in names],
-        [(path.stem.removeprefix(f"{GOLD}-"), texts_of(path)) for path in gold],
+        list(gold_texts(folder)),
         [],
     )
+
+
+def gold_texts(folder: Path) -> Iterator[tuple[str, list[Text]]]:
+    """Yield what is measured with: texts of other sets and sites, then parts of them by kind."""
+    rows = []
+    for path in sorted(folder.glob(f"{GOLD}-*.parquet")):
+        yield path.stem.removeprefix(f"{GOLD}-"), texts_of(path)
+        rows += pq.read_table(path).to_pylist()
+    for kind, sets in KINDS.items():
+        some = [row for row in rows if row["key"].split("/")[0] in sets]
+        yield kind, [Text(one_line(row["text"]), row["url"]) for row in some]
 
 
 def silent(text: str) -> None:
@@ -107,8 +118,13 @@ def trigrams(folder: Path, seeds: Sequence[int]) -> None:
     for pages in PAGES:
         found = prepared(folder, list(CORPORA), TRIGRAM_VOCABULARY, pages)
         most = max(corpus.tokens for corpus in found.corpora)
+        least = found.least_tokens
         # Of all that a pipeline kept, counts are the same in any order.
-        for title, tokens, used in (("once", found.least_tokens, seeds), ("all", most, seeds[:1])):
+        for title, tokens, used in (
+            ("once", least, seeds),
+            ("a quarter", least // 4, seeds),
+            ("all", most, seeds[:1]),
+        ):
             print(f"\n# Trigrams, {pages} pages: {title}\n")
             print(markdown(summary(count_all(found, tokens, used, silent))), flush=True)
 

@@ -27,6 +27,8 @@ HELD_OUT_SETS = (
     "cleanportaleval",
     "mathcode-llmwebkit",
 )
+#: Gold texts of these sets are also measured apart.
+KINDS = {"news": ("l3s-gn1", "daniel"), "formulas-and-code": ("mathcode-llmwebkit",)}
 #: Of the sites of all other sets, one in so many is only measured with.
 ONE_SITE_IN = 5
 #: A page to train on shares no run of so many words with a gold text.

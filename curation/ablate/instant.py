@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from curation.ablate.experiment import Corpus, Experiment, TaskSet, TextSet
 from curation.ablate.order import stream
+from curation.ablate.training import Training
 from curation.ablate.windows import Measured, curve_bytes, curve_windows
 from curation.mix.proxy import Proxy
 
@@ -21,10 +22,11 @@ def measure(
 ) -> Measured:
     """Count `tokens` tokens of a run and measure; the seed decides which come first.
 
-    A run that has fewer is counted once: to a model of counts a repeat tells nothing.
+    A run that has no more is counted once, as it is: to a model of counts a repeat tells nothing.
     """
     mark = experiment.vocabulary_size
-    ids = stream(corpus, min(tokens, corpus.tokens), seed, mark).astype(np.uint32)
+    piece = Training.context if tokens < corpus.tokens else None
+    ids = stream(corpus, min(tokens, corpus.tokens), seed, mark, piece).astype(np.uint32)
     model = Proxy(mark, len(ids), DISCOUNT)
     curve = list(_train(model, experiment, ids, points))
     texts = {

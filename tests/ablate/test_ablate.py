@@ -14,11 +14,12 @@ import pytest
 from curation.ablate.compare import Note, count_all, train_all
 from curation.ablate.experiment import Corpus, Experiment
 from curation.ablate.layout import layout
+from curation.ablate.prepare import Text, experiment
 from curation.ablate.results import RESULTS, Outcome, summary, write
 from curation.ablate.store import FILE, Store
 from curation.ablate.training import SIZES, Training, rate_at
 from pipelines.cli import main
-from tests.ablate.made import made, texts
+from tests.ablate.made import made, texts, vocabulary
 
 
 def _silent(text: str) -> None:
@@ -203,6 +204,18 @@ def test_steps_are_those_of_adamw() -> None:
 def test_sizes_are_what_their_names_say(size: str, millions: int) -> None:
     count = layout(SIZES[size], SIZES[size].vocabulary + 1).count
     assert count / 1e6 == pytest.approx(millions, rel=0.15)
+
+
+def test_what_trigrams_count_of_a_long_document_is_its_share_whatever_the_seed() -> None:
+    long = Text(" ".join(text.text for text in texts("law", 600, 1)), "https://long.example/")
+    runs = [("run", [long, *texts("fish", 100, 1)])]
+    found = experiment(vocabulary(), runs, [("fish", texts("fish", 12, 2))], [])
+    half = found.corpora[0].tokens // 2
+    outcome = count_all(found, half, range(1, 13), _silent)
+    (measure,) = summary(outcome)["measures"]
+    seeds = measure["runs"]["run"]["seeds"]
+    # .37 where seeds decide whether the long document is counted whole or not at all.
+    assert max(seeds) - min(seeds) < 0.15
 
 
 @pytest.fixture
