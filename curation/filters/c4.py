@@ -231,23 +231,27 @@ def judge_line(data, start, end, stop, properties, limits, phrases, buffer):  # 
 
 
 @borrowing
-def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:5]: sentences of kept lines, lines with lorem ipsum, lines with a curly bracket,
-    lines of at least `long_line` characters (mC4), characters of the text."""
+def measure(data, doc, kit, space, row):  # type: ignore[no-untyped-def]
+    """Measure C4's signals: sentences are those of kept lines, long lines have at least `long_line`
+    characters (mC4)."""
     breaks, feeds, limits, properties = space.breaks, space.feeds, kit.c4_limits, kit.properties
-    out[:4] = 0.0
+    sentences = lorem = curly = long_lines = 0
     stop = breaks.ends[doc.breaks - 1] if doc.breaks else 0
     for k in range(doc.breaks):
         a = strip_left(data, breaks.starts[k], breaks.ends[k], properties)
         b = strip_right(data, a, breaks.ends[k], properties)
-        _, bits, sentences = judge_line(
+        _, bits, found = judge_line(
             data, a, b, stop, properties, limits, kit.c4_phrases, space.bytes
         )
-        out[0] += sentences
-        out[1] += bits & LOREM != 0
-        out[2] += bits & CURLY != 0
+        sentences += found
+        lorem += bits & LOREM != 0
+        curly += bits & CURLY != 0
     for k in range(doc.feeds):
         a, b = feeds.starts[k], feeds.ends[k]
         if b - a >= limits.long_line and characters(data, a, b) >= limits.long_line:
-            out[3] += 1
-    out[4] = doc.characters
+            long_lines += 1
+    row.c4_sentences = sentences
+    row.c4_lorem_ipsum = lorem
+    row.c4_curly_bracket = curly
+    row.c4_long_lines = long_lines
+    row.c4_characters = doc.characters

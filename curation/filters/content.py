@@ -45,6 +45,10 @@ _LICENCE = regex.compile(r"(?i)licen[sc]e|copyright|all rights reserved|spdx-")
 _COMMENT = regex.compile(r"[ \t]*(?:#|//|/\*|\*|--|;|%|<!--|\"\"\"|'''|rem\b|$)", regex.I)
 
 
+#: What is measured of a text, by name.
+_ROW = np.dtype([(name, np.float64) for name in CONTENT])
+
+
 class Content(NamedTuple):
     """Structure of a batch, and what follows from it."""
 
@@ -66,14 +70,15 @@ def look_at(texts: Texts, settings: PathSettings | None) -> Content:
     if settings is not None:
         paths = document_paths(found, settings)
     out = np.full((rows, len(CONTENT)), np.nan)
-    out[:, 0] = found.code_share
-    out[:, 1] = found.math_ratio
-    _measure(data, offsets, found, paths, properties(), out)
+    signals = out.view(_ROW).reshape(-1)
+    signals["code_share"] = found.code_share
+    signals["math_ratio"] = found.math_ratio
+    _measure(data, offsets, found, paths, properties(), signals)
     for row in np.flatnonzero(paths == CODE_PATH):
         text = data[offsets[row] : offsets[row + 1]].tobytes().decode()
         head = "\n".join(text.lstrip().split("\n", _HEAD_LINES)[:_HEAD_LINES])
-        out[row, _GENERATED_AT] = len(_GENERATED.findall(head))
-        out[row, _LICENCE_AT] = licence_share(text)
+        signals["code_generated"][row] = len(_GENERATED.findall(head))
+        signals["code_licence_ratio"][row] = licence_share(text)
     return Content(found, paths, out)
 
 
@@ -107,9 +112,6 @@ def look_again(
         math_ratio,
     )
     return Content(merged, paths, signals)
-
-
-_GENERATED_AT, _LICENCE_AT = CONTENT.index("code_generated"), CONTENT.index("code_licence_ratio")
 
 
 def content_signals(
@@ -170,7 +172,7 @@ def _prose(data, offsets, found, rows):  # type: ignore[no-untyped-def]
 
 @borrowing
 def _measure_code(data, found, first, past, properties, row):  # type: ignore[no-untyped-def]
-    """Fill row[2:6] and row[8] of lines of code: letters, mean and longest line, data, size."""
+    """Measure the lines of code: letters, mean and longest line, data, size."""
     lines = 0
     visible = letters = dump = total = longest = 0
     for k in range(first, past):
@@ -196,11 +198,11 @@ def _measure_code(data, found, first, past, properties, row):  # type: ignore[no
         total += size
         longest = max(longest, size)
     if lines and visible:
-        row[2] = letters / visible
-        row[3] = total / lines
-        row[4] = longest
-        row[5] = dump / visible
-    row[8] = visible
+        row.code_alpha_ratio = letters / visible
+        row.code_mean_line_length = total / lines
+        row.code_max_line_length = longest
+        row.code_data_ratio = dump / visible
+    row.code_characters = visible
 
 
 @borrowing
@@ -223,7 +225,7 @@ _RIGHT = np.frombuffer(b"right", np.uint8)
 
 @borrowing
 def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
-    """Fill row[9]: share of formulas whose delimiters, braces or environments do not match."""
+    """Measure the share of formulas whose delimiters, braces or environments do not match."""
     formulas = broken = 0
     opened = 0  # 0: outside; else the closing byte: `$`, `)` or `]`
     since = begin
@@ -270,12 +272,12 @@ def _measure_formulas(data, begin, end, row):  # type: ignore[no-untyped-def]
         i += 1
     formulas += (opened != 0) + abs(outer)
     broken += (opened != 0) + abs(outer)
-    row[9] = broken / formulas if formulas >= _FEWEST_FORMULAS else 0.0
+    row.math_broken_formulas = broken / formulas if formulas >= _FEWEST_FORMULAS else 0.0
 
 
 @borrowing
 def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-untyped-def]
-    """Fill row[10]: share of digits among letters and digits."""
+    """Measure the share of digits among letters and digits."""
     letters = digits = 0
     i = begin
     while i < end:
@@ -284,22 +286,22 @@ def _measure_numbers(data, begin, end, properties, row):  # type: ignore[no-unty
         digits += properties[c] & _NUMBER > 0
         i += step
     if letters + digits:
-        row[10] = digits / (letters + digits)
+        row.math_number_ratio = digits / (letters + digits)
 
 
 @borrowing
-def _measure(data, offsets, found, paths, properties, out):  # type: ignore[no-untyped-def]
+def _measure(data, offsets, found, paths, properties, signals):  # type: ignore[no-untyped-def]
     for d in range(len(offsets) - 1):
         first, past = found.doc_offsets[d], found.doc_offsets[d + 1]
         filled = False
         for k in range(first, past):
             filled = filled or found.kinds[k] != BLANK
         if not filled:
-            out[d, 0] = np.nan
-            out[d, 1] = np.nan
+            signals[d].code_share = np.nan
+            signals[d].math_ratio = np.nan
             continue
         if paths[d] == CODE_PATH:
-            _measure_code(data, found, first, past, properties, out[d])
+            _measure_code(data, found, first, past, properties, signals[d])
         if paths[d] == MATH_PATH:
-            _measure_formulas(data, offsets[d], offsets[d + 1], out[d])
-            _measure_numbers(data, offsets[d], offsets[d + 1], properties, out[d])
+            _measure_formulas(data, offsets[d], offsets[d + 1], signals[d])
+            _measure_numbers(data, offsets[d], offsets[d + 1], properties, signals[d])

@@ -100,7 +100,7 @@ def _ends_in_spaced_ellipsis(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _line_shares(data, properties, n, lines, out):  # type: ignore[no-untyped-def]
+def _line_shares(data, properties, n, lines):  # type: ignore[no-untyped-def]
     """Shares of the lines that are not blank which begin with a bullet, and end in an ellipsis."""
     filled = 0
     bullets = 0
@@ -113,13 +113,12 @@ def _line_shares(data, properties, n, lines, out):  # type: ignore[no-untyped-de
         filled += 1
         bullets += code_point(data, a)[0] in _BULLETS
         ellipses += ends_in_ellipsis(data, a, b, True) or _ends_in_spaced_ellipsis(data, a, b)
-    out[0] = bullets / filled if filled else 0.0
-    out[1] = ellipses / filled if filled else 0.0
+    return bullets / max(filled, 1), ellipses / max(filled, 1)
 
 
 @borrowing
-def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:8] as `gopher.measure` does, out[2] with number signs and ellipses in one.
+def measure(data, doc, kit, space, row):  # type: ignore[no-untyped-def]
+    """Measure what `gopher.measure` does; symbols are number signs and ellipses in one.
 
     Lines are those between line feeds. No tokens are read.
     """
@@ -142,15 +141,17 @@ def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
         if doc.stop_words >= 0:
             stops += is_flagged(h, doc.stop_words, kit.stop_words)
         i = strip_left(data, stop, end, properties)
-    out[:8] = np.nan
-    out[0] = counted
+    row.gopher_word_count = counted
+    row.gopher_mean_word_length = chars / words if words else np.nan
+    row.gopher_symbol_hash_ratio = np.nan
+    row.gopher_ellipsis_ratio = np.nan
+    row.gopher_alpha_word_ratio = alpha / words if words else np.nan
     if words:
         hashes, ellipses = count_symbols(data, begin, end)
         ellipses += _spaced_ellipses(data, begin, end)
-        out[1] = chars / words
-        out[2] = (hashes + ellipses) / words
-        out[3] = ellipses / words
-        out[6] = alpha / words
-    _line_shares(data, properties, doc.feeds, space.feeds, out[4:])
-    if doc.stop_words >= 0:
-        out[7] = stops
+        row.gopher_symbol_hash_ratio = (hashes + ellipses) / words
+        row.gopher_ellipsis_ratio = ellipses / words
+    bullets, trailing = _line_shares(data, properties, doc.feeds, space.feeds)
+    row.gopher_bullet_line_ratio = bullets
+    row.gopher_ellipsis_line_ratio = trailing
+    row.gopher_stop_words = stops if doc.stop_words >= 0 else np.nan

@@ -41,14 +41,16 @@ def _ends_sentence(data, start, end, properties, rule):  # type: ignore[no-untyp
 
 
 @borrowing
-def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:4]: lines that end in a terminal mark, lines of at most `short_line` characters,
-    characters in repeated lines, line feeds per token. All NaN in a blank text.
+def measure(data, doc, kit, space, row):  # type: ignore[no-untyped-def]
+    """Measure FineWeb's signals; all NaN in a blank text.
 
     Lines are the pieces between line feeds that hold more than white space.
     """
     lines, rule = space.lines, kit.fineweb
-    out[:4] = np.nan
+    row.fineweb_line_punct = np.nan
+    row.fineweb_short_lines = np.nan
+    row.fineweb_char_dup = np.nan
+    row.fineweb_newlines_per_word = np.nan
     feeds = doc.feeds - 1
     n = drop_blank(data, doc.feeds, space.feeds, lines, kit.properties)
     if n == 0:
@@ -60,8 +62,8 @@ def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
         if characters(data, lines.starts[i], lines.ends[i]) <= rule.short_line:
             brief += 1
     _, copied = duplicate_pieces(data, n, lines, space, False)
-    out[0] = ended / n
-    out[1] = brief / n
-    out[2] = copied / (doc.characters - feeds)
+    row.fineweb_line_punct = ended / n
+    row.fineweb_short_lines = brief / n
+    row.fineweb_char_dup = copied / (doc.characters - feeds)
     if doc.tokens:
-        out[3] = feeds / doc.tokens
+        row.fineweb_newlines_per_word = feeds / doc.tokens

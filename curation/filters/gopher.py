@@ -57,8 +57,8 @@ def ends_in_ellipsis(data, start, end, dots):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _line_shares(data, properties, n, lines, dialect, out):  # type: ignore[no-untyped-def]
-    """Shares of lines that begin with a bullet and that end in an ellipsis."""
+def _line_shares(data, properties, n, lines, dialect):  # type: ignore[no-untyped-def]
+    """Shares of lines that begin with a bullet, and that end in an ellipsis."""
     dolma = dialect == DOLMA
     bullets = 0
     ellipses = 0
@@ -75,14 +75,12 @@ def _line_shares(data, properties, n, lines, dialect, out):  # type: ignore[no-u
             bullets += 1
         if ends_in_ellipsis(data, a, b, not dolma):
             ellipses += 1
-    out[0] = bullets / n if n else 0.0
-    out[1] = ellipses / n if n else 0.0
+    return bullets / max(n, 1), ellipses / max(n, 1)
 
 
 @borrowing
 def _words_with_mark(data, n, tokens):  # type: ignore[no-untyped-def]
-    """(words with a number sign, words with `…`, words with either)."""
-    hashes = 0
+    """(words with `…`, words with that or a number sign)."""
     ellipses = 0
     either = 0
     for i in range(n):
@@ -94,10 +92,9 @@ def _words_with_mark(data, n, tokens):  # type: ignore[no-untyped-def]
             has_ellipsis = has_ellipsis or (
                 b == 0xE2 and data[k + 1] == 0x80 and data[k + 2] == 0xA6
             )
-        hashes += has_hash
         ellipses += has_ellipsis
         either += has_hash or has_ellipsis
-    return hashes, ellipses, either
+    return ellipses, either
 
 
 @kernel
@@ -124,34 +121,30 @@ def count_words(n, tokens, dialect):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:8], from tokens as the dialect of `kit` has them. Lines are those between line
-    feeds for Dolma, between all breaks for others.
+def measure(data, doc, kit, space, row):  # type: ignore[no-untyped-def]
+    """Measure Gopher's signals, from tokens as the dialect of `kit` has them. Lines are those
+    between line feeds for Dolma, between all breaks for others.
 
     Ratios per word are NaN in a text without words, as are stop words without a list.
     """
     tokens, dialect, n = space.tokens, kit.gopher, doc.tokens
     words, chars, alpha = count_words(n, tokens, dialect)
-    out[0] = words
-    out[1] = np.nan
-    out[2] = np.nan
-    out[3] = np.nan
-    out[6] = np.nan
-    if words:
-        out[1] = chars / words
+    row.gopher_word_count = words
+    row.gopher_mean_word_length = chars / words if words else np.nan
+    row.gopher_symbol_hash_ratio = np.nan
+    row.gopher_ellipsis_ratio = np.nan
+    row.gopher_alpha_word_ratio = np.nan
     if n:
         if dialect == DOLMA:
-            out[1] = _median(n, tokens, space.grams.marks)
-            hashes, ellipses, either = _words_with_mark(data, n, tokens)
-            out[2] = either / n
-            out[3] = ellipses / n
+            row.gopher_mean_word_length = _median(n, tokens, space.grams.marks)
+            ellipses, symbols = _words_with_mark(data, n, tokens)
         else:
-            hashes, ellipses = count_symbols(data, doc.begin, doc.end)
-            out[2] = hashes / n
-            out[3] = ellipses / n
-        out[6] = alpha / n
-    if dialect == DOLMA:
-        _line_shares(data, kit.properties, doc.feeds, space.feeds, dialect, out[4:])
-    else:
-        _line_shares(data, kit.properties, doc.breaks, space.breaks, dialect, out[4:])
-    out[7] = stop_words(doc, kit, space, dialect == DOLMA)
+            symbols, ellipses = count_symbols(data, doc.begin, doc.end)
+        row.gopher_symbol_hash_ratio = symbols / n
+        row.gopher_ellipsis_ratio = ellipses / n
+        row.gopher_alpha_word_ratio = alpha / n
+    count, lines = (doc.feeds, space.feeds) if dialect == DOLMA else (doc.breaks, space.breaks)
+    bullets, trailing = _line_shares(data, kit.properties, count, lines, dialect)
+    row.gopher_bullet_line_ratio = bullets
+    row.gopher_ellipsis_line_ratio = trailing
+    row.gopher_stop_words = stop_words(doc, kit, space, dialect == DOLMA)

@@ -112,15 +112,14 @@ def stop_words(doc, kit, space, every):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:2]: obscene phrases found, and the share of their words; NaN without a list.
+def dirty_words(doc, kit, space):  # type: ignore[no-untyped-def]
+    """(obscene phrases found, the share of their words); NaN without a list.
 
     At each word the longest phrase counts, and an allowed one excuses the words it covers. Everyday
     phrases count at most as often as the others, and so do their words.
     """
-    out[:2] = np.nan
     if doc.dirty_words < 0:
-        return
+        return np.nan, np.nan
     tokens, distinct, classes = space.tokens, space.distinct, space.classes
     table = kit.dirty_words
     seed = list_seed(doc.dirty_words)
@@ -164,6 +163,5 @@ def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
         elif kind & EVERYDAY:
             everyday += 1
             everyday_covered += length
-    out[0] = found + min(everyday, found)
-    if total:
-        out[1] = (covered + min(everyday_covered, covered)) / total
+    covered += min(everyday_covered, covered)
+    return float(found + min(everyday, found)), covered / total if total else np.nan

@@ -214,8 +214,8 @@ def drop_short_runs(n_lines, rule, space):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0]: share of the text's token characters in lines covered beyond `max_coverage`."""
+def line_ngram_coverage(doc, kit, space):  # type: ignore[no-untyped-def]
+    """Share of the text's token characters in lines covered beyond `max_coverage`."""
     cover_lines(doc.tokens, doc.breaks, kit.line_ngrams, space)
     total = 0
     lost = 0
@@ -223,4 +223,4 @@ def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
         total += space.counts[k]
         if space.coverage[k] > kit.line_ngrams.max_coverage:
             lost += space.counts[k]
-    out[0] = lost / total if total else np.nan
+    return lost / total if total else np.nan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 from curation.config import nearest
@@ -69,9 +68,6 @@ FAMILIES = (
     ("", (QUALITY,)),
 )
 NAMES: tuple[str, ...] = tuple(prefix + name for prefix, names in FAMILIES for name in names)
-#: Column of the first signal of each family.
-FIRST = tuple(accumulate((len(names) for _, names in FAMILIES[:-1]), initial=0))
-
 
 #: Signals that take lists or models, and the key of `filter.signals` that names these.
 NEEDS = {

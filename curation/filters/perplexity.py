@@ -223,36 +223,35 @@ def _percentile(value, bounds):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:2]: perplexity per character, and its percentile among the calibration texts.
+def measure(data, doc, kit, space):  # type: ignore[no-untyped-def]
+    """(perplexity per character, its percentile among the calibration texts).
 
     NaN without characters or without a model.
     """
-    out[:2] = np.nan
-    if doc.model >= 0:
-        n = normalise(data, doc.begin, doc.end, kit.properties, kit.lower, space.symbols)
-        _perplexity(space.symbols, n, doc.model, kit.models, out)
+    if doc.model < 0:
+        return np.nan, np.nan
+    n = normalise(data, doc.begin, doc.end, kit.properties, kit.lower, space.symbols)
+    return _perplexity(space.symbols, n, doc.model, kit.models)
 
 
 @borrowing
-def _perplexity(symbols, n, number, models, out):  # type: ignore[no-untyped-def]
-    out[:2] = np.nan
+def _perplexity(symbols, n, number, models):  # type: ignore[no-untyped-def]
     if n < 2:
-        return
+        return np.nan, np.nan
     a, b = models.bounds[number], models.bounds[number + 1]
     total = score(
         symbols, n, models.orders[number], models.slots[a:b], models.values[a:b],
         models.unknown[number],
     )  # fmt: skip
-    out[0] = np.exp(-total / (n - 1))
-    out[1] = _percentile(out[0], models.percentiles[number])
+    perplexity = np.exp(-total / (n - 1))
+    return perplexity, _percentile(perplexity, models.percentiles[number])
 
 
 @borrowing
 def _measure_batch(data, offsets, properties, lower, number, models, symbols, out):  # type: ignore[no-untyped-def]
     for d in range(len(offsets) - 1):
         n = normalise(data, offsets[d], offsets[d + 1], properties, lower, symbols)
-        _perplexity(symbols, n, number, models, out[d])
+        out[d, 0], out[d, 1] = _perplexity(symbols, n, number, models)
 
 
 def measure_models(texts: Texts, models: ModelTable, number: int = 0) -> npt.NDArray[np.float64]:

@@ -394,8 +394,8 @@ def _excess(value, at, share, curve, part):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_parts(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:3] with the uncalibrated PARTS of the document; return the number of words.
+def _measure_parts(data, doc, kit, space):  # type: ignore[no-untyped-def]
+    """(number of words, the uncalibrated PARTS of the document).
 
     Divergences are in nats, outliers a share of the words.
     """
@@ -440,10 +440,8 @@ def _measure_parts(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
         if count > 1:
             own += count * np.log(count)
     if total == 0:
-        out[:3] = np.nan
-        return 0
-    out[0] = cross / (SCALE * total) + own / total - np.log(total)
-    out[1] = outliers / total
+        return 0, np.nan, np.nan, np.nan
+    divergence = cross / (SCALE * total) + own / total - np.log(total)
     table = references.pairs[number]
     fit = np.int64(0)
     before = -1
@@ -454,23 +452,21 @@ def _measure_parts(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
         if before >= 0:
             fit += table[before, here]
         before = here
-    out[2] = -fit / (PAIR_SCALE * max(total - 1, 1))
-    return total
+    misfit = -fit / (PAIR_SCALE * max(total - 1, 1))
+    return total, divergence, outliers / total, misfit
 
 
 @kernel
-def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:2]: calibrated divergence, share of words far outside the reference.
+def measure(data, doc, kit, space):  # type: ignore[no-untyped-def]
+    """(calibrated divergence, share of words far outside the reference).
 
     NaN with fewer than LENGTHS[0] words, or without a reference.
     """
-    out[:2] = np.nan
     if doc.reference < 0:
-        return
-    parts = np.empty(3, np.float64)
-    total = _measure_parts(data, doc, kit, space, parts)
+        return np.nan, np.nan
+    total, divergence, outliers, misfit = _measure_parts(data, doc, kit, space)
     if total < _FEWEST:
-        return
+        return np.nan, np.nan
     length = np.log(total)
     at = 0
     while at < len(_LOG_LENGTHS) - 2 and length >= _LOG_LENGTHS[at + 1]:
@@ -478,9 +474,8 @@ def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
     width = _LOG_LENGTHS[at + 1] - _LOG_LENGTHS[at]
     share = min((length - _LOG_LENGTHS[at]) / width, 1.0)
     curve = kit.references.curves[doc.reference]
-    strange = max(_excess(parts[0], at, share, curve, 0), _excess(parts[1], at, share, curve, 1))
-    out[0] = strange + _excess(parts[2], at, share, curve, 2)
-    out[1] = parts[1]
+    strange = max(_excess(divergence, at, share, curve, 0), _excess(outliers, at, share, curve, 1))
+    return strange + _excess(misfit, at, share, curve, 2), outliers
 
 
 @borrowing
@@ -498,9 +493,10 @@ def _measure_batch(data, offsets, kit, space, numbers, parts, out):  # type: ign
         for k in range(len(numbers)):
             doc = Document(begin, end, 0, n, kinds, found, 0, 0, False, -1, -1, numbers[k], -1)
             if parts:
-                _measure_parts(data, doc, kit, space, out[k, d])
+                found_parts = _measure_parts(data, doc, kit, space)
+                out[k, d, 0], out[k, d, 1], out[k, d, 2] = found_parts[1:]
             else:
-                measure(data, doc, kit, space, out[k, d])
+                out[k, d, 0], out[k, d, 1] = measure(data, doc, kit, space)
 
 
 def measure_references(

@@ -116,8 +116,8 @@ def judge_line(data, start, end, properties, limits, nouns):  # type: ignore[no-
 
 
 @borrowing
-def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0]: share of the words that are in such lines; NaN without words."""
+def flagged_word_ratio(data, doc, kit, space):  # type: ignore[no-untyped-def]
+    """Share of the words that are in such lines; NaN without words."""
     lines, properties = space.breaks, kit.properties
     total = 0
     lost = 0
@@ -128,4 +128,4 @@ def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
         total += words
         if code != KEEP:
             lost += words
-    out[0] = lost / total if total else np.nan
+    return lost / total if total else np.nan

@@ -250,8 +250,8 @@ def _all_gram_characters(n, size, tokens):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _measure_ngrams(data, doc, space, dialect, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:9] with the shares for the top 2..4-grams and the repeated 5..10-grams.
+def _measure_ngrams(data, doc, space, dialect, shares):  # type: ignore[no-untyped-def]
+    """Fill `shares` of the top 2..4-grams and the repeated 5..10-grams, the value of n at n - 2.
 
     Where a text has fewer words, the share is 0, but 1 with NeMo Curator.
     """
@@ -266,18 +266,18 @@ def _measure_ngrams(data, doc, space, dialect, out):  # type: ignore[no-untyped-
     whole = doc.characters if dialect == DATATROVE or dialect == NEMO else tokens.before[size]
     for n in range(2, 11):
         if size < n or whole == 0:
-            out[n - 2] = 1.0 if dialect == NEMO else 0.0
+            shares[n - 2] = 1.0 if dialect == NEMO else 0.0
             continue
         active = _drop_single(n, active, size, space)
         fresh = _grow(n, active, tokens, space.interner, grams)
         if n <= 4:
             top = _top(data, doc, n, fresh, space, dialect)
-            out[n - 2] = top / whole
+            shares[n - 2] = top / whole
         active = _keep_repeated(active, grams)
         if n > 4:
             if dialect == DOLMA:
                 whole = _all_gram_characters(n, size, tokens)
-            out[n - 2] = _duplicated(n, active, fresh, tokens, grams, dialect) / whole
+            shares[n - 2] = _duplicated(n, active, fresh, tokens, grams, dialect) / whole
 
 
 @borrowing
@@ -313,14 +313,14 @@ def double_feeds(data, begin, end, lines):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def _piece_shares(data, n, whole, space, every, out):  # type: ignore[no-untyped-def]
+def _piece_shares(data, n, whole, space, every):  # type: ignore[no-untyped-def]
+    """(share of the pieces that are copies, of the characters that are in these)."""
     copies, chars = duplicate_pieces(data, n, space.lines, space, every)
-    out[0] = copies / max(n, 1)
-    out[1] = chars / max(whole, 1)
+    return copies / max(n, 1), chars / max(whole, 1)
 
 
 @borrowing
-def _dclm_shares(data, n, source, properties, space, out):  # type: ignore[no-untyped-def]
+def _dclm_shares(data, n, source, properties, space):  # type: ignore[no-untyped-def]
     """Pieces are stripped, and blank ones don't count."""
     lines = space.lines
     n = drop_blank(data, n, source, lines, properties)
@@ -329,49 +329,52 @@ def _dclm_shares(data, n, source, properties, space, out):  # type: ignore[no-un
         lines.starts[i] = strip_left(data, lines.starts[i], lines.ends[i], properties)
         lines.ends[i] = strip_right(data, lines.starts[i], lines.ends[i], properties)
         whole += characters(data, lines.starts[i], lines.ends[i])
-    _piece_shares(data, n, whole, space, True, out)
+    return _piece_shares(data, n, whole, space, True)
 
 
 @borrowing
-def _nemo_shares(data, n, space, out):  # type: ignore[no-untyped-def]
+def _nemo_shares(data, n, space):  # type: ignore[no-untyped-def]
     """What would go if each piece were there once; NaN where there is nothing."""
     lines = space.lines
     whole = 0
     for i in range(n):
         whole += characters(data, lines.starts[i], lines.ends[i])
     copies, chars = duplicate_pieces(data, n, lines, space, False)
-    out[0] = copies / n if n else np.nan
-    out[1] = chars / whole if whole else np.nan
+    return copies / n if n else np.nan, chars / whole if whole else np.nan
 
 
 @borrowing
-def _measure_pieces(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:4] with the shares of duplicate lines and paragraphs, by number and characters.
+def _measure_pieces(data, doc, kit, space):  # type: ignore[no-untyped-def]
+    """`_piece_shares` of lines, and of paragraphs.
 
     Dolma measures no paragraphs: NaN.
     """
     lines, feeds, properties, dialect = space.lines, space.feeds, kit.properties, kit.repetition
     n = doc.feeds
     if dialect == DCLM:
-        _dclm_shares(data, n, feeds, properties, space, out)
+        of_lines = _dclm_shares(data, n, feeds, properties, space)
         n = double_feeds(data, doc.begin, doc.end, lines)
-        _dclm_shares(data, n, lines, properties, space, out[2:])
+        of_paragraphs = _dclm_shares(data, n, lines, properties, space)
     elif dialect == NEMO:
-        _nemo_shares(data, drop_blank(data, n, feeds, lines, properties), space, out)
-        _nemo_shares(data, double_feeds(data, doc.begin, doc.end, lines), space, out[2:])
+        of_lines = _nemo_shares(data, drop_blank(data, n, feeds, lines, properties), space)
+        of_paragraphs = _nemo_shares(data, double_feeds(data, doc.begin, doc.end, lines), space)
     elif dialect == DOLMA:
         for i in range(n):
             lines.starts[i], lines.ends[i] = feeds.starts[i], feeds.ends[i]
-        _piece_shares(data, n, space.tokens.before[doc.tokens], space, True, out)
-        out[2:4] = np.nan
+        of_lines = _piece_shares(data, n, space.tokens.before[doc.tokens], space, True)
+        of_paragraphs = (np.nan, np.nan)
     else:
-        _piece_shares(data, merge_empty(n, feeds, lines), doc.characters, space, False, out)
+        n = merge_empty(n, feeds, lines)
+        of_lines = _piece_shares(data, n, doc.characters, space, False)
         n = paragraphs(data, doc.begin, doc.end, properties, lines.starts, lines.ends)
-        _piece_shares(data, n, doc.characters, space, False, out[2:])
+        of_paragraphs = _piece_shares(data, n, doc.characters, space, False)
+    return of_lines, of_paragraphs
 
 
 @borrowing
-def measure(data, doc, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[0:13], as `names.REPETITION`, from tokens as the dialect of `kit` has them."""
-    _measure_pieces(data, doc, kit, space, out)
-    _measure_ngrams(data, doc, space, kit.repetition, out[4:])
+def measure(data, doc, kit, space, row, shares):  # type: ignore[no-untyped-def]
+    """Measure what is repeated in tokens as the dialect of `kit` has them, n-grams to `shares`."""
+    of_lines, of_paragraphs = _measure_pieces(data, doc, kit, space)
+    row.repetition_dup_line, row.repetition_dup_line_chars = of_lines
+    row.repetition_dup_para, row.repetition_dup_para_chars = of_paragraphs
+    _measure_ngrams(data, doc, space, kit.repetition, shares)

@@ -35,7 +35,7 @@ from curation.filters import (
     scratch,
 )
 from curation.filters.filter_settings import SignalSettings, as_tuple
-from curation.filters.names import FIRST
+from curation.filters.names import CONTENT, QUALITY, TOP
 from curation.filters.names import NAMES as NAMES
 from curation.filters.phrases import Phrases
 from curation.filters.scratch import Document
@@ -46,10 +46,11 @@ from curation.text.buffers import read_only
 from curation.text.lines import all_lines, characters, feed_lines
 from curation.text.words import Spans
 
-(
-    _GOPHER, _REPETITION, _C4, _FINEWEB, _REFINEDWEB, _LLAMA3, _DIRTY, _REFERENCE, _PERPLEXITY,
-    _CONTENT, _QUALITY,
-) = FIRST  # fmt: skip
+#: A row of the table of signals, by name. The shares of n-grams are filled by number, too.
+_ROW = np.dtype([(name, np.float64) for name in NAMES])
+_FIRST_GRAM = NAMES.index(f"repetition_top_{TOP[0]}gram")
+_CONTENT = slice(NAMES.index(CONTENT[0]), NAMES.index(CONTENT[-1]) + 1)
+_KL, _QUALITY = NAMES.index("kl_divergence"), NAMES.index(QUALITY)
 _DATATROVE = dialects.DATATROVE
 _DOLMA = dialects.DOLMA
 _DCLM = dialects.DCLM
@@ -146,13 +147,13 @@ def _document(data, d, batch, kit, space, dialect):  # type: ignore[no-untyped-d
 @kernel
 def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def]
     """Fill out[documents, 2] with the signals `_OF_WHOLE`."""
-    row = np.empty(_REPETITION - _GOPHER)
+    row = np.zeros(1, _ROW)[0]
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
         if kit.gopher == _DCLM:
             doc = Document(begin, end, 0, 0, 0, 0, 0, 0, False, -1, -1, -1, -1)
             dclm.measure(data, doc, kit, space, row)
-            out[d, 0] = row[0]
+            out[d, 0] = row.gopher_word_count
         else:
             n = _find_tokens(data, begin, end, kit, space.tokens, kit.gopher)
             out[d, 0] = gopher.count_words(n, space.tokens, kit.gopher)[0]
@@ -160,29 +161,29 @@ def _count_whole(data, offsets, kit, space, out):  # type: ignore[no-untyped-def
 
 
 @borrowing
-def _measure(data, batch, kit, space, out):  # type: ignore[no-untyped-def]
-    """Fill out[documents, signals], but for those of the content."""
+def _measure(data, batch, kit, space, rows, grams):  # type: ignore[no-untyped-def]
+    """Fill `rows`, but for signals of the content, and those of n-grams to `grams`."""
     for d in range(len(batch.offsets) - 1):
-        row = out[d]
+        row = rows[d]
         doc = _document(data, d, batch, kit, space, _DATATROVE)
-        c4.measure(data, doc, kit, space, row[_C4:])
-        fineweb.measure(data, doc, kit, space, row[_FINEWEB:])
-        refinedweb.measure(data, doc, kit, space, row[_REFINEDWEB:])
-        lexicon.measure(data, doc, kit, space, row[_DIRTY:])
-        reference.measure(data, doc, kit, space, row[_REFERENCE:])
-        perplexity.measure(data, doc, kit, space, row[_PERPLEXITY:])
-        line_ngrams.measure(data, doc, kit, space, row[_LLAMA3:])
+        c4.measure(data, doc, kit, space, row)
+        fineweb.measure(data, doc, kit, space, row)
+        row.refinedweb_flagged_word_ratio = refinedweb.flagged_word_ratio(data, doc, kit, space)
+        row.dirty_word_count, row.dirty_word_ratio = lexicon.dirty_words(doc, kit, space)
+        row.kl_divergence, row.outlier_token_ratio = reference.measure(data, doc, kit, space)
+        row.perplexity, row.perplexity_percentile = perplexity.measure(data, doc, kit, space)
+        row.llama3_line_ngram_coverage = line_ngrams.line_ngram_coverage(doc, kit, space)
         loaded = _DATATROVE
         if kit.gopher == _DCLM:
-            dclm.measure(data, doc, kit, space, row[_GOPHER:])
+            dclm.measure(data, doc, kit, space, row)
         else:
             if kit.gopher != loaded:
                 loaded = kit.gopher
                 doc = _document(data, d, batch, kit, space, loaded)
-            gopher.measure(data, doc, kit, space, row[_GOPHER:])
+            gopher.measure(data, doc, kit, space, row)
         if kit.repetition != loaded:
             doc = _document(data, d, batch, kit, space, kit.repetition)
-        repetition.measure(data, doc, kit, space, row[_REPETITION:])
+        repetition.measure(data, doc, kit, space, row, grams[d])
 
 
 class Meter:
@@ -288,12 +289,12 @@ class Meter:
         blocks = content.has_blocks(found) if paths is not None else np.zeros(len(texts), bool)
         prose = content.prose_of(texts, found, blocks)
         out = self._table(prose, languages, tokens)
-        self._look_for_languages(prose, languages, out[:, _REFERENCE])
+        self._look_for_languages(prose, languages, out[:, _KL])
         if blocks.any():
             whole = self._whole(pa.array(texts, pa.large_string()).filter(pa.array(blocks)))
             for k, name in enumerate(_OF_WHOLE):
                 out[blocks, NAMES.index(name)] = whole[:, k]
-        out[:, _CONTENT:_QUALITY] = found.signals
+        out[:, _CONTENT] = found.signals
         out[:, _QUALITY] = np.nan
         columns = np.ascontiguousarray(out.T)
         return pa.StructArray.from_arrays([pa.array(column) for column in columns], list(NAMES))
@@ -332,7 +333,8 @@ class Meter:
             most = int(np.diff(tokens.doc_offsets).max(initial=0))
             tokens = Spans(*(np.ascontiguousarray(part, np.int64) for part in tokens))
         batch = _Batch(offsets, self.list_numbers(languages, rows), tokens)
-        _measure(data, batch, self._kit, scratch.allocate(offsets, most), out)
+        table, grams = out.view(_ROW).reshape(-1), out[:, _FIRST_GRAM:]
+        _measure(data, batch, self._kit, scratch.allocate(offsets, most), table, grams)
         return out
 
 
