@@ -26,7 +26,7 @@ from curation.hosts import ascii_host, host_of
 from curation.recipe import Recipe, load
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings, default_settings
-from curation.schema import REMOVED_FIELDS
+from curation.schema import VERDICT_COLUMNS
 from curation.stages import find, known_stages
 from pipelines.commands.options import workers
 from pipelines.dedup.indexes import index_files
@@ -265,14 +265,13 @@ def _rows(
 
 def _collect(output: Folder, stage: str, place: Folder, run: int, gone: Withdrawn) -> int:
     """Write the duplicates of withdrawn documents, shard by shard; return their number."""
-    verdict = {f.name for f in REMOVED_FIELDS} | {"cluster_size"}
     total = 0
     for name in sorted(read_manifest(place)["files"]):
         if not name.startswith("removed/"):
             continue
         batches = [b for b in map(gone.duplicates, read_batches(place, name)) if b.num_rows]
         if batches:
-            columns = [n for n in batches[0].schema.names if n not in verdict]
+            columns = [n for n in batches[0].schema.names if n not in VERDICT_COLUMNS]
             kept = [b.select(columns) for b in batches]
             shard = f"{_WAITING}/{stage}/{run}-{name.removeprefix('removed/')}"
             with TableWriter(output, shard, kept[0].schema) as writer:
