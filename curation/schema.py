@@ -240,8 +240,8 @@ class Verdicts:
         return self._each(lambda array: array.filter(wanted))
 
     def _each(self, change: Callable[[pa.Array], pa.Array]) -> Verdicts:
-        arrays = (self.reason, self.value, self.threshold, self.kept_id)
-        arrays += (self.cluster_size, self.value_text)
+        always = (self.reason, self.value, self.threshold, self.kept_id)
+        arrays = (*always, self.cluster_size, self.value_text)
         return Verdicts(*(None if array is None else change(array) for array in arrays))
 
     @property

@@ -40,7 +40,7 @@ def sample(options: argparse.Namespace) -> int:
         return 0
     for row in found:
         text = " ".join((row["text"] or "")[: 4 * _SNIPPET].split())[:_SNIPPET]
-        found = row[VALUE_TEXT] or value_text(row["reason"], row["value"])
-        value = f"  value {found}" if found else ""
+        value = row[VALUE_TEXT] or value_text(row["reason"], row["value"])
+        value = f"  value {value}" if value else ""
         say(f"{row['id']}  {row['url']}{value}\n    {text}")
     return 0
