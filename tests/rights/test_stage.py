@@ -302,6 +302,33 @@ def test_code_states_its_licence(tmp_path: Path) -> None:
     assert found["rights"]["licence"] == "MIT"
 
 
+def test_code_in_an_archive(tmp_path: Path) -> None:
+    """Other types than pages are passed over unless the recipe names them; texts are unchanged."""
+    code = b"# SPDX-License-Identifier: MIT\nimport os  \n\n\n\ndef f():\n\treturn os\n"
+    types = ("text/x-python", "text/css", "application/javascript", "text/plain")
+    records = [
+        warc_record(
+            i, http_response(code, f"Content-Type: {kind}".encode()), url=f"https://a.example/{i}"
+        )
+        for i, kind in enumerate(types)
+    ]
+    (tmp_path / "a.warc").write_bytes(b"".join(records))
+    command = ["extract", "--input", tmp_path / "a.warc", "--workers", "0"]
+    curate_well([*command, "--output", tmp_path / "usual"])
+    (plain,) = pq.read_table(tmp_path / "usual/extract/documents").to_pylist()
+    assert plain["url"] == "https://a.example/3"
+    change = ["--set", "readers.text_types=[text/plain, text/x-*]"]
+    change += ["--set", "readers.normalize_text=none"]
+    curate_well([*command, "--output", tmp_path / "code", *change])
+    found, other = pq.read_table(tmp_path / "code/extract/documents").to_pylist()
+    assert found["text"] == code.decode() and other["url"] == plain["url"]
+    assert (found["rights"]["licence"], found["response"]["content_type"]) == ("MIT", types[0])
+    counts = json.loads((tmp_path / "code/extract/manifest.json").read_text())["counts"]
+    assert {n for n in counts if n.startswith("skipped.mime")} == {
+        f"skipped.mime:{kind}" for kind in types[1:3]
+    }
+
+
 def tokens_of(folder: Path, index: Path) -> dict[str, list[int]]:
     """Tokens of every document by id, where an index says they are."""
     data = {p.stem: np.fromfile(p, "<u2" if small(p) else "<i4") for p in folder.glob("*.bin")}
