@@ -30,8 +30,9 @@ class Curated:
     """The result for a table: every row is either kept or removed, in the order of the table.
 
     Both have the columns of the table and those that stages added, as in a run folder. `removed`
-    also has `stage`, `reason`, `value`, `threshold`, `kept_id`, `cluster_size` and `value_text`.
-    Both are of the same library as the input: Arrow, pandas or polars.
+    also has `stage`, `reason`, `value`, `threshold`, `kept_id` and `cluster_size`, and `value_text`
+    after a stage whose values are texts. Both are of the same library as the input: Arrow, pandas
+    or polars.
     """
 
     documents: Any
@@ -93,8 +94,9 @@ def _refuse_indexes(stage: str, recipe: Recipe) -> None:
         raise ConfigError(f"{stage}.index.against: only `curate run` compares with earlier runs")
 
 
-def _optional(column: pa.Array | None, found: Verdicts, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(len(found.reason), kind) if column is None else column
+def _sizes(found: Verdicts) -> pa.Array:
+    none = pa.nulls(len(found.reason), pa.int64())
+    return none if found.cluster_size is None else found.cluster_size
 
 
 def _lost(
@@ -114,9 +116,10 @@ def _lost(
             "value": found.value,
             "threshold": found.threshold,
             "kept_id": found.kept_id,
-            CLUSTER_SIZE: _optional(found.cluster_size, found, pa.int64()),
-            VALUE_TEXT: _optional(found.value_text, found, pa.string()),
+            CLUSTER_SIZE: _sizes(found),
         }
+        if found.value_text is not None:
+            columns[VALUE_TEXT] = found.value_text
         parts.append(pa.table(columns))
     table = pa.concat_tables(parts, promote_options="default").sort_by("row").combine_chunks()
     rows = table["row"].to_numpy()
