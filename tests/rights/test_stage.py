@@ -179,7 +179,7 @@ def test_the_value_found_is_shown_everywhere(done: Path) -> None:
 
 def test_a_lost_document_has_the_columns_of_the_others(tmp_path: Path) -> None:
     """A document that crashes a stage whose values are texts goes into the same file."""
-    batch = pa.RecordBatch.from_pylist([{"id": "a"}, {"id": "b"}])
+    batch = pa.RecordBatch.from_pylist([{"id": name, "text": "t"} for name in "ab"])
     reasons = pa.array([None, "rights.noai"])
     with ShardWriter(Folder(str(tmp_path)), "x", "rights", Tally()) as writer:
         writer.write(batch, Verdicts.of_texts(reasons, pa.array([None, "noai"])))
