@@ -27,10 +27,10 @@ from typing import Any
 from curation.extract import PageTooLargeError, default_settings, native
 from curation.readers.charset import utf8_html
 from curation.rights import for_agents, parse_directives, parse_robots, read_page, reservation
+from pipelines.extract import GROUP_BYTES, GROUP_RECORDS
 
 _DIRECTIVES = ("noai", "noimageai", "noindex", "nofollow", "noarchive")
 _WARM, _MOST_PAGES = 50, 1500
-_GROUP_PAGES, _GROUP_BYTES = 64, 4 << 20  # of pipelines/extract
 
 
 def main() -> None:
@@ -107,7 +107,7 @@ def facts(case: dict[str, Any]) -> dict[str, Any]:
 
 def cost(path: Path) -> None:
     """Print CPU time per page of extraction and of reading rights, in groups and page by page."""
-    for most in (_GROUP_PAGES, 1):
+    for most in (GROUP_RECORDS, 1):
         seconds: Counter[str] = Counter()
         count = size = 0
         for group in _groups(itertools.islice(_html(path), _MOST_PAGES), most):
@@ -144,11 +144,11 @@ def _spent(sources: list[bytes]) -> Counter[str]:
 
 
 def _groups(pages: Iterator[bytes], most: int) -> Iterator[list[bytes]]:
-    """Yield groups as extraction makes them: so many pages, or 4 MiB."""
+    """Yield groups as extraction makes them."""
     group: list[bytes] = []
     for page in pages:
         group.append(page)
-        if len(group) == most or sum(map(len, group)) >= _GROUP_BYTES:
+        if len(group) == most or sum(map(len, group)) >= GROUP_BYTES:
             yield group
             group = []
     if group:

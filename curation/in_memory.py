@@ -18,7 +18,7 @@ from curation.errors import ConfigError
 from curation.language.verdicts import with_language
 from curation.memory_steps import step_of
 from curation.recipe import Recipe, check_order, load
-from curation.schema import Verdicts
+from curation.schema import CLUSTER_SIZE, VALUE_TEXT, Verdicts
 from curation.stages import find
 from curation.stages.read_tables import needs_languages
 from curation.table_documents import documents_of, written
@@ -30,8 +30,9 @@ class Curated:
     """The result for a table: every row is either kept or removed, in the order of the table.
 
     Both have the columns of the table and those that stages added, as in a run folder. `removed`
-    also has `stage`, `reason`, `value`, `threshold`, `kept_id` and `cluster_size`. Both are of the
-    same library as the input: Arrow, pandas or polars.
+    also has `stage`, `reason`, `value`, `threshold`, `kept_id` and `cluster_size`, and `value_text`
+    after a stage whose values are texts. Both are of the same library as the input: Arrow, pandas
+    or polars.
     """
 
     documents: Any
@@ -115,8 +116,10 @@ def _lost(
             "value": found.value,
             "threshold": found.threshold,
             "kept_id": found.kept_id,
-            "cluster_size": _sizes(found),
+            CLUSTER_SIZE: _sizes(found),
         }
+        if found.value_text is not None:
+            columns[VALUE_TEXT] = found.value_text
         parts.append(pa.table(columns))
     table = pa.concat_tables(parts, promote_options="default").sort_by("row").combine_chunks()
     rows = table["row"].to_numpy()

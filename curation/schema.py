@@ -83,14 +83,20 @@ REMOVED_FIELDS = [
     pa.field("kept_id", pa.string()),
 ]
 
+#: Columns that only some stages add to removed documents: the value where it is a text, and the
+#: size of a duplicate's cluster.
+VALUE_TEXT, CLUSTER_SIZE = "value_text", "cluster_size"
+#: Every column that a verdict can add.
+VERDICT_COLUMNS = (*(field.name for field in REMOVED_FIELDS), VALUE_TEXT, CLUSTER_SIZE)
+
 #: Column with the place in training of each copy of a document, list<uint64>, if a mix has phases.
 PLACES = "places"
 
 #: Names reserved in documents, which a table's own columns can't have: columns always present,
 #: those added to removed documents, and those that decide what a later stage does.
 RESERVED = frozenset(
-    {*DOCUMENTS.names, *(field.name for field in REMOVED_FIELDS)}
-    | {"cluster_size", "path", PLACES, "repeats", "signals", "tokens", "verdicts"}
+    {*DOCUMENTS.names, *VERDICT_COLUMNS}
+    | {"path", PLACES, "repeats", "signals", "tokens", "verdicts"}
 )
 
 #: Columns made by the toolkit; all others come from the input table or user code.
@@ -167,6 +173,7 @@ class Verdicts:
     threshold: pa.Array  # float64
     kept_id: pa.Array  # string
     cluster_size: pa.Array | None = None  # int64, from the stage that forms clusters
+    value_text: pa.Array | None = None  # string, from stages whose values are texts
 
     @classmethod
     def keep_all(cls, rows: int) -> Verdicts:
@@ -199,6 +206,11 @@ class Verdicts:
             pa.nulls(rows, pa.string()),
         )
 
+    @classmethod
+    def of_texts(cls, reasons: pa.Array, values: pa.Array) -> Verdicts:
+        """Return verdicts whose values are texts: both string, null for documents kept."""
+        return replace(cls.keep_all(len(reasons)), reason=reasons, value_text=values)
+
     def otherwise(self, later: Verdicts) -> Verdicts:
         """Keep the verdicts that remove a document; take `later` for all others."""
         kept = self.kept
@@ -228,7 +240,8 @@ class Verdicts:
         return self._each(lambda array: array.filter(wanted))
 
     def _each(self, change: Callable[[pa.Array], pa.Array]) -> Verdicts:
-        arrays = (self.reason, self.value, self.threshold, self.kept_id, self.cluster_size)
+        always = (self.reason, self.value, self.threshold, self.kept_id)
+        arrays = (*always, self.cluster_size, self.value_text)
         return Verdicts(*(None if array is None else change(array) for array in arrays))
 
     @property
@@ -247,9 +260,10 @@ def split(
     stages = pa.array([stage] * removed.num_rows, pa.string())
     columns = [stages, why.reason, why.value, why.threshold, why.kept_id]
     fields = [*batch.schema, *REMOVED_FIELDS]
-    if why.cluster_size is not None:
-        columns.append(why.cluster_size)
-        fields.append(pa.field("cluster_size", pa.int64()))
+    for name, column in ((CLUSTER_SIZE, why.cluster_size), (VALUE_TEXT, why.value_text)):
+        if column is not None:
+            columns.append(column)
+            fields.append(pa.field(name, column.type))
     removed = pa.RecordBatch.from_arrays([*removed.columns, *columns], schema=pa.schema(fields))
     return _chosen(batch, kept), removed
 

@@ -25,7 +25,7 @@ class Command(NamedTuple):
     example: str
 
 
-#: Every stage is a command, too.
+#: Every stage is a command, too, unless one here has its name.
 COMMANDS = {
     "run": Command(
         "run",

@@ -23,39 +23,58 @@ from pipelines.storage.shards import TableWriter, read_batches
 _CHUNK_TOKENS = 1 << 20
 
 
+_SPANS = pa.schema(
+    [
+        ("sequence", pa.int64()),
+        ("start", pa.int32()),
+        ("length", pa.int32()),
+        ("id", pa.string()),
+    ]
+)
+
+
 def mask_stage(place: Folder, target: Folder, ids: Collection[str]) -> dict[str, Any]:
     """Write a tokenize stage's shards without the documents of these ids.
 
-    Shards without such documents are not written. Returns the numbers of affected documents,
-    sequences and tokens, and the record of each file.
+    Shards without such documents are not written. Returns the record of each file, and the names
+    of the other shards.
     """
-    manifest = read_manifest(place)
-    settings = TokenizeSettings.model_validate(manifest["settings"])
+    settings = TokenizeSettings.model_validate(read_manifest(place)["settings"])
     wanted = pa.array(sorted(ids), pa.string())
-    found: set[str] = set()
-    facts: dict[str, Any] = {"documents": 0, "sequences": 0, "tokens": 0, "unchanged": []}
     files: dict[str, Any] = {}
-    for name in sorted(n for n in manifest["files"] if n.startswith("index/")):
+    unchanged = []
+    for name in _indexes(place):
         shard = name.removeprefix("index/").removesuffix(".parquet")
         spans = _spans(place, name, wanted)
         if not spans.num_rows:
-            facts["unchanged"].append(shard)
+            unchanged.append(shard)
             continue
-        found.update(spans["id"].to_pylist())
-        facts["sequences"] += len(spans["sequence"].unique())
-        facts["tokens"] += pc.sum(spans["length"]).as_py()
         files |= _mask(place, target, shard, spans, settings)
         files[name] = _index_without(place, target, name, wanted)
-    return facts | {"documents": len(found), "files": files}
+    return {"unchanged": unchanged, "files": files}
+
+
+def count_spans(place: Folder, ids: Collection[str]) -> dict[str, int]:
+    """Count the documents of these ids in a tokenize stage, their sequences and their tokens."""
+    wanted = pa.array(sorted(ids), pa.string())
+    found: set[str] = set()
+    sequences = tokens = 0
+    for name in _indexes(place):
+        spans = _spans(place, name, wanted)
+        found.update(spans["id"].to_pylist())
+        sequences += len(spans["sequence"].unique())
+        tokens += pc.sum(spans["length"], min_count=0).as_py()
+    return {"documents": len(found), "sequences": sequences, "tokens": tokens}
+
+
+def _indexes(place: Folder) -> list[str]:
+    return sorted(name for name in read_manifest(place)["files"] if name.startswith("index/"))
 
 
 def _spans(place: Folder, name: str, ids: pa.Array) -> pa.Table:
     """Return the rows of a document index that belong to these documents."""
-    columns = ["sequence", "start", "length", "id"]
-    parts = [
-        batch.filter(pc.is_in(batch["id"], ids)) for batch in read_batches(place, name, columns)
-    ]
-    return pa.Table.from_batches(parts) if parts else pa.table({"id": pa.array([], pa.string())})
+    batches = read_batches(place, name, _SPANS.names)
+    return pa.Table.from_batches((b.filter(pc.is_in(b["id"], ids)) for b in batches), _SPANS)
 
 
 def _mask(

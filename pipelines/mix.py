@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.columns import LABEL_COLUMNS
+from curation.errors import ConfigError
 from curation.mix import NARROW, MixPlan, Mixture, advice, draw, plan_tables
 from curation.mix.columns import grouped
 from curation.mix.count import counted
@@ -37,6 +38,7 @@ from pipelines.runners.tasks import (
 from pipelines.storage.damage import check_content
 from pipelines.storage.exchange import concatenated, read_columns, scratch, write_columns
 from pipelines.storage.files import SCRATCH, Folder, HashingSink, fingerprint
+from pipelines.storage.manifest import read_manifest
 
 _COLUMNS = ["id", "text", "source", "date", *LABEL_COLUMNS, "quality"]
 _COLUMNS += ["cluster_size", "minhash_cluster_size", "rights"]
@@ -181,6 +183,20 @@ def drawn(batch: pa.RecordBatch, narrow: pa.RecordBatch, plan: MixPlan) -> Outco
 def saved_tokens(shard: Shard) -> str:
     """Return the file in which the mix saved the token ids of a shard."""
     return f"{TOKENS}/{shard.name}.parquet"
+
+
+def phases_of(run: StageRun) -> list[dict[str, Any]]:
+    """Return the phases of the mix that a stage reads. Raises ConfigError for several mixes."""
+    folders = {shard.folder.url: shard.folder for shard in run.inputs}
+    found = [read_manifest(folder).get("notes", {}).get("phases") for folder in folders.values()]
+    phases = [phase for phase in found if phase]
+    placed = any(PLACES in column_names(shard) for shard in run.inputs[:1])
+    if len(folders) > 1 if phases else placed:
+        raise ConfigError(
+            f"{run.stage}: a mix with phases fixes the order of all documents: give its stage "
+            "folder, and no other input"
+        )
+    return phases[0] if phases else []
 
 
 @dataclass(frozen=True)

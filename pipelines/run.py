@@ -15,7 +15,7 @@ import yaml
 from curation.credentials import redact_all
 from curation.errors import AlarmError, ConfigError, InputError
 from curation.readers.settings import NAME_COLUMN
-from curation.recipe import STAGES, Recipe, check_order
+from curation.recipe import STAGES, check_order
 from curation.stages import find
 from pipelines.engine.stage import Shard, StageRun, stage_inputs
 from pipelines.plan import Plan, columns_of, input_files
@@ -93,10 +93,9 @@ def _run_stages(work: Plan, executor: Executor, strict: bool) -> dict[str, dict[
     manifests: dict[str, dict[str, Any]] = {}
     inputs = work.inputs
     for stage in work.stages:
-        for mix in mixes_of(stage, work):
+        for mix in mixes_of(stage, work, inputs):
             # A named mix passes from its folder in one stage to its folder in the next.
-            before = _stage_before(stage, work.recipe)
-            source = ((work.output / before / mix).url,) if find(before).per_mix else inputs
+            source = inputs if _draws(stage, work) else ((Folder(inputs[0]) / mix).url,)
             manifests[f"{stage}/{mix}"] = run_stage(stage, work, source, executor, mix)
         manifests[stage] = run_stage(stage, work, inputs, executor)
         inputs = ((work.output / stage).url,)
@@ -214,33 +213,27 @@ def _check_alarms(manifest: dict[str, Any]) -> None:
         )
 
 
-def mixes_of(stage: str, work: Plan) -> tuple[str, ...]:
+def mixes_of(stage: str, work: Plan, inputs: Sequence[str]) -> tuple[str, ...]:
     """Return the named mixes that a stage processes besides the unnamed one.
 
     They come first: the shared counts are removed when the unnamed mix is complete. The stage that
-    draws mixes processes all of them, a later one those in the same run folder.
+    draws mixes processes all of them, a later one those in the stage folder that it reads.
     """
-    described = find(stage)
-    if not described.per_mix:
+    if not find(stage).per_mix:
         return ()
-    if described.mixes(work.recipe.section(described)):
+    if _draws(stage, work):
         return work.recipe.mixes
-    for maker in work.recipe.sections:
-        mixed = work.output / maker.name
-        if maker.mixes(work.recipe.section(maker)) and (
-            maker.name in work.stages or _same(work.inputs, mixed)
-        ):
-            return tuple(m for m in work.recipe.mixes if complete_manifest(mixed / m))
-    return ()
+    mixed = [Folder(path) for path in inputs]
+    return tuple(m for m in work.recipe.mixes if len(mixed) == 1 and _has(mixed[0], m))
 
 
-def _stage_before(stage: str, recipe: Recipe) -> str:
-    order = recipe.stages if stage in recipe.stages else STAGES
-    return order[order.index(stage) - 1]
+def _draws(stage: str, work: Plan) -> bool:
+    described = find(stage)
+    return bool(described.mixes(work.recipe.section(described)))
 
 
-def _same(inputs: Sequence[str], folder: Folder) -> bool:
-    return [Folder(path).url for path in inputs] == [folder.url]
+def _has(mixed: Folder, mix: str) -> bool:
+    return bool(read_manifest(mixed)) and bool(complete_manifest(mixed / mix))
 
 
 def run_stage(

@@ -22,9 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.errors import ConfigError, InputError
+from curation.errors import InputError
 from curation.mix.schedule import place_key
-from curation.schema import PLACES
 from curation.stages.tokenize import VOCABULARY
 from curation.tokenize.delimited import Documents
 from curation.tokenize.shard import (
@@ -41,7 +40,7 @@ from curation.tokenize.tokenizer import load_tokenizer
 from pipelines.engine.documents import column_names, nothing, over_documents
 from pipelines.engine.stage import Shard, StageRun
 from pipelines.engine.transform import ShardWriter, shard_tasks
-from pipelines.mix import saved_tokens
+from pipelines.mix import phases_of, saved_tokens
 from pipelines.runners.tasks import Progress, Result, Task, output_fingerprint, records_of
 from pipelines.storage.exchange import concatenated, key_ranges, read_range, scratch, write_run
 from pipelines.storage.files import FileRecord, Folder, room_for
@@ -248,20 +247,6 @@ def token_ranges(
     return [(f"tokens-{i:05d}-of-{len(ranges):05d}", r) for i, r in enumerate(ranges)]
 
 
-def _phases(run: StageRun) -> list[dict[str, Any]]:
-    """Return the phases of the mix being read. Raises ConfigError for several mixes."""
-    folders = {shard.folder.url: shard.folder for shard in run.inputs}
-    found = [read_manifest(folder).get("notes", {}).get("phases") for folder in folders.values()]
-    phases = [phase for phase in found if phase]
-    placed = any(PLACES in column_names(shard) for shard in run.inputs[:1])
-    if len(folders) > 1 if phases else placed:
-        raise ConfigError(
-            "tokenize: a mix with phases fixes the order of all documents: give its stage folder, "
-            "and no other input"
-        )
-    return phases[0] if phases else []
-
-
 def _schedule(
     phases: Sequence[dict[str, Any]], names: Sequence[tuple[str, tuple[int, int]]]
 ) -> list[dict[str, Any]]:
@@ -334,7 +319,7 @@ def run(run: StageRun) -> dict[str, Any]:
 
     wanted = scratch(_RUNS, "").removesuffix(".arrow")
     runs = tuple(n for r in records for n in sorted(r["files"]) if n.startswith(wanted))
-    phases = _phases(run)
+    phases = phases_of(run)
     ranges = token_ranges(counts["tokens"], run.settings, phases)
     source = output_fingerprint(records)
     tasks = [

@@ -61,6 +61,7 @@ _FACT_COLUMNS = (
     "stage",
     "reason",
     "value",
+    "value_text",
     "threshold",
     "kept_id",
 )

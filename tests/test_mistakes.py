@@ -273,7 +273,8 @@ def _line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int
 def _complete(command: str) -> list[str]:
     """A command as typed, in this process if it runs stages."""
     arguments = shlex.split(command)
-    if arguments[0] in ("run", *STAGES) and "--" not in arguments:
+    own = cli.COMMANDS.keys() - {"run"}  # `withdraw` is a stage's name, too
+    if arguments[0] in {"run", *STAGES} - own and "--" not in arguments:
         arguments += ["--workers", "0", "--quiet"]
         if "--output" not in arguments and "--what-if" not in arguments:
             arguments += ["--output", "new"]

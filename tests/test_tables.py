@@ -225,6 +225,8 @@ def test_pages_of_a_table_fare_as_in_a_run(tmp_path: Path) -> None:
     honour = ["rights.honour=[noai]"]
     obeyed = curation.run("llama3", table, stages=["extract", "rights"], assignments=honour)
     assert obeyed.removed["reason"].to_pylist()[::2] == ["rights.noai"] * 2
+    assert obeyed.removed["value_text"].to_pylist()[::2] == ["noai"] * 2
+    assert "value_text" not in found.removed.column_names
     assert mine["date"] == "2025-01-02T03:04:05Z"  # as it was given
     reasons = ["stage", "reason", "value", "threshold", "kept_id"]
     removed = [

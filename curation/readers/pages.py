@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from curation.readers import http
@@ -73,7 +74,7 @@ def _kind(
     if mime in settings.html_types:
         kind = "html"
     else:
-        kind = "text" if mime in settings.text_types else ""
+        kind = "text" if any(fnmatchcase(mime, known) for known in settings.text_types) else ""
         if not _TOKEN.fullmatch(mime):
             mime = "unknown"
     return _Kind(kind, mime, charset, response, body)

@@ -39,7 +39,9 @@ class ReaderSettings(Settings):
         description="schemes of the addresses of documents; a record without address may be one"
     )
     html_types: tuple[str, ...] = Field(description="MIME types read as HTML, in lower case")
-    text_types: tuple[str, ...] = Field(description="MIME types read as plain text, in lower case")
+    text_types: tuple[str, ...] = Field(
+        description="MIME types read as plain text, in lower case; `*` matches anything"
+    )
     max_record_bytes: int = Field(
         ge=1024, description="larger records, lines and decoded bodies are set aside, in bytes"
     )

@@ -87,6 +87,7 @@ _MOST_CHARACTERS = 4000
 _DEEDS = ("deed", "legalcode", "rdf")
 
 
+@functools.lru_cache(maxsize=1024)  # most pages name one of a few
 def licence_of(statement: str) -> Licence | None:
     """Return the licence that an address or a name stands for, None for an unknown one.
 

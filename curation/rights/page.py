@@ -12,7 +12,7 @@ import html
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from curation.rights.directives import CLOSING, Directive, parse_directives
@@ -69,6 +69,7 @@ _BODY = re.compile(rb"<body[\s>]|</head>", re.I)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 #: What words that name a licence have: an abbreviation, a name, an address or a reference.
 _MAY_NAME = re.compile(rb"[Cc][Cc]|[Cc][Oo][Mm][Mm][Oo][Nn][Ss]|[.&]")
+_TAG_NAME = re.compile(rb"<\s*([a-z:]+)", re.I)
 _LICENSE = b'"license"'
 _SCHEME = re.compile(rb"(?:https?:)?//(?:[a-z]+\.)?\Z", re.I)
 _ADDRESS = re.compile(
@@ -78,7 +79,7 @@ _BADGE = re.compile(rb"(?:https?:)?//licensebuttons\.net/[lp]/[^\"'\s<>]{2,80}",
 #: Tags, with what is in scripts, styles and comments.
 _TAG = re.compile(r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.I | re.S)
 # These look at bytes in lower case: the engine skips to a pattern's first letter only in these.
-_LINK_END = re.compile(rb"</a|</button", re.I)
+_LINK_END = re.compile(rb"</a|</button")
 _BADGE_IMAGE = re.compile(rb"licen[cs]e|commons|somerights|\bcc[-_ ]|88x31|80x15")
 _FOOTER = re.compile(rb"<footer[\s>]|(?:id|class)\s*=\s*[\"']?[^\"'>]{0,60}foot")
 _FIGURE = re.compile(
@@ -101,24 +102,24 @@ _AGENT = re.compile(r"[a-z][\w-]*")
 #: Ends of a property or relation that names a licence: `cc:license`, `dct:license`.
 _LICENSING = frozenset(("license", "licence"))
 #: Words of a sentence that licenses what the reader sees as a whole ...
-_WHOLE = re.compile(
-    r"(?i)content|text|page|site|blog|wiki|article|post|work|document|book|material|except where|"
-    r"otherwise|inhalt|seite|beitr|artikel|steh[et]|contenu|sauf|texte|contenido|conteúdo|salvo|"
-    r"contenut|contingut|tekst|strona|treść|obsah|tartalom|innehåll|indhold|innhold|sisältö|conținut|"
-    r"içerik|сайт|текст|материал|содерж|вміст|съдържание|περιεχόμεν|κείμεν|תוכן|محتو|المحتوى|सामग्री|"
-    r"เนื้อหา|nội dung|konten|コンテンツ|サイト|記事|文章|本站|本文|内容|內容|콘텐츠"
-)
+_WHOLE = (
+    "content|text|page|site|blog|wiki|article|post|work|document|book|material|except where|"
+    "otherwise|inhalt|seite|beitr|artikel|stehe|steht|contenu|sauf|contenido|conteúdo|salvo|"
+    "contingut|tekst|strona|treść|obsah|tartalom|innehåll|indhold|innhold|sisältö|conținut|"
+    "içerik|сайт|текст|материал|содерж|вміст|съдържание|περιεχόμεν|κείμεν|תוכן|محتو|सामग्री|"
+    "เนื้อหา|nội dung|konten|コンテンツ|サイト|記事|文章|本站|本文|内容|內容|콘텐츠"
+).split("|")
 #: ... and of one that names the source of a part of it.
-_PARTS = re.compile(
-    r"(?i)photo|image|picture|foto|bild|via\b|flickr|unsplash|wikimedia|music|musi[kq]|song|track|icon|"
-    r"map|tile|openstreetmap|video|illustrat|写真|画像|图片|фото"
-)
+_PARTS = (
+    "photo|image|picture|foto|bild|flickr|unsplash|wikimedia|music|musik|musiq|song|track|icon|"
+    "map|tile|video|illustrat|写真|画像|图片|фото"
+).split("|")
+_SOURCE = re.compile(r"via\b")
 _ITEM_TYPE = re.compile(rb"itemtype\s*=\s*[\"']?https?://schema\.org/(\w+)", re.I)
 #: Where another sentence begins, whatever the last one was about.
 _BLOCK_TAG = re.compile(
     rb"</?(?:p|div|li|ul|ol|dl|dt|dd|td|th|tr|table|aside|section|article|header|footer|main|nav|form|"
-    rb"figure|blockquote|h[1-6])[\s>]",
-    re.I,
+    rb"figure|blockquote|h[1-6])[\s>]"
 )
 #: Types of schema.org's things that are parts of a page.
 _PART_TYPES = frozenset(
@@ -344,7 +345,7 @@ def _statement(source: bytes, at: int, tag: bytes, value: str) -> Statement | No
     if comment >= 0:
         stating = b"rdf" in source[comment:at].lower() and _RDF_LICENCE.match(tag)
         return Statement(licence, "page", place, "rdf", value) if stating else None
-    name = re.match(rb"<\s*([a-z:]+)", tag, re.I)
+    name = _TAG_NAME.match(tag)
     kind = name.group(1).lower() if name else b""
     attributes = _attributes(tag)
     if script >= 0:
@@ -406,20 +407,31 @@ def _licenses_whole(source: bytes, at: int, place: str) -> bool:
     if _in_figure(source, at):
         return False
     rest = source[at : at + _NEAR_BYTES]
-    link = _LINK_END.split(rest)[0].lower()
+    small = rest.lower()
+    closed = _LINK_END.search(small)
+    link = small[: closed.start()] if closed else small
     image = link.find(b"<img")
     if image >= 0 and _BADGE_IMAGE.search(link, image):
         return True
     near = source[max(0, at - _NEAR_BYTES) : at]
-    begins = [found.end() for found in _BLOCK_TAG.finditer(near)]
-    before = _plain(near[begins[-1] :] if begins else near)[-160:]
-    if _PARTS.search(before[-80:]):
+    begins = [found.end() for found in _BLOCK_TAG.finditer(near.lower())]
+    before = _small(_plain(near[begins[-1] :] if begins else near)[-160:])
+    if _has(_PARTS, before[-80:]) or _SOURCE.search(before[-80:]):
         return False
-    if place == "footer" or _WHOLE.search(before):
+    if place == "footer" or _has(_WHOLE, before):
         return True
-    ends = _BLOCK_TAG.search(rest)
-    after = _plain(rest[: ends.start()] if ends else rest)[:120]
-    return _WHOLE.search(after) is not None
+    ends = _BLOCK_TAG.search(small)
+    return _has(_WHOLE, _small(_plain(rest[: ends.start()] if ends else rest)[:120]))
+
+
+def _small(text: str) -> str:
+    """Return a text in small letters, as many as it has."""
+    return text.replace("İ", "i").lower()
+
+
+def _has(words: Sequence[str], text: str) -> bool:
+    """Return whether one of many words is in a text, sooner than a pattern of them all does."""
+    return any(word in text for word in words)
 
 
 def _plain(part: bytes) -> str:

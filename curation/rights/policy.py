@@ -118,10 +118,10 @@ def _is_reserved(value: str | None) -> bool:
 
 
 def verdicts_of(rulings: Sequence[Ruling | None]) -> Verdicts:
-    """Return the rulings as verdicts, which have neither value nor threshold."""
-    none = pa.nulls(len(rulings), pa.float64())
+    """Return the rulings as verdicts; their values are texts."""
     reasons = pa.array([ruling and ruling.reason for ruling in rulings], pa.string())
-    return Verdicts(reasons, none, none, pa.nulls(len(rulings), pa.string()))
+    values = pa.array([ruling and ruling.signal["value"] for ruling in rulings], pa.string())
+    return Verdicts.of_texts(reasons, values)
 
 
 def found_table(ids: pa.Array, rulings: Iterable[Ruling | None]) -> pa.RecordBatch:

@@ -79,7 +79,7 @@ _LOWER = _BYTE(32)
 _EITHER = _BYTE(0xFF ^ 32)
 _I, _C, _E, _N, _S, _DOT = (_BYTE(byte) for byte in b"icens.")
 _AND, _O, _HASH, _ONE, _P, _Y, _R = (_BYTE(byte) for byte in b"&o#1pyr")
-_B, _T, _D, _M, _G, _H, _L = (_BYTE(byte) for byte in b"btdmghl")
+_B, _T, _D, _M, _G, _H = (_BYTE(byte) for byte in b"btdmgh")
 _X, _OPEN, _CLOSE, _BLANK = (_BYTE(byte) for byte in b"x() ")
 _LESS, _MORE, _SLASH, _BANG, _DASH = (_BYTE(byte) for byte in b"<>/!-")
 _SIGN = _BYTE(0xC2), _BYTE(0xA9)
@@ -302,32 +302,6 @@ def _next(data, at, limit, wanted):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _next_tag(data, at, limit):  # type: ignore[no-untyped-def]
-    """Where the next `<` is that `_head` looks at, or the limit; as `_next`."""
-    while at + _STRIDE + 3 <= limit:
-        found = _BYTE(255)
-        first, second = data[at : at + _STRIDE], data[at + 1 : at + _STRIDE + 1]
-        third, fourth = data[at + 2 : at + _STRIDE + 2], data[at + 3 : at + _STRIDE + 3]
-        for k in range(_STRIDE):
-            b, c, d = second[k], third[k], fourth[k]
-            meta = _BYTE(_BYTE(b ^ _M) | _BYTE(_BYTE(c ^ _E) | _BYTE(d ^ _T)))
-            link = _BYTE(_BYTE(b ^ _L) | _BYTE(_BYTE(c ^ _I) | _BYTE(d ^ _N)))
-            body = _BYTE(_BYTE(b ^ _B) | _BYTE(_BYTE(c ^ _O) | _BYTE(d ^ _D)))
-            script = _BYTE(_BYTE(b ^ _S) | _BYTE(_BYTE(c ^ _C) | _BYTE(d ^ _R)))
-            head = _BYTE(_BYTE(b ^ _SLASH) | _BYTE(_BYTE(c ^ _H) | _BYTE(d ^ _E)))
-            comment = _BYTE(_BYTE(b ^ _BANG) | _BYTE(_BYTE(c ^ _DASH) | _BYTE(d ^ _DASH)))
-            least = min(min(min(meta, link), min(body, script)), min(head, comment))
-            other = _BYTE(_BYTE(first[k] ^ _LESS) | _BYTE(least & _EITHER))
-            found = min(found, _PLACES[k] | _BYTE((other != 0) * _BYTE(255)))
-        if found < 255:
-            return at + found
-        at += _STRIDE
-    while at < limit and data[at] != _LESS:
-        at += 1
-    return at
-
-
-@inlined
 def _opens(data, at):  # type: ignore[no-untyped-def]
     """Whether the `<` at a place opens a comment (1) or a script (2); 0: neither."""
     if at + 7 > len(data):
@@ -405,7 +379,7 @@ def _head(data, spans):  # type: ignore[no-untyped-def]
     limit = min(len(data), HEAD_BYTES)
     count = at = 0
     while at < limit:
-        at = _next_tag(data, at, limit)
+        at = _next(data, at, limit, _LESS)
         if at + 6 > len(data) or at == limit:
             break
         opened = _opens(data, at)

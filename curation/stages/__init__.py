@@ -61,7 +61,7 @@ def _of_entry_points() -> list[Stage[Any]]:
 
 
 def _in_order(found: dict[str, Stage[Any]]) -> list[str]:
-    """Names, sources first, each other one directly behind the stage that it usually follows."""
+    """Names in order: sources, stages behind the one that each usually follows, sinks."""
     order: list[str] = []
     waiting = dict(sorted(found.items(), reverse=True))
     while waiting:
@@ -72,4 +72,4 @@ def _in_order(found: dict[str, Stage[Any]]) -> list[str]:
         for name in ready:
             after = waiting.pop(name).after
             order.insert(order.index(after) + 1 if after else 0, name)
-    return sorted(order, key=lambda name: not found[name].is_source)
+    return sorted(order, key=lambda name: (not found[name].is_source, found[name].is_sink))

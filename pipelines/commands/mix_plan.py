@@ -116,7 +116,7 @@ def mix(options: argparse.Namespace) -> int:
 def _plans(work: Plan, executor: Executor) -> str:
     """Print the token tables of all mixes. The counts are kept for drawing the mix."""
     parts = []
-    for name in ("", *mixes_of("mix", work)):
+    for name in ("", *mixes_of("mix", work, work.inputs)):
         run = stage_run("mix", work, work.inputs, executor, name)
         parts.append(f"{run.stage}\n{plan_table(stage.plan(run).plan)}")
     return "\n\n".join(parts)

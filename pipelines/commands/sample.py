@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from curation.schema import VALUE_TEXT
 from pipelines.commands.options import add_json, add_run, count
+from pipelines.report.values import value_text
 from pipelines.run_folder import load_run
 from pipelines.terminal import say, say_json
 
@@ -31,13 +33,14 @@ def sample(options: argparse.Namespace) -> int:
     folder, stages = load_run(options.run)
     ledger = build(folder, main_stages(stages))
     rows = draw(ledger, options.rule, options.n, options.seed).tolist()
-    columns = ["id", "url", "title", "text", "reason", "value", "threshold"]
+    columns = ["id", "url", "title", "text", "reason", "value", VALUE_TEXT, "threshold"]
     found = ledger.read(folder, rows, columns)
     if options.json:
         say_json(found)
         return 0
     for row in found:
         text = " ".join((row["text"] or "")[: 4 * _SNIPPET].split())[:_SNIPPET]
-        value = "" if row["value"] is None else f"  value {row['value']:.6g}"
+        value = row[VALUE_TEXT] or value_text(row["reason"], row["value"])
+        value = f"  value {value}" if value else ""
         say(f"{row['id']}  {row['url']}{value}\n    {text}")
     return 0

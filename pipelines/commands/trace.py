@@ -21,7 +21,7 @@ from pipelines.trace import Answer, Found, TraceIndex, build
 #: Characters shown of a span.
 _SHOWN = 300
 _FACTS = ("id", "url", "date", "language", "source", "rights")
-_VERDICT = ("reason", "value", "threshold", "kept_id")
+_VERDICT = ("reason", "value", "value_text", "threshold", "kept_id")
 
 
 def add(parser: argparse.ArgumentParser, name: str) -> None:
@@ -137,6 +137,8 @@ def _document(facts: dict[str, Any]) -> Iterator[str]:
 
 def _verdict(facts: dict[str, Any]) -> str:
     words = [facts["reason"]]
+    if "value_text" in facts:
+        words.append(f"value {facts['value_text']}")
     for name in ("value", "threshold"):
         if name in facts:
             words.append(f"{name} {value_text(facts['reason'], facts[name])}")

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from curation.errors import ConfigError, CurationError, InputError
 from curation.rights.telling import told
+from curation.schema import CLUSTER_SIZE, VALUE_TEXT
 from curation.stages import find as find_stage
 from curation.stages import known_stages
 from pipelines.commands.options import add_json, add_run
@@ -136,10 +137,10 @@ def _decision(folder: Folder, stage: str, row: dict[str, Any]) -> dict[str, Any]
     if removed is not None:
         decision: dict[str, Any] = {"stage": stage, "decision": "removed"}
         decision |= {
-            k: removed[k] for k in ("reason", "value", "threshold") if removed[k] is not None
+            k: removed[k]
+            for k in ("reason", "value", VALUE_TEXT, "threshold", CLUSTER_SIZE)
+            if removed.get(k) is not None
         }
-        if removed.get("cluster_size") is not None:
-            decision["cluster_size"] = removed["cluster_size"]
         if removed["kept_id"]:
             decision["kept_id"] = removed["kept_id"]
             decision |= _kept_instead(folder, stage, removed)
@@ -309,6 +310,8 @@ def _decision_text(decision: dict[str, Any]) -> Iterator[str]:
         head += f" by {decision['reason']}"
     if "value" in decision:
         head += f", value {value_text(decision['reason'], decision['value'])}"
+    if VALUE_TEXT in decision:
+        head += f", value {decision[VALUE_TEXT]}"
     if "threshold" in decision:
         head += f", threshold {value_text(decision['reason'], decision['threshold'])}"
     yield head

@@ -2,9 +2,10 @@
 
 Documents are withdrawn after a run: a host asks for it, a source loses its licence, a rights policy
 changes. Their token shards are rewritten with padding in place of these documents, and the document
-index without them; the run itself does not change. Documents that had been removed as their
-duplicates, and are not withdrawn themselves, are deduplicated again among themselves with the run's
-settings, so that one of each set of copies comes back.
+index without them; with `--repack` all other documents are packed again (`pipelines.repacking`).
+The run itself does not change. Documents that had been removed as their duplicates, and are not
+withdrawn themselves, are deduplicated again among themselves with the run's settings, so that one
+of each set of copies comes back.
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ from curation.hosts import ascii_host, host_of
 from curation.recipe import Recipe, load
 from curation.rights.policy import Policy
 from curation.rights.rights_settings import RightsSettings, default_settings
-from curation.schema import REMOVED_FIELDS
+from curation.schema import VERDICT_COLUMNS
 from curation.stages import find, known_stages
 from pipelines.commands.options import workers
 from pipelines.dedup.indexes import index_files
-from pipelines.masking import mask_stage
+from pipelines.masking import count_spans, mask_stage
 from pipelines.plan import plan
+from pipelines.repacking import repack
 from pipelines.run import run_plan
-from pipelines.run_folder import SUMS, WITHDRAWN, load_run, make_run_folder
+from pipelines.run_folder import RECIPE_FILE, SUMS, WITHDRAWN, load_run, make_run_folder
 from pipelines.runners.execute import Executor, parse_beam_args
 from pipelines.runners.progress import open_display
 from pipelines.storage.files import Folder
@@ -86,6 +88,12 @@ def add(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="POLICY",
         help="withdraw what a rights policy removes: a file with the keys of `rights:`, or the "
         "keys themselves, such as '{honour: [tdm]}'; other keys have their defaults",
+    )
+    parser.add_argument(
+        "--repack",
+        action="store_true",
+        help="pack all other documents into new shards, as tokenizing them without these would; "
+        "else padding takes their place",
     )
     parser.add_argument(
         "--output", metavar="DIR", help="run folder for what comes back (default: RUN/withdrawn)"
@@ -157,13 +165,21 @@ def withdraw(options: argparse.Namespace) -> int:
         "withdrawn": len(gone.ids),
         "by": _asked(options),
         "runs": [{"run": f.shown, "root": _root(f)} for f, _ in runs],
-        "tokens": _masked(output, runs, gone),
+        "tokens": {},
         "given_back": {},
         "still_removed": {},
     }
     output.remove(_WAITING)
+    if not options.repack or not (output / _TOKENS).exists(RECIPE_FILE):
+        output.remove(_TOKENS)
     runner = parse_beam_args(options.beam_args, options.workers)
     with open_display("quiet") as display, Executor(runner, display) as executor:
+        table = (output / _DOCUMENTS).url if options.repack else None
+        for number, (run, complete) in enumerate(runs):
+            inner = f"/{number}" if number else ""
+            place = output / f"{_TOKENS}{inner}"
+            for stage, facts in _without(place, run, complete, gone, table, executor).items():
+                report["tokens"][f"{inner}/{stage}".lstrip("/")] = facts
         for stage in (name for name, s in known_stages().items() if s.keeps_one):
             remove_stage(output / stage)
             found = [(f / stage, i) for i, (f, s) in enumerate(runs) if stage in s]
@@ -232,17 +248,24 @@ def _record(output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: With
         raise InputError("the selection matches no document of the run")
 
 
-def _masked(
-    output: Folder, runs: Sequence[tuple[Folder, list[str]]], gone: Withdrawn
-) -> dict[str, Any]:
-    """Write the token shards without the withdrawn documents; return counts by stage."""
-    output.remove(_TOKENS)
-    found = {}
-    for number, (folder, stages) in enumerate(runs):
-        for stage in (s for s in stages if find(s).is_sink):
-            name = f"{number}/{stage}" if number else stage
-            found[name] = mask_stage(folder / stage, output / _TOKENS / name, gone.ids)
-    return found
+def _without(
+    place: Folder,
+    run: Folder,
+    stages: Sequence[str],
+    gone: Withdrawn,
+    table: str | None,
+    executor: Executor,
+) -> dict[str, dict[str, Any]]:
+    """Write a run's token shards without the withdrawn documents; return facts by stage.
+
+    Shards are packed again with a `table` of these documents, else masked.
+    """
+    sinks = [stage for stage in stages if find(stage).is_sink]
+    if table is not None and sinks:
+        written = repack(run, sinks, place, table, executor)
+    else:
+        written = {s: mask_stage(run / s, place / s, gone.ids) for s in sinks}
+    return {sink: count_spans(run / sink, gone.ids) | written[sink] for sink in sinks}
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
@@ -265,14 +288,13 @@ def _rows(
 
 def _collect(output: Folder, stage: str, place: Folder, run: int, gone: Withdrawn) -> int:
     """Write the duplicates of withdrawn documents, shard by shard; return their number."""
-    verdict = {f.name for f in REMOVED_FIELDS} | {"cluster_size"}
     total = 0
     for name in sorted(read_manifest(place)["files"]):
         if not name.startswith("removed/"):
             continue
         batches = [b for b in map(gone.duplicates, read_batches(place, name)) if b.num_rows]
         if batches:
-            columns = [n for n in batches[0].schema.names if n not in verdict]
+            columns = [n for n in batches[0].schema.names if n not in VERDICT_COLUMNS]
             kept = [b.select(columns) for b in batches]
             shard = f"{_WAITING}/{stage}/{run}-{name.removeprefix('removed/')}"
             with TableWriter(output, shard, kept[0].schema) as writer:
@@ -306,9 +328,12 @@ def _holds(path: str, stage: str, gone: Withdrawn) -> bool:
 def _print(output: Folder, report: dict[str, Any]) -> None:
     say(f"{report['withdrawn']:,} documents withdrawn")
     for stage, facts in report["tokens"].items():
+        became = "are now padding"
+        if "packed" in facts:
+            became = f"are left out, {facts['packed']:,} sequences packed again,"
         say(
             f"{stage}: {facts['tokens']:,} tokens of {facts['documents']:,} documents in "
-            f"{facts['sequences']:,} sequences are now padding in {output.shown}/{_TOKENS}/{stage}"
+            f"{facts['sequences']:,} sequences {became} in {output.shown}/{_TOKENS}/{stage}"
         )
     for stage, count in report["given_back"].items():
         rest = report["still_removed"][stage]

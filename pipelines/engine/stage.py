@@ -177,8 +177,8 @@ class StageRun:
             "stage": self.stage,
             "key": self.key(inputs),
             "recipe": self.recipe,
-            "settings": _recorded(self.settings),
-            **{k: _recorded(v) for k, v in self.also.items()},
+            "settings": settings_written(self.settings),
+            **{k: settings_written(v) for k, v in self.also.items()},
             **self.facts,
             "counts": counts,
             "inputs": [{"name": n, "fingerprint": f} for n, f in inputs],
@@ -218,7 +218,7 @@ class StageRun:
         return {"steps": steps}
 
 
-def _recorded(settings: Any) -> Any:
+def settings_written(settings: Any) -> Any:
     """Return settings as written to a manifest."""
     return redact_all(json.loads(settings.model_dump_json(by_alias=True)))
 

@@ -94,7 +94,8 @@ class TransformShards:
             batch, verdicts = recorded(batch, verdicts, self.stage)
         kept = writer.write(batch, verdicts, whole)
         if part.reason is not None:
-            writer.write_lost(part.batch, batch.schema, part.reason)
+            texts = verdicts.value_text is not None
+            writer.write_lost(part.batch, batch.schema, part.reason, texts)
         if self.writes_edits:
             writer.write_to("edits", outcome.edits or _NO_EDITS, whole)
         for name, schema in self.beside.items():
@@ -144,14 +145,23 @@ class ShardWriter:
         self.write_to("removed", removed, whole)
         return int(kept.num_rows)
 
-    def write_lost(self, documents: pa.RecordBatch, schema: pa.Schema, reason: str) -> None:
+    def write_lost(
+        self,
+        documents: pa.RecordBatch,
+        schema: pa.Schema,
+        reason: str,
+        values_are_texts: bool = False,
+    ) -> None:
         """Write documents that the stage could not judge; `schema` is that of the others."""
         rows, names = documents.num_rows, documents.schema.names
         columns = [
             documents.column(f.name) if f.name in names else pa.nulls(rows, f.type) for f in schema
         ]
         batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-        _, removed = split(batch, Verdicts.where(np.ones(rows, bool), reason), self._stage)
+        lost = Verdicts.where(np.ones(rows, bool), reason)
+        if values_are_texts:
+            lost = Verdicts.of_texts(lost.reason, pa.nulls(rows, pa.string()))
+        _, removed = split(batch, lost, self._stage)
         self._tally.add_removed(removed)
         self.write_to("removed", removed, whole=False)
 

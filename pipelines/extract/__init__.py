@@ -45,8 +45,8 @@ if TYPE_CHECKING:  # loads compiled kernels, which a complete run does not need
 
 _BATCH_PAGES = 256
 _BATCH_CHARACTERS = 8 << 20
-_GROUP_RECORDS = 64
-_GROUP_BYTES = 4 << 20
+#: Most records, and bytes of pages, that are begun before the first of them is extracted.
+GROUP_RECORDS, GROUP_BYTES = 64, 4 << 20
 
 
 class _PositionUnknownError(Exception):
@@ -300,7 +300,7 @@ def _grouped(records: Iterator[tuple[str, Record]]) -> Iterator[list[tuple[str, 
     for name, record in records:
         group.append((name, record))
         size += len(record.content) if isinstance(record, Page) else 0
-        if len(group) >= _GROUP_RECORDS or size >= _GROUP_BYTES:
+        if len(group) >= GROUP_RECORDS or size >= GROUP_BYTES:
             yield group
             group, size = [], 0
     yield group

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from curation.schema import VALUE_TEXT
 from pipelines.run_folder import load_run
 from pipelines.view.explorer import Explorer
 from pipelines.view.judging import draw
@@ -20,7 +21,7 @@ _SAMPLES, _KEPT_SAMPLES, _CHARACTERS = 3, 8, 700
 _HOSTS, _CLUSTERS = 30, 20
 #: Characters shown of a title or URL.
 _LINE = 300
-_COLUMNS = ("id", "url", "title", "text", "language", "value", "threshold", "kept_id")
+_COLUMNS = ("id", "url", "title", "text", "language", "value", VALUE_TEXT, "threshold", "kept_id")
 
 
 def documents(directory: str, most: int | None) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def _samples(explorer: Explorer) -> dict[str, dict[str, list[dict[str, Any]]]]:
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     text = row["text"] or ""
     more = len(text) - _CHARACTERS
-    lines = {name: (row[name] or "")[:_LINE] for name in ("url", "title")}
+    lines = {name: (row[name] or "")[:_LINE] for name in ("url", "title", VALUE_TEXT)}
     return row | lines | {"text": text[:_CHARACTERS], "more_characters": max(more, 0)}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from curation.decontaminate.overlap import SHARES
 from curation.html_page import head
+from curation.schema import VALUE_TEXT
 from curation.stages import counted_columns, find
 from pipelines.report.collect import plural
 from pipelines.report.pictures import chart, compact, river, track
@@ -320,6 +321,7 @@ def _listed(rows: Sequence[Mapping[str, Any]], reason: str) -> str:
 def _sample(row: Mapping[str, Any], reason: str) -> str:
     value, threshold = (value_text(reason, row[name]) for name in ("value", "threshold"))
     told = f"value {value}, threshold {threshold}" if value and threshold else value
+    told = told or row[VALUE_TEXT]
     instead = f"kept instead: {row['kept_id']}" if row["kept_id"] else ""
     facts = " · ".join(_e(part) for part in (row["language"], told, instead, row["id"]) if part)
     more = f" <small>… {row['more_characters']:,} more</small>" if row["more_characters"] else ""

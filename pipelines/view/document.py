@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from curation.marks import Cut, Edit, mark
 from curation.readers.documents import as_json, plain
 from curation.rights.telling import told
-from curation.schema import MADE
+from curation.schema import MADE, VERDICT_COLUMNS
 from curation.stages import find
 from pipelines.commands.why import FACTS, cuts_of, mended, token_spans
 from pipelines.run_folder import run_settings
@@ -115,8 +115,7 @@ def _decision(
         "decision": "kept" if kind == "documents" else "removed",
     }
     if kind == "removed":
-        wanted = ("reason", "value", "threshold", "kept_id", "cluster_size")
-        decision |= {k: row[k] for k in wanted if row.get(k) is not None}
+        decision |= {k: row[k] for k in VERDICT_COLUMNS if row.get(k) is not None}
     source = {"id": row["id"], "source": row["source"], "shard": shard}
     decision |= {name: row[name] for name in FACTS if row.get(name) is not None}
     decision |= mended(folder / stage, source)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from curation.errors import ConfigError
 from curation.filters.margins import Bits
+from curation.schema import VALUE_TEXT
 from pipelines.storage.files import Folder
 from pipelines.storage.shards import open_parquet
 from pipelines.view.ledger import DIMENSIONS, NO_TOKENS, Ledger, key_of
@@ -122,9 +123,9 @@ def described(
     folder: Folder, ledger: Ledger, rows: Sequence[int], also: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """What tables show of documents, and further columns of theirs."""
-    read = ledger.read(folder, rows, ["url", "title", "date", "value", *also])
+    read = ledger.read(folder, rows, ["url", "title", "date", "value", VALUE_TEXT, *also])
     for held in read:
-        held |= {name: _cut(held[name]) for name in ("url", "title")}
+        held |= {name: _cut(held[name]) for name in ("url", "title", VALUE_TEXT)}
         held["date"] = None if held["date"] is None else held["date"].isoformat()
     return [held | _described(ledger, int(row)) for held, row in zip(read, rows, strict=True)]
 

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from curation.rights import Policy
 from curation.rights.rights_settings import default_settings
-from curation.schema import RIGHTS
+from curation.schema import RIGHTS, Verdicts
+from pipelines.engine.transform import ShardWriter
+from pipelines.storage.files import Folder
+from pipelines.storage.shards import Tally
+from pipelines.view.explorer import Explorer
 from tests.conftest import curate, curate_well
 from tests.readers.archives import http_response, warc_record
 
@@ -140,6 +145,13 @@ def test_the_policy_and_the_signals_that_it_found(done: Path) -> None:
         "https://b.example/noai": "rights.noai",
         "https://b.example/meta": "rights.noai",
     }
+    assert {url: row["value_text"] for url, row in removed.items()} == {
+        "https://a.example/plain": "Disallow: /",
+        "https://a.example/closed/1": "Disallow: /closed",
+        "https://b.example/tdm": "1 https://b.example/p.json",
+        "https://b.example/noai": "noai",
+        "https://b.example/meta": "noai",
+    }
     ids = {row["id"]: url for url, row in removed.items()}
     beside = pq.read_table(done / "rights/signals").to_pylist()
     assert {(ids[r["id"]], r["place"], r["agent"], r["value"]) for r in beside} == {
@@ -149,6 +161,31 @@ def test_the_policy_and_the_signals_that_it_found(done: Path) -> None:
         ("https://b.example/noai", "header", "ccbot", "noai"),
         ("https://b.example/meta", "head", "*", "noai"),
     }
+
+
+def test_the_value_found_is_shown_everywhere(done: Path) -> None:
+    sample = curate_well(["sample", "--run", done, "--rule", "rights.tdm", "-n", "1"])
+    assert "value 1 https://b.example/p.json" in sample
+    curate_well(["report", "--run", done])
+    assert "1 https://b.example/p.json" in (done / "report.html").read_text()
+    found = json.loads(curate_well(["trace", "--run", done, WORDS, "--json"]))["found"]
+    texts = {one["url"]: one.get("value_text") for one in found}
+    assert texts["https://b.example/tdm"] == "1 https://b.example/p.json"
+    explorer = Explorer(str(done))
+    shown = [explorer.document({"row": str(row)}) for row in range(len(PAGES))]
+    (tdm,) = (page for page in shown if page["url"] == "https://b.example/tdm")
+    assert tdm["value_text"] == tdm["decisions"][-1]["value_text"] == "1 https://b.example/p.json"
+
+
+def test_a_lost_document_has_the_columns_of_the_others(tmp_path: Path) -> None:
+    """A document that crashes a stage whose values are texts goes into the same file."""
+    batch = pa.RecordBatch.from_pylist([{"id": name, "text": "t"} for name in "ab"])
+    reasons = pa.array([None, "rights.noai"])
+    with ShardWriter(Folder(str(tmp_path)), "x", "rights", Tally()) as writer:
+        writer.write(batch, Verdicts.of_texts(reasons, pa.array([None, "noai"])))
+        writer.write_lost(batch.slice(0, 1), batch.schema, "crash.rights", values_are_texts=True)
+    found = pq.read_table(tmp_path / "removed").to_pylist()
+    assert [(row["id"], row["value_text"]) for row in found] == [("b", "noai"), ("a", None)]
 
 
 @pytest.mark.parametrize(
@@ -185,6 +222,7 @@ def test_rights_are_in_the_token_index(done: Path) -> None:
 
 def test_why_and_the_cost_of_other_policies(done: Path) -> None:
     told = curate_well(["why", "https://b.example/tdm", "--run", done])
+    assert "removed by rights.tdm, value 1 https://b.example/p.json" in told
     assert "tdm in header: 1 https://b.example/p.json" in told
     costs = json.loads(curate_well(["rights", "--what-if", "--run", done, "--json"]))
     by_name = {cost["policy"]: cost["documents"] for cost in costs["policies"]}
@@ -262,6 +300,33 @@ def test_code_states_its_licence(tmp_path: Path) -> None:
     )
     (found,) = pq.read_table(tmp_path / "o/extract/documents").to_pylist()
     assert found["rights"]["licence"] == "MIT"
+
+
+def test_code_in_an_archive(tmp_path: Path) -> None:
+    """Other types than pages are passed over unless the recipe names them; texts are unchanged."""
+    code = b"# SPDX-License-Identifier: MIT\nimport os  \n\n\n\ndef f():\n\treturn os\n"
+    types = ("text/x-python", "text/css", "application/javascript", "text/plain")
+    records = [
+        warc_record(
+            i, http_response(code, f"Content-Type: {kind}".encode()), url=f"https://a.example/{i}"
+        )
+        for i, kind in enumerate(types)
+    ]
+    (tmp_path / "a.warc").write_bytes(b"".join(records))
+    command = ["extract", "--input", tmp_path / "a.warc", "--workers", "0"]
+    curate_well([*command, "--output", tmp_path / "usual"])
+    (plain,) = pq.read_table(tmp_path / "usual/extract/documents").to_pylist()
+    assert plain["url"] == "https://a.example/3"
+    change = ["--set", "readers.text_types=[text/plain, text/x-*]"]
+    change += ["--set", "readers.normalize_text=none"]
+    curate_well([*command, "--output", tmp_path / "code", *change])
+    found, other = pq.read_table(tmp_path / "code/extract/documents").to_pylist()
+    assert found["text"] == code.decode() and other["url"] == plain["url"]
+    assert (found["rights"]["licence"], found["response"]["content_type"]) == ("MIT", types[0])
+    counts = json.loads((tmp_path / "code/extract/manifest.json").read_text())["counts"]
+    assert {n for n in counts if n.startswith("skipped.mime")} == {
+        f"skipped.mime:{kind}" for kind in types[1:3]
+    }
 
 
 def tokens_of(folder: Path, index: Path) -> dict[str, list[int]]:

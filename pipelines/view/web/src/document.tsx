@@ -6,7 +6,7 @@ import { Card, Copy, DocLink, Fate, Figure, Name, Table, Waiting } from "./ui";
 
 interface Rule { rule: string; value: number | null; min?: number; max?: number }
 interface Decision {
-  stage: string; decision: string; reason?: string; value?: number; threshold?: number; kept_id?: string; cluster_size?: number;
+  stage: string; decision: string; reason?: string; value?: number; value_text?: string; threshold?: number; kept_id?: string; cluster_size?: number;
   rules?: Rule[]; cut?: { reason: string; text: string }[]; mended?: string; detail?: string; rights?: string[]; [fact: string]: unknown;
 }
 interface Page extends Doc {
@@ -62,7 +62,7 @@ function Verdict({ d }: { d: Page }) {
   return (
     <p class="verdict removed">
       <b>Removed by {d.stage}</b>: <code>{d.reason}</code>
-      {last?.value !== undefined && <> with <b>{value(d.reason, last.value)}</b></>}
+      {(last?.value ?? last?.value_text) !== undefined && <> with <b>{value(d.reason, last?.value, last?.value_text)}</b></>}
       {last?.threshold !== undefined && <>, where the threshold is <b>{value(d.reason, last.threshold)}</b></>}.
       {last?.detail && <> {String(last.detail)}</>}
     </p>

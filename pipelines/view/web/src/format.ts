@@ -22,9 +22,9 @@ export function number(value: number | null | undefined): string {
   return Math.abs(digits) >= 1e6 || Math.abs(digits) < 1e-4 ? digits.toExponential(2) : digits.toLocaleString("en", { maximumFractionDigits: 6 });
 }
 
-/** A value that a rule compared: stage dedup-urls compares dates. */
-export function value(reason: string | null | undefined, found: number | null | undefined): string {
-  if (found === null || found === undefined) return "–";
+/** A value that a rule compared: stage dedup-urls compares dates, others texts. */
+export function value(reason: string | null | undefined, found: number | null | undefined, text?: string | null): string {
+  if (found === null || found === undefined) return text ? exact(text) : "–";
   return reason?.startsWith("url.") ? new Date(found * 1000).toISOString().slice(0, 10) : number(found);
 }
 

@@ -78,7 +78,7 @@ function Sample({ of, n, seed }: { of: string; n: string; seed: string }) {
               <p class="progress" aria-hidden="true">{docs.map((d, i) => <i key={d.row} class={`${labelOf(d) ?? ""} ${i === here ? "here" : ""}`} />)}</p>
               <h3><bdi>{doc.title || exact(doc.url || doc.id || "Untitled")}</bdi></h3>
               <p class="url"><bdi>{exact(doc.url)}</bdi></p>
-              <p><Fate doc={doc} /> {doc.value !== null && <>value {value(doc.reason, doc.value)} · </>}{doc.language} · {count(doc.characters)} characters</p>
+              <p><Fate doc={doc} /> {(doc.value ?? doc.value_text) !== null && <>value {value(doc.reason, doc.value, doc.value_text)} · </>}{doc.language} · {count(doc.characters)} characters</p>
               <div class="buttons" role="group" aria-label="Label">
                 {Object.entries(KEYS).map(([key, name]) => (
                   <button type="button" key={name} class={name} aria-pressed={labelOf(doc) === name} onClick={() => label(name)}>{words(name)} <kbd>{key}</kbd></button>

@@ -99,7 +99,7 @@ export interface Run {
 }
 export interface Doc {
   row: number; url: string; title?: string | null; stage: string | null; reason: string | null;
-  value: number | null; characters: number; tokens: number | null; date: string | null;
+  value: number | null; value_text: string | null; characters: number; tokens: number | null; date: string | null;
   language: string; domain: string; topic: string; format: string; host: string; input: string; year: string;
   text?: string; passage?: string; signal?: number; id?: string; label?: string | null;
 }

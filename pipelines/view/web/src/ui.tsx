@@ -82,7 +82,7 @@ export interface Column { key: string; label: string; sortable?: boolean; numeri
 
 export const COLUMNS: Column[] = [
   { key: "fate", label: "Fate", sortable: true, cell: (d) => <Fate doc={d} /> },
-  { key: "value", label: "Value", sortable: true, numeric: true, cell: (d) => value(d.reason, d.value) },
+  { key: "value", label: "Value", sortable: true, numeric: true, cell: (d) => value(d.reason, d.value, d.value_text) },
   { key: "language", label: "Language", sortable: true, cell: (d) => d.language || "–" },
   { key: "topic", label: "Topic", sortable: true, cell: (d) => words(d.topic) || "–" },
   { key: "characters", label: "Characters", sortable: true, numeric: true, cell: (d) => count(d.characters) },
