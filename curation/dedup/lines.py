@@ -31,7 +31,7 @@ from curation.paths import PROSE_PATH, document_paths
 from curation.schema import Verdicts
 from curation.text.characters import ALPHA, SPACE, properties
 from curation.text.lines import characters
-from curation.text.structure import CODE, FORMULA, structure
+from curation.text.structure import PROSE, structure
 from curation.text.words import code_point, is_dense
 
 #: Hash of the lines that are neither counted nor removed: blank ones and too short ones.
@@ -170,7 +170,7 @@ def _exempt(
     """Lines of code and formulas, and all lines of documents on their paths -> bool [lines]."""
     found = structure(from_buffers(buffers.offsets, buffers.data))
     other = document_paths(found, settings.paths) != PROSE_PATH
-    return np.repeat(other, np.diff(doc_offsets)) | (found.kinds == CODE) | (found.kinds == FORMULA)
+    return np.repeat(other, np.diff(doc_offsets)) | (found.kinds > PROSE)
 
 
 def host_keys(urls: pa.Array, doc64: Ids) -> Ids:

@@ -21,7 +21,7 @@ from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, PathSettings, docum
 from curation.text import characters as ch
 from curation.text.buffers import read_only
 from curation.text.characters import properties
-from curation.text.structure import BLANK, CODE, FORMULA, Structure, structure
+from curation.text.structure import BLANK, CODE, FORMULA, PROSE, Structure, structure
 from curation.text.words import code_point
 
 _LINE_FEED, _BACKSLASH, _DOLLAR = 0x0A, 0x5C, 0x24
@@ -176,7 +176,7 @@ def _measure_code(data, found, first, past, properties, row):  # type: ignore[no
     lines = 0
     visible = letters = dump = total = longest = 0
     for k in range(first, past):
-        if found.kinds[k] != CODE and found.kinds[k] != FORMULA:
+        if found.kinds[k] <= PROSE:
             continue
         lines += 1
         size = run = digits = 0

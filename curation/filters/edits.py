@@ -24,7 +24,7 @@ from curation.paths import PROSE_PATH
 from curation.text import characters as ch
 from curation.text.buffers import copy_bytes, read_only
 from curation.text.lines import BREAKING, all_lines, last_character, strip_left, strip_right
-from curation.text.structure import CODE, FORMULA
+from curation.text.structure import PROSE
 from curation.text.words import code_point
 
 #: Reasons by code: C4's lines, RefinedWeb's, repeated n-grams, citation marks, copies.
@@ -104,7 +104,7 @@ def _stays(found: Content | None, rows: int) -> _Stays:
     if found is None:
         return _Stays(np.zeros(rows, bool), np.zeros(rows + 1, np.int64), nothing, nothing)
     held = found.structure
-    lines = (held.kinds == CODE) | (held.kinds == FORMULA)
+    lines = held.kinds > PROSE
     before = np.concatenate([[0], np.cumsum(lines)]).astype(np.int64)
     return _Stays(
         found.paths != PROSE_PATH, before[held.doc_offsets], held.starts[lines], held.ends[lines]

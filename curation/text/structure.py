@@ -25,8 +25,8 @@ from curation.text.buffers import read_only
 from curation.text.lines import characters, strip_left, strip_right
 from curation.text.words import code_point
 
-#: Kinds of lines.
-BLANK, PROSE, CODE, FORMULA = 0, 1, 2, 3
+#: Kinds of lines. A sentence is prose with formulas in it: not to be cut, but to be read as prose.
+BLANK, PROSE, CODE, FORMULA, SENTENCE = 0, 1, 2, 3, 4
 
 #: Paths of documents.
 
@@ -37,6 +37,7 @@ _GAP = 3  # undecided lines between two lines of code that are code as well
 _DOCSTRING = 60  # the same for indented lines, among them the prose of comments
 _FORMULA_MARKS = 2  # marks of mathematics from which a line is a formula line
 _SENTENCE_WORDS = 6  # plain words from which a line reads as prose
+_WORDS_A_FORMULA = 2  # a sentence has more plain words for each of its formulas
 
 _SEMICOLON, _OPEN, _CLOSE, _COLON, _COMMA = 0x3B, 0x7B, 0x7D, 0x3A, 0x2C
 _PAREN, _PAREN_CLOSE, _BRACKET, _BRACKET_CLOSE = 0x28, 0x29, 0x5B, 0x5D
@@ -491,13 +492,17 @@ def classify_lines(data, starts, ends, n_lines, properties, space):  # type: ign
         space.places[filled] = k
         space.signs[filled] = marks.signs
         space.dollars[filled] = marks.dollars
+        formulas = max(marks.mathematics, marks.dollars // 2)
+        words = marks.plain_words
+        space.worded[filled] = words >= _SENTENCE_WORDS and words > _WORDS_A_FORMULA * formulas
         filled += 1
     if opened:  # never closed: no comment
         space.comments[since:filled] = 0
     _settle(space.scores, space.indented, space.settled, filled)
     _settle_comments(space.comments, space.settled, filled)
     for k in range(filled):
-        space.kinds[space.places[k]] = space.settled[k]
+        sentence = space.settled[k] == FORMULA and space.worded[k]
+        space.kinds[space.places[k]] = SENTENCE if sentence else space.settled[k]
         if space.settled[k] != CODE:  # where `$` opens a variable and `\\` an escape
             signs += space.signs[k]
             dollars += space.dollars[k]
@@ -516,6 +521,7 @@ class StructureSpace(NamedTuple):
     places: npt.NDArray[np.int64]
     signs: npt.NDArray[np.int64]
     dollars: npt.NDArray[np.int64]
+    worded: npt.NDArray[np.bool_]
     keywords: npt.NDArray[np.uint32]
 
 
@@ -530,6 +536,7 @@ def structure_space(lines: int) -> StructureSpace:
         np.zeros(lines, np.int64),
         np.zeros(lines, np.int64),
         np.zeros(lines, np.int64),
+        np.zeros(lines, np.bool_),
         _KEYWORD_TABLE,
     )
 
@@ -539,7 +546,7 @@ class Structure(NamedTuple):
 
     starts: npt.NDArray[np.int64]  # [lines], bytes in the batch's buffer
     ends: npt.NDArray[np.int64]  # [lines], line feed excluded
-    kinds: npt.NDArray[np.uint8]  # [lines], BLANK, PROSE, CODE or FORMULA
+    kinds: npt.NDArray[np.uint8]  # [lines], BLANK, PROSE, CODE, FORMULA or SENTENCE
     doc_offsets: npt.NDArray[np.int64]  # [texts + 1]
     code_share: npt.NDArray[np.float64]  # [texts], of the characters in non-blank lines
     math_ratio: npt.NDArray[np.float64]  # [texts], marks of mathematics per character

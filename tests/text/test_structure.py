@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.paths import CODE_PATH, MATH_PATH, PROSE_PATH, PathSettings, document_paths
-from curation.text.structure import BLANK, CODE, FORMULA, PROSE, structure
+from curation.text.structure import BLANK, CODE, FORMULA, PROSE, SENTENCE, structure
 
 DEFAULT = PathSettings(code=0.5, mathematics=0.002)
 
@@ -106,6 +106,17 @@ def test_prose_recipes_and_headings_are_no_code() -> None:
 def test_formulas(line: str) -> None:
     text = f"Consider the following statement about numbers of this kind.\n{line}\nIt is true."
     assert kinds(text) == [PROSE, FORMULA, PROSE]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("The proof is that $x^2$ is positive, that $y$ is too, and the rest is plain.", SENTENCE),
+        ("Let $f(x) = x^2$, $g(y) = y^3$ and $h(z) = z^4$ hold.", FORMULA),
+    ],
+)
+def test_a_sentence_has_more_words_than_formulas(line: str, kind: int) -> None:
+    assert kinds(f"Some prose first.\n{line}") == [PROSE, kind]
 
 
 def test_paths() -> None:
