@@ -1,0 +1,174 @@
+"""Encoding of texts: pieces, their parts between seams, and the memory of what those became."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.compiled import borrowing, kernel
+from curation.tokenize.bpe import WORK, merge_piece
+from curation.tokenize.piece_cache import (
+    CACHED_BYTES,
+    CACHED_IDS,
+    is_in,
+    key_hash,
+    piece_key,
+    recall,
+    remember,
+    slot,
+)
+from curation.tokenize.pretokenize import piece_end
+from curation.tokenize.seams import Seams, find_seams, has_bit, part_end, set_bit
+from curation.tokenize.vocabulary import Tables, find_bytes
+
+_WHOLE_BITS = 21
+_WHOLE_SHIFT = np.uint64(64 - _WHOLE_BITS)
+_PARTS = 64  # that are looked up at once
+
+
+class Encoder(NamedTuple):
+    """What the kernel needs of a vocabulary."""
+
+    tables: Tables
+    seams: Seams
+    wholes: npt.NDArray[np.uint64]  # 2^21 bits by hash of a piece: where a token's hash falls
+
+
+@borrowing
+def _whole_bits(data, offsets, wholes):  # type: ignore[no-untyped-def]
+    for token in range(len(offsets) - 1):
+        size = offsets[token + 1] - offsets[token]
+        if size <= CACHED_BYTES:
+            h = key_hash(piece_key(data, offsets[token], size, False))
+            set_bit(wholes, h >> _WHOLE_SHIFT)
+
+
+def encoder(tables: Tables) -> Encoder:
+    """Return what `encode_texts` needs of a vocabulary."""
+    wholes = np.zeros(1 << (_WHOLE_BITS - 6), np.uint64)
+    _whole_bits(tables.blob, tables.offsets, wholes)
+    return Encoder(tables, Seams(*find_seams(tables.blob, tables.offsets)), wholes)
+
+
+class _Batch(NamedTuple):
+    """Consecutive parts of a text."""
+
+    ends: npt.NDArray[np.int64]
+    are_parts: npt.NDArray[np.bool_]  # of a piece with seams; else they are pieces
+    keys: npt.NDArray[np.uint64]  # [parts, 4] unless too long to be remembered
+    hashes: npt.NDArray[np.uint64]
+    found: npt.NDArray[np.uint64]  # a word of the slot that the hash says
+
+
+@borrowing
+def _divide(data, start, stop, end, limit, classes, seams, batch):  # type: ignore[no-untyped-def]
+    """Write the next parts of data[start:end], `stop` being the end of a piece begun before.
+
+    Return their number, and where the last part and its piece end.
+    """
+    n = np.int64(0)
+    while n < len(batch.ends):
+        if start < stop:
+            last = part_end(data, start, stop, seams)
+            batch.are_parts[n] = True
+        elif start < limit:
+            stop = piece_end(data, start, end, classes)
+            last = stop
+            # Only words of characters of three bytes, a space or sign before them, have seams.
+            if data[start] >= 0xE0 or (start + 1 < stop and data[start + 1] >= 0xE0):
+                last = part_end(data, start, stop, seams)
+            batch.are_parts[n] = last < stop
+        else:
+            break
+        batch.ends[n] = last
+        start = last
+        n += 1
+    return n, start, stop
+
+
+@borrowing
+def _look_up(data, start, n, cache, batch):  # type: ignore[no-untyped-def]
+    """Read a word of each part's slot, so that the processor waits for all of them at once."""
+    for k in range(n):
+        size = batch.ends[k] - start
+        if size <= CACHED_BYTES:
+            key = piece_key(data, start, size, batch.are_parts[k])
+            h = key_hash(key)
+            batch.keys[k, 0], batch.keys[k, 1], batch.keys[k, 2], batch.keys[k, 3] = key
+            batch.hashes[k] = h
+            batch.found[k] = cache[slot(cache, h), 0]
+        start = batch.ends[k]
+
+
+@borrowing
+def _encode_part(data, start, end, is_token, tables, work, out, at):  # type: ignore[no-untyped-def]
+    """Write the ids of a piece that may be a token, or of a part; return how many."""
+    if is_token:
+        whole = find_bytes(data, start, end, tables.blob, tables.offsets, tables.slots)
+        if whole >= 0:
+            out[at] = whole
+            return np.int64(1)
+    return np.int64(merge_piece(data, start, end, tables, work, out, at))
+
+
+@borrowing
+def _encode_batch(data, start, m, encoder, cache, batch, work, out, n):  # type: ignore[no-untyped-def]
+    """Write the ids of m parts to out[n:]; return n and their number."""
+    for k in range(m):
+        end, is_part = batch.ends[k], batch.are_parts[k]
+        if end - start > CACHED_BYTES:
+            n += _encode_part(data, start, end, not is_part, encoder.tables, work, out, n)
+            start = end
+            continue
+        h = batch.hashes[k]
+        row = slot(cache, h)
+        key = (batch.keys[k, 0], batch.keys[k, 1], batch.keys[k, 2], batch.keys[k, 3])
+        if is_in(cache, row, key):
+            n += recall(cache, row, out, n)
+        elif is_in(cache, row ^ 1, key):
+            n += recall(cache, row ^ 1, out, n)
+        else:
+            is_token = not is_part and has_bit(encoder.wholes, h >> _WHOLE_SHIFT)
+            count = _encode_part(data, start, end, is_token, encoder.tables, work, out, n)
+            if count <= CACHED_IDS:
+                remember(cache, row, key, out, n, count)
+            n += count
+        start = end
+    return n
+
+
+@kernel
+def encode_texts(  # type: ignore[no-untyped-def]
+    data, text_offsets, limit, classes, encoder, cache, out, out_offsets
+):
+    """Write ids of texts to out, bounds to out_offsets [n + 1].
+
+    `out` is uint32 with room for one id per byte and SPARE more. No piece begins at byte `limit` or
+    later: return the number of ids and the byte where the last text stopped. `cache` (see
+    `new_cache`) only saves work; one thread at a time may use it.
+    """
+    work = np.empty(WORK, np.int64)
+    batch = _Batch(
+        np.empty(_PARTS, np.int64),
+        np.empty(_PARTS, np.bool_),
+        np.empty((_PARTS, 4), np.uint64),
+        np.empty(_PARTS, np.uint64),
+        np.empty(_PARTS, np.uint64),
+    )
+    n = np.int64(0)
+    out_offsets[0] = 0
+    start = text_offsets[0]
+    for i in range(len(text_offsets) - 1):
+        start, end = text_offsets[i], text_offsets[i + 1]
+        stop = start
+        while start < min(end, limit) or start < stop:
+            m, reached, stop = _divide(
+                data, start, stop, end, min(end, limit), classes, encoder.seams, batch
+            )
+            _look_up(data, start, m, cache, batch)
+            n = _encode_batch(data, start, m, encoder, cache, batch, work, out, n)
+            start = reached
+        out_offsets[i + 1] = n
+    return n, start
