@@ -12,6 +12,7 @@ from curation.tokenize.bpe import WORK, merge_piece
 from curation.tokenize.piece_cache import (
     CACHED_BYTES,
     CACHED_IDS,
+    find,
     is_in,
     key_hash,
     piece_key,
@@ -124,16 +125,16 @@ def _encode_batch(data, start, m, encoder, cache, batch, work, out, n):  # type:
             continue
         h = batch.hashes[k]
         row = slot(cache, h)
-        key = (batch.keys[k, 0], batch.keys[k, 1], batch.keys[k, 2], batch.keys[k, 3])
-        if is_in(cache, row, key):
+        a, b, c, d = batch.keys[k, 0], batch.keys[k, 1], batch.keys[k, 2], batch.keys[k, 3]
+        if not is_in(cache, row, (a, b, c, d)):
+            row = find(cache, row, a, b, c, d)
+        if row >= 0:
             n += recall(cache, row, out, n)
-        elif is_in(cache, row ^ 1, key):
-            n += recall(cache, row ^ 1, out, n)
         else:
             is_token = not is_part and has_bit(encoder.wholes, h >> _WHOLE_SHIFT)
             count = _encode_part(data, start, end, is_token, encoder.tables, work, out, n)
             if count <= CACHED_IDS:
-                remember(cache, row, key, out, n, count)
+                remember(cache, slot(cache, h), a, b, c, d, out, n, count)
             n += count
         start = end
     return n

@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from curation.compiled import inlined
+from curation.compiled import borrowing, inlined
 
 _WORDS = 8
 CACHED_BYTES = 31  #: longest piece that is remembered
+WAYS = 4  #: slots that a piece may be in
 CACHED_IDS = 11  #: most ids that are remembered of a piece
 #: Ids that `recall` may write beyond those of the piece.
 SPARE = 3
@@ -27,7 +28,7 @@ _A, _B = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _C, _D = np.uint64(0x94D049BB133111EB), np.uint64(0xD6E8FEB86659FD93)
 
 
-def new_cache(slots: int = 1 << 17) -> npt.NDArray[np.uint64]:
+def new_cache(slots: int = 1 << 18) -> npt.NDArray[np.uint64]:
     """Memory of recent pieces for one thread: uint64 [slots, 8], slots a power of two."""
     memory = np.zeros(slots * _WORDS + _WORDS, np.uint64)
     first = -memory.ctypes.data % _LINE // memory.itemsize
@@ -98,6 +99,15 @@ def is_in(cache, row, key):  # type: ignore[no-untyped-def]
     ) == np.uint64(0)
 
 
+@borrowing
+def find(cache, row, a, b, c, d):  # type: ignore[no-untyped-def]
+    """Return the slot that has the piece, of the set of its own; or -1."""
+    for other in range(1, WAYS):
+        if is_in(cache, row ^ other, (a, b, c, d)):
+            return row ^ other
+    return np.int64(-1)
+
+
 @inlined
 def recall(cache, row, out, n):  # type: ignore[no-untyped-def]
     """Write the ids of a slot to out[n:], and up to SPARE more; return how many are the piece's."""
@@ -112,13 +122,17 @@ def recall(cache, row, out, n):  # type: ignore[no-untyped-def]
     return count
 
 
-@inlined
-def remember(cache, row, key, out, n, count):  # type: ignore[no-untyped-def]
-    """Write a piece and its ids to its slot; what was there goes to the neighbouring one."""
+@borrowing
+def remember(cache, row, a, b, c, d, out, n, count):  # type: ignore[no-untyped-def]
+    """Write a piece and its ids to its slot; what was there goes to another slot of the set."""
+    other = row ^ 1
+    for k in range(2, WAYS):
+        if cache[other, 3] != 0:
+            other = row ^ k
     for k in range(_WORDS):
-        cache[row ^ 1, k] = cache[row, k]
+        cache[other, k] = cache[row, k]
         cache[row, k] = 0
-    cache[row, 0], cache[row, 1], cache[row, 2], cache[row, 3] = key
+    cache[row, 0], cache[row, 1], cache[row, 2], cache[row, 3] = a, b, c, d
     for k in range(count):
         cache[row, 4 + k // 3] |= np.uint64(out[n + k]) << _ID_BITS * np.uint64(k % 3)
     cache[row, 7] |= np.uint64(count) << _COUNT_AT
